@@ -1,0 +1,99 @@
+'use strict'
+
+/**
+ * The abstract operations of ECMAScript that `Atomics.wait`, `notify` and `waitAsync` are written in, under their own
+ * names. Those that throw take the realm whose error constructors they use.
+ */
+
+const describe = require('./describe')
+
+const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
+const getter = (object, key) => getOwnPropertyDescriptor(object, key).get
+const getName = getter(TypedArrayPrototype, Symbol.toStringTag)
+const getBuffer = getter(TypedArrayPrototype, 'buffer')
+const getLength = getter(TypedArrayPrototype, 'length')
+const getByteOffset = getter(TypedArrayPrototype, 'byteOffset')
+const values = TypedArrayPrototype.values
+const getSharedByteLength = getter(SharedArrayBuffer.prototype, 'byteLength')
+const growable = getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable')
+const asIntN = typeof BigInt === 'function' ? BigInt.asIntN : undefined
+
+/** https://tc39.es/ecma262/#sec-tointegerorinfinity */
+function ToIntegerOrInfinity (argument) {
+  const number = +argument
+  return number !== number ? 0 : Math.trunc(number) // eslint-disable-line no-self-compare
+}
+
+/** https://tc39.es/ecma262/#sec-toindex, and the check of ValidateAtomicAccess against `length`. */
+function ValidateAtomicAccess (length, requestIndex, realm) {
+  const accessIndex = ToIntegerOrInfinity(requestIndex)
+  if (!(accessIndex >= 0 && accessIndex < length)) {
+    throw new realm.RangeError('index must be an integer from 0 to ' + (length - 1) + ', the last of the typed array, not ' + describe(requestIndex))
+  }
+  return accessIndex + 0 // -0 becomes 0
+}
+
+/**
+ * https://tc39.es/ecma262/#sec-validateintegertypedarray with `waitable` true.
+ * @returns {{ name: string, length: number }} the type's name, and the length now: it is read before any argument is coerced
+ */
+function ValidateIntegerTypedArray (typedArray, realm) {
+  const name = isObject(typedArray) ? apply(getName, typedArray, []) : undefined
+  if (name !== 'Int32Array' && name !== 'BigInt64Array') {
+    throw new realm.TypeError('typedArray must be an Int32Array or a BigInt64Array, not ' + (name || describe(typedArray)))
+  }
+  try {
+    // Fails for an array whose buffer is detached, or has become too short for it.
+    apply(values, typedArray, [])
+  } catch (_) {
+    throw new realm.TypeError('typedArray must not be detached or out of its buffer\'s bounds')
+  }
+  return { name, length: TypedArrayLength(typedArray) }
+}
+
+const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
+
+/** https://tc39.es/ecma262/#sec-typedarraylength */
+function TypedArrayLength (typedArray) {
+  return apply(getLength, typedArray, [])
+}
+
+/** https://tc39.es/ecma262/#sec-issharedarraybuffer, of any realm. */
+function IsSharedArrayBuffer (buffer) {
+  try {
+    apply(getSharedByteLength, buffer, [])
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
+/** Whether arrays on this SharedArrayBuffer may become longer. */
+function isGrowable (buffer) {
+  return growable !== undefined && apply(growable.get, buffer, [])
+}
+
+/** https://tc39.es/ecma262/#sec-tobigint64, as a BigInt. */
+function ToBigInt64 (argument) {
+  return asIntN(64, argument)
+}
+
+/** Steps of DoWait: milliseconds from a time-out argument; Infinity for none. */
+function ToTimeout (timeout) {
+  const q = +timeout
+  return q !== q ? Infinity : q > 0 ? q : 0 // eslint-disable-line no-self-compare
+}
+
+module.exports = {
+  IsSharedArrayBuffer,
+  ToBigInt64,
+  ToIntegerOrInfinity,
+  ToTimeout,
+  TypedArrayLength,
+  ValidateAtomicAccess,
+  ValidateIntegerTypedArray,
+  isGrowable,
+  viewedArrayBuffer: (typedArray) => apply(getBuffer, typedArray, []),
+  byteOffset: (typedArray) => apply(getByteOffset, typedArray, [])
+}

@@ -1,0 +1,129 @@
+'use strict'
+
+/**
+ * `Atomics.wait`, `Atomics.notify` and `Atomics.waitAsync` on the package's own queue, step by step as in
+ * https://tc39.es/ecma262/#sec-atomics.wait and the two sections after it.
+ */
+
+const {
+  ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess
+} = require('./abstract-operations')
+const { agent } = require('./settle')
+const { viewOf } = require('./views')
+
+/** How many bytes an element has. */
+const size = (view) => view.wide ? 8 : 4
+
+/** ValidateAtomicAccess, the usual case first. */
+function validateIndex (view, index, realm) {
+  // `>>> 0` gives the same number for an integer in range only.
+  return index >>> 0 === index && index < view.length ? index : ValidateAtomicAccess(view.length, index, realm)
+}
+
+/** Whether the host's Atomics.load takes this kind of array: BigInt64Arrays not on Node 10. */
+function canLoad (load, TypedArray) {
+  try {
+    load(new TypedArray(new SharedArrayBuffer(8)), 0)
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
+/** Whether the host lets this thread block: AgentCanSuspend(). */
+function agentCanSuspend (wait) {
+  try {
+    // Does not block: the value differs.
+    wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1, 0)
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
+/**
+ * The three functions for a realm.
+ *
+ * @param {object} realm the pristine intrinsics whose errors and promises they use: `{ Atomics, TypeError, RangeError,
+ *   Promise, host }`, where `host` is `{ wait, notify }`, the realm's own functions, undefined where it has none
+ * @returns {{ wait: Function, notify: Function, waitAsync: Function }}
+ */
+function createAtomics (realm) {
+  const { Promise, TypeError } = realm
+  const { load } = realm.Atomics
+  const host = realm.host
+  const hostNotify = host.notify || host.wake
+  const loads32 = canLoad(load, Int32Array)
+  const loads64 = typeof BigInt64Array === 'function' && canLoad(load, BigInt64Array)
+  let canSuspend
+
+  // Written once, so that making a promise makes no closure.
+  let resolve
+  const executor = (resolveFunction) => { resolve = resolveFunction }
+
+  function sharedView (typedArray) {
+    const view = viewOf(typedArray, realm)
+    if (!view.shared) throw new TypeError('typedArray must be on a SharedArrayBuffer, not on an ArrayBuffer')
+    return view
+  }
+
+  /**
+   * Whether the word is known to hold another value. One atomic read is as good as one in the critical section for that
+   * answer, and a wait that needs no waiting then never leaves JavaScript.
+   */
+  function differs (view, typedArray, i, v) {
+    return (view.wide ? loads64 : loads32) && load(typedArray, i) !== v
+  }
+
+  return {
+    wait (typedArray, index, value, timeout) {
+      const view = sharedView(typedArray)
+      const i = validateIndex(view, index, realm)
+      const v = view.wide ? ToBigInt64(value) : value | 0
+      const t = ToTimeout(timeout)
+      if (canSuspend === undefined) canSuspend = agentCanSuspend(host.wait)
+      if (!canSuspend) throw new TypeError('Atomics.wait cannot be called in this thread')
+      if (differs(view, typedArray, i, v)) return 'not-equal'
+      return agent().wait(view.address + i * size(view), view.wide, v, t)
+    },
+
+    notify (typedArray, index, count) {
+      const view = viewOf(typedArray, realm)
+      const i = validateIndex(view, index, realm)
+      const c = count === undefined ? Infinity : Math.max(ToIntegerOrInfinity(count), 0)
+      if (!view.shared) return 0
+      const woken = agent().notify(view.address + i * size(view), c)
+      // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.
+      return hostNotify === undefined || woken >= c ? woken : woken + hostNotify(typedArray, i, c - woken)
+    },
+
+    waitAsync (typedArray, index, value, timeout) {
+      const view = sharedView(typedArray)
+      const i = validateIndex(view, index, realm)
+      const v = view.wide ? ToBigInt64(value) : value | 0
+      const t = ToTimeout(timeout)
+      if (differs(view, typedArray, i, v)) return { async: false, value: 'not-equal' }
+      const promise = new Promise(executor)
+      const outcome = agent().waitAsync(view.address + i * size(view), view.wide, v, t, typedArray, promise, resolve)
+      resolve = undefined
+      return outcome === undefined ? { async: true, value: promise } : { async: false, value: outcome }
+    }
+  }
+}
+
+/**
+ * How many wait in the package's own queue for an element of a typed array: blocked threads and pending promises of
+ * all threads. Waiters in the host's queue are not known.
+ *
+ * @throws {TypeError} typedArray is not an Int32Array or BigInt64Array
+ * @throws {RangeError} index is out of range
+ */
+function createWaiterCount (realm) {
+  return function waiterCount (typedArray, index) {
+    const view = viewOf(typedArray, realm)
+    const i = validateIndex(view, index, realm)
+    return view.shared ? agent().waiterCount(view.address + i * size(view)) : 0
+  }
+}
+
+module.exports = { createAtomics, createWaiterCount }

@@ -1,0 +1,59 @@
+'use strict'
+
+/**
+ * What is known of a typed array, so that it is validated, and its address asked for, once and not at every call.
+ *
+ * Only arrays on a SharedArrayBuffer are remembered: those cannot be detached, shrink or move. Their length may grow
+ * if the buffer is growable; then it is read anew each time.
+ */
+
+const {
+  IsSharedArrayBuffer, TypedArrayLength, ValidateIntegerTypedArray, byteOffset, isGrowable, viewedArrayBuffer
+} = require('./abstract-operations')
+const { agent } = require('./settle')
+
+const views = new WeakMap()
+
+/**
+ * A validated typed array.
+ * - `shared`: whether it is on a SharedArrayBuffer
+ * - `wide`: whether it is a BigInt64Array
+ * - `address`: of its first element, if shared and not empty
+ * - `length`: its number of elements; if `grows`, at the time it was looked at
+ */
+class View {
+  constructor (shared, wide, address, length, grows) {
+    this.shared = shared
+    this.wide = wide
+    this.address = address
+    this.length = length
+    this.grows = grows
+  }
+}
+
+/**
+ * Looks a typed array up or validates it.
+ * @throws {TypeError} of `realm`, if it is not an Int32Array or BigInt64Array, or detached
+ */
+function viewOf (typedArray, realm) {
+  const known = views.get(typedArray)
+  if (known === undefined) return examine(typedArray, realm)
+  if (known.grows) known.length = TypedArrayLength(typedArray)
+  return known
+}
+
+function examine (typedArray, realm) {
+  const { name, length } = ValidateIntegerTypedArray(typedArray, realm)
+  const wide = name === 'BigInt64Array'
+  const buffer = viewedArrayBuffer(typedArray)
+  if (!IsSharedArrayBuffer(buffer)) return new View(false, wide, 0, length, false)
+  // An empty array has no address to ask for, nor an index that is in range.
+  if (length === 0) return new View(true, wide, 0, 0, false)
+  // A view of bytes, since Node-API at the level of old Node does not know a BigInt64Array.
+  const address = agent().addressOf(new Uint8Array(buffer)) + byteOffset(typedArray)
+  const view = new View(true, wide, address, length, isGrowable(buffer))
+  views.set(typedArray, view)
+  return view
+}
+
+module.exports = { viewOf }

@@ -1,0 +1,83 @@
+//! Monotonic time as one word, so that it fits into a waiter and into an atomic.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Nanoseconds since the first call of [`now`] in this process. Monotonic; lasts 584 years.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// Later than every moment: the deadline of a wait without a time-out.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// A timestamp from its number of nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Its number of nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The moment `milliseconds` later, rounded up to a whole nanosecond so that a time-out is never early.
+    /// Not-a-number and everything beyond the range is [`Self::NEVER`]; what is negative counts as 0.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before the cast")]
+    pub fn after_millis(self, milliseconds: f64) -> Self {
+        let nanos = (milliseconds * 1e6).ceil();
+        if nanos < 9.2e18 {
+            Self(self.0.saturating_add(nanos.max(0.0) as u64))
+        } else {
+            Self::NEVER
+        }
+    }
+
+    /// How long it is from `earlier` to `self`; zero if `self` is not later.
+    pub const fn duration_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+fn epoch() -> Instant {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    *EPOCH.get_or_init(Instant::now)
+}
+
+/// The present moment.
+#[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds fit")]
+pub fn now() -> Timestamp {
+    Timestamp(epoch().elapsed().as_nanos() as u64)
+}
+
+/// The standard library's moment for a timestamp, for timers that take one. `None` for [`Timestamp::NEVER`].
+pub fn instant(timestamp: Timestamp) -> Option<Instant> {
+    if timestamp == Timestamp::NEVER {
+        return None;
+    }
+    epoch().checked_add(Duration::from_nanos(timestamp.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_rounded_up_and_saturates() {
+        let start = Timestamp::from_nanos(10);
+        assert_eq!(start.after_millis(0.000_000_1), Timestamp::from_nanos(11));
+        assert_eq!(start.after_millis(1.5), Timestamp::from_nanos(1_500_010));
+        assert_eq!(start.after_millis(-1.0), start);
+        for never in [f64::INFINITY, f64::NAN, f64::MAX, 1e13] {
+            assert_eq!(start.after_millis(never), Timestamp::NEVER, "{never}");
+        }
+    }
+
+    #[test]
+    fn time_goes_on() {
+        let before = now();
+        assert!(now() >= before);
+        assert_eq!(instant(Timestamp::NEVER), None);
+        assert!(instant(before).is_some_and(|moment| moment <= Instant::now()));
+    }
+}

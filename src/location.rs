@@ -1,0 +1,52 @@
+//! A word of shared memory: its address, and the one place where it is read.
+
+#![allow(unsafe_code, reason = "reading memory that JavaScript owns; nothing else in the core needs it")]
+
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+
+/// The address of a word of shared memory: what waiter lists are keyed by (the specification's pair of a data block and
+/// a byte index). The same in every thread of the process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Location(usize);
+
+impl Location {
+    /// The location at `address`.
+    pub const fn from_address(address: usize) -> Self {
+        Self(address)
+    }
+
+    /// The address.
+    pub const fn address(self) -> usize {
+        self.0
+    }
+}
+
+/// What the word is expected to hold: an element of an `Int32Array` or of a `BigInt64Array`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expected {
+    /// Four bytes.
+    Int32(i32),
+    /// Eight bytes.
+    BigInt64(i64),
+}
+
+impl Expected {
+    /// Whether the word at `location` holds this value now. Reads atomically, `SeqCst` (invariant 9).
+    ///
+    /// # Safety
+    /// `location` must be the address of an element of that size in memory which stays allocated during the call, is
+    /// aligned to the element's size, and is only written atomically or by JavaScript.
+    pub unsafe fn is_at(self, location: Location) -> bool {
+        match self {
+            // SAFETY: the caller promises a live, aligned word of this size (invariant 8); JavaScript's accesses are
+            // those of its own memory model, under which concurrent access is no undefined behaviour.
+            Self::Int32(value) => unsafe {
+                AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(location.0)).load(Ordering::SeqCst) == value
+            },
+            // SAFETY: as above, for eight bytes.
+            Self::BigInt64(value) => unsafe {
+                AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(location.0)).load(Ordering::SeqCst) == value
+            },
+        }
+    }
+}

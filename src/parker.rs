@@ -1,0 +1,128 @@
+//! A thread that blocks for a word of shared memory: how its outcome reaches it, and how it sleeps until then.
+//!
+//! The outcome is recorded under the bucket's lock by whoever takes the waiter out of its list, and only afterwards,
+//! with no lock held, the thread is unparked (invariants 2 and 5). A late unpark of an earlier wait is therefore
+//! harmless: the thread looks at its outcome, finds none, and sleeps on.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::clock::{Timestamp, now};
+use crate::store::WaitResult;
+use crate::sync::{AtomicU8, Ordering, Thread, current, park_timeout};
+
+/// No outcome yet.
+const WAITING: u8 = u8::MAX;
+
+/// The part of a blocked thread that other threads see. Made once per thread, used for one wait after the other.
+#[derive(Debug)]
+pub struct BlockedThread {
+    outcome: AtomicU8,
+    thread: Thread,
+}
+
+impl BlockedThread {
+    /// For the calling thread.
+    pub fn current() -> Self {
+        Self { outcome: AtomicU8::new(WAITING), thread: current() }
+    }
+
+    /// Forgets the last wait's outcome. Called by the thread itself, in the critical section in which it is appended.
+    pub(crate) fn reset(&self) {
+        self.outcome.store(WAITING, Ordering::Relaxed);
+    }
+
+    /// Records the outcome. Called in the critical section in which the waiter was removed.
+    pub(crate) fn settle(&self, result: WaitResult) {
+        // Release: what the notifying thread wrote before is visible to the thread that reads the outcome.
+        self.outcome.store(result as u8, Ordering::Release);
+    }
+
+    /// The outcome, if the wait is over.
+    pub fn outcome(&self) -> Option<WaitResult> {
+        match self.outcome.load(Ordering::Acquire) {
+            WAITING => None,
+            code => Some(WaitResult::from_code(code)),
+        }
+    }
+
+    /// Lets the thread look at its outcome. Called with no lock held.
+    pub(crate) fn unpark(&self) {
+        self.thread.unpark();
+    }
+
+    /// Blocks until there is an outcome, or until `until`. May only be called by the thread itself.
+    pub(crate) fn park_until(&self, until: Timestamp) -> Option<WaitResult> {
+        loop {
+            let outcome = self.outcome();
+            if outcome.is_some() {
+                return outcome;
+            }
+            let left = until.duration_since(now());
+            if left.is_zero() {
+                return None;
+            }
+            park_timeout(left);
+        }
+    }
+}
+
+/// How long a thread looks for its outcome before it sleeps.
+///
+/// Waking a sleeping thread costs tens of microseconds, more than what most critical sections last; but spinning pays
+/// only where another core can bring the outcome meanwhile. So the time spent follows what it brought lately: doubled
+/// when the outcome came while spinning, halved when it did not, down to nothing but an occasional try.
+#[derive(Debug, Default)]
+pub struct Spinner {
+    budget: Cell<u32>,
+    skipped: Cell<u32>,
+}
+
+impl Spinner {
+    /// Nanoseconds. About what two context switches cost.
+    const LONGEST: u32 = 20_000;
+    /// Nanoseconds. Below this, spinning is given up.
+    const SHORTEST: u32 = 1_000;
+    /// Every so many waits, one is tried again.
+    const TRY_AGAIN: u32 = 32;
+
+    /// Looks for an outcome for a short while.
+    pub(crate) fn spin(&self, thread: &BlockedThread) -> Option<WaitResult> {
+        if single_core() {
+            return None;
+        }
+        let budget = match self.budget.get() {
+            0 => {
+                self.skipped.set((self.skipped.get() + 1) % Self::TRY_AGAIN);
+                if self.skipped.get() != 1 {
+                    return None;
+                }
+                Self::LONGEST / 4
+            }
+            budget => budget,
+        };
+        let start = now();
+        loop {
+            for _ in 0..16 {
+                let outcome = thread.outcome();
+                if outcome.is_some() {
+                    self.budget.set((budget * 2).min(Self::LONGEST));
+                    return outcome;
+                }
+                std::hint::spin_loop();
+            }
+            if now().duration_since(start) >= Duration::from_nanos(budget.into()) {
+                let half = budget / 2;
+                self.budget.set(if half < Self::SHORTEST { 0 } else { half });
+                return None;
+            }
+        }
+    }
+}
+
+/// Whether this process may only use one core, so that nobody can bring an outcome while a thread spins.
+fn single_core() -> bool {
+    static SINGLE_CORE: OnceLock<bool> = OnceLock::new();
+    *SINGLE_CORE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1))
+}
