@@ -16,14 +16,16 @@ const size = (view) => view.wide ? 8 : 4
 
 /** ValidateAtomicAccess, the usual case first. */
 function validateIndex (view, index, realm) {
+  // Read once: converting the index may run code that grows the buffer, and with it the view.
+  const { length } = view
   // `>>> 0` gives the same number for an integer in range only.
-  return index >>> 0 === index && index < view.length ? index : ValidateAtomicAccess(view.length, index, realm)
+  return typeof index === 'number' && index >>> 0 === index && index < length ? index : ValidateAtomicAccess(length, index, realm)
 }
 
-/** Whether the host's Atomics.load takes this kind of array: BigInt64Arrays not on Node 10. */
-function canLoad (load, TypedArray) {
+/** Whether the host's `load` or `notify` takes this kind of array: BigInt64Arrays not on Node 10. */
+function accepts (method, TypedArray) {
   try {
-    load(new TypedArray(new SharedArrayBuffer(8)), 0)
+    method(new TypedArray(new SharedArrayBuffer(8)), 0)
     return true
   } catch (_) {
     return false
@@ -53,8 +55,10 @@ function createAtomics (realm) {
   const { load } = realm.Atomics
   const host = realm.host
   const hostNotify = host.notify || host.wake
-  const loads32 = canLoad(load, Int32Array)
-  const loads64 = typeof BigInt64Array === 'function' && canLoad(load, BigInt64Array)
+  const loads32 = accepts(load, Int32Array)
+  const loads64 = typeof BigInt64Array === 'function' && accepts(load, BigInt64Array)
+  const notifies32 = hostNotify !== undefined && accepts(hostNotify, Int32Array)
+  const notifies64 = hostNotify !== undefined && typeof BigInt64Array === 'function' && accepts(hostNotify, BigInt64Array)
   let canSuspend
 
   // Written once, so that making a promise makes no closure.
@@ -94,7 +98,7 @@ function createAtomics (realm) {
       if (!view.shared) return 0
       const woken = agent().notify(view.address + i * size(view), c)
       // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.
-      return hostNotify === undefined || woken >= c ? woken : woken + hostNotify(typedArray, i, c - woken)
+      return woken < c && (view.wide ? notifies64 : notifies32) ? woken + hostNotify(typedArray, i, c - woken) : woken
     },
 
     waitAsync (typedArray, index, value, timeout) {

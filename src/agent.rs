@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::ThreadId;
 
@@ -23,10 +23,11 @@ use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, check_status, sys};
 
 use crate::clock::{Timestamp, now};
-use crate::location::Location;
-use crate::outbox::{Outbox, Settlement};
-use crate::parker::{BlockedThread, Spinner};
-use crate::store::{Ticket, WaitResult, WaiterListStore};
+use crate::line::{LOCKED, Request, UNLOCKED};
+use crate::location::{Expected, Location, SharedWord, Word};
+use crate::outbox::{Mail, Outbox, Settlement};
+use crate::parker::{BlockedThread, Spinner, Woken};
+use crate::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use crate::timer;
 
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
@@ -53,18 +54,30 @@ pub(crate) struct Registers {
     slot: Cell<u32>,
     /// 1 for a `BigInt64Array`, 0 for an `Int32Array`.
     wide: Cell<u32>,
+    /// How many locks this thread holds: that many words of the table of held locks are in use. Other threads may read it.
+    held: AtomicU32,
+    /// A place in that table: that of the lock to release; or of the first lock acquired in a batch of settlements.
+    place: Cell<u32>,
 }
 
 /// `lib/settle.js` counts on it.
-const _: () = assert!(size_of::<Registers>() == 40);
+const _: () = assert!(size_of::<Registers>() == 48);
 
 impl Registers {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an address was made a number in `address_of`")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an address was made a number in `address_of`"
+    )]
     pub(crate) fn location(&self) -> Location {
         Location::from_address(self.address.get() as usize)
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates, as the count shall")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, as the count shall"
+    )]
     pub(crate) fn count(&self) -> usize {
         self.count.get() as usize
     }
@@ -80,7 +93,6 @@ impl Registers {
 
     /// Whether the word at the location holds the expected value.
     fn is_equal(&self) -> bool {
-        use crate::location::Expected;
         let expected = if self.wide.get() == 1 {
             Expected::BigInt64(self.expected.get())
         } else {
@@ -93,6 +105,12 @@ impl Registers {
         unsafe { expected.is_at(self.location()) }
     }
 
+    /// The lock's word at the location.
+    fn word(&self) -> SharedWord {
+        // SAFETY: `lib/sync/` puts in the address of the word of a lock whose array it holds, as above.
+        unsafe { SharedWord::at(self.location()) }
+    }
+
     /// What a wait with a time-out of 0 answers. It never is in the line, so it needs no critical section.
     fn poll(&self) -> Begun {
         Begun::Over(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
@@ -103,12 +121,14 @@ impl Registers {
 #[derive(Clone, Copy)]
 struct Wait {
     ticket: Option<Ticket>,
+    /// Where it waits. A claim's word is needed again, when it is nudged.
+    location: Location,
     timed: bool,
     refed: bool,
 }
 
 impl Wait {
-    const NONE: Self = Self { ticket: None, timed: false, refed: false };
+    const NONE: Self = Self { ticket: None, location: Location::from_address(0), timed: false, refed: false };
 }
 
 /// How many of an agent's waits want its event loop to be kept alive.
@@ -138,7 +158,10 @@ impl Holds {
 #[derive(Clone, Copy)]
 struct Block {
     ticket: Ticket,
+    location: Location,
     deadline: Timestamp,
+    /// Whether the event loop will look after it.
+    watched: bool,
 }
 
 /// A Node environment that uses the queue.
@@ -146,7 +169,8 @@ pub(crate) struct Agent {
     env: sys::napi_env,
     outbox: Arc<Outbox>,
     thread: Arc<BlockedThread>,
-    spinner: Spinner,
+    wait_spinner: Spinner,
+    lock_spinner: Spinner,
     block: Cell<Option<Block>>,
     /// By slot. Only read and written by the agent's own thread, and allowed to be out of date: a ticket whose wait was
     /// settled is recognised by the store.
@@ -160,7 +184,48 @@ pub(crate) struct Agent {
     capacity: usize,
     // Keeps the memory of `registers` and `settlements`.
     _buffer: sys::napi_ref,
-    taken: RefCell<Vec<Settlement>>,
+    mail: RefCell<Mail>,
+    held_table: Cell<HeldTable>,
+}
+
+/// Which locks the thread holds: their addresses, in no order. JavaScript adds one with the very instruction sequence that
+/// takes a lock, and removes it likewise, so that whatever moment the thread is terminated at, the table is right.
+///
+/// Written by its own thread only; others read it to say who holds a lock.
+#[derive(Clone, Copy)]
+struct HeldTable {
+    /// Addresses as the numbers that JavaScript knows.
+    addresses: *const AtomicU64,
+    capacity: u32,
+    /// Keeps the memory.
+    buffer: sys::napi_ref,
+}
+
+impl HeldTable {
+    const EMPTY: Self = Self { addresses: ptr::null(), capacity: 0, buffer: ptr::null_mut() };
+
+    fn slice(&self) -> &[AtomicU64] {
+        if self.addresses.is_null() {
+            return &[];
+        }
+        // SAFETY: `set_held_table` checked the size; the reference keeps the memory, which does not move, and whoever
+        // reads it from another thread holds the lock under which it is exchanged and its agent leaves.
+        unsafe { std::slice::from_raw_parts(self.addresses, self.capacity as usize) }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
+    fn encode(location: Location) -> u64 {
+        (location.address() as f64).to_bits()
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an address was made a number in `address_of`"
+    )]
+    fn decode(bits: u64) -> Location {
+        Location::from_address(f64::from_bits(bits) as usize)
+    }
 }
 
 /// How a wait answered at once.
@@ -184,7 +249,12 @@ impl Agent {
     ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer` and `settle` a function.
-    pub(crate) unsafe fn start(env: sys::napi_env, buffer: sys::napi_value, settle: sys::napi_value) -> Result<()> {
+    pub(crate) unsafe fn start(
+        env: sys::napi_env,
+        buffer: sys::napi_value,
+        settle: sys::napi_value,
+        js_thread: u32,
+    ) -> Result<()> {
         if Self::of(env).is_ok() {
             return Err(Error::from_reason("atomics-waitasync: this environment has been started already"));
         }
@@ -205,7 +275,12 @@ impl Agent {
             check_status!(sys::napi_create_reference(env, buffer, 1, &raw mut buffer_ref))?;
             check_status!(sys::napi_create_reference(env, settle, 1, &raw mut settle_ref))?;
             let text = "atomics-waitasync";
-            check_status!(sys::napi_create_string_utf8(env, text.as_ptr().cast(), text.len().cast_signed(), &raw mut name))?;
+            check_status!(sys::napi_create_string_utf8(
+                env,
+                text.as_ptr().cast(),
+                text.len().cast_signed(),
+                &raw mut name
+            ))?;
             check_status!(sys::napi_create_threadsafe_function(
                 env,
                 ptr::null_mut(),
@@ -228,7 +303,8 @@ impl Agent {
             env,
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
             thread: Arc::new(BlockedThread::current()),
-            spinner: Spinner::default(),
+            wait_spinner: Spinner::default(),
+            lock_spinner: Spinner::default(),
             block: Cell::new(None),
             waits: RefCell::default(),
             holds: Holds::default(),
@@ -240,12 +316,19 @@ impl Agent {
             settlements: unsafe { data.byte_add(size_of::<Registers>()) }.cast(),
             capacity: (bytes - size_of::<Registers>()) / size_of::<u32>(),
             _buffer: buffer_ref,
-            taken: RefCell::default(),
+            mail: RefCell::default(),
+            held_table: Cell::new(HeldTable::EMPTY),
         });
         // Hooks run last-in first-out, so this one runs before the threadsafe function's own (invariant 7).
         // SAFETY: `on_end` only touches Rust state, and `env` is only used as a number there.
         check_status!(unsafe { sys::napi_add_env_cleanup_hook(env, Some(on_end), env.cast()) })?;
-        Threads::join(&agent.outbox);
+        Agents::join(Known {
+            thread: std::thread::current().id(),
+            js_thread,
+            outbox: Arc::clone(&agent.outbox),
+            registers: agent.registers,
+            held_table: HeldTable::EMPTY,
+        });
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(())
     }
@@ -256,40 +339,107 @@ impl Agent {
         unsafe { &*self.registers }
     }
 
+    fn thread_party(&self) -> Party {
+        Party::Thread(Arc::clone(&self.thread))
+    }
+
     /// Starts to block at the location in the registers, for a slice at most.
     pub(crate) fn wait(&self) -> Begun {
-        self.abandon_block();
         let registers = self.registers();
         if registers.timeout.get() <= 0.0 {
             return registers.poll();
         }
-        let deadline = registers.deadline();
-        let ticket = STORE.enqueue_thread(registers.location(), &self.thread, deadline, || registers.is_equal());
-        let Some(ticket) = ticket else { return Begun::Over(WaitResult::NotEqual) };
-        self.block.set(Some(Block { ticket, deadline }));
-        if let Some(result) = self.spinner.spin(&self.thread) {
+        let (location, deadline) = (registers.location(), registers.deadline());
+        let Some(ticket) = STORE.enqueue_thread(location, &self.thread, deadline, || registers.is_equal()) else {
+            return Begun::Over(WaitResult::NotEqual);
+        };
+        self.block.set(Some(Block { ticket, location, deadline, watched: false }));
+        if let Some(result) = self.wait_spinner.spin(|| self.thread.outcome()) {
             self.block.set(None);
             return Begun::Over(result);
         }
         self.resume()
     }
 
-    /// Goes on blocking for another slice.
-    pub(crate) fn resume(&self) -> Begun {
-        let Some(Block { ticket, deadline }) = self.block.get() else { return Begun::Over(WaitResult::TimedOut) };
-        match STORE.park(ticket, &self.thread, deadline, now().after_millis(SLICE_MILLISECONDS)) {
-            Some(result) => {
-                self.block.set(None);
-                Begun::Over(result)
+    /// Starts to block for the lock at the location in the registers, for a slice at most.
+    ///
+    /// The caller has made room in the table of held locks.
+    pub(crate) fn lock(&self) -> Begun {
+        let registers = self.registers();
+        let (location, deadline, word) = (registers.location(), registers.deadline(), registers.word());
+        // While it spins it is not counted, so a release elsewhere stays as cheap as one that nobody waits for.
+        let spun = self.lock_spinner.spin(|| word.compare_exchange(UNLOCKED, LOCKED).then_some(()));
+        if spun.is_some() {
+            let inherited = STORE.any_abandoned() && STORE.inherit(location);
+            return self
+                .acquired(location, if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
+        }
+        match STORE.claim(location, self.thread_party(), Request::Lock, deadline, &word) {
+            Claimed::Now(result) => self.acquired(location, result),
+            Claimed::Pending(ticket) => {
+                self.block.set(Some(Block { ticket, location, deadline, watched: false }));
+                self.resume()
             }
-            None => Begun::Pending,
         }
     }
 
-    /// Leaves the line if an earlier blocking wait was broken off between two slices, as a time limit of `vm` does.
+    fn acquired(&self, location: Location, result: WaitResult) -> Begun {
+        self.block.set(None);
+        if result.is_acquired() {
+            self.hold(location);
+        }
+        Begun::Over(result)
+    }
+
+    /// Goes on blocking for another slice.
+    pub(crate) fn resume(&self) -> Begun {
+        let Some(Block { ticket, location, deadline, .. }) = self.block.get() else {
+            return Begun::Over(WaitResult::TimedOut);
+        };
+        let until = now().after_millis(SLICE_MILLISECONDS);
+        loop {
+            match STORE.park(ticket, &self.thread, deadline, until) {
+                Woken::Settled(result) => return self.acquired(location, result),
+                Woken::Nudged => {
+                    // SAFETY: only a claim is nudged, and JavaScript holds the lock's array during the call.
+                    let word = unsafe { SharedWord::at(location) };
+                    if let Some(result) = STORE.try_claim(ticket, &self.thread_party(), &word) {
+                        return self.acquired(location, result);
+                    }
+                }
+                Woken::TimeOver => {
+                    self.watch_block();
+                    return Begun::Pending;
+                }
+            }
+        }
+    }
+
+    /// The thread goes back to JavaScript between two slices, and may never come again: a time limit of `vm` breaks off
+    /// what runs. Then the next turn of its event loop, if not an earlier call, takes it out of the line.
+    fn watch_block(&self) {
+        if let Some(block) = self.block.get()
+            && !block.watched
+        {
+            self.block.set(Some(Block { watched: true, ..block }));
+            self.outbox.ring();
+        }
+    }
+
+    /// Leaves the line if a blocking wait was broken off between two slices, as a time limit of `vm` does; what it had been
+    /// given meanwhile goes to the next in line. Called whenever this thread is seen to do something else.
     pub(crate) fn abandon_block(&self) {
-        if let Some(Block { ticket, .. }) = self.block.take() {
-            STORE.withdraw_thread(ticket, &self.thread);
+        let Some(Block { ticket, location, .. }) = self.block.take() else { return };
+        match STORE.withdraw_thread(ticket, &self.thread) {
+            WaitResult::Ok => {
+                STORE.notify(location, 1);
+            }
+            result if result.is_acquired() => {
+                // SAFETY: `lib/settle.js` keeps the word that the thread blocks for until its next blocking call is through
+                // here (invariant 8).
+                STORE.release(location, &unsafe { SharedWord::at(location) });
+            }
+            _ => {}
         }
     }
 
@@ -299,21 +449,50 @@ impl Agent {
         if registers.timeout.get() <= 0.0 {
             return Ok(registers.poll());
         }
-        let timed = registers.timeout.get() != f64::INFINITY;
-        if timed && !timer::start(&STORE) {
-            return Err(Error::from_reason("atomics-waitasync: the system gave no thread for the timer"));
+        self.start_timer()?;
+        let (location, deadline, slot) = (registers.location(), registers.deadline(), registers.slot());
+        let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
+            return Ok(Begun::Over(WaitResult::NotEqual));
+        };
+        self.pending(ticket, location, deadline);
+        Ok(Begun::Pending)
+    }
+
+    /// Takes the lock at the location in the registers, or lines up a promise for it, by its slot.
+    ///
+    /// The caller has made room in the table of held locks.
+    pub(crate) fn lock_async(&self) -> Result<Begun> {
+        let registers = self.registers();
+        self.start_timer()?;
+        let (location, deadline) = (registers.location(), registers.deadline());
+        let party = Party::Agent(Arc::clone(&self.outbox), registers.slot());
+        match STORE.claim(location, party, Request::Lock, deadline, &registers.word()) {
+            Claimed::Now(result) => Ok(self.acquired(location, result)),
+            Claimed::Pending(ticket) => {
+                self.pending(ticket, location, deadline);
+                Ok(Begun::Pending)
+            }
         }
-        let deadline = registers.deadline();
-        let slot = registers.slot();
-        let ticket =
-            STORE.enqueue_agent(registers.location(), &self.outbox, slot, deadline, || registers.is_equal());
-        let Some(ticket) = ticket else { return Ok(Begun::Over(WaitResult::NotEqual)) };
+    }
+
+    /// Makes sure that the promise that is about to be lined up will be timed out. What can fail, fails before it is.
+    fn start_timer(&self) -> Result<()> {
+        if self.registers().timeout.get() == f64::INFINITY || timer::start(&STORE) {
+            return Ok(());
+        }
+        Err(Error::from_reason("atomics-waitasync: the system gave no thread for the timer"))
+    }
+
+    /// Remembers a promise that has been lined up.
+    fn pending(&self, ticket: Ticket, location: Location, deadline: Timestamp) {
+        let registers = self.registers();
+        let timed = registers.timeout.get() != f64::INFINITY;
         if timed {
             timer::watch(deadline);
         }
-        let wait = Wait { ticket: Some(ticket), timed, refed: true };
+        let wait = Wait { ticket: Some(ticket), location, timed, refed: true };
+        let slot = registers.slot() as usize;
         let mut waits = self.waits.borrow_mut();
-        let slot = slot as usize;
         if waits.len() <= slot {
             waits.resize(slot + 1, Wait::NONE);
         }
@@ -321,7 +500,101 @@ impl Agent {
         drop(waits);
         self.holds.add(wait);
         self.update_hold();
-        Ok(Begun::Pending)
+    }
+
+    /// Takes the promise in the slot out of the line. False if it is settled already, and its outcome is on the way.
+    pub(crate) fn cancel(&self) -> bool {
+        let slot = self.registers().slot();
+        let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
+        let Some(ticket) = wait.ticket else { return false };
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot);
+        if cancelled {
+            self.forget(slot);
+            self.update_hold();
+        }
+        cancelled
+    }
+
+    /// The wait in a slot is over.
+    fn forget(&self, slot: u32) {
+        if let Some(wait) = self.waits.borrow_mut().get_mut(slot as usize) {
+            let wait = std::mem::replace(wait, Wait::NONE);
+            if wait.refed {
+                self.holds.remove(wait);
+            }
+        }
+    }
+
+    /// Gives up the lock at the place in the registers, of the table of held locks.
+    pub(crate) fn unlock(&self) {
+        let registers = self.registers();
+        let table = self.held_table.get();
+        let held = &table.slice()[..registers.held.load(Ordering::Relaxed) as usize];
+        if let (Some(place), Some(last)) = (held.get(registers.place.get() as usize), held.last()) {
+            place.store(last.load(Ordering::Relaxed), Ordering::Relaxed);
+            registers.held.fetch_sub(1, Ordering::Relaxed);
+            STORE.release(registers.location(), &registers.word());
+        }
+    }
+
+    /// The lock at the location in the registers was freed in JavaScript while somebody was counted in its bucket.
+    pub(crate) fn released(&self) {
+        STORE.released(self.registers().location());
+    }
+
+    /// Whether the lock at the location in the registers, taken in JavaScript, had been abandoned.
+    pub(crate) fn inherit(&self) -> bool {
+        STORE.inherit(self.registers().location())
+    }
+
+    /// Notes that this thread holds the lock at `location`.
+    fn hold(&self, location: Location) {
+        let registers = self.registers();
+        let held = registers.held.load(Ordering::Relaxed);
+        // JavaScript makes room before it asks for a lock, so there always is some.
+        if let Some(place) = self.held_table.get().slice().get(held as usize) {
+            place.store(HeldTable::encode(location), Ordering::Relaxed);
+            registers.held.store(held + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Moves the table of held locks to a larger buffer, into which JavaScript has copied what is held.
+    ///
+    /// # Safety
+    /// On the thread of the environment, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
+    pub(crate) unsafe fn set_held_table(&self, buffer: sys::napi_value) -> Result<()> {
+        let (mut data, mut bytes, mut reference) = (ptr::null_mut(), 0, ptr::null_mut());
+        // SAFETY: as the caller promises; every out-parameter is a live local.
+        unsafe {
+            check_status!(sys::napi_get_arraybuffer_info(self.env, buffer, &raw mut data, &raw mut bytes))?;
+            check_status!(sys::napi_create_reference(self.env, buffer, 1, &raw mut reference))?;
+        }
+        let capacity = u32::try_from(bytes / size_of::<f64>()).unwrap_or(u32::MAX);
+        let table = HeldTable { addresses: data.cast_const().cast(), capacity, buffer: reference };
+        Agents::locked(|agents| {
+            if let Some(agent) = agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.outbox, &self.outbox)) {
+                agent.held_table = table;
+            }
+        });
+        let former = self.held_table.replace(table);
+        if !former.buffer.is_null() {
+            // SAFETY: made above, and no longer used.
+            check_status!(unsafe { sys::napi_delete_reference(self.env, former.buffer) })?;
+        }
+        Ok(())
+    }
+
+    /// The `threadId` of the thread that holds the lock at the location in the registers, if one of the agents does.
+    pub(crate) fn holder(&self) -> Option<u32> {
+        let wanted = HeldTable::encode(self.registers().location());
+        Agents::locked(|agents| {
+            let holds = |agent: &&Known| {
+                // SAFETY: an agent leaves, under this lock, before its registers go.
+                let held = unsafe { &*agent.registers }.held.load(Ordering::Relaxed) as usize;
+                agent.held_table.slice().iter().take(held).any(|held| held.load(Ordering::Relaxed) == wanted)
+            };
+            agents.iter().find(holds).map(|agent| agent.js_thread)
+        })
     }
 
     /// Sets whether the wait of a slot keeps the loop alive.
@@ -339,7 +612,7 @@ impl Agent {
     /// Holds the event loop, or lets it go, as the waits demand.
     pub(crate) fn update_hold(&self) {
         let hold = self.holds.timed.get() > 0
-            || (self.holds.untimed.get() > 0 && Threads::more_than_one())
+            || (self.holds.untimed.get() > 0 && Agents::in_more_than_one_thread())
             || self.outbox.has_mail();
         if hold == self.held.get() {
             return;
@@ -359,41 +632,62 @@ impl Agent {
 
     /// Hands the outcomes in the outbox over to `lib/settle.js`, a batch per call.
     fn deliver(&self) {
+        self.abandon_block();
         // Taken out of its cell: JavaScript runs meanwhile and might come here again.
-        let mut taken = self.taken.take();
-        taken.clear();
-        self.outbox.take(&mut taken);
-        {
-            let mut waits = self.waits.borrow_mut();
-            for settlement in &taken {
-                let wait = std::mem::replace(&mut waits[settlement.slot as usize], Wait::NONE);
-                if wait.refed {
-                    self.holds.remove(wait);
-                }
-            }
-            if self.holds.timed.get() + self.holds.untimed.get() == 0 && waits.capacity() > 4096 {
-                // Nothing pending but perhaps what was unref'd, which is at the places it was.
-                while waits.last().is_some_and(|wait| wait.ticket.is_none()) {
-                    waits.pop();
-                }
-                waits.shrink_to_fit();
-            }
+        let mut mail = self.mail.take();
+        self.outbox.take(&mut mail);
+        for slot in std::mem::take(&mut mail.nudges) {
+            self.try_nudged(slot, &mut mail);
         }
-        for batch in taken.chunks(self.capacity) {
+        for settlement in &mail.settlements {
+            self.forget(settlement.slot);
+        }
+        self.shrink();
+        let mut acquired = mail.acquired.drain(..);
+        let mut delivers = true;
+        for batch in mail.settlements.chunks(self.capacity) {
+            let registers = self.registers();
+            registers.place.set(registers.held.load(Ordering::Relaxed));
             for (place, settlement) in batch.iter().enumerate() {
+                if settlement.result.is_acquired()
+                    && let Some(location) = acquired.next()
+                {
+                    self.hold(location);
+                }
                 // SAFETY: `place` is less than `capacity`, the number of words behind the registers.
-                unsafe { self.settlements.add(place).write((settlement.slot << 2) | settlement.result as u32) };
+                unsafe { self.settlements.add(place).write((settlement.slot << 3) | settlement.result as u32) };
             }
-            if self.call_settle(batch.len()).is_err() {
-                // The environment is ending and runs no JavaScript any more.
-                break;
-            }
+            // When the environment is ending and runs no JavaScript any more, the clean-up passes on what is held.
+            delivers = delivers && self.call_settle(batch.len()).is_ok();
         }
-        taken.clear();
-        if taken.capacity() <= 4096 {
-            self.taken.replace(taken);
-        }
+        drop(acquired);
+        mail.clear();
+        self.mail.replace(mail);
         self.update_hold();
+    }
+
+    /// A claim has been nudged: it tries, here and now, so that JavaScript only hears of it if it has the lock.
+    fn try_nudged(&self, slot: u32, mail: &mut Mail) {
+        let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
+        let Some(ticket) = wait.ticket else { return };
+        // SAFETY: the table of pending promises holds the lock's array until the claim is settled (invariant 8).
+        let word = unsafe { SharedWord::at(wait.location) };
+        if let Some(result) = STORE.try_claim(ticket, &Party::Agent(Arc::clone(&self.outbox), slot), &word) {
+            mail.settlements.push(Settlement { slot, result });
+            mail.acquired.push(wait.location);
+        }
+    }
+
+    /// Gives back the memory of a table that has been much longer than it needs to be.
+    fn shrink(&self) {
+        let mut waits = self.waits.borrow_mut();
+        if self.holds.timed.get() + self.holds.untimed.get() == 0 && waits.capacity() > 4096 {
+            // Nothing is pending but perhaps what was unref'd, which is at the places it was.
+            while waits.last().is_some_and(|wait| wait.ticket.is_none()) {
+                waits.pop();
+            }
+            waits.shrink_to_fit();
+        }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a batch is not longer than its buffer")]
@@ -405,27 +699,37 @@ impl Agent {
             check_status!(sys::napi_get_reference_value(self.env, self.settle, &raw mut settle))?;
             check_status!(sys::napi_get_undefined(self.env, &raw mut receiver))?;
             check_status!(sys::napi_create_uint32(self.env, count as u32, &raw mut argument))?;
-            check_status!(sys::napi_call_function(
-                self.env,
-                receiver,
-                settle,
-                1,
-                &raw const argument,
-                &raw mut ignored
-            ))
+            check_status!(sys::napi_call_function(self.env, receiver, settle, 1, &raw const argument, &raw mut ignored))
         }
     }
 
-    /// Leaves the queue: afterwards nobody knows of this agent.
+    /// Leaves the queue: afterwards nobody knows of this agent, and what it held is held by the next in line.
     fn end(&self) {
-        self.abandon_block();
+        let mut died_with: Vec<Location> = Vec::new();
+        if let Some(Block { ticket, location, .. }) = self.block.take()
+            && STORE.withdraw_thread(ticket, &self.thread).is_acquired()
+        {
+            died_with.push(location);
+        }
         for (slot, wait) in (0..).zip(self.waits.take()) {
             if let Some(ticket) = wait.ticket {
                 STORE.withdraw_agent(ticket, &self.outbox, slot);
             }
         }
+        // Nothing is granted to it any more: what was, lies in the outbox or in the table of held locks.
+        let mut mail = Mail::default();
+        self.outbox.take(&mut mail);
+        died_with.append(&mut mail.acquired);
+        let held = self.registers().held.swap(0, Ordering::Relaxed) as usize;
+        let table = self.held_table.get();
+        died_with.extend(table.slice().iter().take(held).map(|held| HeldTable::decode(held.load(Ordering::Relaxed))));
+        for location in died_with {
+            // SAFETY: the environment's clean-up runs before its heap goes, so the memory is still there (invariant 8).
+            STORE.abandon(location, &unsafe { SharedWord::at(location) });
+        }
+        // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
+        Agents::leave(&self.outbox);
         self.outbox.close();
-        Threads::leave(&self.outbox);
     }
 }
 
@@ -467,46 +771,57 @@ impl Bell {
     fn ring(&self) {
         // SAFETY: see `Send`. A failure means that the environment is ending, which drops its waits anyway.
         unsafe {
-            sys::napi_call_threadsafe_function(
-                self.0,
-                ptr::null_mut(),
-                sys::ThreadsafeFunctionCallMode::nonblocking,
-            );
+            sys::napi_call_threadsafe_function(self.0, ptr::null_mut(), sys::ThreadsafeFunctionCallMode::nonblocking);
         }
     }
 }
 
-/// Which threads of the process have an agent.
-struct Threads(Vec<(ThreadId, Arc<Outbox>)>);
+/// What every thread knows of an agent.
+struct Known {
+    thread: ThreadId,
+    /// Its `worker_threads.threadId`.
+    js_thread: u32,
+    outbox: Arc<Outbox>,
+    registers: *const Registers,
+    held_table: HeldTable,
+}
 
-static THREADS: Mutex<Threads> = Mutex::new(Threads(Vec::new()));
-static MORE_THAN_ONE: AtomicBool = AtomicBool::new(false);
+// SAFETY: the pointers are followed under the lock of `AGENTS_OF_ALL_THREADS` only, which an agent leaves before what they
+// point to goes; and only what is atomic behind them is looked at.
+unsafe impl Send for Known {}
 
-impl Threads {
-    fn more_than_one() -> bool {
-        MORE_THAN_ONE.load(Ordering::Acquire)
+/// The agents of all threads.
+struct Agents(Mutex<Vec<Known>>);
+
+static AGENTS_OF_ALL_THREADS: Agents = Agents(Mutex::new(Vec::new()));
+static MORE_THAN_ONE_THREAD: AtomicBool = AtomicBool::new(false);
+
+impl Agents {
+    fn locked<R>(body: impl FnOnce(&mut Vec<Known>) -> R) -> R {
+        body(&mut AGENTS_OF_ALL_THREADS.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn join(outbox: &Arc<Outbox>) {
-        Self::change(|threads| threads.push((std::thread::current().id(), Arc::clone(outbox))));
+    fn in_more_than_one_thread() -> bool {
+        MORE_THAN_ONE_THREAD.load(Ordering::Acquire)
+    }
+
+    fn join(agent: Known) {
+        Self::change(|agents| agents.push(agent));
     }
 
     fn leave(outbox: &Arc<Outbox>) {
-        Self::change(|threads| threads.retain(|(_, other)| !Arc::ptr_eq(other, outbox)));
+        Self::change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.outbox, outbox)));
     }
 
     /// When there is more than one thread now and was not before, or the other way round, every agent is rung.
-    fn change(change: impl FnOnce(&mut Vec<(ThreadId, Arc<Outbox>)>)) {
-        let agents = {
-            let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut threads.0);
-            let more = threads.0.first().is_some_and(|(first, _)| threads.0.iter().any(|(thread, _)| thread != first));
-            if MORE_THAN_ONE.swap(more, Ordering::AcqRel) == more {
-                return;
-            }
-            threads.0.clone()
-        };
-        for (_, outbox) in agents {
+    fn change(change: impl FnOnce(&mut Vec<Known>)) {
+        let to_ring: Vec<_> = Self::locked(|agents| {
+            change(agents);
+            let more = agents.first().is_some_and(|first| agents.iter().any(|agent| agent.thread != first.thread));
+            let changed = MORE_THAN_ONE_THREAD.swap(more, Ordering::AcqRel) != more;
+            agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.outbox)).collect()
+        });
+        for outbox in to_ring {
             outbox.ring();
         }
     }

@@ -1,13 +1,17 @@
 //! What `lib/` calls. Decodes, calls, encodes; decides nothing.
 //!
 //! Operands pass through the registers (see `agent`), since a Node-API call without arguments costs a fifth of one with
-//! them. What a wait answers is a number: 0 `"ok"`, 1 `"not-equal"`, 2 `"timed-out"`, 3 still waiting.
+//! them. What a wait answers is a number: 0 `"ok"`, 1 `"not-equal"`, 2 `"timed-out"`, 3 still waiting; and a claim's 4
+//! acquired, 5 acquired from a holder that died.
 
 #![allow(unsafe_code, reason = "Node-API")]
 
 use std::ptr;
+use std::rc::Rc;
+use std::sync::atomic::AtomicI32;
 
-use napi::bindgen_prelude::{ArrayBuffer, Env, Function, JsValue, Object};
+use crossbeam_utils::CachePadded;
+use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, Object, Unknown};
 use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
 
@@ -25,12 +29,19 @@ impl From<Begun> for u32 {
     }
 }
 
-/// Makes this environment an agent. `registers`: 40 bytes, and what is behind those is for settlements.
-/// `settle(count)` is called whenever some have been put there.
+/// Makes this environment an agent. `registers`: 48 bytes, and what is behind those is for settlements.
+/// `settle(count)` is called whenever some have been put there. `thread_id` is that of `worker_threads`.
 #[napi(catch_unwind)]
-pub fn start(env: Env, registers: ArrayBuffer<'_>, settle: Function<'_, u32, ()>) -> Result<()> {
+pub fn start(env: Env, registers: ArrayBuffer<'_>, settle: Function<'_, u32, ()>, thread_id: u32) -> Result<()> {
     // SAFETY: called from JavaScript, and the wrapper checked the types.
-    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw()) }
+    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), thread_id) }
+}
+
+/// The agent of this environment, in a call by which it shows that it is not blocked.
+fn agent(env: Env) -> Result<Rc<Agent>> {
+    let agent = Agent::of(env.raw())?;
+    agent.abandon_block();
+    Ok(agent)
 }
 
 /// The address of a typed array's first byte.
@@ -60,7 +71,7 @@ pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
 /// `Atomics.wait`: begins to block; 3 after a slice, then `resume` is to be called.
 #[napi(catch_unwind)]
 pub fn wait(env: Env) -> Result<u32> {
-    Ok(Agent::of(env.raw())?.wait().into())
+    Ok(agent(env)?.wait().into())
 }
 
 /// Goes on blocking for another slice.
@@ -72,21 +83,20 @@ pub fn resume(env: Env) -> Result<u32> {
 /// Breaks off a blocking wait between two slices.
 #[napi(catch_unwind)]
 pub fn abandon(env: Env) -> Result<()> {
-    Agent::of(env.raw())?.abandon_block();
-    Ok(())
+    agent(env).map(drop)
 }
 
 /// `Atomics.waitAsync`: lines up a promise; 3 if it waits now.
 #[napi(catch_unwind)]
 pub fn wait_async(env: Env) -> Result<u32> {
-    Ok(Agent::of(env.raw())?.wait_async()?.into())
+    Ok(agent(env)?.wait_async()?.into())
 }
 
 /// `Atomics.notify`: how many were woken.
 #[napi(catch_unwind)]
 #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
 pub fn notify(env: Env) -> Result<u32> {
-    let agent = Agent::of(env.raw())?;
+    let agent = agent(env)?;
     let registers = agent.registers();
     let woken = STORE.notify(registers.location(), registers.count());
     if woken > 0 {
@@ -99,15 +109,110 @@ pub fn notify(env: Env) -> Result<u32> {
 /// How many wait at the location.
 #[napi(catch_unwind)]
 pub fn waiter_count(env: Env) -> Result<u32> {
-    Ok(STORE.count(Agent::of(env.raw())?.registers().location()))
+    Ok(STORE.count(agent(env)?.registers().location()))
 }
 
 /// Sets whether the wait in a slot keeps the event loop alive.
 #[napi(catch_unwind)]
 pub fn set_refed(env: Env, refed: bool) -> Result<()> {
-    let agent = Agent::of(env.raw())?;
+    let agent = agent(env)?;
     agent.set_refed(agent.registers().slot(), refed);
     Ok(())
+}
+
+/// Blocks for the lock at the location; 3 after a slice, then `resume` is to be called. What is acquired has been added to
+/// the table of held locks, as its last.
+#[napi(catch_unwind)]
+pub fn lock(env: Env) -> Result<u32> {
+    Ok(agent(env)?.lock().into())
+}
+
+/// Takes the lock at the location, or lines up a promise for it; 3 if that waits now.
+#[napi(catch_unwind)]
+pub fn lock_async(env: Env) -> Result<u32> {
+    Ok(agent(env)?.lock_async()?.into())
+}
+
+/// Takes the promise in the slot out of the line. False if it is settled already.
+#[napi(catch_unwind)]
+pub fn cancel(env: Env) -> Result<bool> {
+    Ok(agent(env)?.cancel())
+}
+
+/// Gives up the lock at the location, which is at the place in the table of held locks.
+#[napi(catch_unwind)]
+pub fn unlock(env: Env) -> Result<()> {
+    agent(env)?.unlock();
+    Ok(())
+}
+
+/// The lock at the location was freed in JavaScript while somebody was counted in its bucket.
+#[napi(catch_unwind)]
+pub fn released(env: Env) -> Result<()> {
+    agent(env)?.released();
+    Ok(())
+}
+
+/// Whether the lock at the location, just taken in JavaScript, had been abandoned by a dead holder.
+#[napi(catch_unwind)]
+pub fn inherit(env: Env) -> Result<bool> {
+    Ok(agent(env)?.inherit())
+}
+
+/// The `threadId` of the lock's holder, if an agent holds it.
+#[napi(catch_unwind)]
+pub fn holder(env: Env) -> Result<Option<u32>> {
+    Ok(agent(env)?.holder())
+}
+
+/// Uses `buffer` as the table of held locks.
+#[napi(catch_unwind)]
+pub fn set_held_table(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
+    // SAFETY: called from JavaScript, and the wrapper checked the type.
+    unsafe { agent(env)?.set_held_table(buffer.raw()) }
+}
+
+/// Where the counter of the location's bucket is among the `counters`, in units of four bytes.
+#[napi(catch_unwind)]
+#[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 counters")]
+pub fn counter_of(env: Env) -> Result<u32> {
+    let location = agent(env)?.registers().location();
+    Ok((STORE.index_of(location) * COUNTER_WORDS) as u32)
+}
+
+/// How far it is from one counter to the next, in units of four bytes.
+#[napi(catch_unwind)]
+#[expect(clippy::cast_possible_truncation, reason = "a cache line")]
+pub fn counter_words() -> u32 {
+    COUNTER_WORDS as u32
+}
+
+const COUNTER_WORDS: usize = size_of::<CachePadded<AtomicI32>>() / size_of::<i32>();
+
+/// The counters as an `ArrayBuffer`: how many wait, by bucket, and as the last one how many locks are abandoned. To be read
+/// only, atomically. Undefined where the host allows no such buffer.
+#[napi(catch_unwind)]
+pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
+    let counters = STORE.counters();
+    let mut buffer = ptr::null_mut();
+    // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them, atomically.
+    let status = unsafe {
+        sys::napi_create_external_arraybuffer(
+            env.raw(),
+            counters.as_ptr().cast_mut().cast(),
+            size_of_val(counters),
+            None,
+            ptr::null_mut(),
+            &raw mut buffer,
+        )
+    };
+    if status != sys::Status::napi_ok {
+        return Ok(None);
+    }
+    // Not as an `ArrayBuffer` of napi's, which would ask for its memory: V8 of Node 15 and 16 ends the process when a second
+    // isolate does so for the same address.
+    // SAFETY: a value just made in this environment.
+    unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map(Some)
 }
 
 /// The file of the image that serves this process, if it is another one than this.

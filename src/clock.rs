@@ -26,11 +26,7 @@ impl Timestamp {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before the cast")]
     pub fn after_millis(self, milliseconds: f64) -> Self {
         let nanos = (milliseconds * 1e6).ceil();
-        if nanos < 9.2e18 {
-            Self(self.0.saturating_add(nanos.max(0.0) as u64))
-        } else {
-            Self::NEVER
-        }
+        if nanos < 9.2e18 { Self(self.0.saturating_add(nanos.max(0.0) as u64)) } else { Self::NEVER }
     }
 
     /// How long it is from `earlier` to `self`; zero if `self` is not later.

@@ -8,9 +8,11 @@
 //! | [`clock`] | monotonic time as one word |
 //! | [`waiter_list`] | the lists of one bucket: plain data |
 //! | [`store`] | all buckets, their locks, and every operation on the queue |
+//! | [`line`] | the line before a lock: claims, nudges, hand-off, dead holders |
 //! | [`parker`] | a blocked thread: its outcome and its sleep |
 //! | [`outbox`] | the outcomes on their way to an agent |
-//! | [`timer`] | the thread that times promises out |
+//! | [`alarm`] | what the timer thread sleeps for |
+//! | `timer` | the thread that times promises out |
 //! | `agent` | a Node environment: its outbox's bell, its event loop's hold, its end |
 //! | `binding` | what JavaScript calls: decode, call, encode |
 //! | `images` | which copy of this library serves the process |
@@ -33,7 +35,11 @@
 //! 9. Shared memory is only read atomically, `SeqCst`.
 
 #[forbid(unsafe_code)]
+pub mod alarm;
+#[forbid(unsafe_code)]
 pub mod clock;
+#[forbid(unsafe_code)]
+pub mod line;
 pub mod location;
 #[forbid(unsafe_code)]
 pub mod outbox;

@@ -50,3 +50,43 @@ impl Expected {
         }
     }
 }
+
+/// A word by which threads exclude each other: `0` free, anything else as its [`crate::line::Request`]s define.
+///
+/// The store acquires it on behalf of those in its line. Implemented by shared memory, and by loom's atomics in models.
+pub trait Word {
+    /// Stores `value`, `SeqCst`.
+    fn store(&self, value: i32);
+    /// Stores `new` if the word holds `current`, `SeqCst`. Whether it did.
+    fn compare_exchange(&self, current: i32, new: i32) -> bool;
+}
+
+/// A word of memory that is shared with JavaScript.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedWord(Location);
+
+impl SharedWord {
+    /// The `Int32Array` element at `location`.
+    ///
+    /// # Safety
+    /// `location` must be the address of four aligned bytes of shared memory that stay allocated as long as the value is
+    /// used, and that are only written atomically or by JavaScript.
+    pub const unsafe fn at(location: Location) -> Self {
+        Self(location)
+    }
+
+    fn atomic(&self) -> &AtomicI32 {
+        // SAFETY: `at` demands a live, aligned word (invariant 8).
+        unsafe { AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(self.0.address())) }
+    }
+}
+
+impl Word for SharedWord {
+    fn store(&self, value: i32) {
+        self.atomic().store(value, Ordering::SeqCst);
+    }
+
+    fn compare_exchange(&self, current: i32, new: i32) -> bool {
+        self.atomic().compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+}

@@ -1,9 +1,10 @@
-//! What is on its way to an agent: the outcomes of its asynchronous waits.
+//! What is on its way to an agent: the outcomes of its asynchronous waits, and nudges for its claims.
 //!
-//! Any thread puts outcomes in, in the critical section in which it removed the waiter; the lock in here is the last in
-//! the lock order (invariant 6). Whoever finds the outbox empty also rings, later, with no lock held: so a thousand
-//! outcomes cost one job on the agent's event loop (invariant 5). The agent takes them all at once.
+//! Any thread puts mail in, in the critical section in which it removed or nudged the waiter; the lock in here is the
+//! last in the lock order (invariant 6). Whoever finds the outbox empty also rings, later, with no lock held: so a
+//! thousand outcomes cost one job on the agent's event loop (invariant 5). The agent takes all of it at once.
 
+use crate::location::Location;
 use crate::store::WaitResult;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
@@ -16,43 +17,87 @@ pub struct Settlement {
     pub result: WaitResult,
 }
 
+/// What an agent finds in its outbox.
+#[derive(Debug, Default)]
+pub struct Mail {
+    /// Waits that are over.
+    pub settlements: Vec<Settlement>,
+    /// The slots of claims that are to try now. Looked at first.
+    pub nudges: Vec<u32>,
+    /// The words that the settlements in here acquired: if the agent ends before it takes its mail, they are to be
+    /// passed on.
+    pub acquired: Vec<Location>,
+}
+
+impl Mail {
+    fn is_empty(&self) -> bool {
+        self.settlements.is_empty() && self.nudges.is_empty()
+    }
+
+    /// Forgets everything, and keeps the memory if it is not much.
+    pub fn clear(&mut self) {
+        const RETAINED: usize = 4096;
+        if self.settlements.capacity() > RETAINED {
+            *self = Self::default();
+        }
+        self.settlements.clear();
+        self.nudges.clear();
+        self.acquired.clear();
+    }
+}
+
 /// Makes the agent look into its outbox; called from any thread.
 pub type Ring = Box<dyn Fn() + Send + Sync>;
 
-/// The outcomes that an agent has not taken yet.
+/// The mail that an agent has not taken yet.
 pub struct Outbox {
-    settlements: Mutex<Vec<Settlement>>,
-    mail: AtomicBool,
+    mail: Mutex<Mail>,
+    has_mail: AtomicBool,
     ring: Mutex<Option<Ring>>,
 }
 
 impl Outbox {
     /// An outbox whose agent is told by `ring`.
     pub fn new(ring: Ring) -> Self {
-        Self { settlements: Mutex::new(Vec::new()), mail: AtomicBool::new(false), ring: Mutex::new(Some(ring)) }
+        Self { mail: Mutex::new(Mail::default()), has_mail: AtomicBool::new(false), ring: Mutex::new(Some(ring)) }
     }
 
-    /// Puts in an outcome. True if the outbox was empty: then the caller rings after its critical section.
-    pub(crate) fn push(&self, settlement: Settlement) -> bool {
-        let mut settlements = lock(&self.settlements);
-        let was_empty = settlements.is_empty();
-        settlements.push(settlement);
+    /// Puts mail in. True if the outbox was empty: then the caller rings after its critical section.
+    fn put(&self, put: impl FnOnce(&mut Mail)) -> bool {
+        let mut mail = lock(&self.mail);
+        let was_empty = mail.is_empty();
+        put(&mut mail);
         if was_empty {
-            self.mail.store(true, Ordering::Release);
+            self.has_mail.store(true, Ordering::Release);
         }
         was_empty
     }
 
+    /// Puts in the outcome of a wait at `location`. True if the caller is to ring.
+    pub(crate) fn settle(&self, slot: u32, result: WaitResult, location: Location) -> bool {
+        self.put(|mail| {
+            mail.settlements.push(Settlement { slot, result });
+            if result.is_acquired() {
+                mail.acquired.push(location);
+            }
+        })
+    }
+
+    /// Puts in a nudge. True if the caller is to ring.
+    pub(crate) fn nudge(&self, slot: u32) -> bool {
+        self.put(|mail| mail.nudges.push(slot))
+    }
+
     /// Moves everything that is in here into `taken`, which the caller has emptied.
-    pub fn take(&self, taken: &mut Vec<Settlement>) {
-        let mut settlements = lock(&self.settlements);
-        self.mail.store(false, Ordering::Relaxed);
-        std::mem::swap(&mut *settlements, taken);
+    pub fn take(&self, taken: &mut Mail) {
+        let mut mail = lock(&self.mail);
+        self.has_mail.store(false, Ordering::Relaxed);
+        std::mem::swap(&mut *mail, taken);
     }
 
     /// Whether something is in here. Exact for what the calling thread put in itself.
     pub fn has_mail(&self) -> bool {
-        self.mail.load(Ordering::Acquire)
+        self.has_mail.load(Ordering::Acquire)
     }
 
     /// Makes the agent look into its outbox, unless it has ended. Called with no other lock held.

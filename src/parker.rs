@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::{Timestamp, now};
 use crate::store::WaitResult;
-use crate::sync::{AtomicU8, Ordering, Thread, current, park_timeout};
+use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park_timeout};
 
 /// No outcome yet.
 const WAITING: u8 = u8::MAX;
@@ -19,24 +19,42 @@ const WAITING: u8 = u8::MAX;
 #[derive(Debug)]
 pub struct BlockedThread {
     outcome: AtomicU8,
+    nudged: AtomicBool,
     thread: Thread,
+}
+
+/// Why a blocked thread woke up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// Its wait is over.
+    Settled(WaitResult),
+    /// Its claim is the first in line, and is to try now.
+    Nudged,
+    /// The time that it was to sleep at most has passed.
+    TimeOver,
 }
 
 impl BlockedThread {
     /// For the calling thread.
     pub fn current() -> Self {
-        Self { outcome: AtomicU8::new(WAITING), thread: current() }
+        Self { outcome: AtomicU8::new(WAITING), nudged: AtomicBool::new(false), thread: current() }
     }
 
     /// Forgets the last wait's outcome. Called by the thread itself, in the critical section in which it is appended.
     pub(crate) fn reset(&self) {
         self.outcome.store(WAITING, Ordering::Relaxed);
+        self.nudged.store(false, Ordering::Relaxed);
     }
 
     /// Records the outcome. Called in the critical section in which the waiter was removed.
     pub(crate) fn settle(&self, result: WaitResult) {
         // Release: what the notifying thread wrote before is visible to the thread that reads the outcome.
         self.outcome.store(result as u8, Ordering::Release);
+    }
+
+    /// Records that its claim is to try. Called in the critical section in which it was found first in line.
+    pub(crate) fn nudge(&self) {
+        self.nudged.store(true, Ordering::Release);
     }
 
     /// The outcome, if the wait is over.
@@ -52,27 +70,37 @@ impl BlockedThread {
         self.thread.unpark();
     }
 
-    /// Blocks until there is an outcome, or until `until`. May only be called by the thread itself.
-    pub(crate) fn park_until(&self, until: Timestamp) -> Option<WaitResult> {
+    /// What there is to wake up for already.
+    fn woken(&self) -> Option<Woken> {
+        if let Some(result) = self.outcome() {
+            Some(Woken::Settled(result))
+        } else if self.nudged.load(Ordering::Relaxed) && self.nudged.swap(false, Ordering::Acquire) {
+            Some(Woken::Nudged)
+        } else {
+            None
+        }
+    }
+
+    /// Blocks until there is an outcome or a nudge, or until `until`. May only be called by the thread itself.
+    pub(crate) fn park_until(&self, until: Timestamp) -> Woken {
         loop {
-            let outcome = self.outcome();
-            if outcome.is_some() {
-                return outcome;
+            if let Some(woken) = self.woken() {
+                return woken;
             }
             let left = until.duration_since(now());
             if left.is_zero() {
-                return None;
+                return Woken::TimeOver;
             }
             park_timeout(left);
         }
     }
 }
 
-/// How long a thread looks for its outcome before it sleeps.
+/// How long a thread looks for what it waits for before it sleeps.
 ///
 /// Waking a sleeping thread costs tens of microseconds, more than what most critical sections last; but spinning pays
 /// only where another core can bring the outcome meanwhile. So the time spent follows what it brought lately: doubled
-/// when the outcome came while spinning, halved when it did not, down to nothing but an occasional try.
+/// when it came while spinning, halved when it did not, down to nothing but an occasional try.
 #[derive(Debug, Default)]
 pub struct Spinner {
     budget: Cell<u32>,
@@ -87,8 +115,8 @@ impl Spinner {
     /// Every so many waits, one is tried again.
     const TRY_AGAIN: u32 = 32;
 
-    /// Looks for an outcome for a short while.
-    pub(crate) fn spin(&self, thread: &BlockedThread) -> Option<WaitResult> {
+    /// Asks `look` again and again for a short while.
+    pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
         if single_core() {
             return None;
         }
@@ -105,10 +133,10 @@ impl Spinner {
         let start = now();
         loop {
             for _ in 0..16 {
-                let outcome = thread.outcome();
-                if outcome.is_some() {
+                let found = look();
+                if found.is_some() {
                     self.budget.set((budget * 2).min(Self::LONGEST));
-                    return outcome;
+                    return found;
                 }
                 std::hint::spin_loop();
             }

@@ -12,13 +12,17 @@
 //! notifier sees it counted and takes the lock. (The fence is needed because the program may have written the word
 //! without an atomic operation.)
 
+use std::collections::{HashMap, HashSet};
+
 use crossbeam_utils::CachePadded;
+use rustc_hash::FxBuildHasher;
 
 use crate::clock::Timestamp;
-use crate::location::Location;
-use crate::outbox::{Outbox, Settlement};
-use crate::parker::BlockedThread;
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, fence, lock};
+use crate::line::{Claim, Line, Request, UNLOCKED};
+use crate::location::{Location, Word};
+use crate::outbox::Outbox;
+use crate::parker::{BlockedThread, Woken};
+use crate::sync::{Arc, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::waiter_list::{Waiter, WaiterKey, WaiterLists};
 
 /// How a wait ended. The numbers are those that `lib/settle.js` knows.
@@ -31,6 +35,11 @@ pub enum WaitResult {
     NotEqual = 1,
     /// `"timed-out"`: its deadline came first.
     TimedOut = 2,
+    // 3 is the binding's word for "still waiting".
+    /// A claim has what it asked for.
+    Acquired = 4,
+    /// The same, and who held it before died.
+    AcquiredFromDead = 5,
 }
 
 impl WaitResult {
@@ -38,7 +47,39 @@ impl WaitResult {
         match code {
             0 => Self::Ok,
             1 => Self::NotEqual,
-            _ => Self::TimedOut,
+            2 => Self::TimedOut,
+            4 => Self::Acquired,
+            _ => Self::AcquiredFromDead,
+        }
+    }
+
+    /// Whether it says that a claim has what it asked for.
+    pub fn is_acquired(self) -> bool {
+        matches!(self, Self::Acquired | Self::AcquiredFromDead)
+    }
+}
+
+/// Who stands in a list, and what for.
+#[derive(Debug)]
+pub enum Entrant {
+    /// Waits to be notified.
+    Wait(Party),
+    /// Waits until it has acquired the word (see `line`).
+    Claim(Box<Claim>),
+}
+
+impl Entrant {
+    fn party(&self) -> &Party {
+        match self {
+            Self::Wait(party) => party,
+            Self::Claim(claim) => &claim.party,
+        }
+    }
+
+    fn into_party(self) -> Party {
+        match self {
+            Self::Wait(party) => party,
+            Self::Claim(claim) => claim.party,
         }
     }
 }
@@ -50,6 +91,25 @@ pub enum Party {
     Thread(Arc<BlockedThread>),
     /// A promise of `Atomics.waitAsync`: the agent that made it, and its number there.
     Agent(Arc<Outbox>, u32),
+}
+
+impl Party {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Thread(a), Self::Thread(b)) => Arc::ptr_eq(a, b),
+            (Self::Agent(a, m), Self::Agent(b, n)) => m == n && Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Clone for Party {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Thread(thread) => Self::Thread(Arc::clone(thread)),
+            Self::Agent(outbox, slot) => Self::Agent(Arc::clone(outbox), *slot),
+        }
+    }
 }
 
 /// Who is to be woken once the critical section has been left.
@@ -78,74 +138,206 @@ pub struct Ticket {
 /// The waiters of all locations whose addresses share a hash.
 #[derive(Debug)]
 struct Bucket {
-    occupancy: AtomicUsize,
     earliest_deadline: AtomicU64,
-    lists: Mutex<WaiterLists<Party>>,
+    lists: Mutex<Lists>,
+}
+
+/// What a bucket's lock protects.
+#[derive(Debug, Default)]
+struct Lists {
+    waiters: WaiterLists<Entrant>,
+    /// By location, the lines that have claims in them.
+    lines: HashMap<Location, Line, FxBuildHasher>,
+    /// The locations of locks whose holder died when nobody waited. If the memory is given back before anybody locks
+    /// again, and used for another lock, then that one's first holder is told of a death it need not care for.
+    abandoned: HashSet<Location, FxBuildHasher>,
 }
 
 impl Bucket {
     fn new() -> Self {
-        Self {
-            occupancy: AtomicUsize::new(0),
-            earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()),
-            lists: Mutex::new(WaiterLists::default()),
-        }
-    }
-
-    /// Runs `body` under the bucket's lock and then, without it, wakes whom it settled.
-    fn critical_section<R>(&self, body: impl FnOnce(&mut CriticalSection<'_>) -> R) -> R {
-        let mut section = CriticalSection { bucket: self, lists: lock(&self.lists), first: None, rest: Vec::new() };
-        let result = body(&mut section);
-        section.leave();
-        result
+        Self { earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()), lists: Mutex::default() }
     }
 }
 
 /// The right to add and to remove waiters of one bucket (the specification's `EnterCriticalSection` … `LeaveCriticalSection`).
 struct CriticalSection<'a> {
-    bucket: &'a Bucket,
-    lists: MutexGuard<'a, WaiterLists<Party>>,
+    store: &'a WaiterListStore,
+    index: usize,
+    lists: MutexGuard<'a, Lists>,
+    now: Option<Timestamp>,
     // Most sections wake one party at most, so the first one needs no allocation.
     first: Option<Wake>,
     rest: Vec<Wake>,
 }
 
 impl CriticalSection<'_> {
-    fn add(&mut self, location: Location, deadline: Timestamp, party: Party) -> WaiterKey {
-        let indexed = matches!(party, Party::Agent(..));
-        self.lists.push_back(location, deadline, indexed, party)
+    fn occupancy(&self) -> &AtomicI32 {
+        &self.store.occupancy[self.index]
     }
 
-    fn remove(&mut self, key: WaiterKey) -> Waiter<Party> {
-        self.bucket.occupancy.fetch_sub(1, Ordering::SeqCst);
-        self.lists.remove(key)
+    /// The present moment, looked up once per section.
+    fn now(&mut self) -> Timestamp {
+        *self.now.get_or_insert_with(self.store.now)
     }
 
-    /// Records how a removed waiter's wait ended (invariant 2).
-    fn settle(&mut self, waiter: Waiter<Party>, result: WaitResult) {
-        let wake = match waiter.party {
+    /// Appends an entrant if `enters`, asked after it has been counted, says so.
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 buckets")]
+    fn add(
+        &mut self,
+        location: Location,
+        deadline: Timestamp,
+        entrant: Entrant,
+        enters: impl FnOnce(&mut Self) -> bool,
+    ) -> Option<Ticket> {
+        self.occupancy().fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if !enters(self) {
+            self.occupancy().fetch_sub(1, Ordering::SeqCst);
+            return None;
+        }
+        if let Entrant::Claim(_) = entrant {
+            self.lists.lines.entry(location).or_default().claims += 1;
+        }
+        if let Party::Thread(thread) = entrant.party() {
+            thread.reset();
+        }
+        let indexed = matches!(entrant.party(), Party::Agent(..));
+        let key = self.lists.waiters.push_back(location, deadline, indexed, entrant);
+        Some(Ticket { bucket: self.index as u32, key })
+    }
+
+    /// Takes a waiter out of its list. Whether it was a nudged claim, whose nudge is then to be passed on or used.
+    fn remove(&mut self, key: WaiterKey) -> (Waiter<Entrant>, bool) {
+        self.occupancy().fetch_sub(1, Ordering::SeqCst);
+        let waiter = self.lists.waiters.remove(key);
+        let mut was_nudged = false;
+        if let Entrant::Claim(_) = waiter.party {
+            let line = self.lists.lines.get_mut(&waiter.location).expect("a line exists as long as it has claims");
+            was_nudged = line.leave(key);
+            if line.claims == 0 {
+                self.lists.lines.remove(&waiter.location);
+            }
+        }
+        (waiter, was_nudged)
+    }
+
+    /// Removes a waiter and records how its wait ended (invariant 2).
+    fn settle(&mut self, key: WaiterKey, result: WaitResult) {
+        let (Waiter { location, party, .. }, was_nudged) = self.remove(key);
+        match party.into_party() {
             Party::Thread(thread) => {
                 thread.settle(result);
-                Wake::Thread(thread)
+                self.wake(Wake::Thread(thread));
             }
             Party::Agent(outbox, slot) => {
-                if !outbox.push(Settlement { slot, result }) {
-                    return;
+                if outbox.settle(slot, result, location) {
+                    self.wake(Wake::Agent(outbox));
                 }
-                Wake::Agent(outbox)
             }
-        };
+        }
+        if was_nudged && !result.is_acquired() {
+            self.pass_on(location);
+        }
+    }
+
+    fn wake(&mut self, wake: Wake) {
         match self.first {
             None => self.first = Some(wake),
             Some(_) => self.rest.push(wake),
         }
     }
 
+    /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the timer nor its own
+    /// thread has come to it yet.
+    fn is_due(&mut self, key: WaiterKey) -> bool {
+        match self.lists.waiters.get(key).map(|waiter| waiter.deadline) {
+            None | Some(Timestamp::NEVER) => false,
+            Some(deadline) => deadline <= self.now(),
+        }
+    }
+
+    /// The first at `location` that still waits. Those before it whose deadlines have passed are timed out.
+    fn front(&mut self, location: Location) -> Option<WaiterKey> {
+        loop {
+            let key = self.lists.waiters.front(location)?;
+            if !self.is_due(key) {
+                return Some(key);
+            }
+            self.settle(key, WaitResult::TimedOut);
+        }
+    }
+
+    fn is_claim(&self, key: WaiterKey) -> bool {
+        self.lists.waiters.get(key).is_some_and(|waiter| matches!(waiter.party, Entrant::Claim(_)))
+    }
+
+    /// The first claim at `location`, and whether plain waiters stood before it; those are notified on the way.
+    fn first_claim(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
+        let mut passed_waiters = false;
+        while self.lists.lines.contains_key(&location) {
+            let key = self.front(location)?;
+            if self.is_claim(key) {
+                return Some((key, passed_waiters));
+            }
+            passed_waiters = true;
+            self.settle(key, WaitResult::Ok);
+        }
+        None
+    }
+
+    /// Wakes a claim so that it tries.
+    fn nudge(&mut self, key: WaiterKey) {
+        let Some(waiter) = self.lists.waiters.get(key) else { return };
+        let (location, party) = (waiter.location, waiter.party.party().clone());
+        let Some(line) = self.lists.lines.get_mut(&location) else { return };
+        if line.nudged == Some(key) {
+            return;
+        }
+        line.nudged = Some(key);
+        match party {
+            Party::Thread(thread) => {
+                thread.nudge();
+                self.wake(Wake::Thread(thread));
+            }
+            Party::Agent(outbox, slot) => {
+                if outbox.nudge(slot) {
+                    self.wake(Wake::Agent(outbox));
+                }
+            }
+        }
+    }
+
+    /// The word may be free: the next in line gets its try.
+    fn pass_on(&mut self, location: Location) {
+        if let Some((key, _)) = self.first_claim(location) {
+            self.nudge(key);
+        } else if let Some(key) = self.front(location) {
+            self.settle(key, WaitResult::Ok);
+        }
+    }
+
+    /// Takes what `request` asks for, if the word grants it now.
+    fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
+        request
+            .take(word)
+            .then(|| if self.inherit(location) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
+    }
+
+    /// Forgets that the lock at `location` was abandoned. Whether it was.
+    fn inherit(&mut self, location: Location) -> bool {
+        let was_abandoned = self.lists.abandoned.remove(&location);
+        if was_abandoned {
+            self.store.abandoned().fetch_sub(1, Ordering::SeqCst);
+        }
+        was_abandoned
+    }
+
     fn leave(self) {
-        let Self { bucket, lists, first, rest } = self;
-        let earliest = lists.earliest_deadline().as_nanos();
+        let Self { store, index, lists, first, rest, .. } = self;
+        let bucket = &store.buckets[index];
+        let earliest = lists.waiters.earliest_deadline().as_nanos();
         if bucket.earliest_deadline.load(Ordering::Relaxed) != earliest {
-            // SeqCst: pairs with the timer thread's re-check, see `timer`.
+            // SeqCst: pairs with the timer thread's re-check, see `alarm`.
             bucket.earliest_deadline.store(earliest, Ordering::SeqCst);
         }
         drop(lists);
@@ -159,6 +351,9 @@ impl CriticalSection<'_> {
 #[derive(Debug)]
 pub struct WaiterListStore {
     buckets: Box<[CachePadded<Bucket>]>,
+    /// By bucket, how many wait there; and, as the last element, how many locations are abandoned. Apart from the buckets
+    /// because JavaScript may read them.
+    occupancy: Box<[CachePadded<AtomicI32>]>,
     now: fn() -> Timestamp,
 }
 
@@ -172,46 +367,75 @@ impl WaiterListStore {
     /// If `buckets` is not a power of two.
     pub fn new(buckets: usize, now: fn() -> Timestamp) -> Self {
         assert!(buckets.is_power_of_two());
-        Self { buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(), now }
+        Self {
+            buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(),
+            occupancy: (0..=buckets).map(|_| CachePadded::new(AtomicI32::new(0))).collect(),
+            now,
+        }
     }
 
-    fn index_of(&self, location: Location) -> usize {
+    /// The counters that JavaScript may read: of waiters by bucket, and of abandoned locations as the last one.
+    pub fn counters(&self) -> &[CachePadded<AtomicI32>] {
+        &self.occupancy
+    }
+
+    /// Whether any lock at all is abandoned.
+    pub fn any_abandoned(&self) -> bool {
+        self.abandoned().load(Ordering::SeqCst) != 0
+    }
+
+    fn abandoned(&self) -> &AtomicI32 {
+        &self.occupancy[self.buckets.len()]
+    }
+
+    /// The number of the bucket that `location` falls into.
+    pub fn index_of(&self, location: Location) -> usize {
         // Fibonacci hashing: neighbouring words fall into buckets far apart.
         let hash = (location.address() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (hash >> 32) as usize & (self.buckets.len() - 1)
     }
 
-    fn bucket_of(&self, location: Location) -> &Bucket {
-        &self.buckets[self.index_of(location)]
+    /// Runs `body` under a bucket's lock and then, without it, wakes whom it settled.
+    fn critical_section<R>(&self, index: usize, body: impl FnOnce(&mut CriticalSection<'_>) -> R) -> R {
+        let lists = lock(&self.buckets[index].lists);
+        let mut section = CriticalSection { store: self, index, lists, now: None, first: None, rest: Vec::new() };
+        let result = body(&mut section);
+        section.leave();
+        result
     }
 
-    /// Appends a waiter if `is_equal` says, in the same critical section, that the word still holds the expected value
-    /// (invariant 3).
-    #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 buckets")]
-    fn enqueue(
+    /// Runs `body` on a waiter that `party` was given a ticket for, unless it is settled already.
+    fn with_waiter<R>(
         &self,
-        location: Location,
-        deadline: Timestamp,
-        is_equal: impl FnOnce() -> bool,
-        party: impl FnOnce() -> Party,
-    ) -> Option<Ticket> {
-        let index = self.index_of(location);
-        let bucket = &self.buckets[index];
-        bucket.critical_section(|section| {
-            bucket.occupancy.fetch_add(1, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            if !is_equal() {
-                bucket.occupancy.fetch_sub(1, Ordering::SeqCst);
-                return None;
-            }
-            let key = section.add(location, deadline, party());
-            Some(Ticket { bucket: index as u32, key })
+        ticket: Ticket,
+        party: &Party,
+        body: impl FnOnce(&mut CriticalSection<'_>, WaiterKey) -> R,
+    ) -> Option<R> {
+        self.critical_section(ticket.bucket as usize, |section| {
+            let waits = section.lists.waiters.get(ticket.key).is_some_and(|waiter| waiter.party.party().is(party))
+                // A thread uses one record for all its waits; what tells whether this one is over is the outcome.
+                && !matches!(party, Party::Thread(thread) if thread.outcome().is_some());
+            waits.then(|| body(section, ticket.key))
         })
     }
 
-    /// Lines up `thread`, the calling one, at `location`. `None`: the word does not hold the expected value.
+    /// Lines up `party` at `location` if `is_equal` says, in the same critical section, that the word still holds the
+    /// expected value (invariant 3). `None`: it does not.
     ///
-    /// The thread then calls [`Self::park`] until it gives a result.
+    /// A thread, which must be the calling one, then calls [`Self::park`] until that gives a result.
+    fn enqueue(
+        &self,
+        location: Location,
+        party: Party,
+        deadline: Timestamp,
+        is_equal: impl FnOnce() -> bool,
+    ) -> Option<Ticket> {
+        self.critical_section(self.index_of(location), |section| {
+            section.add(location, deadline, Entrant::Wait(party), |_| is_equal())
+        })
+    }
+
+    /// [`Self::enqueue`] for a blocking thread.
     pub fn enqueue_thread(
         &self,
         location: Location,
@@ -219,14 +443,10 @@ impl WaiterListStore {
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        self.enqueue(location, deadline, is_equal, || {
-            thread.reset();
-            Party::Thread(Arc::clone(thread))
-        })
+        self.enqueue(location, Party::Thread(Arc::clone(thread)), deadline, is_equal)
     }
 
-    /// Lines up a promise at `location`: `slot` of the agent that `outbox` belongs to.
-    /// `None`: the word does not hold the expected value.
+    /// [`Self::enqueue`] for a promise: `slot` of the agent that `outbox` belongs to.
     pub fn enqueue_agent(
         &self,
         location: Location,
@@ -235,72 +455,64 @@ impl WaiterListStore {
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        self.enqueue(location, deadline, is_equal, || Party::Agent(Arc::clone(outbox), slot))
+        self.enqueue(location, Party::Agent(Arc::clone(outbox), slot), deadline, is_equal)
     }
 
-    /// Blocks `thread`, the calling one, until its wait is over (a result) or `until` has come (`None`: it still waits).
-    pub fn park(
-        &self,
-        ticket: Ticket,
-        thread: &Arc<BlockedThread>,
-        deadline: Timestamp,
-        until: Timestamp,
-    ) -> Option<WaitResult> {
-        let outcome = thread.park_until(deadline.min(until));
-        if outcome.is_some() {
-            return outcome;
+    /// Blocks `thread`, the calling one, until its wait is over, its claim is nudged, or `until` has come.
+    pub fn park(&self, ticket: Ticket, thread: &Arc<BlockedThread>, deadline: Timestamp, until: Timestamp) -> Woken {
+        match thread.park_until(deadline.min(until)) {
+            Woken::TimeOver if (self.now)() >= deadline => Woken::Settled(self.withdraw_thread(ticket, thread)),
+            woken => woken,
         }
-        ((self.now)() >= deadline).then(|| self.withdraw_thread(ticket, thread))
     }
 
     /// Ends the wait of `thread`, the calling one: timed out, unless it was settled before.
     pub fn withdraw_thread(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> WaitResult {
-        self.buckets[ticket.bucket as usize].critical_section(|section| {
-            // Under the lock an outcome is final: who removed the waiter recorded it in the same critical section.
-            thread.outcome().unwrap_or_else(|| {
-                section.remove(ticket.key);
-                thread.settle(WaitResult::TimedOut);
-                WaitResult::TimedOut
-            })
-        })
+        self.with_waiter(ticket, &Party::Thread(Arc::clone(thread)), |section, key| {
+            section.settle(key, WaitResult::TimedOut);
+        });
+        // Under the lock an outcome was final: who removed the waiter recorded it in the same critical section.
+        thread.outcome().unwrap_or(WaitResult::TimedOut)
     }
 
     /// Takes a promise out of the line. False if it is settled already: then its outcome is in the outbox.
     pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox>, slot: u32) -> bool {
-        self.buckets[ticket.bucket as usize].critical_section(|section| {
-            let waits = section.lists.get(ticket.key).is_some_and(
-                |waiter| matches!(&waiter.party, Party::Agent(agent, number) if *number == slot && Arc::ptr_eq(agent, outbox)),
-            );
-            if waits {
-                section.remove(ticket.key);
+        let withdrawn = self.with_waiter(ticket, &Party::Agent(Arc::clone(outbox), slot), |section, key| {
+            let (waiter, was_nudged) = section.remove(key);
+            if was_nudged {
+                section.pass_on(waiter.location);
             }
-            waits
-        })
+        });
+        withdrawn.is_some()
     }
 
     /// Wakes up to `count` waiters at `location`, those first that came first, and gives their number.
     ///
-    /// A waiter whose deadline has passed is timed out on the way and not counted, even if neither the timer nor its own
-    /// thread has come to it yet.
+    /// A claim is woken by being nudged: so a thread that locks by means of `Atomics.wait` and `notify` tells the line.
     pub fn notify(&self, location: Location, count: usize) -> usize {
         fence(Ordering::SeqCst);
-        let bucket = self.bucket_of(location);
-        if bucket.occupancy.load(Ordering::SeqCst) == 0 || count == 0 {
+        let index = self.index_of(location);
+        if self.occupancy[index].load(Ordering::SeqCst) == 0 || count == 0 {
             return 0;
         }
-        bucket.critical_section(|section| {
-            let mut now = None;
+        self.critical_section(index, |section| {
             let mut woken = 0;
+            let mut next = section.front(location);
+            let mut nudged = false;
             while woken < count
-                && let Some(key) = section.lists.front(location)
+                && let Some(key) = next
             {
-                let waiter = section.remove(key);
-                let due =
-                    waiter.deadline != Timestamp::NEVER && waiter.deadline <= *now.get_or_insert_with(|| (self.now)());
-                if due {
-                    section.settle(waiter, WaitResult::TimedOut);
-                } else {
-                    section.settle(waiter, WaitResult::Ok);
+                next = section.lists.waiters.next(key);
+                if section.is_due(key) {
+                    section.settle(key, WaitResult::TimedOut);
+                    // A claim that passed its nudge on may have settled what came next.
+                    next = section.front(location);
+                } else if !section.is_claim(key) {
+                    section.settle(key, WaitResult::Ok);
+                    woken += 1;
+                } else if !nudged {
+                    nudged = true;
+                    section.nudge(key);
                     woken += 1;
                 }
             }
@@ -311,13 +523,12 @@ impl WaiterListStore {
     /// Times out the promises that are due, and gives the earliest deadline of the others.
     pub fn expire(&self) -> Timestamp {
         let now = (self.now)();
-        for bucket in &self.buckets {
+        for (index, bucket) in self.buckets.iter().enumerate() {
             while bucket.earliest_deadline.load(Ordering::SeqCst) <= now.as_nanos() {
-                bucket.critical_section(|section| {
+                self.critical_section(index, |section| {
                     for _ in 0..Self::EXPIRE_AT_ONCE {
-                        let Some(waiter) = section.lists.pop_due(now) else { return };
-                        section.bucket.occupancy.fetch_sub(1, Ordering::SeqCst);
-                        section.settle(waiter, WaitResult::TimedOut);
+                        let Some(key) = section.lists.waiters.due(now) else { return };
+                        section.settle(key, WaitResult::TimedOut);
                     }
                 });
             }
@@ -333,6 +544,103 @@ impl WaiterListStore {
 
     /// How many wait at `location`, blocked threads and promises.
     pub fn count(&self, location: Location) -> u32 {
-        lock(&self.bucket_of(location).lists).count(location)
+        lock(&self.buckets[self.index_of(location)].lists).waiters.count(location)
+    }
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Claimed {
+    /// It has what it asked for.
+    Now(WaitResult),
+    /// It stands in the line.
+    Pending(Ticket),
+}
+
+/// The line before a word that excludes; see `line`. `word` is always the one at `location`.
+impl WaiterListStore {
+    /// Acquires the word for `party`, or lines it up.
+    ///
+    /// A thread, which must be the calling one, then calls [`Self::park`], and when nudged [`Self::try_claim`].
+    pub fn claim(
+        &self,
+        location: Location,
+        party: Party,
+        request: Request,
+        deadline: Timestamp,
+        word: &impl Word,
+    ) -> Claimed {
+        self.critical_section(self.index_of(location), |section| {
+            let mut taken = None;
+            let entrant = Entrant::Claim(Box::new(Claim { request, party }));
+            let ticket = section.add(location, deadline, entrant, |section| {
+                taken = section.take(location, request, word);
+                taken.is_none()
+            });
+            ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
+        })
+    }
+
+    /// A nudged claim tries. `None`: somebody was quicker, it keeps its place; or it is settled already.
+    pub fn try_claim(&self, ticket: Ticket, party: &Party, word: &impl Word) -> Option<WaitResult> {
+        self.with_waiter(ticket, party, |section, key| {
+            let waiter = section.lists.waiters.get(key)?;
+            let (location, Entrant::Claim(claim)) = (waiter.location, &waiter.party) else { return None };
+            let request = claim.request;
+            let taken = section.take(location, request, word);
+            if taken.is_some() {
+                section.remove(key);
+            } else if let Some(line) = section.lists.lines.get_mut(&location) {
+                line.nudged.take_if(|nudged| *nudged == key);
+            }
+            taken
+        })
+        .flatten()
+    }
+
+    /// The calling thread, which holds the lock, gives it up: to the first in line if that has been passed over for long
+    /// enough, otherwise to whoever is quickest.
+    pub fn release(&self, location: Location, word: &impl Word) {
+        self.critical_section(self.index_of(location), |section| {
+            let Some((first, passed_waiters)) = section.first_claim(location) else {
+                word.store(UNLOCKED);
+                section.pass_on(location);
+                return;
+            };
+            let now = section.now();
+            let is_its_turn = section.lists.lines.get_mut(&location).is_some_and(|line| line.is_turn_of(first, now));
+            if is_its_turn && !passed_waiters {
+                section.settle(first, WaitResult::Acquired);
+            } else {
+                word.store(UNLOCKED);
+                section.nudge(first);
+            }
+        });
+    }
+
+    /// The lock was freed by an atomic operation in JavaScript when somebody was being counted: that one gets its try.
+    pub fn released(&self, location: Location) {
+        self.critical_section(self.index_of(location), |section| section.pass_on(location));
+    }
+
+    /// The holder of the lock has died.
+    pub fn abandon(&self, location: Location, word: &impl Word) {
+        self.critical_section(self.index_of(location), |section| {
+            if let Some((first, _)) = section.first_claim(location) {
+                section.settle(first, WaitResult::AcquiredFromDead);
+                return;
+            }
+            if section.lists.abandoned.insert(location) {
+                self.abandoned().fetch_add(1, Ordering::SeqCst);
+            }
+            // After the count: who takes the lock by this zero sees that there is something to ask for.
+            word.store(UNLOCKED);
+            section.pass_on(location);
+        });
+    }
+
+    /// Whether the lock, which the calling thread has just taken without coming here, had been abandoned.
+    pub fn inherit(&self, location: Location) -> bool {
+        self.critical_section(self.index_of(location), |section| section.inherit(location))
     }
 }

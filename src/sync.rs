@@ -2,20 +2,39 @@
 
 #[cfg(not(feature = "model"))]
 mod primitives {
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
     pub(crate) use std::thread::{Thread, current, park_timeout};
 }
 
 #[cfg(feature = "model")]
 mod primitives {
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+    use loom::sync::Notify;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
-    pub(crate) use loom::thread::{Thread, current};
+
+    /// Stands for [`std::thread::Thread`]. Not loom's own: there a thread that is unparked while it waits for a mutex
+    /// loses the token or is let into the mutex. This one also wakes without reason now and then, as a thread may.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Thread(Arc<Notify>);
+
+    impl Thread {
+        pub(crate) fn unpark(&self) {
+            self.0.notify();
+        }
+    }
+
+    loom::thread_local! {
+        static CURRENT: Thread = Thread(Arc::new(Notify::new()));
+    }
+
+    pub(crate) fn current() -> Thread {
+        CURRENT.with(Clone::clone)
+    }
 
     /// A model has no clock: a thread parks until it is unparked.
     pub(crate) fn park_timeout(_: std::time::Duration) {
-        loom::thread::park();
+        current().0.wait();
     }
 }
 

@@ -4,7 +4,7 @@
 //! as it has a key here (invariant 1), and leaves either from the front or by that key. Adding, removing by key and
 //! taking the front cost O(1), a deadline O(log n), whatever the number of other waiters.
 //!
-//! `P` is the party that waits: [`crate::store::Party`], or a plain number in the property test.
+//! `P` is the party that waits: [`crate::store::Entrant`], or a plain number in the property test.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -62,7 +62,7 @@ impl<P> Default for WaiterLists<P> {
 impl<P> WaiterLists<P> {
     /// Appends a waiter to the list of `location` (the specification's `AddWaiter`).
     ///
-    /// An `indexed` waiter is found by [`Self::pop_due`] when its deadline has come; one that is not watches its deadline
+    /// An `indexed` waiter is found by [`Self::due`] when its deadline has come; one that is not watches its deadline
     /// itself (a blocked thread does).
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
     pub fn push_back(&mut self, location: Location, deadline: Timestamp, indexed: bool, party: P) -> WaiterKey {
@@ -121,10 +121,16 @@ impl<P> WaiterLists<P> {
         self.lists.get(&location).map(|list| list.head)
     }
 
-    /// Takes out a waiter whose deadline is not later than `now`: the earliest one.
-    pub fn pop_due(&mut self, now: Timestamp) -> Option<Waiter<P>> {
+    /// The one that came after the waiter with this key, at the same location.
+    pub fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
+        let next = self.waiters.get(key as usize)?.next;
+        (next != NIL).then_some(next)
+    }
+
+    /// The waiter with the earliest deadline, if that is not later than `now`.
+    pub fn due(&self, now: Timestamp) -> Option<WaiterKey> {
         let &(deadline, key) = self.deadlines.first()?;
-        (deadline <= now).then(|| self.remove(key))
+        (deadline <= now).then_some(key)
     }
 
     /// The earliest indexed deadline.
@@ -207,7 +213,7 @@ mod tests {
                     }
                     Operation::PopDue(now) => {
                         let now = Timestamp::from_nanos(now);
-                        let due = lists.pop_due(now).map(|waiter| (waiter.deadline, waiter.party));
+                        let due = lists.due(now).map(|key| lists.remove(key)).map(|waiter| (waiter.deadline, waiter.party));
                         let earliest = model.0.iter().filter(|waiter| waiter.3 && waiter.2 <= now).map(|waiter| waiter.2).min();
                         prop_assert_eq!(due.map(|(deadline, _)| deadline), earliest);
                         if let Some((_, arrival)) = due {

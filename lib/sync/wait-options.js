@@ -1,0 +1,56 @@
+'use strict'
+
+/**
+ * The options that everything in this directory takes that waits: `{ timeout, signal }`. And the errors with which waiting ends.
+ */
+
+const describe = require('../describe')
+
+/** Milliseconds from a time-out argument, coerced as Atomics.wait does; Infinity if there is none. */
+function toTimeout (timeout) {
+  const q = +timeout
+  return q !== q ? Infinity : q > 0 ? q : 0 // eslint-disable-line no-self-compare
+}
+
+/**
+ * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
+ * @param {string} caller the method's name, for the message
+ * @param {boolean} signals whether `signal` is an option: a blocked thread could not hear it
+ * @returns {{ timeout: number, signal: object | undefined }}
+ * @throws {TypeError} options, its timeout or its signal is of a wrong type
+ */
+function waitOptions (options, caller, signals = true) {
+  if (options === undefined) return { timeout: Infinity, signal: undefined }
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(caller + ': options must be an object, not ' + describe(options))
+  }
+  const { timeout, signal } = options
+  if (signal !== undefined && !(signals && isSignal(signal))) {
+    throw new TypeError(signals
+      ? caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal)
+      : caller + ' blocks and cannot hear a signal: use the asynchronous form')
+  }
+  return { timeout: toTimeout(timeout), signal }
+}
+
+function isSignal (signal) {
+  return typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function'
+}
+
+function timeoutError (what, timeout) {
+  const error = new Error(what + ' within ' + timeout + ' ms')
+  error.name = 'TimeoutError'
+  error.code = 'ERR_TIMEOUT'
+  return error
+}
+
+/** What an abort rejects with: the signal's reason, or an AbortError where signals have none. */
+function abortReason (signal) {
+  if (signal.reason !== undefined) return signal.reason
+  const error = new Error('The operation was aborted')
+  error.name = 'AbortError'
+  error.code = 'ABORT_ERR'
+  return error
+}
+
+module.exports = { abortReason, timeoutError, toTimeout, waitOptions }
