@@ -47,13 +47,29 @@ function requireLibrary () {
       if (looked.indexOf(request) !== -1) continue
       looked.push(request)
       try {
-        return require(request)
+        return requireWithoutProbe(request)
       } catch (error) {
         if (!isMissing(error, request)) throw broken(request, error)
       }
     }
   }
   throw missing(looked)
+}
+
+/**
+ * napi-rs tries `Reflect.getOwnPropertyDescriptor` on an object with a native getter when it is loaded. That object is
+ * collected later, and Node before 16 then touches an environment that has gone (nodejs/node#38492): a worker's end could
+ * crash the process. What napi-rs does not find, it does not try; it only serves to describe exceptions that are not errors.
+ */
+function requireWithoutProbe (request) {
+  const { getOwnPropertyDescriptor } = Reflect
+  if (parseInt(process.versions.node, 10) >= 17) return require(request)
+  Reflect.getOwnPropertyDescriptor = undefined
+  try {
+    return require(request)
+  } finally {
+    Reflect.getOwnPropertyDescriptor = getOwnPropertyDescriptor
+  }
 }
 
 function platform () {
@@ -87,7 +103,7 @@ exports.load = function load () {
   if (binding === undefined) {
     const own = requireLibrary()
     const other = own.otherFirstImage()
-    binding = other ? require(other) : own
+    binding = other ? requireWithoutProbe(other) : own
   }
   return binding
 }

@@ -10,9 +10,9 @@
  * - No JavaScript that could throw runs between the native call and the table's entry.
  */
 
-const { threadId } = require('worker_threads')
 const { load } = require('./binding')
-const { createHeldLocks } = require('./sync/held-locks')
+const { createHoldings } = require('./sync/holdings')
+const { threads } = require('./worker-threads')
 
 /** Outcomes of a wait by their number in `src/store.rs`. */
 const OUTCOMES = ['ok', 'not-equal', 'timed-out']
@@ -25,7 +25,7 @@ const ACQUIRED_FROM_DEAD = 5
 /** How many settlements one call of `settle` takes. */
 const BATCH = 4096
 /** The layout of `Registers` in `src/agent.rs`: the number of its words, and where they are. */
-const REGISTER_WORDS = 12
+const REGISTER_WORDS = 16
 const ADDRESS = 0 // floats
 const TIMEOUT = 1 // floats
 const COUNT = 2 // floats
@@ -34,6 +34,9 @@ const EXPECTED_BYTES = 24
 const SLOT = 8 // words
 const WIDE = 9 // words
 const PLACE = 11 // words
+const KIND = 12 // words
+const AMOUNT = 13 // words
+const RELAYED = 14 // words
 
 /** Tables longer than this are given back when nothing is pending. */
 const RETAINED = 1024
@@ -50,7 +53,7 @@ function createAgent (binding) {
   let promises = []
   let free = []
   let pending = 0
-  // The word of the lock that this thread blocks for, so that its memory is kept also when the blocking is broken off.
+  // The word that this thread blocks for, so that its memory is kept also when the blocking is broken off.
   let blockedFor = null
   // From promise to slot. Only kept once somebody has asked for it, since it costs as much as the rest of a wait.
   let slots = null
@@ -89,21 +92,41 @@ function createAgent (binding) {
   }
 
   /**
-   * Blocks for the lock whose word is `word` (see lib/sync/held-locks.js).
+   * Blocks for what is asked of a word (see lib/sync/holdings.js).
    *
-   * @returns {boolean | undefined} undefined: the time is over. Otherwise the lock is this thread's, the last one in the
-   *   table of held locks, and true says that its holder died
+   * @returns {boolean | undefined} undefined: the time is over. Otherwise it is this thread's, the last in the table of
+   *   holdings, and true says that who held it died
    */
-  function lock (word, timeout) {
+  function claim (word, kind, amount, timeout) {
     probeStack()
     if (blockedFor !== null) binding.abandon()
     blockedFor = word
-    floats[ADDRESS] = word.address
-    floats[TIMEOUT] = timeout
-    const begun = binding.lock()
+    setRequest(word.address, kind, amount, timeout)
+    const begun = binding.claim()
     const answer = begun === PENDING ? resume() : begun
     blockedFor = null
     return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
+  }
+
+  function setRequest (address, kind, amount, timeout) {
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[KIND] = kind
+    words[AMOUNT] = amount
+  }
+
+  /**
+   * Lines up at `address`, then gives back what is at `place` in the table of holdings, then blocks: nobody who has what was
+   * given back can notify too early. `givenBack` is called between the two.
+   */
+  function waitGivingBack (address, timeout, place, givenBack) {
+    probeStack()
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[PLACE] = place
+    const answer = binding.waitGivingBack()
+    givenBack()
+    return OUTCOMES[answer === PENDING ? resume() : answer]
   }
 
   /** Lines up a promise. Its outcome if there is one at once, otherwise undefined: the promise is pending. */
@@ -118,31 +141,47 @@ function createAgent (binding) {
   }
 
   /**
-   * Takes the lock at `address`, or lines up `claim` for it.
+   * Takes what is asked of the word at `address`, or lines up `claimant` for it.
    *
-   * @param {object} claim what is told: `adopt(place, ownerDied)`, called in the batch before anything is settled, with the
-   *   lock's place in the table of held locks, and gives what `settle(value)` is then called with; or `settle('timed-out')`.
-   *   It is kept until then and so has to keep the lock's memory. `claim.slot` is set while it is lined up.
-   * @returns {boolean | undefined} undefined: lined up. Otherwise the lock is this thread's, the last one in the table of
-   *   held locks, and true says that its holder died
+   * @param {object} claimant what is told. `adopt(place, ownerDied)` is called in the batch before anything is settled, with
+   *   its place in the table of holdings (-1 if `owned` is false), and gives what `settle(value)` is then called with; or
+   *   `settle('timed-out')`. It is kept until then and so has to keep the memory. Its `slot` is set while it is lined up
+   * @returns {boolean | undefined} undefined: lined up. Otherwise it is this thread's, the last in the table of holdings, and
+   *   true says that who held it died
    */
-  function lockAsync (address, timeout, claim) {
+  function claimAsync (address, kind, amount, timeout, claimant) {
     const slot = vacantSlot()
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
+    setRequest(address, kind, amount, timeout)
     words[SLOT] = slot
-    const answer = binding.lockAsync()
+    const answer = binding.claimAsync()
     if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
-    claim.slot = slot
-    fillSlot(slot, CLAIM, claim, claim)
+    claimant.slot = slot
+    fillSlot(slot, CLAIMANT, claimant, claimant)
     return undefined
   }
 
-  /** Takes a claim out of the line. False if it is settled already: then it will be told so. */
-  function cancel (claim) {
-    words[SLOT] = claim.slot
+  /**
+   * Lines up `claimant` to be notified at `address`, for which it is told `settle('ok')` or `settle('timed-out')`.
+   * @returns {string | undefined} the outcome if there is one at once
+   */
+  function waitClaim (address, value, timeout, claimant) {
+    const slot = vacantSlot()
+    setOperands(address, false, value, timeout)
+    words[SLOT] = slot
+    words[RELAYED] = 1
+    const answer = binding.waitAsync()
+    words[RELAYED] = 0
+    if (answer !== PENDING) return OUTCOMES[answer]
+    claimant.slot = slot
+    fillSlot(slot, CLAIMANT, claimant, claimant)
+    return undefined
+  }
+
+  /** Takes a claimant out of the line. False if it is settled already: then it will be told so. */
+  function cancel (claimant) {
+    words[SLOT] = claimant.slot
     if (!binding.cancel()) return false
-    vacate(claim.slot)
+    vacate(claimant.slot)
     return true
   }
 
@@ -191,10 +230,10 @@ function createAgent (binding) {
       const slot = settlement >>> 3
       const code = settlement & 7
       const resolve = resolvers[slot]
-      if (resolve === CLAIM) {
-        const claim = arrays[slot]
+      if (resolve === CLAIMANT) {
+        const claimant = arrays[slot]
         vacate(slot)
-        claim.settle(code < ACQUIRED ? OUTCOMES[code] : claim.adopted)
+        claimant.settle(code < ACQUIRED ? OUTCOMES[code] : claimant.adopted)
       } else {
         vacate(slot)
         resolve(OUTCOMES[code])
@@ -212,8 +251,8 @@ function createAgent (binding) {
   }
 
   /**
-   * Gives each lock that this batch acquired its token. First of all, since settling may run JavaScript (hooks on
-   * promises do) that gives up other locks, which moves places.
+   * Gives what this batch acquired its tokens. First of all, since settling may run JavaScript (hooks on promises do) that
+   * gives back other things, which moves places.
    */
   function adoptAcquired (count) {
     let place = words[PLACE]
@@ -221,8 +260,8 @@ function createAgent (binding) {
       const settlement = words[REGISTER_WORDS + n]
       const code = settlement & 7
       if (code < ACQUIRED) continue
-      const claim = arrays[settlement >>> 3]
-      claim.adopted = claim.adopt(place++, code === ACQUIRED_FROM_DEAD)
+      const claimant = arrays[settlement >>> 3]
+      claimant.adopted = claimant.adopt(claimant.owned ? place++ : -1, code === ACQUIRED_FROM_DEAD)
     }
   }
 
@@ -238,9 +277,25 @@ function createAgent (binding) {
     return true
   }
 
-  binding.start(buffer, settle, threadId)
-  const held = createHeldLocks(binding, floats, words)
-  return { addressOf: binding.addressOf, wait, waitAsync, notify, waiterCount, setRefed, lock, lockAsync, cancel, held }
+  binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
+  // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends.
+  process.on('beforeExit', () => binding.updateHold())
+
+  const holdings = createHoldings(binding, floats, words)
+  return {
+    addressOf: binding.addressOf,
+    wait,
+    waitAsync,
+    notify,
+    waiterCount,
+    setRefed,
+    claim,
+    claimAsync,
+    waitClaim,
+    waitGivingBack,
+    cancel,
+    holdings
+  }
 }
 
 function tick () {}
@@ -250,8 +305,8 @@ function probeStack () {
   tick()
 }
 
-/** Stands in the table for the resolver of a wait where a slot is a claim's. */
-const CLAIM = () => {}
+/** Stands in the table for the resolver where a slot is a claimant's. */
+const CLAIMANT = () => {}
 
 let current
 

@@ -23,7 +23,7 @@ use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, check_status, sys};
 
 use crate::clock::{Timestamp, now};
-use crate::line::{LOCKED, Request, UNLOCKED};
+use crate::line::{Request, UNLOCKED};
 use crate::location::{Expected, Location, SharedWord, Word};
 use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Spinner, Woken};
@@ -54,14 +54,21 @@ pub(crate) struct Registers {
     slot: Cell<u32>,
     /// 1 for a `BigInt64Array`, 0 for an `Int32Array`.
     wide: Cell<u32>,
-    /// How many locks this thread holds: that many words of the table of held locks are in use. Other threads may read it.
+    /// How many entries of the table of holdings are in use. Other threads may read it.
     held: AtomicU32,
-    /// A place in that table: that of the lock to release; or of the first lock acquired in a batch of settlements.
+    /// A place in that table: that of what is to be given back; or of the first thing acquired in a batch of settlements.
     place: Cell<u32>,
+    /// What is asked for: [`Request::from_code`].
+    kind: Cell<u32>,
+    /// So many permits.
+    amount: Cell<u32>,
+    /// 1 if a notification of the promise goes to another waiter should this thread end before it has it.
+    relayed: Cell<u32>,
+    _padding: u32,
 }
 
 /// `lib/settle.js` counts on it.
-const _: () = assert!(size_of::<Registers>() == 48);
+const _: () = assert!(size_of::<Registers>() == 64);
 
 impl Registers {
     #[expect(
@@ -105,7 +112,11 @@ impl Registers {
         unsafe { expected.is_at(self.location()) }
     }
 
-    /// The lock's word at the location.
+    fn request(&self) -> Request {
+        Request::from_code(self.kind.get(), self.amount.get())
+    }
+
+    /// The word at the location, which excludes.
     fn word(&self) -> SharedWord {
         // SAFETY: `lib/sync/` puts in the address of the word of a lock whose array it holds, as above.
         unsafe { SharedWord::at(self.location()) }
@@ -123,12 +134,23 @@ struct Wait {
     ticket: Option<Ticket>,
     /// Where it waits. A claim's word is needed again, when it is nudged.
     location: Location,
+    /// What it asks of the word, if it does.
+    request: Option<Request>,
+    /// Whether its notification goes to another if the agent ends before it has it.
+    relayed: bool,
     timed: bool,
     refed: bool,
 }
 
 impl Wait {
-    const NONE: Self = Self { ticket: None, location: Location::from_address(0), timed: false, refed: false };
+    const NONE: Self = Self {
+        ticket: None,
+        location: Location::from_address(0),
+        request: None,
+        relayed: false,
+        timed: false,
+        refed: false,
+    };
 }
 
 /// How many of an agent's waits want its event loop to be kept alive.
@@ -160,6 +182,10 @@ struct Block {
     ticket: Ticket,
     location: Location,
     deadline: Timestamp,
+    /// What it asks of the word, if it does.
+    request: Option<Request>,
+    /// Whether its notification goes to another if the agent ends before it has it.
+    relayed: bool,
     /// Whether the event loop will look after it.
     watched: bool,
 }
@@ -185,46 +211,63 @@ pub(crate) struct Agent {
     // Keeps the memory of `registers` and `settlements`.
     _buffer: sys::napi_ref,
     mail: RefCell<Mail>,
-    held_table: Cell<HeldTable>,
+    holdings: Cell<Holdings>,
 }
 
-/// Which locks the thread holds: their addresses, in no order. JavaScript adds one with the very instruction sequence that
-/// takes a lock, and removes it likewise, so that whatever moment the thread is terminated at, the table is right.
+/// What the thread holds: for each lock (share of a read-write lock, permits in use) its address and its request, in no
+/// order. JavaScript adds an entry with the very instruction sequence that takes a lock, and removes it likewise, so that
+/// whatever moment the thread is terminated at, the table is right.
 ///
 /// Written by its own thread only; others read it to say who holds a lock.
 #[derive(Clone, Copy)]
-struct HeldTable {
-    /// Addresses as the numbers that JavaScript knows.
-    addresses: *const AtomicU64,
-    capacity: u32,
+struct Holdings {
+    entries: *const Holding,
+    capacity: usize,
     /// Keeps the memory.
     buffer: sys::napi_ref,
 }
 
-impl HeldTable {
-    const EMPTY: Self = Self { addresses: ptr::null(), capacity: 0, buffer: ptr::null_mut() };
+/// An entry: two of JavaScript's numbers.
+#[repr(C)]
+struct Holding {
+    address: AtomicU64,
+    request: AtomicU64,
+}
 
-    fn slice(&self) -> &[AtomicU64] {
-        if self.addresses.is_null() {
-            return &[];
-        }
-        // SAFETY: `set_held_table` checked the size; the reference keeps the memory, which does not move, and whoever
-        // reads it from another thread holds the lock under which it is exchanged and its agent leaves.
-        unsafe { std::slice::from_raw_parts(self.addresses, self.capacity as usize) }
-    }
-
+impl Holding {
     #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
     fn encode(location: Location) -> u64 {
         (location.address() as f64).to_bits()
     }
 
+    fn set(&self, location: Location, request: Request) {
+        let (kind, amount) = request.to_code();
+        self.address.store(Self::encode(location), Ordering::Relaxed);
+        self.request.store((f64::from(kind) + f64::from(amount) * 8.0).to_bits(), Ordering::Relaxed);
+    }
+
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "an address was made a number in `address_of`"
+        reason = "what `set` or lib/sync/holdings.js wrote"
     )]
-    fn decode(bits: u64) -> Location {
-        Location::from_address(f64::from_bits(bits) as usize)
+    fn get(&self) -> (Location, Request) {
+        let address = f64::from_bits(self.address.load(Ordering::Relaxed)) as usize;
+        let request = f64::from_bits(self.request.load(Ordering::Relaxed)) as u64;
+        (Location::from_address(address), Request::from_code((request % 8) as u32, (request / 8) as u32))
+    }
+}
+
+impl Holdings {
+    const EMPTY: Self = Self { entries: ptr::null(), capacity: 0, buffer: ptr::null_mut() };
+
+    fn slice(&self) -> &[Holding] {
+        if self.entries.is_null() {
+            return &[];
+        }
+        // SAFETY: `set_holdings` checked the size; the reference keeps the memory, which does not move, and whoever reads
+        // it from another thread holds the lock under which it is exchanged and its agent leaves.
+        unsafe { std::slice::from_raw_parts(self.entries, self.capacity) }
     }
 }
 
@@ -317,7 +360,7 @@ impl Agent {
             capacity: (bytes - size_of::<Registers>()) / size_of::<u32>(),
             _buffer: buffer_ref,
             mail: RefCell::default(),
-            held_table: Cell::new(HeldTable::EMPTY),
+            holdings: Cell::new(Holdings::EMPTY),
         });
         // Hooks run last-in first-out, so this one runs before the threadsafe function's own (invariant 7).
         // SAFETY: `on_end` only touches Rust state, and `env` is only used as a number there.
@@ -327,7 +370,7 @@ impl Agent {
             js_thread,
             outbox: Arc::clone(&agent.outbox),
             registers: agent.registers,
-            held_table: HeldTable::EMPTY,
+            holdings: Holdings::EMPTY,
         });
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(())
@@ -353,7 +396,12 @@ impl Agent {
         let Some(ticket) = STORE.enqueue_thread(location, &self.thread, deadline, || registers.is_equal()) else {
             return Begun::Over(WaitResult::NotEqual);
         };
-        self.block.set(Some(Block { ticket, location, deadline, watched: false }));
+        self.block_for(ticket, location, deadline, false)
+    }
+
+    /// Blocks in the line, for a slice at most.
+    fn block_for(&self, ticket: Ticket, location: Location, deadline: Timestamp, relayed: bool) -> Begun {
+        self.block.set(Some(Block { ticket, location, deadline, request: None, relayed, watched: false }));
         if let Some(result) = self.wait_spinner.spin(|| self.thread.outcome()) {
             self.block.set(None);
             return Begun::Over(result);
@@ -361,50 +409,82 @@ impl Agent {
         self.resume()
     }
 
-    /// Starts to block for the lock at the location in the registers, for a slice at most.
+    /// Starts to block for what the registers ask of the word at their location, for a slice at most.
     ///
-    /// The caller has made room in the table of held locks.
-    pub(crate) fn lock(&self) -> Begun {
+    /// The caller has made room in the table of holdings.
+    pub(crate) fn claim(&self) -> Begun {
         let registers = self.registers();
-        let (location, deadline, word) = (registers.location(), registers.deadline(), registers.word());
+        let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
+        let word = registers.word();
         // While it spins it is not counted, so a release elsewhere stays as cheap as one that nobody waits for.
-        let spun = self.lock_spinner.spin(|| word.compare_exchange(UNLOCKED, LOCKED).then_some(()));
-        if spun.is_some() {
+        let spun = || (word.load() == UNLOCKED && request.take(&word)).then_some(());
+        if request == Request::Lock && self.lock_spinner.spin(spun).is_some() {
             let inherited = STORE.any_abandoned() && STORE.inherit(location);
-            return self
-                .acquired(location, if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
+            let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+            return self.acquired(location, request, result);
         }
-        match STORE.claim(location, self.thread_party(), Request::Lock, deadline, &word) {
-            Claimed::Now(result) => self.acquired(location, result),
+        match STORE.claim(location, self.thread_party(), request, deadline, &word) {
+            Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
-                self.block.set(Some(Block { ticket, location, deadline, watched: false }));
+                self.block.set(Some(Block {
+                    ticket,
+                    location,
+                    deadline,
+                    request: Some(request),
+                    relayed: false,
+                    watched: false,
+                }));
                 self.resume()
             }
         }
     }
 
-    fn acquired(&self, location: Location, result: WaitResult) -> Begun {
+    /// Takes what the registers ask of the word at their location, if that needs no waiting.
+    pub(crate) fn try_take(&self) -> Begun {
+        let registers = self.registers();
+        let (location, request) = (registers.location(), registers.request());
+        match STORE.try_take(location, request, &registers.word()) {
+            Some(result) => self.acquired(location, request, result),
+            None => Begun::Over(WaitResult::NotEqual),
+        }
+    }
+
+    /// Gives back what is at the place in the registers of the table of holdings, having lined up at their location before:
+    /// so who is notified there from now on includes this thread. Then blocks as [`Self::wait`] does.
+    pub(crate) fn wait_giving_back(&self) -> Begun {
+        let registers = self.registers();
+        let (location, deadline) = (registers.location(), registers.deadline());
+        let ticket = STORE.enqueue_thread(location, &self.thread, deadline, || true);
+        self.give_back();
+        ticket.map_or(Begun::Over(WaitResult::NotEqual), |ticket| self.block_for(ticket, location, deadline, true))
+    }
+
+    fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Begun {
+        self.settled(location, Some(request), result)
+    }
+
+    fn settled(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
         self.block.set(None);
-        if result.is_acquired() {
-            self.hold(location);
+        if let Some(request) = request.filter(|_| result.is_acquired()) {
+            self.hold(location, request);
         }
         Begun::Over(result)
     }
 
     /// Goes on blocking for another slice.
     pub(crate) fn resume(&self) -> Begun {
-        let Some(Block { ticket, location, deadline, .. }) = self.block.get() else {
+        let Some(Block { ticket, location, deadline, request, .. }) = self.block.get() else {
             return Begun::Over(WaitResult::TimedOut);
         };
         let until = now().after_millis(SLICE_MILLISECONDS);
         loop {
             match STORE.park(ticket, &self.thread, deadline, until) {
-                Woken::Settled(result) => return self.acquired(location, result),
+                Woken::Settled(result) => return self.settled(location, request, result),
                 Woken::Nudged => {
                     // SAFETY: only a claim is nudged, and JavaScript holds the lock's array during the call.
                     let word = unsafe { SharedWord::at(location) };
                     if let Some(result) = STORE.try_claim(ticket, &self.thread_party(), &word) {
-                        return self.acquired(location, result);
+                        return self.settled(location, request, result);
                     }
                 }
                 Woken::TimeOver => {
@@ -429,17 +509,15 @@ impl Agent {
     /// Leaves the line if a blocking wait was broken off between two slices, as a time limit of `vm` does; what it had been
     /// given meanwhile goes to the next in line. Called whenever this thread is seen to do something else.
     pub(crate) fn abandon_block(&self) {
-        let Some(Block { ticket, location, .. }) = self.block.take() else { return };
-        match STORE.withdraw_thread(ticket, &self.thread) {
-            WaitResult::Ok => {
-                STORE.notify(location, 1);
-            }
-            result if result.is_acquired() => {
-                // SAFETY: `lib/settle.js` keeps the word that the thread blocks for until its next blocking call is through
-                // here (invariant 8).
-                STORE.release(location, &unsafe { SharedWord::at(location) });
-            }
-            _ => {}
+        let Some(Block { ticket, location, request, .. }) = self.block.take() else { return };
+        let result = STORE.withdraw_thread(ticket, &self.thread);
+        if let Some(request) = request.filter(|_| result.is_acquired()) {
+            // SAFETY: `lib/settle.js` keeps the word that the thread blocks for until its next blocking call is through
+            // here (invariant 8).
+            STORE.release(location, request, &unsafe { SharedWord::at(location) });
+        } else if result == WaitResult::Ok {
+            // As if it had never been there.
+            STORE.notify(location, 1);
         }
     }
 
@@ -454,22 +532,23 @@ impl Agent {
         let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
             return Ok(Begun::Over(WaitResult::NotEqual));
         };
-        self.pending(ticket, location, deadline);
+        self.pending(ticket, location, None, deadline);
         Ok(Begun::Pending)
     }
 
-    /// Takes the lock at the location in the registers, or lines up a promise for it, by its slot.
+    /// Takes what the registers ask of the word at their location, or lines up a promise for it, by its slot.
     ///
-    /// The caller has made room in the table of held locks.
-    pub(crate) fn lock_async(&self) -> Result<Begun> {
+    /// The caller has made room in the table of holdings.
+    pub(crate) fn claim_async(&self) -> Result<Begun> {
         let registers = self.registers();
         self.start_timer()?;
         let (location, deadline) = (registers.location(), registers.deadline());
         let party = Party::Agent(Arc::clone(&self.outbox), registers.slot());
-        match STORE.claim(location, party, Request::Lock, deadline, &registers.word()) {
-            Claimed::Now(result) => Ok(self.acquired(location, result)),
+        let request = registers.request();
+        match STORE.claim(location, party, request, deadline, &registers.word()) {
+            Claimed::Now(result) => Ok(self.acquired(location, request, result)),
             Claimed::Pending(ticket) => {
-                self.pending(ticket, location, deadline);
+                self.pending(ticket, location, Some(request), deadline);
                 Ok(Begun::Pending)
             }
         }
@@ -484,13 +563,14 @@ impl Agent {
     }
 
     /// Remembers a promise that has been lined up.
-    fn pending(&self, ticket: Ticket, location: Location, deadline: Timestamp) {
+    fn pending(&self, ticket: Ticket, location: Location, request: Option<Request>, deadline: Timestamp) {
         let registers = self.registers();
         let timed = registers.timeout.get() != f64::INFINITY;
         if timed {
             timer::watch(deadline);
         }
-        let wait = Wait { ticket: Some(ticket), location, timed, refed: true };
+        let relayed = registers.relayed.get() == 1;
+        let wait = Wait { ticket: Some(ticket), location, request, relayed, timed, refed: true };
         let slot = registers.slot() as usize;
         let mut waits = self.waits.borrow_mut();
         if waits.len() <= slot {
@@ -525,21 +605,25 @@ impl Agent {
         }
     }
 
-    /// Gives up the lock at the place in the registers, of the table of held locks.
-    pub(crate) fn unlock(&self) {
+    /// Gives back what is at the place in the registers of the table of holdings.
+    pub(crate) fn give_back(&self) {
         let registers = self.registers();
-        let table = self.held_table.get();
-        let held = &table.slice()[..registers.held.load(Ordering::Relaxed) as usize];
-        if let (Some(place), Some(last)) = (held.get(registers.place.get() as usize), held.last()) {
-            place.store(last.load(Ordering::Relaxed), Ordering::Relaxed);
+        let holdings = self.holdings.get();
+        let held = &holdings.slice()[..registers.held.load(Ordering::Relaxed) as usize];
+        if let (Some(entry), Some(last)) = (held.get(registers.place.get() as usize), held.last()) {
+            let (location, request) = entry.get();
+            let (moved_location, moved_request) = last.get();
+            entry.set(moved_location, moved_request);
             registers.held.fetch_sub(1, Ordering::Relaxed);
-            STORE.release(registers.location(), &registers.word());
+            // SAFETY: the token of what is held keeps its memory, and JavaScript is in a call of that token's method.
+            STORE.release(location, request, &unsafe { SharedWord::at(location) });
         }
     }
 
-    /// The lock at the location in the registers was freed in JavaScript while somebody was counted in its bucket.
+    /// The word at the location in the registers was changed in JavaScript while somebody was counted in its bucket.
     pub(crate) fn released(&self) {
-        STORE.released(self.registers().location());
+        let registers = self.registers();
+        STORE.released(registers.location(), &registers.word());
     }
 
     /// Whether the lock at the location in the registers, taken in JavaScript, had been abandoned.
@@ -547,36 +631,39 @@ impl Agent {
         STORE.inherit(self.registers().location())
     }
 
-    /// Notes that this thread holds the lock at `location`.
-    fn hold(&self, location: Location) {
+    /// Notes that this thread holds what it has taken.
+    fn hold(&self, location: Location, request: Request) {
+        if !request.is_owned() {
+            return;
+        }
         let registers = self.registers();
         let held = registers.held.load(Ordering::Relaxed);
-        // JavaScript makes room before it asks for a lock, so there always is some.
-        if let Some(place) = self.held_table.get().slice().get(held as usize) {
-            place.store(HeldTable::encode(location), Ordering::Relaxed);
+        // JavaScript makes room before it asks for anything, so there always is some.
+        if let Some(entry) = self.holdings.get().slice().get(held as usize) {
+            entry.set(location, request);
             registers.held.store(held + 1, Ordering::Relaxed);
         }
     }
 
-    /// Moves the table of held locks to a larger buffer, into which JavaScript has copied what is held.
+    /// Moves the table of holdings to a larger buffer, into which JavaScript has copied what is held.
     ///
     /// # Safety
     /// On the thread of the environment, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
-    pub(crate) unsafe fn set_held_table(&self, buffer: sys::napi_value) -> Result<()> {
+    pub(crate) unsafe fn set_holdings(&self, buffer: sys::napi_value) -> Result<()> {
         let (mut data, mut bytes, mut reference) = (ptr::null_mut(), 0, ptr::null_mut());
         // SAFETY: as the caller promises; every out-parameter is a live local.
         unsafe {
             check_status!(sys::napi_get_arraybuffer_info(self.env, buffer, &raw mut data, &raw mut bytes))?;
             check_status!(sys::napi_create_reference(self.env, buffer, 1, &raw mut reference))?;
         }
-        let capacity = u32::try_from(bytes / size_of::<f64>()).unwrap_or(u32::MAX);
-        let table = HeldTable { addresses: data.cast_const().cast(), capacity, buffer: reference };
+        let capacity = bytes / size_of::<Holding>();
+        let holdings = Holdings { entries: data.cast_const().cast(), capacity, buffer: reference };
         Agents::locked(|agents| {
             if let Some(agent) = agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.outbox, &self.outbox)) {
-                agent.held_table = table;
+                agent.holdings = holdings;
             }
         });
-        let former = self.held_table.replace(table);
+        let former = self.holdings.replace(holdings);
         if !former.buffer.is_null() {
             // SAFETY: made above, and no longer used.
             check_status!(unsafe { sys::napi_delete_reference(self.env, former.buffer) })?;
@@ -586,12 +673,12 @@ impl Agent {
 
     /// The `threadId` of the thread that holds the lock at the location in the registers, if one of the agents does.
     pub(crate) fn holder(&self) -> Option<u32> {
-        let wanted = HeldTable::encode(self.registers().location());
+        let wanted = Holding::encode(self.registers().location());
         Agents::locked(|agents| {
             let holds = |agent: &&Known| {
                 // SAFETY: an agent leaves, under this lock, before its registers go.
                 let held = unsafe { &*agent.registers }.held.load(Ordering::Relaxed) as usize;
-                agent.held_table.slice().iter().take(held).any(|held| held.load(Ordering::Relaxed) == wanted)
+                agent.holdings.slice().iter().take(held).any(|entry| entry.address.load(Ordering::Relaxed) == wanted)
             };
             agents.iter().find(holds).map(|agent| agent.js_thread)
         })
@@ -650,9 +737,9 @@ impl Agent {
             registers.place.set(registers.held.load(Ordering::Relaxed));
             for (place, settlement) in batch.iter().enumerate() {
                 if settlement.result.is_acquired()
-                    && let Some(location) = acquired.next()
+                    && let Some((location, request)) = acquired.next()
                 {
-                    self.hold(location);
+                    self.hold(location, request);
                 }
                 // SAFETY: `place` is less than `capacity`, the number of words behind the registers.
                 unsafe { self.settlements.add(place).write((settlement.slot << 3) | settlement.result as u32) };
@@ -674,7 +761,7 @@ impl Agent {
         let word = unsafe { SharedWord::at(wait.location) };
         if let Some(result) = STORE.try_claim(ticket, &Party::Agent(Arc::clone(&self.outbox), slot), &word) {
             mail.settlements.push(Settlement { slot, result });
-            mail.acquired.push(wait.location);
+            mail.acquired.extend(wait.request.map(|request| (wait.location, request)));
         }
     }
 
@@ -703,30 +790,40 @@ impl Agent {
         }
     }
 
-    /// Leaves the queue: afterwards nobody knows of this agent, and what it held is held by the next in line.
+    /// Leaves the queue: afterwards nobody knows of this agent, and what it held is passed on.
     fn end(&self) {
-        let mut died_with: Vec<Location> = Vec::new();
-        if let Some(Block { ticket, location, .. }) = self.block.take()
-            && STORE.withdraw_thread(ticket, &self.thread).is_acquired()
-        {
-            died_with.push(location);
+        let mut died_with: Vec<(Location, Request)> = Vec::new();
+        let mut died_notified: Vec<Location> = Vec::new();
+        if let Some(Block { ticket, location, request, relayed, .. }) = self.block.take() {
+            let result = STORE.withdraw_thread(ticket, &self.thread);
+            died_with.extend(request.filter(|_| result.is_acquired()).map(|request| (location, request)));
+            died_notified.extend((relayed && result == WaitResult::Ok).then_some(location));
         }
-        for (slot, wait) in (0..).zip(self.waits.take()) {
+        let waits = self.waits.take();
+        for (slot, wait) in (0..).zip(&waits) {
             if let Some(ticket) = wait.ticket {
                 STORE.withdraw_agent(ticket, &self.outbox, slot);
             }
         }
-        // Nothing is granted to it any more: what was, lies in the outbox or in the table of held locks.
+        // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
         died_with.append(&mut mail.acquired);
-        let held = self.registers().held.swap(0, Ordering::Relaxed) as usize;
-        let table = self.held_table.get();
-        died_with.extend(table.slice().iter().take(held).map(|held| HeldTable::decode(held.load(Ordering::Relaxed))));
-        for location in died_with {
-            // SAFETY: the environment's clean-up runs before its heap goes, so the memory is still there (invariant 8).
-            STORE.abandon(location, &unsafe { SharedWord::at(location) });
+        for Settlement { slot, result } in mail.settlements {
+            let wait = waits.get(slot as usize).filter(|wait| wait.relayed && result == WaitResult::Ok);
+            died_notified.extend(wait.map(|wait| wait.location));
         }
+        for location in died_notified {
+            STORE.notify(location, 1);
+        }
+        let held = self.registers().held.swap(0, Ordering::Relaxed) as usize;
+        died_with.extend(self.holdings.get().slice().iter().take(held).map(Holding::get));
+        for (location, request) in died_with {
+            // SAFETY: the environment's clean-up runs before its heap goes, so the memory is still there (invariant 8).
+            STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
+        }
+        // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.
+        STORE.nudge(self.registers().location());
         // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
         Agents::leave(&self.outbox);
         self.outbox.close();
@@ -783,7 +880,7 @@ struct Known {
     js_thread: u32,
     outbox: Arc<Outbox>,
     registers: *const Registers,
-    held_table: HeldTable,
+    holdings: Holdings,
 }
 
 // SAFETY: the pointers are followed under the lock of `AGENTS_OF_ALL_THREADS` only, which an agent leaves before what they

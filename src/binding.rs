@@ -29,7 +29,7 @@ impl From<Begun> for u32 {
     }
 }
 
-/// Makes this environment an agent. `registers`: 48 bytes, and what is behind those is for settlements.
+/// Makes this environment an agent. `registers`: 64 bytes, and what is behind those is for settlements.
 /// `settle(count)` is called whenever some have been put there. `thread_id` is that of `worker_threads`.
 #[napi(catch_unwind)]
 pub fn start(env: Env, registers: ArrayBuffer<'_>, settle: Function<'_, u32, ()>, thread_id: u32) -> Result<()> {
@@ -120,17 +120,37 @@ pub fn set_refed(env: Env, refed: bool) -> Result<()> {
     Ok(())
 }
 
-/// Blocks for the lock at the location; 3 after a slice, then `resume` is to be called. What is acquired has been added to
-/// the table of held locks, as its last.
+/// Blocks for what is asked of the word at the location; 3 after a slice, then `resume` is to be called. What is acquired
+/// has been added to the table of holdings, as its last, unless it belongs to nobody.
 #[napi(catch_unwind)]
-pub fn lock(env: Env) -> Result<u32> {
-    Ok(agent(env)?.lock().into())
+pub fn claim(env: Env) -> Result<u32> {
+    Ok(agent(env)?.claim().into())
 }
 
-/// Takes the lock at the location, or lines up a promise for it; 3 if that waits now.
+/// Takes what is asked of the word at the location, or lines up a promise for it; 3 if that waits now.
 #[napi(catch_unwind)]
-pub fn lock_async(env: Env) -> Result<u32> {
-    Ok(agent(env)?.lock_async()?.into())
+pub fn claim_async(env: Env) -> Result<u32> {
+    Ok(agent(env)?.claim_async()?.into())
+}
+
+/// Takes what is asked of the word at the location if that needs no waiting; otherwise 1.
+#[napi(catch_unwind)]
+pub fn try_take(env: Env) -> Result<u32> {
+    Ok(agent(env)?.try_take().into())
+}
+
+/// Holds the event loop, or lets it go, as what is pending and what is on its way demands.
+#[napi(catch_unwind)]
+pub fn update_hold(env: Env) -> Result<()> {
+    agent(env)?.update_hold();
+    Ok(())
+}
+
+/// Lines up at the location, gives back what is at the place in the table of holdings, and blocks; 3 after a slice, then
+/// `resume` is to be called.
+#[napi(catch_unwind)]
+pub fn wait_giving_back(env: Env) -> Result<u32> {
+    Ok(agent(env)?.wait_giving_back().into())
 }
 
 /// Takes the promise in the slot out of the line. False if it is settled already.
@@ -139,14 +159,14 @@ pub fn cancel(env: Env) -> Result<bool> {
     Ok(agent(env)?.cancel())
 }
 
-/// Gives up the lock at the location, which is at the place in the table of held locks.
+/// Gives back what is at the place in the table of holdings.
 #[napi(catch_unwind)]
-pub fn unlock(env: Env) -> Result<()> {
-    agent(env)?.unlock();
+pub fn give_back(env: Env) -> Result<()> {
+    agent(env)?.give_back();
     Ok(())
 }
 
-/// The lock at the location was freed in JavaScript while somebody was counted in its bucket.
+/// The word at the location was changed in JavaScript while somebody was counted in its bucket.
 #[napi(catch_unwind)]
 pub fn released(env: Env) -> Result<()> {
     agent(env)?.released();
@@ -165,11 +185,11 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
     Ok(agent(env)?.holder())
 }
 
-/// Uses `buffer` as the table of held locks.
+/// Uses `buffer` as the table of holdings.
 #[napi(catch_unwind)]
-pub fn set_held_table(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
+pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     // SAFETY: called from JavaScript, and the wrapper checked the type.
-    unsafe { agent(env)?.set_held_table(buffer.raw()) }
+    unsafe { agent(env)?.set_holdings(buffer.raw()) }
 }
 
 /// Where the counter of the location's bucket is among the `counters`, in units of four bytes.

@@ -55,6 +55,8 @@ impl Expected {
 ///
 /// The store acquires it on behalf of those in its line. Implemented by shared memory, and by loom's atomics in models.
 pub trait Word {
+    /// What the word holds, read `SeqCst`.
+    fn load(&self) -> i32;
     /// Stores `value`, `SeqCst`.
     fn store(&self, value: i32);
     /// Stores `new` if the word holds `current`, `SeqCst`. Whether it did.
@@ -82,6 +84,10 @@ impl SharedWord {
 }
 
 impl Word for SharedWord {
+    fn load(&self) -> i32 {
+        self.atomic().load(Ordering::SeqCst)
+    }
+
     fn store(&self, value: i32) {
         self.atomic().store(value, Ordering::SeqCst);
     }

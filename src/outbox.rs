@@ -4,6 +4,7 @@
 //! last in the lock order (invariant 6). Whoever finds the outbox empty also rings, later, with no lock held: so a
 //! thousand outcomes cost one job on the agent's event loop (invariant 5). The agent takes all of it at once.
 
+use crate::line::Request;
 use crate::location::Location;
 use crate::store::WaitResult;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
@@ -24,9 +25,9 @@ pub struct Mail {
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to try now. Looked at first.
     pub nudges: Vec<u32>,
-    /// The words that the settlements in here acquired: if the agent ends before it takes its mail, they are to be
+    /// What the settlements in here acquired, in their order: if the agent ends before it takes its mail, that is to be
     /// passed on.
-    pub acquired: Vec<Location>,
+    pub acquired: Vec<(Location, Request)>,
 }
 
 impl Mail {
@@ -73,13 +74,11 @@ impl Outbox {
         was_empty
     }
 
-    /// Puts in the outcome of a wait at `location`. True if the caller is to ring.
-    pub(crate) fn settle(&self, slot: u32, result: WaitResult, location: Location) -> bool {
+    /// Puts in the outcome of a wait, and what it acquired. True if the caller is to ring.
+    pub(crate) fn settle(&self, slot: u32, result: WaitResult, acquired: Option<(Location, Request)>) -> bool {
         self.put(|mail| {
             mail.settlements.push(Settlement { slot, result });
-            if result.is_acquired() {
-                mail.acquired.push(location);
-            }
+            mail.acquired.extend(acquired);
         })
     }
 

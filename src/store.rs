@@ -18,7 +18,7 @@ use crossbeam_utils::CachePadded;
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::Timestamp;
-use crate::line::{Claim, Line, Request, UNLOCKED};
+use crate::line::{Claim, Line, Request};
 use crate::location::{Location, Word};
 use crate::outbox::Outbox;
 use crate::parker::{BlockedThread, Woken};
@@ -73,6 +73,14 @@ impl Entrant {
         match self {
             Self::Wait(party) => party,
             Self::Claim(claim) => &claim.party,
+        }
+    }
+
+    /// What it asks for, if it is a claim.
+    fn request(&self) -> Option<Request> {
+        match self {
+            Self::Wait(_) => None,
+            Self::Claim(claim) => Some(claim.request),
         }
     }
 
@@ -206,36 +214,44 @@ impl CriticalSection<'_> {
         Some(Ticket { bucket: self.index as u32, key })
     }
 
-    /// Takes a waiter out of its list. Whether it was a nudged claim, whose nudge is then to be passed on or used.
+    /// Takes a waiter out of its list. Whether the next in line is to be looked after, unless this one acquired the word:
+    /// for a claim that was nudged, and for each one in a strict line.
     fn remove(&mut self, key: WaiterKey) -> (Waiter<Entrant>, bool) {
         self.occupancy().fetch_sub(1, Ordering::SeqCst);
         let waiter = self.lists.waiters.remove(key);
-        let mut was_nudged = false;
-        if let Entrant::Claim(_) = waiter.party {
+        let mut passes_on = false;
+        if let Some(request) = waiter.party.request() {
             let line = self.lists.lines.get_mut(&waiter.location).expect("a line exists as long as it has claims");
-            was_nudged = line.leave(key);
+            passes_on = line.leave(key) || request.is_strict();
             if line.claims == 0 {
                 self.lists.lines.remove(&waiter.location);
             }
         }
-        (waiter, was_nudged)
+        (waiter, passes_on)
     }
 
-    /// Removes a waiter and records how its wait ended (invariant 2).
-    fn settle(&mut self, key: WaiterKey, result: WaitResult) {
-        let (Waiter { location, party, .. }, was_nudged) = self.remove(key);
+    /// Removes a waiter and records how its wait ended (invariant 2). Whether the next in line is to be looked after.
+    fn settle_only(&mut self, key: WaiterKey, result: WaitResult) -> bool {
+        let (Waiter { location, party, .. }, passes_on) = self.remove(key);
+        let acquired = party.request().filter(|_| result.is_acquired()).map(|request| (location, request));
         match party.into_party() {
             Party::Thread(thread) => {
                 thread.settle(result);
                 self.wake(Wake::Thread(thread));
             }
             Party::Agent(outbox, slot) => {
-                if outbox.settle(slot, result, location) {
+                if outbox.settle(slot, result, acquired) {
                     self.wake(Wake::Agent(outbox));
                 }
             }
         }
-        if was_nudged && !result.is_acquired() {
+        passes_on && acquired.is_none()
+    }
+
+    /// Removes a waiter and records how its wait ended. If it was a claim that has not acquired the word, the next one gets
+    /// its try.
+    fn settle(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
+        if self.settle_only(key, result) {
             self.pass_on(location);
         }
     }
@@ -256,31 +272,34 @@ impl CriticalSection<'_> {
         }
     }
 
-    /// The first at `location` that still waits. Those before it whose deadlines have passed are timed out.
+    /// The first at `location` that still waits. Those before it whose deadlines have passed are timed out; the caller is
+    /// one who looks after the line.
     fn front(&mut self, location: Location) -> Option<WaiterKey> {
         loop {
             let key = self.lists.waiters.front(location)?;
             if !self.is_due(key) {
                 return Some(key);
             }
-            self.settle(key, WaitResult::TimedOut);
+            self.settle_only(key, WaitResult::TimedOut);
         }
     }
 
-    fn is_claim(&self, key: WaiterKey) -> bool {
-        self.lists.waiters.get(key).is_some_and(|waiter| matches!(waiter.party, Entrant::Claim(_)))
+    /// What the claim with this key asks for; `None` for a plain waiter.
+    fn request(&self, key: WaiterKey) -> Option<Request> {
+        self.lists.waiters.get(key)?.party.request()
     }
 
-    /// The first claim at `location`, and whether plain waiters stood before it; those are notified on the way.
-    fn first_claim(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
+    /// The first claim at `location`, what it asks for, and whether plain waiters stood before it; those are notified on
+    /// the way.
+    fn first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
         let mut passed_waiters = false;
         while self.lists.lines.contains_key(&location) {
             let key = self.front(location)?;
-            if self.is_claim(key) {
-                return Some((key, passed_waiters));
+            if let Some(request) = self.request(key) {
+                return Some((key, request, passed_waiters));
             }
             passed_waiters = true;
-            self.settle(key, WaitResult::Ok);
+            self.settle_only(key, WaitResult::Ok);
         }
         None
     }
@@ -309,11 +328,24 @@ impl CriticalSection<'_> {
 
     /// The word may be free: the next in line gets its try.
     fn pass_on(&mut self, location: Location) {
-        if let Some((key, _)) = self.first_claim(location) {
+        if let Some((key, ..)) = self.first_claim(location) {
             self.nudge(key);
         } else if let Some(key) = self.front(location) {
-            self.settle(key, WaitResult::Ok);
+            self.settle_only(key, WaitResult::Ok);
         }
+    }
+
+    /// The word has changed: the first claims of a strict line get what it is enough for, that of a lock is nudged.
+    fn advance(&mut self, location: Location, word: &impl Word) {
+        while let Some((key, request, _)) = self.first_claim(location)
+            && request.is_strict()
+        {
+            match self.take(location, request, word) {
+                Some(result) => self.settle_only(key, result),
+                None => return,
+            };
+        }
+        self.pass_on(location);
     }
 
     /// Takes what `request` asks for, if the word grants it now.
@@ -409,13 +441,15 @@ impl WaiterListStore {
         &self,
         ticket: Ticket,
         party: &Party,
-        body: impl FnOnce(&mut CriticalSection<'_>, WaiterKey) -> R,
+        body: impl FnOnce(&mut CriticalSection<'_>, WaiterKey, Location) -> R,
     ) -> Option<R> {
         self.critical_section(ticket.bucket as usize, |section| {
-            let waits = section.lists.waiters.get(ticket.key).is_some_and(|waiter| waiter.party.party().is(party))
+            let waiter = section.lists.waiters.get(ticket.key)?;
+            let waits = waiter.party.party().is(party)
                 // A thread uses one record for all its waits; what tells whether this one is over is the outcome.
                 && !matches!(party, Party::Thread(thread) if thread.outcome().is_some());
-            waits.then(|| body(section, ticket.key))
+            let location = waiter.location;
+            waits.then(|| body(section, ticket.key, location))
         })
     }
 
@@ -468,8 +502,8 @@ impl WaiterListStore {
 
     /// Ends the wait of `thread`, the calling one: timed out, unless it was settled before.
     pub fn withdraw_thread(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> WaitResult {
-        self.with_waiter(ticket, &Party::Thread(Arc::clone(thread)), |section, key| {
-            section.settle(key, WaitResult::TimedOut);
+        self.with_waiter(ticket, &Party::Thread(Arc::clone(thread)), |section, key, location| {
+            section.settle(key, location, WaitResult::TimedOut);
         });
         // Under the lock an outcome was final: who removed the waiter recorded it in the same critical section.
         thread.outcome().unwrap_or(WaitResult::TimedOut)
@@ -477,10 +511,10 @@ impl WaiterListStore {
 
     /// Takes a promise out of the line. False if it is settled already: then its outcome is in the outbox.
     pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox>, slot: u32) -> bool {
-        let withdrawn = self.with_waiter(ticket, &Party::Agent(Arc::clone(outbox), slot), |section, key| {
-            let (waiter, was_nudged) = section.remove(key);
-            if was_nudged {
-                section.pass_on(waiter.location);
+        let withdrawn = self.with_waiter(ticket, &Party::Agent(Arc::clone(outbox), slot), |section, key, location| {
+            let (_, passes_on) = section.remove(key);
+            if passes_on {
+                section.pass_on(location);
             }
         });
         withdrawn.is_some()
@@ -497,24 +531,26 @@ impl WaiterListStore {
         }
         self.critical_section(index, |section| {
             let mut woken = 0;
-            let mut next = section.front(location);
             let mut nudged = false;
+            let mut passes_on = false;
+            let mut next = section.lists.waiters.front(location);
             while woken < count
                 && let Some(key) = next
             {
                 next = section.lists.waiters.next(key);
                 if section.is_due(key) {
-                    section.settle(key, WaitResult::TimedOut);
-                    // A claim that passed its nudge on may have settled what came next.
-                    next = section.front(location);
-                } else if !section.is_claim(key) {
-                    section.settle(key, WaitResult::Ok);
+                    passes_on |= section.settle_only(key, WaitResult::TimedOut);
+                } else if section.request(key).is_none() {
+                    section.settle_only(key, WaitResult::Ok);
                     woken += 1;
                 } else if !nudged {
                     nudged = true;
                     section.nudge(key);
                     woken += 1;
                 }
+            }
+            if passes_on {
+                section.pass_on(location);
             }
             woken
         })
@@ -527,8 +563,8 @@ impl WaiterListStore {
             while bucket.earliest_deadline.load(Ordering::SeqCst) <= now.as_nanos() {
                 self.critical_section(index, |section| {
                     for _ in 0..Self::EXPIRE_AT_ONCE {
-                        let Some(key) = section.lists.waiters.due(now) else { return };
-                        section.settle(key, WaitResult::TimedOut);
+                        let Some((key, location)) = section.lists.waiters.due(now) else { return };
+                        section.settle(key, location, WaitResult::TimedOut);
                     }
                 });
             }
@@ -574,22 +610,33 @@ impl WaiterListStore {
             let mut taken = None;
             let entrant = Entrant::Claim(Box::new(Claim { request, party }));
             let ticket = section.add(location, deadline, entrant, |section| {
-                taken = section.take(location, request, word);
+                if !(request.is_strict() && section.lists.lines.contains_key(&location)) {
+                    taken = section.take(location, request, word);
+                }
                 taken.is_none()
             });
             ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
         })
     }
 
+    /// Acquires the word for the calling thread if that needs no waiting.
+    pub fn try_take(&self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
+        self.critical_section(self.index_of(location), |section| {
+            let would_overtake = request.is_strict() && section.lists.lines.contains_key(&location);
+            if would_overtake { None } else { section.take(location, request, word) }
+        })
+    }
+
     /// A nudged claim tries. `None`: somebody was quicker, it keeps its place; or it is settled already.
     pub fn try_claim(&self, ticket: Ticket, party: &Party, word: &impl Word) -> Option<WaitResult> {
-        self.with_waiter(ticket, party, |section, key| {
-            let waiter = section.lists.waiters.get(key)?;
-            let (location, Entrant::Claim(claim)) = (waiter.location, &waiter.party) else { return None };
-            let request = claim.request;
+        self.with_waiter(ticket, party, |section, key, location| {
+            let request = section.request(key)?;
             let taken = section.take(location, request, word);
             if taken.is_some() {
                 section.remove(key);
+                if request.is_strict() {
+                    section.advance(location, word);
+                }
             } else if let Some(line) = section.lists.lines.get_mut(&location) {
                 line.nudged.take_if(|nudged| *nudged == key);
             }
@@ -598,44 +645,52 @@ impl WaiterListStore {
         .flatten()
     }
 
-    /// The calling thread, which holds the lock, gives it up: to the first in line if that has been passed over for long
-    /// enough, otherwise to whoever is quickest.
-    pub fn release(&self, location: Location, word: &impl Word) {
+    /// The calling thread gives back what it took from the word.
+    ///
+    /// A lock goes to the first in line if that has been passed over for long enough, otherwise to whoever is quickest.
+    pub fn release(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section(self.index_of(location), |section| {
-            let Some((first, passed_waiters)) = section.first_claim(location) else {
-                word.store(UNLOCKED);
-                section.pass_on(location);
-                return;
-            };
-            let now = section.now();
-            let is_its_turn = section.lists.lines.get_mut(&location).is_some_and(|line| line.is_turn_of(first, now));
-            if is_its_turn && !passed_waiters {
-                section.settle(first, WaitResult::Acquired);
-            } else {
-                word.store(UNLOCKED);
-                section.nudge(first);
+            if request == Request::Lock
+                && let Some((first, _, passed_waiters)) = section.first_claim(location)
+            {
+                let now = section.now();
+                let is_its_turn =
+                    section.lists.lines.get_mut(&location).is_some_and(|line| line.is_turn_of(first, now));
+                if is_its_turn && !passed_waiters {
+                    section.settle_only(first, WaitResult::Acquired);
+                    return;
+                }
             }
+            request.give_back(word);
+            section.advance(location, word);
         });
     }
 
-    /// The lock was freed by an atomic operation in JavaScript when somebody was being counted: that one gets its try.
-    pub fn released(&self, location: Location) {
+    /// JavaScript has changed the word, by an atomic operation, when somebody was being counted: that one gets its try.
+    pub fn released(&self, location: Location, word: &impl Word) {
+        self.critical_section(self.index_of(location), |section| section.advance(location, word));
+    }
+
+    /// The same, when it is not certain that the memory is still there: only claimants themselves look at their words.
+    pub fn nudge(&self, location: Location) {
         self.critical_section(self.index_of(location), |section| section.pass_on(location));
     }
 
-    /// The holder of the lock has died.
-    pub fn abandon(&self, location: Location, word: &impl Word) {
+    /// The thread that took something from the word has died.
+    pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section(self.index_of(location), |section| {
-            if let Some((first, _)) = section.first_claim(location) {
-                section.settle(first, WaitResult::AcquiredFromDead);
+            if request == Request::Lock
+                && let Some((first, ..)) = section.first_claim(location)
+            {
+                section.settle_only(first, WaitResult::AcquiredFromDead);
                 return;
             }
-            if section.lists.abandoned.insert(location) {
+            if request.is_exclusive() && section.lists.abandoned.insert(location) {
                 self.abandoned().fetch_add(1, Ordering::SeqCst);
             }
-            // After the count: who takes the lock by this zero sees that there is something to ask for.
-            word.store(UNLOCKED);
-            section.pass_on(location);
+            // After the count: who takes the word as it is now sees that there is something to ask for.
+            request.give_back(word);
+            section.advance(location, word);
         });
     }
 

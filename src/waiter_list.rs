@@ -127,10 +127,10 @@ impl<P> WaiterLists<P> {
         (next != NIL).then_some(next)
     }
 
-    /// The waiter with the earliest deadline, if that is not later than `now`.
-    pub fn due(&self, now: Timestamp) -> Option<WaiterKey> {
+    /// The waiter with the earliest deadline, if that is not later than `now`, and where it waits.
+    pub fn due(&self, now: Timestamp) -> Option<(WaiterKey, Location)> {
         let &(deadline, key) = self.deadlines.first()?;
-        (deadline <= now).then_some(key)
+        (deadline <= now).then(|| (key, self.waiters[key as usize].location))
     }
 
     /// The earliest indexed deadline.
@@ -213,7 +213,7 @@ mod tests {
                     }
                     Operation::PopDue(now) => {
                         let now = Timestamp::from_nanos(now);
-                        let due = lists.due(now).map(|key| lists.remove(key)).map(|waiter| (waiter.deadline, waiter.party));
+                        let due = lists.due(now).map(|(key, _)| lists.remove(key)).map(|waiter| (waiter.deadline, waiter.party));
                         let earliest = model.0.iter().filter(|waiter| waiter.3 && waiter.2 <= now).map(|waiter| waiter.2).min();
                         prop_assert_eq!(due.map(|(deadline, _)| deadline), earliest);
                         if let Some((_, arrival)) = due {

@@ -4,13 +4,8 @@
  * The options that everything in this directory takes that waits: `{ timeout, signal }`. And the errors with which waiting ends.
  */
 
+const { ToTimeout } = require('../abstract-operations')
 const describe = require('../describe')
-
-/** Milliseconds from a time-out argument, coerced as Atomics.wait does; Infinity if there is none. */
-function toTimeout (timeout) {
-  const q = +timeout
-  return q !== q ? Infinity : q > 0 ? q : 0 // eslint-disable-line no-self-compare
-}
 
 /**
  * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
@@ -30,7 +25,7 @@ function waitOptions (options, caller, signals = true) {
       ? caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal)
       : caller + ' blocks and cannot hear a signal: use the asynchronous form')
   }
-  return { timeout: toTimeout(timeout), signal }
+  return { timeout: ToTimeout(timeout), signal }
 }
 
 function isSignal (signal) {
@@ -53,4 +48,11 @@ function abortReason (signal) {
   return error
 }
 
-module.exports = { abortReason, timeoutError, toTimeout, waitOptions }
+/** @throws {TypeError} callback is not a function */
+function requireFunction (callback, caller) {
+  if (typeof callback !== 'function') {
+    throw new TypeError(caller + ': callback must be a function, not ' + describe(callback))
+  }
+}
+
+module.exports = { abortReason, requireFunction, timeoutError, waitOptions }

@@ -14,7 +14,7 @@ const { IsSharedArrayBuffer } = require('../abstract-operations')
  * @throws {TypeError} buffer is no SharedArrayBuffer, or byteOffset no integer
  * @throws {RangeError} byteOffset is no multiple of 4, or the words do not fit into the buffer
  */
-module.exports = function sharedWord (buffer, options, owner, length = 1) {
+module.exports = function sharedWords (buffer, options, owner, length = 1) {
   if (!IsSharedArrayBuffer(buffer)) {
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, not ' + describe(buffer))
   }

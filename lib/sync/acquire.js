@@ -1,0 +1,130 @@
+'use strict'
+
+/** Waiting until a token's word can be had: blocking, or by a promise that can be cancelled. */
+
+const { agent } = require('../settle')
+const { threads } = require('../worker-threads')
+const { COUNT, REQUEST, SIGNALS, WORD } = require('./holdings')
+const { abortReason, timeoutError } = require('./wait-options')
+
+/**
+ * Blocks until this thread has what `token` stands for. False if the time is over.
+ * @throws {Error} with code ERR_DEADLOCK if this thread holds the word already and would wait for itself
+ */
+function acquire (token, timeout, caller) {
+  const { claim, holdings } = agent()
+  if (holdings.take(token)) return true
+  if (timeout === 0) return false
+  const owned = token[REQUEST] !== SIGNALS
+  if (owned && holdings.tokenOf(token[WORD]) !== undefined) throw deadlock(caller)
+  holdings.makeRoom()
+  const ownerDied = claim(token[WORD], token[REQUEST], token[COUNT], timeout)
+  if (ownerDied === undefined) return false
+  if (owned) holdings.adoptLast(token, ownerDied)
+  return true
+}
+
+/**
+ * A promise of `token`, resolved once this thread has what it stands for.
+ *
+ * Rejects with a TimeoutError, or the signal's reason. However it gives up, nothing is lost: what comes at the same moment
+ * is passed on.
+ */
+function acquireAsync (token, { timeout, signal }, what) {
+  return new Promise((resolve, reject) => {
+    if (signal !== undefined && signal.aborted) {
+      reject(abortReason(signal))
+    } else if (agent().holdings.take(token)) {
+      resolve(token)
+    } else if (timeout === 0) {
+      reject(timeoutError(what, timeout))
+    } else {
+      new Acquisition(token, timeout, signal, what, resolve, reject).begin()
+    }
+  })
+}
+
+/** One who awaits a token's word; a claimant of lib/settle.js. */
+class Acquisition {
+  constructor (token, timeout, signal, what, resolve, reject) {
+    this.token = token
+    this.timeout = timeout
+    this.signal = signal
+    this.what = what
+    this.resolve = resolve
+    this.reject = reject
+    this.aborted = false
+    this.onAbort = () => this.abort()
+    this.owned = token[REQUEST] !== SIGNALS
+    this.slot = -1
+    this.adopted = undefined
+  }
+
+  begin () {
+    const { claimAsync, holdings } = agent()
+    const token = this.token
+    holdings.makeRoom()
+    const ownerDied = claimAsync(token[WORD].address, token[REQUEST], token[COUNT], this.timeout, this)
+    if (ownerDied !== undefined) {
+      if (this.owned) holdings.adoptLast(token, ownerDied)
+      this.resolve(token)
+      return
+    }
+    holdings.claimBegins()
+    if (this.signal !== undefined) this.signal.addEventListener('abort', this.onAbort, { once: true })
+  }
+
+  abort () {
+    if (this.aborted) return
+    this.aborted = true
+    // If it is too late, what was asked for is on its way here and is given back when it comes.
+    if (agent().cancel(this)) this.end()
+    this.reject(abortReason(this.signal))
+  }
+
+  adopt (place, ownerDied) {
+    return this.owned ? agent().holdings.adopt(this.token, place, ownerDied) : this.token
+  }
+
+  settle (value) {
+    this.end()
+    if (value === 'timed-out') {
+      this.reject(timeoutError(this.what, this.timeout))
+    } else if (!this.aborted) {
+      this.resolve(this.token)
+    } else if (this.owned) {
+      this.token.unlock()
+    } else {
+      agent().holdings.addPermits(this.token[WORD], this.token[COUNT])
+    }
+  }
+
+  end () {
+    agent().holdings.claimEnds()
+    if (this.signal !== undefined && typeof this.signal.removeEventListener === 'function') {
+      this.signal.removeEventListener('abort', this.onAbort)
+    }
+  }
+}
+
+/** @throws {TypeError} on the main thread, which must not block, naming what to use instead */
+function requireWorker (what, instead) {
+  if (threads === undefined || threads.isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
+}
+
+function deadlock (caller) {
+  const error = new Error(caller + ': this thread holds it already and would wait for itself')
+  error.code = 'ERR_DEADLOCK'
+  return error
+}
+
+/** Runs `callback(token)` and gives the token back, whatever comes of it. */
+async function runHolding (token, callback) {
+  try {
+    return await callback(token)
+  } finally {
+    token.unlock()
+  }
+}
+
+module.exports = { acquire, acquireAsync, requireWorker, runHolding }

@@ -1,0 +1,269 @@
+'use strict'
+
+/**
+ * What this thread holds: locks, shares of read-write locks, permits in use. Taking and giving them back, and the table by
+ * which they outlive the thread.
+ *
+ * Invariants:
+ * - An entry is in the first `held` places of the table exactly as long as this thread holds what it says. The table is read
+ *   by native code when the thread ends, whatever ends it, and what is in it then is passed on.
+ * - Therefore the word and the table change together: between the two there is no call of a JavaScript function and no
+ *   loop, nothing at which the engine could end the thread. (Calls of built-in Atomics functions are no such point.)
+ * - Whoever changes a word has put its address into the registers before: if the thread ends before it can tell the line, its
+ *   clean-up does.
+ * - `tokens[place]` is the token of the entry at `place`.
+ *
+ * What is called a word here is `{ array, address, counter }`: the word as an Int32Array of length 1, its address, and where
+ * its bucket's counter of waiters is. `src/line.rs` says what words hold and who comes next.
+ */
+
+/** What can be asked of a word. The numbers are those of `Request` in src/line.rs. */
+const LOCK = 0
+const SHARED = 1
+const EXCLUSIVE = 2
+const PERMITS = 3
+const SIGNALS = 4
+
+const UNLOCKED = 0
+const LOCKED = 1
+const WRITING = -1
+
+// A token's own. By names that two copies of the package share, since they share this thread's table.
+const WORD = Symbol.for('atomics-waitasync.word')
+const REQUEST = Symbol.for('atomics-waitasync.request')
+const COUNT = Symbol.for('atomics-waitasync.amount')
+const POSITION = Symbol.for('atomics-waitasync.place')
+
+// The layout of `Registers` in src/agent.rs.
+const ADDRESS = 0 // floats
+const HELD = 10 // words
+const PLACE = 11 // words
+const KIND = 12 // words
+const AMOUNT = 13 // words
+
+/** The answer of `tryTake` from which on it has what was asked for, and the one for what a dead thread had. */
+const ACQUIRED = 4
+const ACQUIRED_FROM_DEAD = 5
+
+const { add, compareExchange, load, store, sub } = Atomics
+
+/**
+ * The counters of waiters as a typed array, or null where they cannot be read from JavaScript: Node before 15 has no
+ * `Atomics.load` for memory that is not shared, and some embedders no buffers from outside. Then each question is a call.
+ */
+function readableCounters (binding) {
+  try {
+    load(new Int32Array(new ArrayBuffer(4)), 0)
+  } catch (_) {
+    return null
+  }
+  const buffer = binding.counters()
+  return buffer ? new Int32Array(buffer) : null
+}
+
+/** What no word holds. */
+const NONE = -0x80000000
+
+/** What a word that holds `current` is to hold once the request has been taken from it; NONE if it cannot be now. */
+function after (kind, amount, current) {
+  if (kind === SHARED) return current >= 0 && current < 0x7fffffff ? current + 1 : NONE
+  if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : NONE
+  return current >= amount ? current - amount : NONE
+}
+
+function createHoldings (binding, floats, words) {
+  const counters = readableCounters(binding)
+  // How many words of dead holders nobody has taken yet: the last counter.
+  const abandoned = counters === null ? 0 : counters.length - binding.counterWords()
+  const tokens = []
+  // By place: an address, and a request's kind and amount as `kind + 8 * amount`.
+  let entries = new Float64Array(0)
+  // Claims that are lined up: each may be granted a place at any time.
+  let claims = 0
+
+  /** Makes sure that there is a place for one more. */
+  function makeRoom () {
+    if (2 * (words[HELD] + claims) < entries.length) return
+    const larger = new Float64Array(Math.max(32, entries.length * 2))
+    larger.set(entries)
+    binding.setHoldings(larger.buffer)
+    entries = larger
+  }
+
+  /** Takes what a token stands for, if that needs no waiting. Whether it has it. */
+  function take (token) {
+    makeRoom()
+    const word = token[WORD]
+    const kind = token[REQUEST]
+    const place = words[HELD]
+    entries[2 * place] = word.address
+    entries[2 * place + 1] = kind + 8 * token[COUNT]
+    if (kind === LOCK) {
+      if (compareExchange(word.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) return false
+      words[HELD] = place + 1
+    } else {
+      // Nobody is overtaken: where somebody may be waiting, the line is asked.
+      if (counters === null || load(counters, word.counter) !== 0) return takeInLine(token)
+      for (;;) {
+        const current = load(word.array, 0)
+        const next = after(kind, token[COUNT], current)
+        if (next === NONE) return false
+        if (compareExchange(word.array, 0, current, next) === current) break
+      }
+      if (kind === SIGNALS) return true
+      words[HELD] = place + 1
+    }
+    tokens[place] = token
+    token[POSITION] = place
+    if (counters === null || load(counters, abandoned) !== 0) token.ownerDied = inherits(word)
+    return true
+  }
+
+  function takeInLine (token) {
+    floats[ADDRESS] = token[WORD].address
+    words[KIND] = token[REQUEST]
+    words[AMOUNT] = token[COUNT]
+    const answer = binding.tryTake()
+    if (answer < ACQUIRED) return false
+    if (token[REQUEST] !== SIGNALS) adoptLast(token, answer === ACQUIRED_FROM_DEAD)
+    return true
+  }
+
+  /** Whether what was just taken had been left behind by a dead holder. */
+  function inherits (word) {
+    try {
+      floats[ADDRESS] = word.address
+      return binding.inherit()
+    } catch (_) {
+      // No stack is left for the call. It is held all the same, and not knowing is better than losing its token.
+      return false
+    }
+  }
+
+  /** `token` becomes that of the last entry of the table, which native code has put there. */
+  function adoptLast (token, ownerDied) {
+    return adopt(token, words[HELD] - 1, ownerDied)
+  }
+
+  function adopt (token, place, ownerDied) {
+    tokens[place] = token
+    token[POSITION] = place
+    token.ownerDied = ownerDied
+    return token
+  }
+
+  /** Gives back what a token stands for. */
+  function give (token) {
+    const word = token[WORD]
+    const kind = token[REQUEST]
+    const place = token[POSITION]
+    if (counters !== null && load(counters, word.counter) === 0) {
+      const last = words[HELD] - 1
+      floats[ADDRESS] = word.address
+      entries[2 * place] = entries[2 * last]
+      entries[2 * place + 1] = entries[2 * last + 1]
+      words[HELD] = last
+      if (kind === SHARED) sub(word.array, 0, 1)
+      else if (kind === PERMITS) add(word.array, 0, token[COUNT])
+      else store(word.array, 0, UNLOCKED)
+      // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
+      if (load(counters, word.counter) !== 0) binding.released()
+    } else {
+      words[PLACE] = place
+      binding.giveBack()
+    }
+    givenBack(token)
+  }
+
+  /** The entry of a token has been taken out of the table: the last entry is in its place now. */
+  function givenBack (token) {
+    const place = token[POSITION]
+    const moved = tokens[tokens.length - 1]
+    tokens[place] = moved
+    moved[POSITION] = place
+    tokens.pop()
+    token[POSITION] = -1
+  }
+
+  /** Who wrote becomes one of those who read: `shared` takes the place of `exclusive`. */
+  function downgrade (exclusive, shared) {
+    const word = exclusive[WORD]
+    const place = exclusive[POSITION]
+    floats[ADDRESS] = word.address
+    entries[2 * place + 1] = SHARED
+    store(word.array, 0, 1)
+    adopt(shared, place, exclusive.ownerDied)
+    exclusive[POSITION] = -1
+    tellLine(word)
+  }
+
+  /** Adds permits. The number there was, or -1 if there would be too many. */
+  function addPermits (word, amount) {
+    floats[ADDRESS] = word.address
+    let current
+    do {
+      current = load(word.array, 0)
+      if (current + amount > 0x7fffffff) return -1
+    } while (compareExchange(word.array, 0, current, current + amount) !== current)
+    tellLine(word)
+    return current
+  }
+
+  /** Frees a lock that no token of this package stands for. */
+  function free (word) {
+    floats[ADDRESS] = word.address
+    store(word.array, 0, UNLOCKED)
+    tellLine(word)
+  }
+
+  /** Gives the line its try, after a word has been changed. */
+  function tellLine (word) {
+    if (counters === null || load(counters, word.counter) !== 0) {
+      floats[ADDRESS] = word.address
+      binding.released()
+    }
+  }
+
+  /** A token of this thread's for a word, undefined if it has none. */
+  function tokenOf (word) {
+    for (let place = words[HELD] - 1; place >= 0; place--) {
+      if (entries[2 * place] === word.address) return tokens[place]
+    }
+    return undefined
+  }
+
+  /** The `threadId` of a thread that holds a word by means of this package, null if none does. */
+  function holder (word) {
+    floats[ADDRESS] = word.address
+    const holder = binding.holder()
+    return typeof holder === 'number' ? holder : null
+  }
+
+  /** The word in an Int32Array of length 1 on shared memory. */
+  function wordOf (array) {
+    const address = binding.addressOf(new Uint8Array(array.buffer)) + array.byteOffset
+    floats[ADDRESS] = address
+    return { array, address, counter: binding.counterOf() }
+  }
+
+  return {
+    take,
+    give,
+    givenBack,
+    downgrade,
+    addPermits,
+    free,
+    adopt,
+    adoptLast,
+    tokenOf,
+    holder,
+    wordOf,
+    makeRoom,
+    claimBegins () { claims++ },
+    claimEnds () { claims-- }
+  }
+}
+
+module.exports = {
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, UNLOCKED, LOCKED, WRITING, WORD, REQUEST, COUNT, POSITION, createHoldings
+}

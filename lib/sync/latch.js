@@ -1,0 +1,86 @@
+'use strict'
+
+/**
+ * `Latch`: waiting until something has happened a number of times, once.
+ *
+ * The word holds how often it has happened. A thread that dies has counted down what it has.
+ */
+
+const util = require('util')
+const describe = require('../describe')
+const { agent } = require('../settle')
+const { requireWorker } = require('./acquire')
+const { WORD } = require('./holdings')
+const notice = require('./notice')
+const sharedWords = require('./shared-words')
+const { timeoutError, waitOptions } = require('./wait-options')
+
+const MOST = 0x7fffffff
+const LATE = 'The latch was not opened'
+
+class Latch {
+  constructor (buffer, options) {
+    const count = options === undefined || options === null ? undefined : options.count
+    const array = sharedWords(buffer, options, 'Latch')
+    this.buffer = buffer
+    this.byteOffset = array.byteOffset
+    this.count = times(count, 'Latch: count', 0)
+    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+  }
+
+  /** How often it still has to happen. */
+  get remaining () {
+    return Math.max(0, this.count - Atomics.load(this[WORD].array, 0))
+  }
+
+  countDown (n = 1) {
+    const word = this[WORD]
+    const amount = times(n, 'countDown: n', 1)
+    for (;;) {
+      const happened = Atomics.load(word.array, 0)
+      if (happened >= this.count) return
+      const next = Math.min(this.count, happened + amount)
+      if (Atomics.compareExchange(word.array, 0, happened, next) !== happened) continue
+      if (next === this.count) notice.notify(word, Infinity)
+      return
+    }
+  }
+
+  wait (options) {
+    requireWorker('wait', 'waitAsync()')
+    const { timeout } = waitOptions(options, 'wait', false)
+    const word = this[WORD]
+    const left = notice.countdown(timeout)
+    for (;;) {
+      const happened = Atomics.load(word.array, 0)
+      if (happened >= this.count) return
+      if (notice.wait(word, happened, left()) === 'timed-out' && this.remaining > 0) throw timeoutError(LATE, timeout)
+    }
+  }
+
+  async waitAsync (options) {
+    const { timeout, signal } = waitOptions(options, 'waitAsync')
+    const word = this[WORD]
+    const left = notice.countdown(timeout)
+    for (;;) {
+      const happened = Atomics.load(word.array, 0)
+      if (happened >= this.count) return
+      const outcome = await notice.waitAsync(word, happened, { timeout: left(), signal })
+      if (outcome === 'timed-out' && this.remaining > 0) throw timeoutError(LATE, timeout)
+    }
+  }
+
+  [util.inspect.custom] (depth, options) {
+    return this.constructor.name + ' ' + util.inspect({ count: this.count, remaining: this.remaining }, options)
+  }
+}
+
+Object.defineProperty(Latch, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+
+function times (n, what, least) {
+  if (!Number.isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))
+  if (n < least || n > MOST) throw new RangeError(what + ' must be from ' + least + ' to ' + MOST + ', not ' + describe(n))
+  return n
+}
+
+module.exports = Latch

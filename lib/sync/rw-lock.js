@@ -1,0 +1,108 @@
+'use strict'
+
+/**
+ * `RwLock`: many readers or one writer, in four bytes of shared memory.
+ *
+ * The word holds the number of readers, or WRITING. Nobody overtakes: a waiting writer stops new readers, and readers that
+ * wait behind it enter together.
+ */
+
+const util = require('util')
+const { agent } = require('../settle')
+const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire')
+const { EXCLUSIVE, SHARED, WORD, WRITING } = require('./holdings')
+const sharedWords = require('./shared-words')
+const { UnlockToken } = require('./token')
+const { requireFunction, timeoutError, waitOptions } = require('./wait-options')
+
+const LATE = 'The lock was not to be had'
+
+/** That this thread writes. */
+class ExclusiveToken extends UnlockToken {
+  /**
+   * Lets readers in and goes on as one of them, without anybody writing in between.
+   * @returns {UnlockToken} the token of a reader; this one is no longer locked
+   */
+  downgrade () {
+    if (!this.locked) throw new Error('downgrade: the token is not locked any more')
+    const shared = new UnlockToken(this[WORD], SHARED)
+    agent().holdings.downgrade(this, shared)
+    return shared
+  }
+}
+
+class RwLock {
+  constructor (buffer, options) {
+    const array = sharedWords(buffer, options, 'RwLock')
+    this.buffer = buffer
+    this.byteOffset = array.byteOffset
+    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+  }
+
+  /** Whether somebody writes. */
+  get locked () {
+    return Atomics.load(this[WORD].array, 0) === WRITING
+  }
+
+  /** How many read. */
+  get readers () {
+    return Math.max(0, Atomics.load(this[WORD].array, 0))
+  }
+
+  lock (options) {
+    requireWorker('lock', 'lockAsync() or executeLocked()')
+    return block(exclusive(this), options, 'lock')
+  }
+
+  lockShared (options) {
+    requireWorker('lockShared', 'lockSharedAsync() or executeShared()')
+    return block(shared(this), options, 'lockShared')
+  }
+
+  tryLock () {
+    const token = exclusive(this)
+    return agent().holdings.take(token) ? token : null
+  }
+
+  tryLockShared () {
+    const token = shared(this)
+    return agent().holdings.take(token) ? token : null
+  }
+
+  async lockAsync (options) {
+    return acquireAsync(exclusive(this), waitOptions(options, 'lockAsync'), LATE)
+  }
+
+  async lockSharedAsync (options) {
+    return acquireAsync(shared(this), waitOptions(options, 'lockSharedAsync'), LATE)
+  }
+
+  async executeLocked (callback, options) {
+    requireFunction(callback, 'executeLocked')
+    return runHolding(await acquireAsync(exclusive(this), waitOptions(options, 'executeLocked'), LATE), callback)
+  }
+
+  async executeShared (callback, options) {
+    requireFunction(callback, 'executeShared')
+    return runHolding(await acquireAsync(shared(this), waitOptions(options, 'executeShared'), LATE), callback)
+  }
+
+  [util.inspect.custom] (depth, options) {
+    const { locked, readers } = this
+    const waiters = agent().waiterCount(this[WORD].address)
+    return this.constructor.name + ' ' + util.inspect({ locked, readers, waiters }, options)
+  }
+}
+
+Object.defineProperty(RwLock, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+
+const exclusive = (lock) => new ExclusiveToken(lock[WORD], EXCLUSIVE)
+const shared = (lock) => new UnlockToken(lock[WORD], SHARED)
+
+function block (token, options, caller) {
+  const { timeout } = waitOptions(options, caller, false)
+  if (!acquire(token, timeout, caller)) throw timeoutError(LATE, timeout)
+  return token
+}
+
+module.exports = RwLock

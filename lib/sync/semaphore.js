@@ -1,0 +1,82 @@
+'use strict'
+
+/**
+ * `Semaphore`: a number of permits, in four bytes of shared memory.
+ *
+ * The word holds the permits that are left: none in zero-filled memory, `release` adds them. Nobody overtakes, so a large
+ * `acquire(n)` is served in its turn. Permits that were acquired belong to nobody, since a semaphore is also a signal; those
+ * that `use` holds come back when the thread dies.
+ */
+
+const util = require('util')
+const describe = require('../describe')
+const { agent } = require('../settle')
+const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire')
+const { PERMITS, SIGNALS, WORD } = require('./holdings')
+const sharedWords = require('./shared-words')
+const { UnlockToken } = require('./token')
+const { requireFunction, timeoutError, waitOptions } = require('./wait-options')
+
+/** The most permits that one call may ask for. */
+const MOST = 0x7fffffff
+const LATE = 'The permits were not to be had'
+
+class Semaphore {
+  constructor (buffer, options) {
+    const array = sharedWords(buffer, options, 'Semaphore')
+    this.buffer = buffer
+    this.byteOffset = array.byteOffset
+    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+  }
+
+  /** How many permits are left. */
+  get available () {
+    return Atomics.load(this[WORD].array, 0)
+  }
+
+  acquire (n = 1, options = undefined) {
+    requireWorker('acquire', 'acquireAsync() or use()')
+    const token = new UnlockToken(this[WORD], SIGNALS, permits(n, 'acquire'))
+    const { timeout } = waitOptions(options, 'acquire', false)
+    if (!acquire(token, timeout, 'acquire')) throw timeoutError(LATE, timeout)
+  }
+
+  async acquireAsync (n = 1, options = undefined) {
+    const token = new UnlockToken(this[WORD], SIGNALS, permits(n, 'acquireAsync'))
+    await acquireAsync(token, waitOptions(options, 'acquireAsync'), LATE)
+  }
+
+  tryAcquire (n = 1) {
+    return agent().holdings.take(new UnlockToken(this[WORD], SIGNALS, permits(n, 'tryAcquire')))
+  }
+
+  release (n = 1) {
+    const amount = permits(n, 'release')
+    if (agent().holdings.addPermits(this[WORD], amount) === -1) {
+      throw new RangeError('release: ' + amount + ' more permits would be more than ' + MOST)
+    }
+  }
+
+  async use (n, callback, options = undefined) {
+    const amount = permits(n, 'use')
+    requireFunction(callback, 'use')
+    const token = new UnlockToken(this[WORD], PERMITS, amount)
+    return runHolding(await acquireAsync(token, waitOptions(options, 'use'), LATE), callback)
+  }
+
+  [util.inspect.custom] (depth, options) {
+    const { available } = this
+    const waiters = agent().waiterCount(this[WORD].address)
+    return this.constructor.name + ' ' + util.inspect({ available, waiters }, options)
+  }
+}
+
+Object.defineProperty(Semaphore, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+
+function permits (n, caller) {
+  if (!Number.isInteger(n)) throw new TypeError(caller + ': n must be an integer, not ' + describe(n))
+  if (n < 1 || n > MOST) throw new RangeError(caller + ': n must be from 1 to ' + MOST + ', not ' + describe(n))
+  return n
+}
+
+module.exports = Semaphore
