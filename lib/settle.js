@@ -21,6 +21,8 @@ const PENDING = 3
 /** From here on: the outcomes of a claim that has what it asked for. */
 const ACQUIRED = 4
 const ACQUIRED_FROM_DEAD = 5
+/** From here on: why an operation could not be carried out. */
+const NO_TIMER = 6
 
 /** How many settlements one call of `settle` takes. */
 const BATCH = 4096
@@ -37,6 +39,7 @@ const PLACE = 11 // words
 const KIND = 12 // words
 const AMOUNT = 13 // words
 const RELAYED = 14 // words
+const ANSWER = 15 // words
 
 /** Tables longer than this are given back when nothing is pending. */
 const RETAINED = 1024
@@ -66,6 +69,13 @@ function createAgent (binding) {
     else words[EXPECTED] = value
   }
 
+  /** What the last operation answered. */
+  function answered () {
+    const answer = words[ANSWER]
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return answer
+  }
+
   /**
    * Blocks until notified or timed out. `tick` runs between two slices: calling a function is what lets the engine
    * end a thread that is being terminated.
@@ -73,7 +83,8 @@ function createAgent (binding) {
   function wait (address, wide, value, timeout) {
     probeStack()
     setOperands(address, wide, value, timeout)
-    const answer = binding.wait()
+    operations.wait()
+    const answer = answered()
     return OUTCOMES[answer === PENDING ? resume() : answer]
   }
 
@@ -82,11 +93,12 @@ function createAgent (binding) {
       let answer
       do {
         tick()
-        answer = binding.resume()
+        operations.resume()
+        answer = answered()
       } while (answer === PENDING)
       return answer
     } catch (error) {
-      binding.abandon()
+      operations.abandon()
       throw error
     }
   }
@@ -99,10 +111,11 @@ function createAgent (binding) {
    */
   function claim (word, kind, amount, timeout) {
     probeStack()
-    if (blockedFor !== null) binding.abandon()
+    if (blockedFor !== null) operations.abandon()
     blockedFor = word
     setRequest(word.address, kind, amount, timeout)
-    const begun = binding.claim()
+    operations.claim()
+    const begun = answered()
     const answer = begun === PENDING ? resume() : begun
     blockedFor = null
     return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
@@ -124,7 +137,8 @@ function createAgent (binding) {
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
     words[PLACE] = place
-    const answer = binding.waitGivingBack()
+    operations.waitGivingBack()
+    const answer = answered()
     givenBack()
     return OUTCOMES[answer === PENDING ? resume() : answer]
   }
@@ -134,7 +148,8 @@ function createAgent (binding) {
     const slot = vacantSlot()
     setOperands(address, wide, value, timeout)
     words[SLOT] = slot
-    const answer = binding.waitAsync()
+    operations.waitAsync()
+    const answer = answered()
     if (answer !== PENDING) return OUTCOMES[answer]
     fillSlot(slot, resolve, typedArray, promise)
     return undefined
@@ -153,7 +168,8 @@ function createAgent (binding) {
     const slot = vacantSlot()
     setRequest(address, kind, amount, timeout)
     words[SLOT] = slot
-    const answer = binding.claimAsync()
+    operations.claimAsync()
+    const answer = answered()
     if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
     claimant.slot = slot
     fillSlot(slot, CLAIMANT, claimant, claimant)
@@ -169,7 +185,8 @@ function createAgent (binding) {
     setOperands(address, false, value, timeout)
     words[SLOT] = slot
     words[RELAYED] = 1
-    const answer = binding.waitAsync()
+    operations.waitAsync()
+    const answer = answered()
     words[RELAYED] = 0
     if (answer !== PENDING) return OUTCOMES[answer]
     claimant.slot = slot
@@ -180,7 +197,8 @@ function createAgent (binding) {
   /** Takes a claimant out of the line. False if it is settled already: then it will be told so. */
   function cancel (claimant) {
     words[SLOT] = claimant.slot
-    if (!binding.cancel()) return false
+    operations.cancel()
+    if (words[ANSWER] === 0) return false
     vacate(claimant.slot)
     return true
   }
@@ -214,12 +232,14 @@ function createAgent (binding) {
   function notify (address, count) {
     floats[ADDRESS] = address
     floats[COUNT] = count
-    return binding.notify()
+    operations.notify()
+    return words[ANSWER] >>> 0
   }
 
   function waiterCount (address) {
     floats[ADDRESS] = address
-    return binding.waiterCount()
+    operations.waiterCount()
+    return words[ANSWER]
   }
 
   /** Called by native code with the number of settlements that it has put behind the registers. */
@@ -273,15 +293,16 @@ function createAgent (binding) {
     const slot = slots.get(promise)
     if (slot === undefined) return false
     words[SLOT] = slot
-    binding.setRefed(refed)
+    if (refed) operations.ref()
+    else operations.unref()
     return true
   }
 
-  binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
+  const operations = binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
   // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends.
-  process.on('beforeExit', () => binding.updateHold())
+  process.on('beforeExit', () => operations.updateHold())
 
-  const holdings = createHoldings(binding, floats, words)
+  const holdings = createHoldings(binding, operations, floats, words)
   return {
     addressOf: binding.addressOf,
     wait,
@@ -296,6 +317,12 @@ function createAgent (binding) {
     cancel,
     holdings
   }
+}
+
+function operationError (answer) {
+  return new Error(answer === NO_TIMER
+    ? 'atomics-waitasync: the system gave no thread for the timer'
+    : 'atomics-waitasync: the operation failed')
 }
 
 function tick () {}

@@ -64,7 +64,8 @@ pub(crate) struct Registers {
     amount: Cell<u32>,
     /// 1 if a notification of the promise goes to another waiter should this thread end before it has it.
     relayed: Cell<u32>,
-    _padding: u32,
+    /// What the last operation answered.
+    pub(crate) answer: Cell<u32>,
 }
 
 /// `lib/settle.js` counts on it.
@@ -85,11 +86,11 @@ impl Registers {
         clippy::cast_sign_loss,
         reason = "the cast saturates, as the count shall"
     )]
-    pub(crate) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.count.get() as usize
     }
 
-    pub(crate) fn slot(&self) -> u32 {
+    fn slot(&self) -> u32 {
         self.slot.get()
     }
 
@@ -271,6 +272,9 @@ impl Holdings {
     }
 }
 
+/// The system gave no thread for the timer.
+pub(crate) struct NoTimer;
+
 /// How a wait answered at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begun {
@@ -286,6 +290,19 @@ impl Agent {
         AGENTS
             .with_borrow(|agents| agents.iter().find(|agent| agent.env == env).cloned())
             .ok_or_else(|| Error::from_reason("atomics-waitasync: this environment has not been started, or has ended"))
+    }
+
+    /// Runs `body` with the agent of `env`, if it has one: as [`Self::of`], for the operations, which are called often.
+    pub(crate) fn with(env: sys::napi_env, body: impl FnOnce(&Self)) {
+        let (last_env, last) = LAST.get();
+        if last_env == env && !last.is_null() {
+            // SAFETY: `on_end` takes the agent out of `LAST` before it drops it, both on this thread; and an environment
+            // does not end in the midst of an operation.
+            body(unsafe { &*last });
+        } else if let Ok(agent) = Self::of(env) {
+            LAST.set((env, Rc::as_ptr(&agent)));
+            body(&agent);
+        }
     }
 
     /// Makes the agent of `env`.
@@ -522,7 +539,7 @@ impl Agent {
     }
 
     /// Lines up a promise, by its slot in the registers.
-    pub(crate) fn wait_async(&self) -> Result<Begun> {
+    pub(crate) fn wait_async(&self) -> std::result::Result<Begun, NoTimer> {
         let registers = self.registers();
         if registers.timeout.get() <= 0.0 {
             return Ok(registers.poll());
@@ -539,7 +556,7 @@ impl Agent {
     /// Takes what the registers ask of the word at their location, or lines up a promise for it, by its slot.
     ///
     /// The caller has made room in the table of holdings.
-    pub(crate) fn claim_async(&self) -> Result<Begun> {
+    pub(crate) fn claim_async(&self) -> std::result::Result<Begun, NoTimer> {
         let registers = self.registers();
         self.start_timer()?;
         let (location, deadline) = (registers.location(), registers.deadline());
@@ -555,11 +572,8 @@ impl Agent {
     }
 
     /// Makes sure that the promise that is about to be lined up will be timed out. What can fail, fails before it is.
-    fn start_timer(&self) -> Result<()> {
-        if self.registers().timeout.get() == f64::INFINITY || timer::start(&STORE) {
-            return Ok(());
-        }
-        Err(Error::from_reason("atomics-waitasync: the system gave no thread for the timer"))
+    fn start_timer(&self) -> std::result::Result<(), NoTimer> {
+        if self.registers().timeout.get() == f64::INFINITY || timer::start(&STORE) { Ok(()) } else { Err(NoTimer) }
     }
 
     /// Remembers a promise that has been lined up.
@@ -579,7 +593,6 @@ impl Agent {
         waits[slot] = wait;
         drop(waits);
         self.holds.add(wait);
-        self.update_hold();
     }
 
     /// Takes the promise in the slot out of the line. False if it is settled already, and its outcome is on the way.
@@ -590,7 +603,6 @@ impl Agent {
         let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot);
         if cancelled {
             self.forget(slot);
-            self.update_hold();
         }
         cancelled
     }
@@ -606,24 +618,25 @@ impl Agent {
     }
 
     /// Gives back what is at the place in the registers of the table of holdings.
-    pub(crate) fn give_back(&self) {
+    pub(crate) fn give_back(&self) -> u32 {
         let registers = self.registers();
         let holdings = self.holdings.get();
         let held = &holdings.slice()[..registers.held.load(Ordering::Relaxed) as usize];
-        if let (Some(entry), Some(last)) = (held.get(registers.place.get() as usize), held.last()) {
-            let (location, request) = entry.get();
-            let (moved_location, moved_request) = last.get();
-            entry.set(moved_location, moved_request);
-            registers.held.fetch_sub(1, Ordering::Relaxed);
-            // SAFETY: the token of what is held keeps its memory, and JavaScript is in a call of that token's method.
-            STORE.release(location, request, &unsafe { SharedWord::at(location) });
-        }
+        let (Some(entry), Some(last)) = (held.get(registers.place.get() as usize), held.last()) else { return 0 };
+        let (location, request) = entry.get();
+        let (moved_location, moved_request) = last.get();
+        entry.set(moved_location, moved_request);
+        registers.held.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the token of what is held keeps its memory, and JavaScript is in a call of that token's method.
+        STORE.release(location, request, &unsafe { SharedWord::at(location) });
+        0
     }
 
     /// The word at the location in the registers was changed in JavaScript while somebody was counted in its bucket.
-    pub(crate) fn released(&self) {
+    pub(crate) fn released(&self) -> u32 {
         let registers = self.registers();
         STORE.released(registers.location(), &registers.word());
+        0
     }
 
     /// Whether the lock at the location in the registers, taken in JavaScript, had been abandoned.
@@ -684,8 +697,16 @@ impl Agent {
         })
     }
 
-    /// Sets whether the wait of a slot keeps the loop alive.
-    pub(crate) fn set_refed(&self, slot: u32, refed: bool) {
+    /// Wakes as many as the registers say, at their location. How many that were.
+    #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
+    pub(crate) fn notify(&self) -> u32 {
+        let registers = self.registers();
+        STORE.notify(registers.location(), registers.count()) as u32
+    }
+
+    /// Sets whether the wait in the slot keeps the loop alive.
+    pub(crate) fn set_refed(&self, refed: bool) -> u32 {
+        let slot = self.registers().slot();
         if let Some(wait) = self.waits.borrow_mut().get_mut(slot as usize)
             && wait.ticket.is_some()
             && wait.refed != refed
@@ -693,7 +714,7 @@ impl Agent {
             wait.refed = refed;
             if refed { self.holds.add(*wait) } else { self.holds.remove(*wait) }
         }
-        self.update_hold();
+        0
     }
 
     /// Holds the event loop, or lets it go, as the waits demand.
@@ -833,6 +854,8 @@ impl Agent {
 thread_local! {
     /// The agents of this thread: one, unless an embedder runs several environments in it or the addon is loaded anew.
     static AGENTS: RefCell<Vec<Rc<Agent>>> = const { RefCell::new(Vec::new()) };
+    /// The one that was asked for last. Without a destructor, so that looking here is reading a word.
+    static LAST: Cell<(sys::napi_env, *const Agent)> = const { Cell::new((ptr::null_mut(), ptr::null())) };
 }
 
 /// Called by Node on the agent's thread after a ring. With a null `env` the environment is ending.
@@ -846,6 +869,7 @@ unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_v
 
 /// Called by Node on the agent's thread when its environment ends. Makes no Node-API call.
 unsafe extern "C" fn on_end(env: *mut c_void) {
+    LAST.set((ptr::null_mut(), ptr::null()));
     let agent = AGENTS.with_borrow_mut(|agents| {
         let place = agents.iter().position(|agent| agent.env == env.cast())?;
         Some(agents.swap_remove(place))

@@ -1,13 +1,14 @@
 //! What `lib/` calls. Decodes, calls, encodes; decides nothing.
 //!
-//! Operands pass through the registers (see `agent`), since a Node-API call without arguments costs a fifth of one with
-//! them. What a wait answers is a number: 0 `"ok"`, 1 `"not-equal"`, 2 `"timed-out"`, 3 still waiting; and a claim's 4
-//! acquired, 5 acquired from a holder that died.
+//! Operands and answers pass through the registers (see `agent`), since a Node-API call without arguments costs a fifth of
+//! one with them. The operations are therefore functions of their own making, without napi-rs's conversions; what is called
+//! once, or rarely, is napi-rs's.
 
 #![allow(unsafe_code, reason = "Node-API")]
 
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::rc::Rc;
 use std::sync::atomic::AtomicI32;
 
 use crossbeam_utils::CachePadded;
@@ -15,10 +16,15 @@ use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, 
 use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
 
-use crate::agent::{Agent, Begun, STORE};
+use crate::agent::{Agent, Begun, NoTimer, STORE};
 use crate::images;
 
+/// What a wait or a claim answers, beside `WaitResult`'s numbers: it still waits.
 const PENDING: u32 = 3;
+/// The system gave no thread for the timer.
+const NO_TIMER: u32 = 6;
+/// The operation panicked.
+const FAILED: u32 = 7;
 
 impl From<Begun> for u32 {
     fn from(begun: Begun) -> Self {
@@ -29,19 +35,124 @@ impl From<Begun> for u32 {
     }
 }
 
-/// Makes this environment an agent. `registers`: 64 bytes, and what is behind those is for settlements.
-/// `settle(count)` is called whenever some have been put there. `thread_id` is that of `worker_threads`.
-#[napi(catch_unwind)]
-pub fn start(env: Env, registers: ArrayBuffer<'_>, settle: Function<'_, u32, ()>, thread_id: u32) -> Result<()> {
-    // SAFETY: called from JavaScript, and the wrapper checked the types.
-    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), thread_id) }
+fn answer(begun: std::result::Result<Begun, NoTimer>) -> u32 {
+    begun.map_or(NO_TIMER, u32::from)
 }
 
-/// The agent of this environment, in a call by which it shows that it is not blocked.
-fn agent(env: Env) -> Result<Rc<Agent>> {
-    let agent = Agent::of(env.raw())?;
-    agent.abandon_block();
-    Ok(agent)
+/// What an agent does for JavaScript: operands in its registers, the answer given.
+type Operation = fn(&Agent) -> u32;
+
+/// The operations, by the names that `lib/` knows. All but `resume` show that the thread is not blocked.
+const OPERATIONS: [(&CStr, Operation); 17] = [
+    // Atomics.wait: begins to block. PENDING after a slice: then `resume` is to be called.
+    (c"wait", |agent| agent.wait().into()),
+    // Goes on blocking for another slice.
+    (c"resume", |agent| agent.resume().into()),
+    // Breaks off a blocking wait between two slices.
+    (c"abandon", |_| 0),
+    // Atomics.waitAsync: lines up a promise.
+    (c"waitAsync", |agent| answer(agent.wait_async())),
+    // Atomics.notify: how many were woken.
+    (c"notify", Agent::notify),
+    // How many wait at the location.
+    (c"waiterCount", |agent| STORE.count(agent.registers().location())),
+    // Lets the wait in the slot keep the event loop alive, or no longer.
+    (c"ref", |agent| agent.set_refed(true)),
+    (c"unref", |agent| agent.set_refed(false)),
+    // Nothing but what every operation does: holds the event loop, or lets it go, as what is pending or on its way demands.
+    (c"updateHold", |_| 0),
+    // Blocks for what is asked of the word at the location. What is acquired has been added to the table of holdings, as
+    // its last, unless it belongs to nobody.
+    (c"claim", |agent| agent.claim().into()),
+    // Takes what is asked of the word at the location, or lines up a promise for it.
+    (c"claimAsync", |agent| answer(agent.claim_async())),
+    // Takes what is asked of the word at the location if that needs no waiting; otherwise 1.
+    (c"tryTake", |agent| agent.try_take().into()),
+    // Lines up at the location, gives back what is at the place in the table of holdings, and blocks.
+    (c"waitGivingBack", |agent| agent.wait_giving_back().into()),
+    // Takes the promise in the slot out of the line. 0 if it is settled already.
+    (c"cancel", |agent| agent.cancel().into()),
+    // Gives back what is at the place in the table of holdings.
+    (c"giveBack", Agent::give_back),
+    // The word at the location was changed in JavaScript while somebody was counted in its bucket.
+    (c"released", Agent::released),
+    // Whether what was just taken at the location in JavaScript had been abandoned by a dead holder.
+    (c"inherit", |agent| agent.inherit().into()),
+];
+
+/// The place of `resume` in the table.
+const RESUME: usize = 1;
+
+unsafe extern "C" fn operate<const N: usize>(env: sys::napi_env, _: sys::napi_callback_info) -> sys::napi_value {
+    Agent::with(env, |agent| {
+        let operation = || {
+            if N != RESUME {
+                agent.abandon_block();
+            }
+            let answer = OPERATIONS[N].1(agent);
+            // What it settled or nudged may be this agent's own, and from here on that keeps its loop alive.
+            agent.update_hold();
+            answer
+        };
+        // Unwinding into Node would end the process.
+        agent.registers().answer.set(catch_unwind(AssertUnwindSafe(operation)).unwrap_or(FAILED));
+    });
+    // Undefined.
+    ptr::null_mut()
+}
+
+/// `operate` for each operation.
+const CALLBACKS: [sys::napi_callback; OPERATIONS.len()] = [
+    Some(operate::<0>),
+    Some(operate::<1>),
+    Some(operate::<2>),
+    Some(operate::<3>),
+    Some(operate::<4>),
+    Some(operate::<5>),
+    Some(operate::<6>),
+    Some(operate::<7>),
+    Some(operate::<8>),
+    Some(operate::<9>),
+    Some(operate::<10>),
+    Some(operate::<11>),
+    Some(operate::<12>),
+    Some(operate::<13>),
+    Some(operate::<14>),
+    Some(operate::<15>),
+    Some(operate::<16>),
+];
+
+/// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
+///
+/// `registers`: 64 bytes, and what is behind those is for settlements. `settle(count)` is called whenever some have been put
+/// there. `thread_id` is that of `worker_threads`.
+#[napi(catch_unwind)]
+pub fn start(
+    env: Env,
+    registers: ArrayBuffer<'_>,
+    settle: Function<'_, u32, ()>,
+    thread_id: u32,
+) -> Result<Object<'static>> {
+    // SAFETY: called from JavaScript, and the wrapper checked the types.
+    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), thread_id) }?;
+    let operations = Object::new(&env)?;
+    for ((name, _), callback) in OPERATIONS.iter().zip(CALLBACKS) {
+        let mut function = ptr::null_mut();
+        // SAFETY: on the thread of `env`; names are C strings, and the out-parameter is a live local.
+        unsafe {
+            check_status!(sys::napi_create_function(
+                env.raw(),
+                name.as_ptr(),
+                name.count_bytes().cast_signed(),
+                callback,
+                ptr::null_mut(),
+                &raw mut function
+            ))?;
+            check_status!(sys::napi_set_named_property(env.raw(), operations.raw(), name.as_ptr(), function))?;
+        }
+    }
+    // SAFETY: a value of this environment, given back to it at once.
+    unsafe { Object::from_napi_value(env.raw(), operations.raw()) }
 }
 
 /// The address of a typed array's first byte.
@@ -68,135 +179,24 @@ pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
     Ok(address as f64)
 }
 
-/// `Atomics.wait`: begins to block; 3 after a slice, then `resume` is to be called.
-#[napi(catch_unwind)]
-pub fn wait(env: Env) -> Result<u32> {
-    Ok(agent(env)?.wait().into())
-}
-
-/// Goes on blocking for another slice.
-#[napi(catch_unwind)]
-pub fn resume(env: Env) -> Result<u32> {
-    Ok(Agent::of(env.raw())?.resume().into())
-}
-
-/// Breaks off a blocking wait between two slices.
-#[napi(catch_unwind)]
-pub fn abandon(env: Env) -> Result<()> {
-    agent(env).map(drop)
-}
-
-/// `Atomics.waitAsync`: lines up a promise; 3 if it waits now.
-#[napi(catch_unwind)]
-pub fn wait_async(env: Env) -> Result<u32> {
-    Ok(agent(env)?.wait_async()?.into())
-}
-
-/// `Atomics.notify`: how many were woken.
-#[napi(catch_unwind)]
-#[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
-pub fn notify(env: Env) -> Result<u32> {
-    let agent = agent(env)?;
-    let registers = agent.registers();
-    let woken = STORE.notify(registers.location(), registers.count());
-    if woken > 0 {
-        // What it woke may be the agent's own, and from here on that keeps its loop alive.
-        agent.update_hold();
-    }
-    Ok(woken as u32)
-}
-
-/// How many wait at the location.
-#[napi(catch_unwind)]
-pub fn waiter_count(env: Env) -> Result<u32> {
-    Ok(STORE.count(agent(env)?.registers().location()))
-}
-
-/// Sets whether the wait in a slot keeps the event loop alive.
-#[napi(catch_unwind)]
-pub fn set_refed(env: Env, refed: bool) -> Result<()> {
-    let agent = agent(env)?;
-    agent.set_refed(agent.registers().slot(), refed);
-    Ok(())
-}
-
-/// Blocks for what is asked of the word at the location; 3 after a slice, then `resume` is to be called. What is acquired
-/// has been added to the table of holdings, as its last, unless it belongs to nobody.
-#[napi(catch_unwind)]
-pub fn claim(env: Env) -> Result<u32> {
-    Ok(agent(env)?.claim().into())
-}
-
-/// Takes what is asked of the word at the location, or lines up a promise for it; 3 if that waits now.
-#[napi(catch_unwind)]
-pub fn claim_async(env: Env) -> Result<u32> {
-    Ok(agent(env)?.claim_async()?.into())
-}
-
-/// Takes what is asked of the word at the location if that needs no waiting; otherwise 1.
-#[napi(catch_unwind)]
-pub fn try_take(env: Env) -> Result<u32> {
-    Ok(agent(env)?.try_take().into())
-}
-
-/// Holds the event loop, or lets it go, as what is pending and what is on its way demands.
-#[napi(catch_unwind)]
-pub fn update_hold(env: Env) -> Result<()> {
-    agent(env)?.update_hold();
-    Ok(())
-}
-
-/// Lines up at the location, gives back what is at the place in the table of holdings, and blocks; 3 after a slice, then
-/// `resume` is to be called.
-#[napi(catch_unwind)]
-pub fn wait_giving_back(env: Env) -> Result<u32> {
-    Ok(agent(env)?.wait_giving_back().into())
-}
-
-/// Takes the promise in the slot out of the line. False if it is settled already.
-#[napi(catch_unwind)]
-pub fn cancel(env: Env) -> Result<bool> {
-    Ok(agent(env)?.cancel())
-}
-
-/// Gives back what is at the place in the table of holdings.
-#[napi(catch_unwind)]
-pub fn give_back(env: Env) -> Result<()> {
-    agent(env)?.give_back();
-    Ok(())
-}
-
-/// The word at the location was changed in JavaScript while somebody was counted in its bucket.
-#[napi(catch_unwind)]
-pub fn released(env: Env) -> Result<()> {
-    agent(env)?.released();
-    Ok(())
-}
-
-/// Whether the lock at the location, just taken in JavaScript, had been abandoned by a dead holder.
-#[napi(catch_unwind)]
-pub fn inherit(env: Env) -> Result<bool> {
-    Ok(agent(env)?.inherit())
-}
-
 /// The `threadId` of the lock's holder, if an agent holds it.
 #[napi(catch_unwind)]
 pub fn holder(env: Env) -> Result<Option<u32>> {
-    Ok(agent(env)?.holder())
+    Ok(Agent::of(env.raw())?.holder())
 }
 
 /// Uses `buffer` as the table of holdings.
 #[napi(catch_unwind)]
 pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     // SAFETY: called from JavaScript, and the wrapper checked the type.
-    unsafe { agent(env)?.set_holdings(buffer.raw()) }
+    unsafe { Agent::of(env.raw())?.set_holdings(buffer.raw()) }
 }
 
 /// Where the counter of the location's bucket is among the `counters`, in units of four bytes.
 #[napi(catch_unwind)]
 #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 counters")]
 pub fn counter_of(env: Env) -> Result<u32> {
-    let location = agent(env)?.registers().location();
+    let location = Agent::of(env.raw())?.registers().location();
     Ok((STORE.index_of(location) * COUNTER_WORDS) as u32)
 }
 

@@ -9,14 +9,16 @@ const { abortReason, timeoutError } = require('./wait-options')
 
 /**
  * Blocks until this thread has what `token` stands for. False if the time is over.
- * @throws {Error} with code ERR_DEADLOCK if this thread holds the word already and would wait for itself
+ * @throws {Error} with code ERR_DEADLOCK if this thread holds or awaits the word already and would wait for itself
  */
 function acquire (token, timeout, caller) {
   const { claim, holdings } = agent()
   if (holdings.take(token)) return true
   if (timeout === 0) return false
   const owned = token[REQUEST] !== SIGNALS
-  if (owned && holdings.tokenOf(token[WORD]) !== undefined) throw deadlock(caller)
+  if (owned && holdings.tokenOf(token[WORD]) !== undefined) throw deadlock(caller, 'holds it')
+  // Its own promise stands before it, and could only give it up in a later turn of the event loop.
+  if (owned && timeout === Infinity && holdings.isAwaited(token[WORD])) throw deadlock(caller, 'awaits it')
   holdings.makeRoom()
   const ownerDied = claim(token[WORD], token[REQUEST], token[COUNT], timeout)
   if (ownerDied === undefined) return false
@@ -70,7 +72,7 @@ class Acquisition {
       this.resolve(token)
       return
     }
-    holdings.claimBegins()
+    holdings.claimBegins(token[WORD])
     if (this.signal !== undefined) this.signal.addEventListener('abort', this.onAbort, { once: true })
   }
 
@@ -100,7 +102,7 @@ class Acquisition {
   }
 
   end () {
-    agent().holdings.claimEnds()
+    agent().holdings.claimEnds(this.token[WORD])
     if (this.signal !== undefined && typeof this.signal.removeEventListener === 'function') {
       this.signal.removeEventListener('abort', this.onAbort)
     }
@@ -112,8 +114,8 @@ function requireWorker (what, instead) {
   if (threads === undefined || threads.isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
-function deadlock (caller) {
-  const error = new Error(caller + ': this thread holds it already and would wait for itself')
+function deadlock (caller, does) {
+  const error = new Error(caller + ': this thread ' + does + ' already and would wait for itself')
   error.code = 'ERR_DEADLOCK'
   return error
 }

@@ -78,8 +78,9 @@ function createHoldings (binding, floats, words) {
   const tokens = []
   // By place: an address, and a request's kind and amount as `kind + 8 * amount`.
   let entries = new Float64Array(0)
-  // Claims that are lined up: each may be granted a place at any time.
+  // Claims that are lined up: each may be granted a place at any time. By address, too.
   let claims = 0
+  const awaited = new Map()
 
   /** Makes sure that there is a place for one more. */
   function makeRoom () {
@@ -224,6 +225,19 @@ function createHoldings (binding, floats, words) {
     }
   }
 
+  /** A promise of this thread's has been lined up for a word. */
+  function claimBegins (word) {
+    claims++
+    awaited.set(word.address, (awaited.get(word.address) || 0) + 1)
+  }
+
+  function claimEnds (word) {
+    claims--
+    const left = awaited.get(word.address) - 1
+    if (left > 0) awaited.set(word.address, left)
+    else awaited.delete(word.address)
+  }
+
   /** A token of this thread's for a word, undefined if it has none. */
   function tokenOf (word) {
     for (let place = words[HELD] - 1; place >= 0; place--) {
@@ -259,8 +273,10 @@ function createHoldings (binding, floats, words) {
     holder,
     wordOf,
     makeRoom,
-    claimBegins () { claims++ },
-    claimEnds () { claims-- }
+    claimBegins,
+    claimEnds,
+    /** Whether a promise of this thread's is lined up for a word. */
+    isAwaited: (word) => awaited.has(word.address)
   }
 }
 
