@@ -40,6 +40,7 @@ const HELD = 10 // words
 const PLACE = 11 // words
 const KIND = 12 // words
 const AMOUNT = 13 // words
+const ANSWER = 15 // words
 
 /** The answer of `tryTake` from which on it has what was asked for, and the one for what a dead thread had. */
 const ACQUIRED = 4
@@ -71,7 +72,7 @@ function after (kind, amount, current) {
   return current >= amount ? current - amount : NONE
 }
 
-function createHoldings (binding, floats, words) {
+function createHoldings (binding, operations, floats, words) {
   const counters = readableCounters(binding)
   // How many words of dead holders nobody has taken yet: the last counter.
   const abandoned = counters === null ? 0 : counters.length - binding.counterWords()
@@ -124,7 +125,8 @@ function createHoldings (binding, floats, words) {
     floats[ADDRESS] = token[WORD].address
     words[KIND] = token[REQUEST]
     words[AMOUNT] = token[COUNT]
-    const answer = binding.tryTake()
+    operations.tryTake()
+    const answer = words[ANSWER]
     if (answer < ACQUIRED) return false
     if (token[REQUEST] !== SIGNALS) adoptLast(token, answer === ACQUIRED_FROM_DEAD)
     return true
@@ -134,7 +136,8 @@ function createHoldings (binding, floats, words) {
   function inherits (word) {
     try {
       floats[ADDRESS] = word.address
-      return binding.inherit()
+      operations.inherit()
+      return words[ANSWER] === 1
     } catch (_) {
       // No stack is left for the call. It is held all the same, and not knowing is better than losing its token.
       return false
@@ -168,10 +171,10 @@ function createHoldings (binding, floats, words) {
       else if (kind === PERMITS) add(word.array, 0, token[COUNT])
       else store(word.array, 0, UNLOCKED)
       // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
-      if (load(counters, word.counter) !== 0) binding.released()
+      if (load(counters, word.counter) !== 0) operations.released()
     } else {
       words[PLACE] = place
-      binding.giveBack()
+      operations.giveBack()
     }
     givenBack(token)
   }
@@ -221,7 +224,7 @@ function createHoldings (binding, floats, words) {
   function tellLine (word) {
     if (counters === null || load(counters, word.counter) !== 0) {
       floats[ADDRESS] = word.address
-      binding.released()
+      operations.released()
     }
   }
 
