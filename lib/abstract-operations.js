@@ -7,6 +7,7 @@
 
 const describe = require('./describe')
 
+const { trunc } = Math
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
 const getter = (object, key) => getOwnPropertyDescriptor(object, key).get
@@ -22,7 +23,7 @@ const asIntN = typeof BigInt === 'function' ? BigInt.asIntN : undefined
 /** https://tc39.es/ecma262/#sec-tointegerorinfinity */
 function ToIntegerOrInfinity (argument) {
   const number = +argument
-  return number !== number ? 0 : Math.trunc(number) // eslint-disable-line no-self-compare
+  return number !== number ? 0 : trunc(number) // eslint-disable-line no-self-compare
 }
 
 /** https://tc39.es/ecma262/#sec-toindex, and the check of ValidateAtomicAccess against `length`. */

@@ -11,6 +11,8 @@ const {
 const { agent } = require('./settle')
 const { viewOf } = require('./views')
 
+const { max } = Math
+
 /** How many bytes an element has. */
 const size = (view) => view.wide ? 8 : 4
 
@@ -94,7 +96,7 @@ function createAtomics (realm) {
     notify (typedArray, index, count) {
       const view = viewOf(typedArray, realm)
       const i = validateIndex(view, index, realm)
-      const c = count === undefined ? Infinity : Math.max(ToIntegerOrInfinity(count), 0)
+      const c = count === undefined ? Infinity : max(ToIntegerOrInfinity(count), 0)
       if (!view.shared) return 0
       const woken = agent().notify(view.address + i * size(view), c)
       // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.

@@ -10,7 +10,11 @@
  * - No JavaScript that could throw runs between the native call and the table's entry.
  */
 
+const { setImmediate } = require('timers')
 const { load } = require('./binding')
+const {
+  ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAYED, SLOT, TIMEOUT, WIDE, WORDS
+} = require('./registers')
 const { createHoldings } = require('./sync/holdings')
 const { threads } = require('./worker-threads')
 
@@ -26,29 +30,14 @@ const NO_TIMER = 6
 
 /** How many settlements one call of `settle` takes. */
 const BATCH = 4096
-/** The layout of `Registers` in `src/agent.rs`: the number of its words, and where they are. */
-const REGISTER_WORDS = 16
-const ADDRESS = 0 // floats
-const TIMEOUT = 1 // floats
-const COUNT = 2 // floats
-const EXPECTED = 6 // words
-const EXPECTED_BYTES = 24
-const SLOT = 8 // words
-const WIDE = 9 // words
-const PLACE = 11 // words
-const KIND = 12 // words
-const AMOUNT = 13 // words
-const RELAYED = 14 // words
-const ANSWER = 15 // words
-
 /** Tables longer than this are given back when nothing is pending. */
 const RETAINED = 1024
 
 function createAgent (binding) {
-  const buffer = new ArrayBuffer(4 * (REGISTER_WORDS + BATCH))
-  const floats = new Float64Array(buffer, 0, 3)
+  const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
+  const floats = new Float64Array(buffer, 0, FLOATS)
   const words = new Int32Array(buffer)
-  const expected = typeof BigInt64Array === 'function' ? new BigInt64Array(buffer, EXPECTED_BYTES, 1) : null
+  const expected = typeof BigInt64Array === 'function' ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
 
   // Parallel arrays: by slot, what settles the promise, what it waits on, and the promise itself.
   let resolvers = []
@@ -90,6 +79,9 @@ function createAgent (binding) {
 
   function resume () {
     try {
+      // If what runs is broken off, as a time limit of `vm` does, nothing is caught here. Then the next turn of the event
+      // loop, if not an earlier operation, takes the thread out of the line.
+      setImmediate(operations.abandon).unref()
       let answer
       do {
         tick()
@@ -246,7 +238,7 @@ function createAgent (binding) {
   function settle (count) {
     adoptAcquired(count)
     for (let n = 0; n < count; n++) {
-      const settlement = words[REGISTER_WORDS + n]
+      const settlement = words[WORDS + n]
       const slot = settlement >>> 3
       const code = settlement & 7
       const resolve = resolvers[slot]
@@ -277,7 +269,7 @@ function createAgent (binding) {
   function adoptAcquired (count) {
     let place = words[PLACE]
     for (let n = 0; n < count; n++) {
-      const settlement = words[REGISTER_WORDS + n]
+      const settlement = words[WORDS + n]
       const code = settlement & 7
       if (code < ACQUIRED) continue
       const claimant = arrays[settlement >>> 3]

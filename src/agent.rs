@@ -29,14 +29,18 @@ use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Spinner, Woken};
 use crate::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use crate::timer;
+use crate::watcher::EventLoop;
 
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.
 pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
 
 /// A worker that is terminated, or a process that exits, waits until a thread blocked in native code comes back to
-/// JavaScript. So no thread stays away longer than this at a time.
+/// JavaScript. So no thread stays away longer than this, unless the watcher calls it back when there is reason to.
 const SLICE_MILLISECONDS: f64 = 30.0;
+
+/// And then no longer than this, for what the watcher does not see: time limits of `vm`, debuggers.
+const WATCHED_SLICE_MILLISECONDS: f64 = 250.0;
 
 /// The words through which arguments and outcomes pass between JavaScript and here: cheaper than arguments of a Node-API
 /// call. They lie at the start of an `ArrayBuffer` that `lib/settle.js` makes; the settlements follow them.
@@ -48,6 +52,8 @@ pub(crate) struct Registers {
     timeout: Cell<f64>,
     /// How many to notify; may be `Infinity`.
     count: Cell<f64>,
+    /// The address of a word that JavaScript is changing, until it has told the line; 0 otherwise.
+    releasing: Cell<f64>,
     /// The expected value; of an `Int32Array` in the lower-addressed half.
     expected: Cell<i64>,
     /// The agent's number of the wait.
@@ -68,8 +74,8 @@ pub(crate) struct Registers {
     pub(crate) answer: Cell<u32>,
 }
 
-/// `lib/settle.js` counts on it.
-const _: () = assert!(size_of::<Registers>() == 64);
+/// `lib/registers.js` counts on it.
+const _: () = assert!(size_of::<Registers>() == 72);
 
 impl Registers {
     #[expect(
@@ -88,6 +94,11 @@ impl Registers {
     )]
     fn count(&self) -> usize {
         self.count.get() as usize
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+    fn releasing(&self) -> Location {
+        Location::from_address(self.releasing.get() as usize)
     }
 
     fn slot(&self) -> u32 {
@@ -187,7 +198,7 @@ struct Block {
     request: Option<Request>,
     /// Whether its notification goes to another if the agent ends before it has it.
     relayed: bool,
-    /// Whether the event loop will look after it.
+    /// Whether the watcher calls the thread back.
     watched: bool,
 }
 
@@ -196,6 +207,7 @@ pub(crate) struct Agent {
     env: sys::napi_env,
     outbox: Arc<Outbox>,
     thread: Arc<BlockedThread>,
+    event_loop: Option<EventLoop>,
     wait_spinner: Spinner,
     lock_spinner: Spinner,
     block: Cell<Option<Block>>,
@@ -343,7 +355,8 @@ impl Agent {
             ))?;
             check_status!(sys::napi_create_threadsafe_function(
                 env,
-                ptr::null_mut(),
+                // Not needed, but Node before 12.6 insists on a function.
+                settle,
                 ptr::null_mut(),
                 name,
                 0,
@@ -363,6 +376,7 @@ impl Agent {
             env,
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
             thread: Arc::new(BlockedThread::current()),
+            event_loop: EventLoop::of(env),
             wait_spinner: Spinner::default(),
             lock_spinner: Spinner::default(),
             block: Cell::new(None),
@@ -420,7 +434,7 @@ impl Agent {
     fn block_for(&self, ticket: Ticket, location: Location, deadline: Timestamp, relayed: bool) -> Begun {
         self.block.set(Some(Block { ticket, location, deadline, request: None, relayed, watched: false }));
         if let Some(result) = self.wait_spinner.spin(|| self.thread.outcome()) {
-            self.block.set(None);
+            self.unblock();
             return Begun::Over(result);
         }
         self.resume()
@@ -481,7 +495,7 @@ impl Agent {
     }
 
     fn settled(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
-        self.block.set(None);
+        self.unblock();
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             self.hold(location, request);
         }
@@ -490,10 +504,10 @@ impl Agent {
 
     /// Goes on blocking for another slice.
     pub(crate) fn resume(&self) -> Begun {
-        let Some(Block { ticket, location, deadline, request, .. }) = self.block.get() else {
+        let Some(Block { ticket, location, deadline, request, watched, .. }) = self.block.get() else {
             return Begun::Over(WaitResult::TimedOut);
         };
-        let until = now().after_millis(SLICE_MILLISECONDS);
+        let until = now().after_millis(if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS });
         loop {
             match STORE.park(ticket, &self.thread, deadline, until) {
                 Woken::Settled(result) => return self.settled(location, request, result),
@@ -504,29 +518,40 @@ impl Agent {
                         return self.settled(location, request, result);
                     }
                 }
+                Woken::CalledBack => return Begun::Pending,
                 Woken::TimeOver => {
-                    self.watch_block();
+                    if !watched {
+                        self.watch_block();
+                    }
                     return Begun::Pending;
                 }
             }
         }
     }
 
-    /// The thread goes back to JavaScript between two slices, and may never come again: a time limit of `vm` breaks off
-    /// what runs. Then the next turn of its event loop, if not an earlier call, takes it out of the line.
+    /// The thread has been blocked for a slice, and may be so for long. From now on the watcher calls it back.
     fn watch_block(&self) {
         if let Some(block) = self.block.get()
-            && !block.watched
+            && let Some(event_loop) = self.event_loop
+            && event_loop.watch(&self.thread)
         {
             self.block.set(Some(Block { watched: true, ..block }));
-            self.outbox.ring();
         }
+    }
+
+    /// The thread is not blocked any more.
+    fn unblock(&self) -> Option<Block> {
+        let block = self.block.take()?;
+        if let Some(event_loop) = self.event_loop.filter(|_| block.watched) {
+            event_loop.forget();
+        }
+        Some(block)
     }
 
     /// Leaves the line if a blocking wait was broken off between two slices, as a time limit of `vm` does; what it had been
     /// given meanwhile goes to the next in line. Called whenever this thread is seen to do something else.
     pub(crate) fn abandon_block(&self) {
-        let Some(Block { ticket, location, request, .. }) = self.block.take() else { return };
+        let Some(Block { ticket, location, request, .. }) = self.unblock() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             // SAFETY: `lib/settle.js` keeps the word that the thread blocks for until its next blocking call is through
@@ -815,7 +840,7 @@ impl Agent {
     fn end(&self) {
         let mut died_with: Vec<(Location, Request)> = Vec::new();
         let mut died_notified: Vec<Location> = Vec::new();
-        if let Some(Block { ticket, location, request, relayed, .. }) = self.block.take() {
+        if let Some(Block { ticket, location, request, relayed, .. }) = self.unblock() {
             let result = STORE.withdraw_thread(ticket, &self.thread);
             died_with.extend(request.filter(|_| result.is_acquired()).map(|request| (location, request)));
             died_notified.extend((relayed && result == WaitResult::Ok).then_some(location));
@@ -844,7 +869,9 @@ impl Agent {
             STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
         }
         // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.
-        STORE.nudge(self.registers().location());
+        if self.registers().releasing.get() != 0.0 {
+            STORE.nudge(self.registers().releasing());
+        }
         // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
         Agents::leave(&self.outbox);
         self.outbox.close();

@@ -124,7 +124,7 @@ const CALLBACKS: [sys::napi_callback; OPERATIONS.len()] = [
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
 ///
-/// `registers`: 64 bytes, and what is behind those is for settlements. `settle(count)` is called whenever some have been put
+/// `registers`: as in `lib/registers.js`, and what is behind those is for settlements. `settle(count)` is called whenever some have been put
 /// there. `thread_id` is that of `worker_threads`.
 #[napi(catch_unwind)]
 pub fn start(

@@ -15,6 +15,7 @@
 //! | `timer` | the thread that times promises out |
 //! | `agent` | a Node environment: its outbox's bell, its event loop's hold, its end |
 //! | `binding` | what JavaScript calls: decode, call, encode |
+//! | `watcher` | calls blocked threads back when their worker is terminated |
 //! | `images` | which copy of this library serves the process |
 //!
 //! Nothing above `agent` knows of Node, so all of it is tested and model-checked without Node.
@@ -61,3 +62,5 @@ mod agent;
 pub mod binding;
 #[cfg(not(feature = "model"))]
 mod images;
+#[cfg(not(feature = "model"))]
+mod watcher;

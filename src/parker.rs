@@ -20,6 +20,7 @@ const WAITING: u8 = u8::MAX;
 pub struct BlockedThread {
     outcome: AtomicU8,
     nudged: AtomicBool,
+    called_back: AtomicBool,
     thread: Thread,
 }
 
@@ -32,12 +33,19 @@ pub enum Woken {
     Nudged,
     /// The time that it was to sleep at most has passed.
     TimeOver,
+    /// It is to look whether it shall end.
+    CalledBack,
 }
 
 impl BlockedThread {
     /// For the calling thread.
     pub fn current() -> Self {
-        Self { outcome: AtomicU8::new(WAITING), nudged: AtomicBool::new(false), thread: current() }
+        Self {
+            outcome: AtomicU8::new(WAITING),
+            nudged: AtomicBool::new(false),
+            called_back: AtomicBool::new(false),
+            thread: current(),
+        }
     }
 
     /// Forgets the last wait's outcome. Called by the thread itself, in the critical section in which it is appended.
@@ -55,6 +63,12 @@ impl BlockedThread {
     /// Records that its claim is to try. Called in the critical section in which it was found first in line.
     pub(crate) fn nudge(&self) {
         self.nudged.store(true, Ordering::Release);
+    }
+
+    /// Makes the thread come back from `park_until`, although its wait is not over. Called by the watcher.
+    pub(crate) fn call_back(&self) {
+        self.called_back.store(true, Ordering::Release);
+        self.unpark();
     }
 
     /// The outcome, if the wait is over.
@@ -76,6 +90,8 @@ impl BlockedThread {
             Some(Woken::Settled(result))
         } else if self.nudged.load(Ordering::Relaxed) && self.nudged.swap(false, Ordering::Acquire) {
             Some(Woken::Nudged)
+        } else if self.called_back.load(Ordering::Relaxed) && self.called_back.swap(false, Ordering::Acquire) {
+            Some(Woken::CalledBack)
         } else {
             None
         }

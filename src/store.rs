@@ -631,16 +631,14 @@ impl WaiterListStore {
     pub fn try_claim(&self, ticket: Ticket, party: &Party, word: &impl Word) -> Option<WaitResult> {
         self.with_waiter(ticket, party, |section, key, location| {
             let request = section.request(key)?;
-            let taken = section.take(location, request, word);
-            if taken.is_some() {
-                section.remove(key);
-                if request.is_strict() {
-                    section.advance(location, word);
-                }
-            } else if let Some(line) = section.lists.lines.get_mut(&location) {
-                line.nudged.take_if(|nudged| *nudged == key);
+            // A nudge may come late, when its slot has been given to another claim, whose turn it is not.
+            section.lists.lines.get_mut(&location)?.nudged.take_if(|nudged| *nudged == key)?;
+            let taken = section.take(location, request, word)?;
+            section.remove(key);
+            if request.is_strict() {
+                section.advance(location, word);
             }
-            taken
+            Some(taken)
         })
         .flatten()
     }

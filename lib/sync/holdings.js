@@ -9,8 +9,8 @@
  *   by native code when the thread ends, whatever ends it, and what is in it then is passed on.
  * - Therefore the word and the table change together: between the two there is no call of a JavaScript function and no
  *   loop, nothing at which the engine could end the thread. (Calls of built-in Atomics functions are no such point.)
- * - Whoever changes a word has put its address into the registers before: if the thread ends before it can tell the line, its
- *   clean-up does.
+ * - Whoever changes a word puts its address into the registers before, and takes it away once the line has been told: if the
+ *   thread ends in between, its clean-up tells the line.
  * - `tokens[place]` is the token of the entry at `place`.
  *
  * What is called a word here is `{ array, address, counter }`: the word as an Int32Array of length 1, its address, and where
@@ -34,13 +34,7 @@ const REQUEST = Symbol.for('atomics-waitasync.request')
 const COUNT = Symbol.for('atomics-waitasync.amount')
 const POSITION = Symbol.for('atomics-waitasync.place')
 
-// The layout of `Registers` in src/agent.rs.
-const ADDRESS = 0 // floats
-const HELD = 10 // words
-const PLACE = 11 // words
-const KIND = 12 // words
-const AMOUNT = 13 // words
-const ANSWER = 15 // words
+const { ADDRESS, AMOUNT, ANSWER, HELD, KIND, PLACE, RELEASING } = require('../registers')
 
 /** The answer of `tryTake` from which on it has what was asked for, and the one for what a dead thread had. */
 const ACQUIRED = 4
@@ -163,7 +157,7 @@ function createHoldings (binding, operations, floats, words) {
     const place = token[POSITION]
     if (counters !== null && load(counters, word.counter) === 0) {
       const last = words[HELD] - 1
-      floats[ADDRESS] = word.address
+      floats[ADDRESS] = floats[RELEASING] = word.address
       entries[2 * place] = entries[2 * last]
       entries[2 * place + 1] = entries[2 * last + 1]
       words[HELD] = last
@@ -172,6 +166,7 @@ function createHoldings (binding, operations, floats, words) {
       else store(word.array, 0, UNLOCKED)
       // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
       if (load(counters, word.counter) !== 0) operations.released()
+      floats[RELEASING] = 0
     } else {
       words[PLACE] = place
       operations.giveBack()
@@ -193,7 +188,7 @@ function createHoldings (binding, operations, floats, words) {
   function downgrade (exclusive, shared) {
     const word = exclusive[WORD]
     const place = exclusive[POSITION]
-    floats[ADDRESS] = word.address
+    floats[RELEASING] = word.address
     entries[2 * place + 1] = SHARED
     store(word.array, 0, 1)
     adopt(shared, place, exclusive.ownerDied)
@@ -203,11 +198,14 @@ function createHoldings (binding, operations, floats, words) {
 
   /** Adds permits. The number there was, or -1 if there would be too many. */
   function addPermits (word, amount) {
-    floats[ADDRESS] = word.address
+    floats[RELEASING] = word.address
     let current
     do {
       current = load(word.array, 0)
-      if (current + amount > 0x7fffffff) return -1
+      if (current + amount > 0x7fffffff) {
+        floats[RELEASING] = 0
+        return -1
+      }
     } while (compareExchange(word.array, 0, current, current + amount) !== current)
     tellLine(word)
     return current
@@ -215,7 +213,7 @@ function createHoldings (binding, operations, floats, words) {
 
   /** Frees a lock that no token of this package stands for. */
   function free (word) {
-    floats[ADDRESS] = word.address
+    floats[RELEASING] = word.address
     store(word.array, 0, UNLOCKED)
     tellLine(word)
   }
@@ -226,6 +224,7 @@ function createHoldings (binding, operations, floats, words) {
       floats[ADDRESS] = word.address
       operations.released()
     }
+    floats[RELEASING] = 0
   }
 
   /** A promise of this thread's has been lined up for a word. */
