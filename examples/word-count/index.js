@@ -1,0 +1,70 @@
+'use strict'
+
+// Counts the words of real text with one worker per core, and shows how far they are.
+//
+//   node examples/word-count [FOLDER] [--result FILE]
+//
+// FOLDER: every text file in it is counted. Without it: the documentation found under node_modules, which is Markdown,
+// plain text, licences, and the doc comments of *.d.ts. FILE gets the result as JSON.
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+
+// Before any worker is started: so the workers have it too.
+const { engine } = require('../..')
+
+const countWords = require('./count')
+const { documentation, everything } = require('./text')
+const { Progress, number } = require('./progress')
+
+async function main () {
+  const { folder, resultFile } = parse(process.argv.slice(2))
+  const root = folder || path.join(__dirname, '..', '..', 'node_modules')
+  const files = folder ? everything(root) : documentation(root)
+  if (files.length === 0) return fail(`there is no text in ${root}`)
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  const cores = os.availableParallelism ? os.availableParallelism() : os.cpus().length
+  const workers = Math.max(2, cores)
+
+  const whose = engine === 'host' ? 'Node\'s own' : 'this package\'s'
+  console.log(`Node ${process.versions.node}: ${workers} workers, one table; Atomics.waitAsync is ${whose}`)
+  const progress = new Progress(process.stdout)
+  let result
+  try {
+    result = await countWords(files, workers, snapshot => progress.update(snapshot))
+  } finally {
+    progress.end()
+  }
+  const { words, distinct, seconds, snapshots, awaited, longestDelay, counts } = result
+  console.log(`  ${number(words)} words (${number(distinct)} distinct) of ${number(files.length)} files, ` +
+    `${(bytes / 1e6).toFixed(1)} MB, in ${seconds.toFixed(2)} s`)
+  console.log(`  main: ${number(snapshots)} consistent snapshots, locks awaited for them: ${number(awaited)}, ` +
+    `longest delay of its event loop: ${longestDelay.toFixed(1)} ms`)
+
+  if (resultFile) {
+    const all = Object.assign({ node: process.versions.node, engine, workers, files, bytes }, result, { counts: Array.from(counts) })
+    fs.writeFileSync(resultFile, JSON.stringify(all))
+  }
+}
+
+function parse (args) {
+  let folder = null
+  let resultFile = null
+  while (args.length > 0) {
+    const arg = args.shift()
+    if (arg === '--result' && args.length > 0) resultFile = args.shift()
+    else if (arg[0] !== '-' && folder === null) folder = arg
+    else throw new TypeError(`unexpected argument ${arg}; usage: node examples/word-count [FOLDER] [--result FILE]`)
+  }
+  return { folder, resultFile }
+}
+
+function fail (what) {
+  console.error(what)
+  process.exitCode = 1
+  // Whatever else went wrong: the process ends.
+  setTimeout(() => process.exit(1), 2000).unref()
+}
+
+main().catch(fail)

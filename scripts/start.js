@@ -1,0 +1,123 @@
+'use strict'
+
+// npm start [-- FOLDER]: the main job. Installs and builds what is needed, then counts the words of real text with many
+// threads and one shared table (examples/word-count), on the Node at hand and on one that has no Atomics.waitAsync, and
+// checks every word's count against what a single thread finds. The exit code is 0 only if everything was right.
+
+const { spawn } = require('child_process')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const setup = require('./setup')
+const nodes = require('./nodes')
+
+const OLD_NODE = '14.21.3'
+const EXAMPLE = path.join(__dirname, '..', 'examples', 'word-count')
+const { number } = require(path.join(EXAMPLE, 'progress'))
+
+async function main () {
+  const args = process.argv.slice(2)
+  if (args.length > 1 || (args[0] || '').startsWith('-')) throw new Error('usage: npm start [-- FOLDER]')
+  // npm runs scripts in the package's folder; a relative path is meant from where the user is.
+  const folder = args.map(arg => path.resolve(process.env.INIT_CWD || process.cwd(), arg))
+  for (const given of folder) fs.statSync(given)
+
+  await setup.run()
+  const old = await nodes.get(OLD_NODE)
+
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'word-count-'))
+  const runs = []
+  try {
+    console.log()
+    runs.push(await run({ path: process.execPath, flags: [] }, folder, scratch))
+    if (old.path) runs.push(await run(old, folder, scratch))
+  } finally {
+    removeFolder(scratch)
+  }
+
+  report(runs)
+  if (!old.path) console.log(`\nNot run on Node ${OLD_NODE}: skipped, ${old.skipped}`)
+  const wrong = runs.filter(({ differences }) => differences.length > 0)
+  if (wrong.length > 0) {
+    for (const { shared, differences } of wrong) {
+      console.error(`\nNode ${shared.node}: ${number(differences.length)} words were not counted as by a single thread:`)
+      for (const { word, shared, single } of differences.slice(0, 10)) {
+        console.error(`  ${JSON.stringify(word)}: ${shared} by the threads, ${single} by one`)
+      }
+    }
+    process.exitCode = 1
+  }
+}
+
+// One run on one Node. A single thread of the same Node counts too, because what is a letter is for its Unicode to say.
+async function run (node, folder, scratch) {
+  const sharedFile = path.join(scratch, 'shared.json')
+  const singleFile = path.join(scratch, 'single.json')
+  await runNode(node, [EXAMPLE, ...folder, '--result', sharedFile])
+  await runNode(node, [path.join(EXAMPLE, 'single-threaded.js'), sharedFile, singleFile])
+  const shared = JSON.parse(fs.readFileSync(sharedFile, 'utf8'))
+  const single = JSON.parse(fs.readFileSync(singleFile, 'utf8'))
+  const differences = compare(new Map(shared.counts), new Map(single.counts))
+  const verdict = differences.length === 0 ? 'every word\'s count is the same' : 'the counts DIFFER'
+  console.log(`  one thread that shares nothing counts ${number(single.words)} words in ${single.seconds.toFixed(2)} s; ${verdict}\n`)
+  return { shared, single, differences }
+}
+
+function runNode (node, args) {
+  const command = [node.path, ...node.flags, ...args]
+  return new Promise((resolve, reject) => {
+    const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'inherit', 'inherit'] })
+    child.on('error', reject)
+    child.on('exit', (code, signal) => {
+      if (code === 0) resolve()
+      else reject(new Error(`${command.join(' ')} has ended with ${signal || `exit code ${code}`}`))
+    })
+  })
+}
+
+function compare (shared, single) {
+  const differences = []
+  for (const word of new Set([...shared.keys(), ...single.keys()])) {
+    const of = { word, shared: shared.get(word) || 0, single: single.get(word) || 0 }
+    if (of.shared !== of.single) differences.push(of)
+  }
+  return differences
+}
+
+function report (runs) {
+  const top = runs[0].shared.counts.sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).slice(0, 10)
+  console.log(`The most frequent words: ${top.map(([word, count]) => `${word} ${number(count)}`).join(' · ')}\n`)
+
+  const rows = [
+    ['', ({ shared }) => `Node ${shared.node}`],
+    ['files', ({ shared }) => number(shared.files.length)],
+    ['words', ({ shared }) => number(shared.words)],
+    ['distinct words', ({ shared }) => number(shared.distinct)],
+    ['workers', ({ shared }) => number(shared.workers)],
+    ['time', ({ shared }) => `${shared.seconds.toFixed(2)} s`],
+    ['time of one thread alone', ({ single }) => `${single.seconds.toFixed(2)} s`],
+    ['consistent snapshots by main', ({ shared }) => number(shared.snapshots)],
+    ['locks that main had to await', ({ shared }) => number(shared.awaited)],
+    ['longest wait for a snapshot', ({ shared }) => `${shared.longestSnapshot.toFixed(1)} ms`],
+    ['longest delay of main\'s event loop', ({ shared }) => `${shared.longestDelay.toFixed(1)} ms`],
+    ['queue of Atomics.waitAsync', ({ shared }) => shared.engine === 'host' ? 'Node\'s own' : 'this package\'s'],
+    ['same as a single-threaded count', ({ differences }) => differences.length === 0 ? 'yes' : 'NO']
+  ]
+  const cells = rows.map(([name, cell]) => [name, ...runs.map(cell)])
+  const widths = cells[0].map((_, column) => Math.max(...cells.map(row => row[column].length)))
+  for (const [name, ...values] of cells) {
+    console.log([name.padEnd(widths[0]), ...values.map((value, i) => value.padStart(widths[i + 1] + 3))].join(''))
+  }
+  console.log('(A delay includes waiting for a core: the workers keep all of them busy.)')
+}
+
+// Two flat files at most: so it needs no fs.rm, which old Node lacks.
+function removeFolder (folder) {
+  for (const file of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, file))
+  fs.rmdirSync(folder)
+}
+
+main().catch(error => {
+  console.error(`\nnpm start has failed: ${error.message}`)
+  process.exitCode = 1
+})
