@@ -157,7 +157,7 @@ pub fn start(
 
 /// The address of a typed array's first byte.
 #[napi(catch_unwind)]
-#[expect(clippy::cast_precision_loss, reason = "addresses of user memory have 48 bits (57 at the very most: checked)")]
+#[allow(clippy::cast_precision_loss, reason = "addresses of user memory have 48 bits (57 at the very most: checked)")]
 pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
     let mut data = ptr::null_mut();
     // SAFETY: on the thread of `env`; what is not a typed array is refused by Node-API.
@@ -194,7 +194,7 @@ pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
 
 /// Where the counter of the location's bucket is among the `counters`, in units of four bytes.
 #[napi(catch_unwind)]
-#[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 counters")]
+#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 counters")]
 pub fn counter_of(env: Env) -> Result<u32> {
     let location = Agent::of(env.raw())?.registers().location();
     Ok((STORE.index_of(location) * COUNTER_WORDS) as u32)
@@ -202,7 +202,7 @@ pub fn counter_of(env: Env) -> Result<u32> {
 
 /// How far it is from one counter to the next, in units of four bytes.
 #[napi(catch_unwind)]
-#[expect(clippy::cast_possible_truncation, reason = "a cache line")]
+#[allow(clippy::cast_possible_truncation, reason = "a cache line")]
 pub fn counter_words() -> u32 {
     COUNTER_WORDS as u32
 }

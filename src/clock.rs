@@ -24,6 +24,7 @@ impl Timestamp {
     /// The moment `milliseconds` later, rounded up to a whole nanosecond so that a time-out is never early.
     /// Not-a-number and everything beyond the range is [`Self::NEVER`]; what is negative counts as 0.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before the cast")]
+    #[must_use]
     pub fn after_millis(self, milliseconds: f64) -> Self {
         let nanos = (milliseconds * 1e6).ceil();
         if nanos < 9.2e18 { Self(self.0.saturating_add(nanos.max(0.0) as u64)) } else { Self::NEVER }

@@ -66,7 +66,7 @@ impl BlockedThread {
     }
 
     /// Makes the thread come back from `park_until`, although its wait is not over. Called by the watcher.
-    pub(crate) fn call_back(&self) {
+    pub fn call_back(&self) {
         self.called_back.store(true, Ordering::Release);
         self.unpark();
     }

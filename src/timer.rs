@@ -18,11 +18,11 @@ static RING: Notify = Notify::const_new();
 /// Starts the thread if it does not run yet. False if the system gives no thread; the next call tries again.
 pub fn start(store: &'static WaiterListStore) -> bool {
     static STARTED: OnceLock<()> = OnceLock::new();
+    static STARTING: std::sync::Mutex<()> = std::sync::Mutex::new(());
     if STARTED.get().is_some() {
         return true;
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return false };
-    static STARTING: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _guard = STARTING.lock();
     STARTED.get().is_some()
         || std::thread::Builder::new()

@@ -65,11 +65,11 @@ mod watched {
         }
 
         fn run(&self) {
-            const EVENTS: usize = 64;
-            let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+            const EVENTS: i32 = 64;
+            let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS as usize];
             loop {
                 // SAFETY: room for as many events as said.
-                let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), EVENTS as i32, -1) };
+                let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), EVENTS, -1) };
                 let threads = self.threads();
                 for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
                     let descriptor = event.u64;
@@ -112,11 +112,11 @@ mod watched {
             let Some(watcher) = watcher() else { return false };
             // Before the first event can come.
             watcher.threads().insert(self.0, Arc::clone(thread));
-            let watches = watcher.control(libc::EPOLL_CTL_ADD, self.0);
-            if !watches {
+            let added = watcher.control(libc::EPOLL_CTL_ADD, self.0);
+            if !added {
                 watcher.threads().remove(&self.0);
             }
-            watches
+            added
         }
 
         /// The thread is not blocked any more.
