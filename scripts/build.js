@@ -1,0 +1,80 @@
+'use strict'
+
+// `npm run build`: compiles the Rust part and puts it where index.js looks for it.
+//
+// The file in place is replaced by a rename, never written over: a process that has it loaded keeps the one it has.
+
+const fs = require('fs')
+const path = require('path')
+const { cargo, environment } = require('./lib/cargo')
+const { run } = require('./lib/child')
+
+const root = path.join(__dirname, '..')
+
+/** The name of the binary for the Node that runs this, as napi-rs names them; lib/binding.js looks for the same one. */
+function binaryName () {
+  const { platform, arch } = process
+  let abi = ''
+  if (platform === 'win32') abi = '-msvc'
+  if (platform === 'linux') abi = (isMusl() ? '-musl' : '-gnu') + (arch === 'arm' ? 'eabihf' : '')
+  return `atomics-waitasync.${platform}-${arch}${abi}.node`
+}
+
+function isMusl () {
+  return fs.existsSync('/etc/alpine-release') || !process.report.getReport().header.glibcVersionRuntime
+}
+
+/** Builds what has changed since the last time; gives the absolute path of the binary. */
+async function build () {
+  const args = ['build', '--release', '--locked', '--message-format=json-render-diagnostics']
+  const { code, error, stdout } = await run(cargo(), args, { cwd: root, env: environment(), echo: true })
+  if (error) throw error
+  if (code !== 0) throw new Error(`cargo build failed (exit code ${code}); its messages are above`)
+
+  const library = libraryOf(stdout)
+  const target = path.join(root, binaryName())
+  const content = fs.readFileSync(library)
+  if (!fs.existsSync(target) || !content.equals(fs.readFileSync(target))) replace(target, content)
+  return target
+}
+
+// cargo says itself where it put the library, wherever its target directory is.
+function libraryOf (messages) {
+  for (const line of messages.split('\n')) {
+    if (!line.startsWith('{')) continue
+    const { reason, target, filenames } = JSON.parse(line)
+    if (reason !== 'compiler-artifact' || !target.kind.includes('cdylib') || target.name !== 'atomics_waitasync') continue
+    const library = filenames.find(name => /\.(so|dylib|dll)$/.test(name))
+    if (library) return library
+  }
+  throw new Error('cargo build made no dynamic library named atomics_waitasync')
+}
+
+function replace (target, content) {
+  const fresh = `${target}.${process.pid}.new`
+  fs.writeFileSync(fresh, content, { mode: 0o755 })
+  try {
+    fs.renameSync(fresh, target)
+  } catch (error) {
+    if (process.platform !== 'win32') throw error
+    // Windows does not replace a library that is loaded, but lets it be renamed.
+    fs.renameSync(target, `${target}.${process.pid}.old`)
+    fs.renameSync(fresh, target)
+  }
+  for (const name of fs.readdirSync(root)) {
+    // The other half of the above: old ones go as soon as nobody has them loaded.
+    if (/\.node\.\d+\.old$/.test(name)) fs.rm(path.join(root, name), () => {})
+  }
+}
+
+module.exports = { build, binaryName }
+
+if (require.main === module) {
+  build().then(
+    file => console.log(`built ${path.basename(file)}`),
+    error => {
+      console.error(error.message)
+      process.exitCode = 1
+    }
+  )
+}

@@ -1,0 +1,131 @@
+'use strict'
+
+// Runs one program to its end, whatever it does: crash, hang, print without end, or leave processes behind.
+//
+// What holds: when the promise of `run` is settled, the program and everything it started (in its process group) is gone;
+// and none of it outlives this process when that is interrupted. Node 16 or newer.
+
+const { spawn, spawnSync } = require('child_process')
+
+const WINDOWS = process.platform === 'win32'
+// What a program prints beyond this is cut out of the middle.
+const KEPT = 512 * 1024
+// A program is over, but something that it started still holds its output open: how long that may last.
+const GRACE = 2000
+
+const alive = new Set()
+
+/**
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{ cwd?: string, env?: object, timeout?: number, shell?: boolean, echo?: boolean }} options
+ *   `timeout` in milliseconds; `echo` passes its stderr on to ours as it comes.
+ * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, leftBehind: boolean,
+ *   stdout: string, output: string, seconds: number }>} `output` is stdout and stderr in the order they came;
+ *   `error` says that the program could not be started.
+ */
+function run (command, args, { cwd, env = process.env, timeout = 0, shell = false, echo = false } = {}) {
+  return new Promise(resolve => {
+    const begin = Date.now()
+    const stdout = new Transcript()
+    const output = new Transcript()
+    // A group of its own, so that what the program starts can be ended with it.
+    const child = spawn(command, args, { cwd, env, shell, detached: !WINDOWS, windowsHide: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    let timedOut = false
+    let leftBehind = false
+    let timer = null
+    let grace = null
+
+    alive.add(child)
+    if (timeout > 0) {
+      timer = setTimeout(() => {
+        timedOut = true
+        killTree(child)
+      }, timeout)
+    }
+    child.stdout.on('data', chunk => {
+      stdout.add(chunk)
+      output.add(chunk)
+    })
+    child.stderr.on('data', chunk => {
+      output.add(chunk)
+      if (echo) process.stderr.write(chunk)
+    })
+    child.on('exit', () => {
+      clearTimeout(timer)
+      grace = setTimeout(() => {
+        leftBehind = true
+        killTree(child)
+      }, GRACE)
+    })
+    child.on('error', error => { if (child.pid === undefined) end(null, null, error) })
+    child.on('close', (code, signal) => end(code, signal, null))
+
+    function end (code, signal, error) {
+      clearTimeout(timer)
+      clearTimeout(grace)
+      killTree(child)
+      alive.delete(child)
+      resolve({
+        code, signal, error, timedOut, leftBehind, stdout: stdout.text(), output: output.text(), seconds: (Date.now() - begin) / 1000
+      })
+    }
+  })
+}
+
+function killTree (child) {
+  if (child.pid === undefined) return
+  if (WINDOWS) {
+    if (child.exitCode === null) spawnSync('taskkill', ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore' })
+    return
+  }
+  try {
+    process.kill(-child.pid, 'SIGKILL')
+  } catch (error) {
+    // ESRCH: nobody is left, as it should be. EPERM is what macOS says of a group in which only zombies are left.
+    if (error.code !== 'ESRCH' && error.code !== 'EPERM') throw error
+  }
+}
+
+/** The beginning and the end of a text that may be endless. */
+class Transcript {
+  constructor () {
+    this.head = []
+    this.headSize = 0
+    this.tail = []
+    this.tailSize = 0
+    this.dropped = 0
+  }
+
+  add (chunk) {
+    if (this.headSize < KEPT) {
+      this.head.push(chunk)
+      this.headSize += chunk.length
+      return
+    }
+    this.tail.push(chunk)
+    this.tailSize += chunk.length
+    while (this.tailSize - this.tail[0].length >= KEPT) {
+      const first = this.tail.shift()
+      this.tailSize -= first.length
+      this.dropped += first.length
+    }
+  }
+
+  text () {
+    const gap = this.dropped > 0 ? [Buffer.from(`\n... ${this.dropped} bytes left out ...\n`)] : []
+    return Buffer.concat([...this.head, ...gap, ...this.tail]).toString()
+  }
+}
+
+function interrupted (signal) {
+  for (const child of alive) killTree(child)
+  process.exit(signal === 'SIGINT' ? 130 : 143)
+}
+
+process.once('SIGINT', interrupted)
+process.once('SIGTERM', interrupted)
+if (!WINDOWS) process.once('SIGHUP', interrupted)
+process.once('exit', () => { for (const child of alive) killTree(child) })
+
+module.exports = { run }

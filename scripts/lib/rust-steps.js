@@ -1,0 +1,53 @@
+'use strict'
+
+// What `npm test` does with cargo, in this order. Each step: its name, its arguments, and `count`, which reads from its
+// output how many tests there were; a step without one counts as a single test. `when` says whether there is anything to
+// do, `optional` that a toolchain may be without this subcommand (reported as skipped).
+
+const fs = require('fs')
+const path = require('path')
+const { find } = require('./cargo')
+
+const root = path.join(__dirname, '..', '..')
+
+const rustSteps = [
+  { name: 'fmt', args: ['fmt', '--check', '--', '--color', 'never'], optional: true },
+  { name: 'clippy', args: ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings'], optional: true },
+  find('cargo-nextest')
+    ? { name: 'tests', args: ['nextest', 'run', '--locked', '--no-fail-fast', '--color=never'], count: countNextest }
+    : { name: 'tests', args: ['test', '--locked', '--no-fail-fast'], count: countCargoTest },
+  {
+    name: 'models',
+    args: ['test', '--locked', '--release', '--features', 'model', '--test', 'model'],
+    count: countCargoTest,
+    when: () => fs.existsSync(path.join(root, 'tests', 'model.rs'))
+  }
+]
+
+// `Summary [ 0.1s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 2 skipped`
+function countNextest (output) {
+  const summary = /^\s*Summary \[.*?\]\s+[\d/]+ tests? run: (.*)$/m.exec(output)
+  return summary && {
+    passed: sum(summary[1], /(\d+) passed/g),
+    failed: sum(summary[1], /(\d+) (?:failed|exec failed|timed out)/g),
+    skipped: sum(summary[1], /(\d+) skipped/g)
+  }
+}
+
+// `test result: ok. 5 passed; 0 failed; 1 ignored; ...`, once for each program
+function countCargoTest (output) {
+  const results = output.match(/^test result: .*$/gm)
+  return results && {
+    passed: sum(results.join('\n'), /(\d+) passed/g),
+    failed: sum(results.join('\n'), /(\d+) failed/g),
+    skipped: sum(results.join('\n'), /(\d+) ignored/g)
+  }
+}
+
+function sum (text, pattern) {
+  let total = 0
+  for (const match of text.matchAll(pattern)) total += Number(match[1])
+  return total
+}
+
+module.exports = { rustSteps, countNextest, countCargoTest }

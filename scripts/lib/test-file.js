@@ -1,0 +1,115 @@
+'use strict'
+
+// One test file: what it declares about itself, and how one run of it is judged. A run counts as passed only if the file
+// says so in its closing line *and* ends as a file that passed does; everything else is a failure with a name.
+//
+// A file may declare, in comments within its first lines:
+//   // subjects: none            tests no subject: run once per Node  (or some of them: `// subjects: installed, force`)
+//   // nodes: >=16 (reason)      run only there, elsewhere reported as skipped  (`>=12.22 <16` works too)
+//   // flags: --expose-gc        flags for Node
+//   // timeout: 300              seconds for the whole file
+//   // alone: reason             nothing else may run at the same time
+
+const fs = require('fs')
+const path = require('path')
+const { run: runChild } = require('./child')
+
+const SUBJECTS = ['export', 'installed', 'force']
+const HEADER_LINES = 10
+const DEFAULT_TIMEOUT = 180
+
+/** What a file declares: `{ file, name, subjects, nodes, flags, timeout, alone }`; `subjects` is [null] for none. */
+function read (file) {
+  const name = path.basename(file)
+  const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false }
+  for (const line of fs.readFileSync(file, 'utf8').split('\n', HEADER_LINES)) {
+    const match = /^\/\/ (subjects|nodes|flags|timeout|alone):\s*(.*?)\s*$/.exec(line)
+    if (match) declared[match[1]] = parsers[match[1]](match[2], `${name}: ${line.trim()}`)
+  }
+  return declared
+}
+
+const parsers = {
+  subjects (text, where) {
+    if (text === 'none') return [null]
+    const names = text.split(/[\s,]+/)
+    for (const each of names) {
+      if (!SUBJECTS.includes(each)) throw new Error(`${where}: '${each}' is not one of none, ${SUBJECTS.join(', ')}`)
+    }
+    return names
+  },
+  nodes (text, where) {
+    const [, range, reason] = /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text)
+    for (const part of range.split(/\s+/)) {
+      if (!/^(>=|<)\d+(\.\d+){0,2}$/.test(part)) throw new Error(`${where}: '${part}' must be like >=16 or <12.22`)
+    }
+    return { range, reason: reason ? `needs Node ${range}: ${reason}` : `needs Node ${range}` }
+  },
+  flags: text => text.split(/\s+/),
+  timeout (text, where) {
+    if (!/^\d+$/.test(text)) throw new Error(`${where}: '${text}' must be a number of seconds`)
+    return Number(text)
+  },
+  alone: () => true
+}
+
+/** Whether the version is within a file's `nodes` (any is, if it declares none). */
+function admits (nodes, version) {
+  if (nodes === null) return true
+  return nodes.range.split(/\s+/).every(part => {
+    const [, operator, limit] = /^(>=|<)(.*)$/.exec(part)
+    return (compareVersions(version, limit) >= 0) === (operator === '>=')
+  })
+}
+
+function compareVersions (a, b) {
+  const [x, y] = [a, b].map(text => text.split('.').map(Number))
+  for (let i = 0; i < 3; i++) {
+    const difference = (x[i] || 0) - (y[i] || 0)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+/**
+ * Runs a file once.
+ * @param {object} declared what `read` gave
+ * @param {{ path: string, flags: string[] }} node
+ * @param {?string} subject
+ * @returns {Promise<{ passed: number, failed: number, skipped: number, skips: { name: string, reason: string }[],
+ *   problem: ?string, output: string, seconds: number }>} `problem` says what was wrong with the run in one sentence
+ */
+async function run (declared, node, subject) {
+  const env = { ...process.env }
+  // Meant for the Node that runs this, not for the one that is tested.
+  delete env.NODE_OPTIONS
+  delete env.SUBJECT
+  if (subject !== null) env.SUBJECT = subject
+  const args = [...node.flags, ...declared.flags, declared.file]
+  const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout: declared.timeout * 1000 })
+  return { ...judge(ended, declared.timeout), output: ended.output, seconds: ended.seconds }
+}
+
+function judge (ended, timeout) {
+  const lines = ended.stdout.split(/\r?\n/).filter(line => line.trim() !== '')
+  const closing = /^# \{"passed":(\d+),"failed":(\d+),"skipped":(\d+)\}$/.exec(lines[lines.length - 1])
+  if (closing === null) return { passed: 0, failed: 1, skipped: 0, skips: [], problem: howItEnded(ended, timeout) || `ended with exit code ${ended.code}, but without its closing line` }
+
+  const [passed, failed, skipped] = closing.slice(1).map(Number)
+  const skips = lines.map(line => /^skip \d+ - (.*) # (.*)$/.exec(line)).filter(Boolean).map(([, name, reason]) => ({ name, reason }))
+  const result = { passed, failed, skipped, skips, problem: failed > 0 ? `${failed} failed` : null }
+  const problem = howItEnded(ended, timeout) ||
+    (ended.code !== (failed > 0 ? 1 : 0) && `ended with exit code ${ended.code} after its closing line`) ||
+    (passed + failed + skipped === 0 && 'ran no test')
+  return problem ? { ...result, failed: failed + 1, problem } : result
+}
+
+function howItEnded ({ error, timedOut, leftBehind, signal }, timeout) {
+  if (error) return `could not be started: ${error.message}`
+  if (timedOut) return `was killed: not over after ${timeout} s`
+  if (leftBehind) return 'left a process behind that held its output open'
+  if (signal) return `crashed with ${signal}`
+  return null
+}
+
+module.exports = { SUBJECTS, read, admits, run }

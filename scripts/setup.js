@@ -1,0 +1,61 @@
+'use strict'
+
+// What every command on a fresh clone does first: the development dependencies, then the native part. Quick when there is
+// nothing to do.
+
+const fs = require('fs')
+const path = require('path')
+const { build } = require('./build')
+const { npm } = require('./lib/npm')
+
+const root = path.join(__dirname, '..')
+const OLDEST_NODE = 16
+
+/** Installs and builds what is missing or stale. Rejects with an error that says what to do. */
+async function run () {
+  if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
+    throw new Error(`this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test them`)
+  }
+  const stale = staleDependency()
+  if (stale) await install(stale)
+  await build()
+}
+
+// npm writes down what it installed; it has to be what the lock file says.
+function staleDependency () {
+  const lock = readJson(path.join(root, 'package-lock.json'))
+  const installed = readJson(path.join(root, 'node_modules', '.package-lock.json'))
+  for (const [folder, wanted] of Object.entries(lock ? lock.packages : {})) {
+    if (folder === '' || wanted.optional) continue
+    const found = installed && installed.packages[folder]
+    if (!found || found.version !== wanted.version || found.integrity !== wanted.integrity) return folder
+    if (!fs.existsSync(path.join(root, folder, 'package.json'))) return folder
+  }
+  return null
+}
+
+function readJson (file) {
+  try {
+    return JSON.parse(fs.readFileSync(file, 'utf8'))
+  } catch (error) {
+    if (error.code === 'ENOENT') return null
+    throw new Error(`${file}: ${error.message}`)
+  }
+}
+
+async function install (stale) {
+  console.log(`npm ci (${stale} is missing or not the locked version)`)
+  // With the development dependencies also where NODE_ENV says production; without the package's own scripts: what they
+  // would do is done here.
+  const { code, error, output } = await npm(['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })
+  if (error || code !== 0) throw new Error(`npm ci failed:\n${error || output}`)
+}
+
+module.exports = { run }
+
+if (require.main === module) {
+  run().catch(error => {
+    console.error(error.message)
+    process.exitCode = 1
+  })
+}
