@@ -1,0 +1,83 @@
+'use strict'
+
+/**
+ * What the four entry points export, and what each does when it is loaded.
+ *
+ * An entry's own `wait`, `notify` and `waitAsync` are chosen at load, once: on a Node that has a `waitAsync`, neither the
+ * plain entry nor `/keep-alive` loads the native library before something needs it.
+ */
+
+const util = require('util')
+const describe = require('./describe')
+const globalObject = require('./global')
+const { markOf } = require('./host')
+const { install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
+const keepAlive = require('./keep-alive')
+const { own } = require('./realm')
+const settle = require('./settle')
+const sync = require('./sync')
+
+/** What each entry does to this thread's Atomics, and the functions that it exports itself. */
+const ENTRIES = {
+  index: { load: () => install('index'), trio: () => standing() || hostTrio(own) || ownTrio(own) },
+  force: { load: () => install('force', { force: true }), trio: () => ownTrio(own) },
+  'keep-alive': { load: () => install('keep-alive'), trio: () => standing() || keepAliveTrio(own) || ownTrio(own) },
+  pure: { load () {}, trio: () => ownTrio(own) }
+}
+
+/** What an install, of whatever entry or copy, has put into the global Atomics: whoever imports and whoever uses the global shall meet. */
+function standing () {
+  const { wait, notify, waitAsync } = globalObject.Atomics
+  return markOf(waitAsync) === undefined ? undefined : { wait, notify, waitAsync }
+}
+
+function createEntry (name) {
+  ENTRIES[name].load()
+  const { wait, notify, waitAsync } = ENTRIES[name].trio()
+  let count
+  return {
+    wait,
+    notify,
+    waitAsync,
+
+    install: (options) => install(name, options),
+    uninstall: (target) => uninstall(target),
+
+    get engine () {
+      if (name === 'pure') return 'addon'
+      const current = globalObject.Atomics.waitAsync
+      return engineOf(typeof current === 'function' ? current : waitAsync)
+    },
+
+    ref (promise) {
+      requirePromise(promise, 'ref')
+      return settle.ref(promise) || keepAlive.ref(promise)
+    },
+
+    unref (promise) {
+      requirePromise(promise, 'unref')
+      return settle.unref(promise) || keepAlive.unref(promise)
+    },
+
+    waiterCount (typedArray, index) {
+      if (count === undefined) count = require('./atomics').createWaiterCount(own)
+      return count(typedArray, index)
+    },
+
+    ...sync
+  }
+}
+
+function engineOf (waitAsync) {
+  const known = markOf(waitAsync)
+  return known === undefined ? 'host' : known.engine
+}
+
+function requirePromise (promise, caller) {
+  // Also one of another realm.
+  if (!util.types.isPromise(promise)) {
+    throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
+  }
+}
+
+module.exports = createEntry

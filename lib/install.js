@@ -1,0 +1,184 @@
+'use strict'
+
+/**
+ * Puts `wait`, `notify` and `waitAsync` in place, and takes them away again.
+ *
+ * Invariants:
+ * - The functions move as one unit: all of a target's properties change, or none does. Half of them would be two queues
+ *   that do not hear each other.
+ * - What an install replaced is kept, property by property, and put back as it was, unless somebody has replaced our
+ *   functions since: then nothing is touched.
+ * - A target that has our own queue, from whichever copy of the package, is not installed on twice.
+ */
+
+const path = require('path')
+const describe = require('./describe')
+const { markOf, mark } = require('./host')
+const { createKeepAlive } = require('./keep-alive')
+const takeHostFunctions = require('./loader-thread')
+const { own, resolveTarget } = require('./realm')
+const settle = require('./settle')
+const workers = require('./workers')
+
+const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
+
+/** What each kind of install gives to the workers of this thread: the entry that they load before anything else. */
+const WORKER_ENTRY = {
+  addon: path.join(__dirname, '..', 'force.js'),
+  host: path.join(__dirname, '..', 'keep-alive.js')
+}
+
+/**
+ * The installs on an object, the latest last.
+ * @type {WeakMap<object, Install[]>}
+ *
+ * @typedef {object} Install
+ * @property {Map<string, Function>} ours what was put there, by name
+ * @property {Map<string, PropertyDescriptor | undefined>} before what was there before, undefined if nothing
+ * @property {Function | undefined} leaveWorkers undoes what was done so that workers are reached
+ */
+const installs = new WeakMap()
+
+/** Makes the functions of a kind for a realm, once. */
+function perRealm (create) {
+  const made = new WeakMap()
+  return (realm) => {
+    if (!made.has(realm)) made.set(realm, create(realm))
+    return made.get(realm)
+  }
+}
+
+/** The functions on the package's own queue. Loads the native library, and makes this thread known as one that may notify. */
+const ownTrio = perRealm((realm) => {
+  settle.agent()
+  const trio = require('./atomics').createAtomics(realm)
+  for (const name of Object.keys(trio)) mark(trio[name], 'addon', realm.host)
+  return trio
+})
+
+/** The host's own functions; undefined if it has no `waitAsync`. */
+const hostTrio = perRealm(({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync })
+
+/** The host's functions with a `waitAsync` that holds the event loop; undefined if the host has none. */
+const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && createKeepAlive(realm))
+
+/** The functions that an install by an entry puts on a target; undefined if there is nothing to do. */
+function chooseTrio (entry, { holder, realm, plain }, force) {
+  if (force) return isOurs(holder) ? undefined : ownTrio(realm)
+  const holding = entry === 'keep-alive' ? keepAliveTrio(realm) : undefined
+  if (holder.waitAsync === undefined) {
+    // An Atomics object without it lacks a queue that promises can stand in; a plain object only lacks the functions.
+    return (plain && (holding || hostTrio(realm))) || ownTrio(realm)
+  }
+  return plain || markOf(holder.waitAsync) !== undefined ? undefined : holding
+}
+
+/** Whether an object has the three functions on the package's own queue. */
+function isOurs (holder) {
+  return ['wait', 'notify', 'waitAsync'].every((name) => {
+    const known = markOf(holder[name])
+    return known !== undefined && known.engine === 'addon'
+  })
+}
+
+/**
+ * Installs the functions that an entry point stands for.
+ *
+ * @param {string} entry the name of the entry point
+ * @param {{ target?: object, force?: boolean, workers?: boolean }} [options]
+ * @returns {boolean} whether the target was changed
+ * @throws {TypeError} an option is wrong, or the target does not let its properties be defined; nothing is changed
+ */
+function install (entry, options) {
+  const { target, force, workers: reachWorkers } = readOptions(options)
+  const resolved = resolveTarget(target, 'install')
+  const trio = chooseTrio(entry, resolved, force)
+  if (trio === undefined) return false
+  const { holder } = resolved
+
+  const ours = new Map(Object.keys(trio).map((name) => [name, trio[name]]))
+  if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', trio.notify)
+  const before = new Map(Array.from(ours.keys(), (name) => [name, getOwnPropertyDescriptor(holder, name)]))
+
+  const after = new Map(Array.from(ours, ([name, value]) => [name, { value, writable: true, enumerable: false, configurable: true }]))
+
+  let leaveWorkers
+  if (holder === Atomics) {
+    takeHostFunctions()
+    // Before the functions are replaced, since it may throw.
+    if (reachWorkers) leaveWorkers = workers.reach(WORKER_ENTRY[markOf(trio.waitAsync).engine])
+  }
+  if (!replaceAll(holder, before, after)) {
+    if (leaveWorkers !== undefined) leaveWorkers()
+    throw new TypeError('install: target must let ' + Array.from(ours.keys()).join(', ') +
+      ' be defined on it (on its Atomics object, if it is a global object); it is frozen, not extensible, or has them as properties that are not configurable')
+  }
+
+  if (!installs.has(holder)) installs.set(holder, [])
+  installs.get(holder).push({ ours, before, leaveWorkers })
+  return true
+}
+
+/**
+ * Puts back what the latest install on the target replaced.
+ *
+ * @returns {boolean} whether the target was changed: not if there was no install, if somebody else has replaced the
+ *   functions since, or if the target has been frozen
+ * @throws {TypeError} target is not an object
+ */
+function uninstall (target) {
+  const { holder } = resolveTarget(target, 'uninstall')
+  const stack = installs.get(holder) || []
+  if (stack.length === 0) return false
+  const { ours, before, leaveWorkers } = stack[stack.length - 1]
+  const now = new Map(Array.from(ours.keys(), (name) => [name, getOwnPropertyDescriptor(holder, name)]))
+  for (const [name, fn] of ours) {
+    const property = now.get(name)
+    if (property === undefined || property.value !== fn) return false
+  }
+  if (!replaceAll(holder, now, before)) return false
+  stack.pop()
+  if (leaveWorkers !== undefined) leaveWorkers()
+  return true
+}
+
+/** Defines all properties as `to` says, where undefined is none, or leaves all as `from` says. */
+function replaceAll (holder, from, to) {
+  const done = []
+  for (const [name, property] of to) {
+    if (!replaceOne(holder, name, property)) {
+      for (const name of done) replaceOne(holder, name, from.get(name))
+      return false
+    }
+    done.push(name)
+  }
+  return true
+}
+
+function replaceOne (holder, name, property) {
+  try {
+    return property === undefined ? deleteProperty(holder, name) : defineProperty(holder, name, property)
+  } catch (_) {
+    // A proxy's trap.
+    return false
+  }
+}
+
+function readOptions (options) {
+  if (options === undefined) options = {}
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError('install: options must be an object, not ' + describe(options))
+  }
+  for (const key of Object.keys(options)) {
+    if (key !== 'target' && key !== 'force' && key !== 'workers') {
+      throw new TypeError('install: options may have target, force and workers, not ' + JSON.stringify(key))
+    }
+  }
+  const { target, force = false, workers = true } = options
+  for (const [name, value] of [['force', force], ['workers', workers]]) {
+    if (typeof value !== 'boolean') throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(value))
+  }
+  return { target, force, workers }
+}
+
+module.exports = { hostTrio, install, keepAliveTrio, ownTrio, uninstall }

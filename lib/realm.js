@@ -1,0 +1,72 @@
+'use strict'
+
+/**
+ * Realms: the intrinsics whose errors and promises our functions use, and the host's functions of the same realm. A
+ * page, so to speak: `vm` contexts and test runners make new ones, and all live in one thread.
+ */
+
+const vm = require('vm')
+const describe = require('./describe')
+const globalObject = require('./global')
+const { hostOf } = require('./host')
+
+/** The realm that this module is evaluated in. */
+const own = Object.freeze({ Atomics, TypeError, RangeError, Promise, host: hostOf(Atomics) })
+
+/** Realms by their Atomics object. */
+const realms = new WeakMap([[Atomics, own]])
+
+const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
+
+/**
+ * What an install is for: the object that receives the functions, and the realm that they are of.
+ *
+ * A target is, in this order, an Atomics object (by its toStringTag), a global object (it has an Atomics object), or any
+ * object that shall receive the functions. A sandbox made by `vm.createContext` stands for its context's global object.
+ *
+ * @returns {{ holder: object, realm: object, plain: boolean }} `plain`: the holder is no Atomics object
+ * @throws {TypeError} target is not an object; `caller` is named in the message
+ */
+function resolveTarget (target, caller) {
+  if (target === undefined) target = globalObject
+  if (!isObject(target)) {
+    throw new TypeError(caller + ': target must be a global object, an Atomics object or another object, not ' + describe(target))
+  }
+  if (typeof target === 'object' && vm.isContext(target)) target = vm.runInContext('this', target)
+  if (target[Symbol.toStringTag] === 'Atomics') return { holder: target, realm: realmOf(target), plain: false }
+  const holder = target.Atomics
+  if (isObject(holder)) return { holder, realm: realmOf(holder, target), plain: false }
+  return { holder: target, realm: own, plain: true }
+}
+
+/** The realm of an Atomics object; `global` is its global object if that is known. */
+function realmOf (atomics, global) {
+  let realm = realms.get(atomics)
+  if (realm === undefined) {
+    const { TypeError, RangeError, Promise } = intrinsicsOf(global) || intrinsicsOf(globalBehind(atomics)) || own
+    // Code that refuses to run without them may have been given an Atomics object with some functions only.
+    const load = typeof atomics.load === 'function' ? atomics.load : Atomics.load
+    realm = Object.freeze({ Atomics: { load }, TypeError, RangeError, Promise, host: hostOf(atomics) })
+    realms.set(atomics, realm)
+  }
+  return realm
+}
+
+function intrinsicsOf (global) {
+  if (!isObject(global)) return undefined
+  const { TypeError, RangeError, Promise } = global
+  const complete = [TypeError, RangeError, Promise].every((intrinsic) => typeof intrinsic === 'function')
+  return complete ? { TypeError, RangeError, Promise } : undefined
+}
+
+/** The global object of the realm that an Atomics object's functions are of. */
+function globalBehind (atomics) {
+  try {
+    return atomics.load.constructor('return this')()
+  } catch (_) {
+    // A context may forbid code from strings.
+    return undefined
+  }
+}
+
+module.exports = { own, resolveTarget }
