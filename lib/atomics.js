@@ -53,7 +53,7 @@ function agentCanSuspend (wait) {
  * @returns {{ wait: Function, notify: Function, waitAsync: Function }}
  */
 function createAtomics (realm) {
-  const { Promise, TypeError } = realm
+  const { Promise, RangeError, TypeError } = realm
   const { load } = realm.Atomics
   const host = realm.host
   const hostNotify = host.notify || host.wake
@@ -100,7 +100,14 @@ function createAtomics (realm) {
       if (!view.shared) return 0
       const woken = agent().notify(view.address + i * size(view), c)
       // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.
-      return woken < c && (view.wide ? notifies64 : notifies32) ? woken + hostNotify(typedArray, i, c - woken) : woken
+      if (woken >= c || !(view.wide ? notifies64 : notifies32)) return woken
+      try {
+        return woken + hostNotify(typedArray, i, c - woken)
+      } catch (error) {
+        // It has no reason to, but for a stack at its end. Who has been woken is counted nevertheless.
+        if (woken === 0) throw error
+        return woken
+      }
     },
 
     waitAsync (typedArray, index, value, timeout) {
@@ -109,10 +116,15 @@ function createAtomics (realm) {
       const v = view.wide ? ToBigInt64(value) : value | 0
       const t = ToTimeout(timeout)
       if (differs(view, typedArray, i, v)) return { async: false, value: 'not-equal' }
+      resolve = undefined
       const promise = new Promise(executor)
+      // The constructor makes a stack overflow in its executor a rejection.
+      if (resolve === undefined) throw new RangeError('Maximum call stack size exceeded')
+      // Made now, since it might fail to be when the stack is at its end, and then nobody would have the promise.
+      const pending = { async: true, value: promise }
       const outcome = agent().waitAsync(view.address + i * size(view), view.wide, v, t, typedArray, promise, resolve)
       resolve = undefined
-      return outcome === undefined ? { async: true, value: promise } : { async: false, value: outcome }
+      return outcome === undefined ? pending : { async: false, value: outcome }
     }
   }
 }

@@ -6,7 +6,7 @@
  */
 
 /** How many 32-bit words there are. What is behind them is for settlements. */
-exports.WORDS = 18
+exports.WORDS = 20
 
 // Places in a Float64Array on them.
 exports.ADDRESS = 0
@@ -14,15 +14,19 @@ exports.TIMEOUT = 1
 exports.COUNT = 2
 /** The address of a word that JavaScript is changing, until the line has been told; 0 otherwise. */
 exports.RELEASING = 3
-exports.FLOATS = 4
+/**
+ * The address at which a notification that this thread has had goes to another waiter, if the thread ends before it has made use
+ * of it; 0 if there is none.
+ */
+exports.RELAY = 4
+exports.FLOATS = 5
 
 // Places in an Int32Array on them. EXPECTED takes two for a BigInt64Array.
-exports.EXPECTED = 8
-exports.SLOT = 10
-exports.WIDE = 11
-exports.HELD = 12
-exports.PLACE = 13
-exports.KIND = 14
-exports.AMOUNT = 15
-exports.RELAYED = 16
-exports.ANSWER = 17
+exports.EXPECTED = 10
+exports.SLOT = 12
+exports.WIDE = 13
+exports.HELD = 14
+exports.PLACE = 15
+exports.KIND = 16
+exports.AMOUNT = 17
+exports.ANSWER = 18

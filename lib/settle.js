@@ -7,13 +7,15 @@
  * Invariants:
  * - A slot is in use from the native `waitAsync` that answered "pending" to the settlement of its promise.
  * - As long as it is, the table keeps the typed array, and so the memory waited on (invariant 8 in src/lib.rs).
- * - No JavaScript that could throw runs between the native call and the table's entry.
+ * - No function is called between the native call that lines a wait up and the last of what it takes to remember it:
+ *   near the end of the stack any call may throw, and then there would be a waiter whose promise nobody has. For the same
+ *   reason an outcome is read with no call in between, or a thread that was woken would not know it.
  */
 
 const { setImmediate } = require('timers')
 const { load } = require('./binding')
 const {
-  ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAYED, SLOT, TIMEOUT, WIDE, WORDS
+  ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
 const { createHoldings } = require('./sync/holdings')
 const { threads } = require('./worker-threads')
@@ -22,6 +24,8 @@ const { threads } = require('./worker-threads')
 const OUTCOMES = ['ok', 'not-equal', 'timed-out']
 /** The answer of a wait or claim that has been lined up. */
 const PENDING = 3
+/** No operation answers this. */
+const NONE = -1
 /** From here on: the outcomes of a claim that has what it asked for. */
 const ACQUIRED = 4
 const ACQUIRED_FROM_DEAD = 5
@@ -43,7 +47,9 @@ function createAgent (binding) {
   let resolvers = []
   let arrays = []
   let promises = []
+  // The slots that are vacant: the first `vacancies` of these.
   let free = []
+  let vacancies = 0
   let pending = 0
   // The word that this thread blocks for, so that its memory is kept also when the blocking is broken off.
   let blockedFor = null
@@ -58,13 +64,6 @@ function createAgent (binding) {
     else words[EXPECTED] = value
   }
 
-  /** What the last operation answered. */
-  function answered () {
-    const answer = words[ANSWER]
-    if (answer >= NO_TIMER) throw operationError(answer)
-    return answer
-  }
-
   /**
    * Blocks until notified or timed out. `tick` runs between two slices: calling a function is what lets the engine
    * end a thread that is being terminated.
@@ -73,10 +72,13 @@ function createAgent (binding) {
     probeStack()
     setOperands(address, wide, value, timeout)
     operations.wait()
-    const answer = answered()
-    return OUTCOMES[answer === PENDING ? resume() : answer]
+    const begun = words[ANSWER]
+    const answer = begun === PENDING ? resume() : begun
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return OUTCOMES[answer]
   }
 
+  /** Goes on with what has begun, until there is an answer. */
   function resume () {
     try {
       // If what runs is broken off, as a time limit of `vm` does, nothing is caught here. Then the next turn of the event
@@ -86,7 +88,7 @@ function createAgent (binding) {
       do {
         tick()
         operations.resume()
-        answer = answered()
+        answer = words[ANSWER]
       } while (answer === PENDING)
       return answer
     } catch (error) {
@@ -107,9 +109,10 @@ function createAgent (binding) {
     blockedFor = word
     setRequest(word.address, kind, amount, timeout)
     operations.claim()
-    const begun = answered()
+    const begun = words[ANSWER]
     const answer = begun === PENDING ? resume() : begun
     blockedFor = null
+    if (answer >= NO_TIMER) throw operationError(answer)
     return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
   }
 
@@ -123,6 +126,8 @@ function createAgent (binding) {
   /**
    * Lines up at `address`, then gives back what is at `place` in the table of holdings, then blocks: nobody who has what was
    * given back can notify too early. `givenBack` is called between the two.
+   *
+   * Once it is notified, and until `useNotification` is called, the notification goes to another should this thread end.
    */
   function waitGivingBack (address, timeout, place, givenBack) {
     probeStack()
@@ -130,20 +135,28 @@ function createAgent (binding) {
     floats[TIMEOUT] = timeout
     words[PLACE] = place
     operations.waitGivingBack()
-    const answer = answered()
+    const begun = words[ANSWER]
     givenBack()
-    return OUTCOMES[answer === PENDING ? resume() : answer]
+    const answer = begun === PENDING ? resume() : begun
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return OUTCOMES[answer]
+  }
+
+  function useNotification () {
+    floats[RELAY] = 0
   }
 
   /** Lines up a promise. Its outcome if there is one at once, otherwise undefined: the promise is pending. */
   function waitAsync (address, wide, value, timeout, typedArray, promise, resolve) {
-    const slot = vacantSlot()
+    const slot = fillSlot(resolve, typedArray, promise)
     setOperands(address, wide, value, timeout)
     words[SLOT] = slot
+    floats[RELAY] = 0
     operations.waitAsync()
-    const answer = answered()
-    if (answer !== PENDING) return OUTCOMES[answer]
-    fillSlot(slot, resolve, typedArray, promise)
+    const answer = words[ANSWER]
+    if (answer !== PENDING) return OUTCOMES[refused(slot, answer)]
+    vacancies--
+    pending++
     return undefined
   }
 
@@ -153,36 +166,41 @@ function createAgent (binding) {
    * @param {object} claimant what is told. `adopt(place, ownerDied)` is called in the batch before anything is settled, with
    *   its place in the table of holdings (-1 if `owned` is false), and gives what `settle(value)` is then called with; or
    *   `settle('timed-out')`. It is kept until then and so has to keep the memory. Its `slot` is set while it is lined up
+   * @param {number} relay the address at which somebody else is notified if this thread ends before it has what was asked
+   *   for; 0 for none
    * @returns {boolean | undefined} undefined: lined up. Otherwise it is this thread's, the last in the table of holdings, and
    *   true says that who held it died
    */
-  function claimAsync (address, kind, amount, timeout, claimant) {
-    const slot = vacantSlot()
+  function claimAsync (address, kind, amount, timeout, claimant, relay) {
+    const slot = fillSlot(CLAIMANT, claimant, claimant)
     setRequest(address, kind, amount, timeout)
     words[SLOT] = slot
+    floats[RELAY] = relay
     operations.claimAsync()
-    const answer = answered()
-    if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
+    const answer = words[ANSWER]
+    if (answer !== PENDING) return refused(slot, answer) === ACQUIRED_FROM_DEAD
     claimant.slot = slot
-    fillSlot(slot, CLAIMANT, claimant, claimant)
+    vacancies--
+    pending++
     return undefined
   }
 
   /**
    * Lines up `claimant` to be notified at `address`, for which it is told `settle('ok')` or `settle('timed-out')`.
+   * @param {boolean} relayed whether the notification goes to another if this thread ends before it is told
    * @returns {string | undefined} the outcome if there is one at once
    */
-  function waitClaim (address, value, timeout, claimant) {
-    const slot = vacantSlot()
+  function waitClaim (address, value, timeout, claimant, relayed) {
+    const slot = fillSlot(CLAIMANT, claimant, claimant)
     setOperands(address, false, value, timeout)
     words[SLOT] = slot
-    words[RELAYED] = 1
+    floats[RELAY] = relayed ? address : 0
     operations.waitAsync()
-    const answer = answered()
-    words[RELAYED] = 0
-    if (answer !== PENDING) return OUTCOMES[answer]
+    const answer = words[ANSWER]
+    if (answer !== PENDING) return OUTCOMES[refused(slot, answer)]
     claimant.slot = slot
-    fillSlot(slot, CLAIMANT, claimant, claimant)
+    vacancies--
+    pending++
     return undefined
   }
 
@@ -195,30 +213,36 @@ function createAgent (binding) {
     return true
   }
 
-  function vacantSlot () {
-    return free.length === 0 ? resolvers.length : free[free.length - 1]
+  /**
+   * Writes down a wait that is about to begin, in a slot that stays vacant: it is in use from the moment that the caller,
+   * once native code has answered "pending", takes it from the vacancies.
+   */
+  function fillSlot (resolve, array, promise) {
+    if (vacancies === 0) free[vacancies++] = resolvers.length
+    const slot = free[vacancies - 1]
+    resolvers[slot] = resolve
+    arrays[slot] = array
+    promises[slot] = promise
+    if (slots !== null) slots.set(promise, slot)
+    return slot
   }
 
-  function fillSlot (slot, resolve, array, promise) {
-    if (slot === resolvers.length) {
-      resolvers.push(resolve)
-      arrays.push(array)
-      promises.push(promise)
-    } else {
-      free.pop()
-      resolvers[slot] = resolve
-      arrays[slot] = array
-      promises[slot] = promise
-    }
-    pending++
-    if (slots !== null) slots.set(promise, slot)
+  function emptySlot (slot) {
+    if (slots !== null) slots.delete(promises[slot])
+    resolvers[slot] = arrays[slot] = promises[slot] = undefined
   }
 
   function vacate (slot) {
-    if (slots !== null) slots.delete(promises[slot])
-    resolvers[slot] = arrays[slot] = promises[slot] = undefined
-    free.push(slot)
+    emptySlot(slot)
+    free[vacancies++] = slot
     pending--
+  }
+
+  /** What was written down has not begun to wait: `answer` says why. */
+  function refused (slot, answer) {
+    emptySlot(slot)
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return answer
   }
 
   function notify (address, count) {
@@ -258,6 +282,7 @@ function createAgent (binding) {
         arrays = []
         promises = []
         free = []
+        vacancies = 0
       }
     }
   }
@@ -290,7 +315,8 @@ function createAgent (binding) {
     return true
   }
 
-  const operations = binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
+  const native = binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
+  const operations = LEAVES_EXCEPTIONS ? shielded(native, words) : native
   // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends.
   process.on('beforeExit', () => operations.updateHold())
 
@@ -306,6 +332,7 @@ function createAgent (binding) {
     claimAsync,
     waitClaim,
     waitGivingBack,
+    useNotification,
     cancel,
     holdings
   }
@@ -315,6 +342,26 @@ function operationError (answer) {
   return new Error(answer === NO_TIMER
     ? 'atomics-waitasync: the system gave no thread for the timer'
     : 'atomics-waitasync: the operation failed')
+}
+
+/** Node 10: an overflow of the stack where rejected promises are tracked stays behind, and the next native call throws it. */
+const LEAVES_EXCEPTIONS = parseInt(process.versions.node) < 12
+
+/** The operations, which throw only if they have not been carried out. */
+function shielded (operations, words) {
+  const shields = {}
+  for (const name of Object.keys(operations)) {
+    const operation = operations[name]
+    shields[name] = () => {
+      words[ANSWER] = NONE
+      try {
+        operation()
+      } catch (error) {
+        if (words[ANSWER] === NONE) throw error
+      }
+    }
+  }
+  return shields
 }
 
 function tick () {}

@@ -42,7 +42,8 @@ exports.reach = function reach (entry) {
 
 function replaceWorker (Replacement) {
   const Before = threads.Worker
-  threads.Worker = Replacement
+  // Unless it is read-only; then all are reached by message.
+  if (!Reflect.set(threads, 'Worker', Replacement)) return () => {}
   // For `import { Worker } from 'worker_threads'`.
   syncBuiltinESMExports()
   return () => {

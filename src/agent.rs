@@ -54,6 +54,9 @@ pub(crate) struct Registers {
     count: Cell<f64>,
     /// The address of a word that JavaScript is changing, until it has told the line; 0 otherwise.
     releasing: Cell<f64>,
+    /// The address at which a notification that the thread has had goes to another waiter, if it ends before it has made use
+    /// of it; 0 if there is none. As an operand of a promise: the same for the promise's.
+    relay: Cell<f64>,
     /// The expected value; of an `Int32Array` in the lower-addressed half.
     expected: Cell<i64>,
     /// The agent's number of the wait.
@@ -68,14 +71,12 @@ pub(crate) struct Registers {
     kind: Cell<u32>,
     /// So many permits.
     amount: Cell<u32>,
-    /// 1 if a notification of the promise goes to another waiter should this thread end before it has it.
-    relayed: Cell<u32>,
     /// What the last operation answered.
     pub(crate) answer: Cell<u32>,
 }
 
 /// `lib/registers.js` counts on it.
-const _: () = assert!(size_of::<Registers>() == 72);
+const _: () = assert!(size_of::<Registers>() == 80);
 
 impl Registers {
     #[expect(
@@ -99,6 +100,15 @@ impl Registers {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
     fn releasing(&self) -> Location {
         Location::from_address(self.releasing.get() as usize)
+    }
+
+    /// Takes the address out of the relay register.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+    fn take_relay(&self) -> Option<Location> {
+        match self.relay.replace(0.0) as usize {
+            0 => None,
+            address => Some(Location::from_address(address)),
+        }
     }
 
     fn slot(&self) -> u32 {
@@ -148,8 +158,9 @@ struct Wait {
     location: Location,
     /// What it asks of the word, if it does.
     request: Option<Request>,
-    /// Whether its notification goes to another if the agent ends before it has it.
-    relayed: bool,
+    /// Where a notification goes if the agent ends before it has made use of it: the one that the wait may come to, or the
+    /// one that the claim's thread has had and wants the word because of.
+    relay: Option<Location>,
     timed: bool,
     refed: bool,
 }
@@ -159,7 +170,7 @@ impl Wait {
         ticket: None,
         location: Location::from_address(0),
         request: None,
-        relayed: false,
+        relay: None,
         timed: false,
         refed: false,
     };
@@ -281,6 +292,38 @@ impl Holdings {
         // SAFETY: `set_holdings` checked the size; the reference keeps the memory, which does not move, and whoever reads
         // it from another thread holds the lock under which it is exchanged and its agent leaves.
         unsafe { std::slice::from_raw_parts(self.entries, self.capacity) }
+    }
+}
+
+/// What a settled promise has that is not to be lost if its thread ends before it hears of it; beside what the table of
+/// holdings says.
+enum Entrusted {
+    /// A notification, of somebody who waits here.
+    Notification(Location),
+    /// What was asked for, but would belong to nobody.
+    Taken(Location, Request),
+}
+
+impl Entrusted {
+    fn with(wait: Wait, result: WaitResult) -> Option<Self> {
+        match (wait.request, wait.relay) {
+            _ if result == WaitResult::TimedOut => None,
+            (Some(request), _) if !request.is_owned() => Some(Self::Taken(wait.location, request)),
+            (_, Some(relay)) => Some(Self::Notification(relay)),
+            _ => None,
+        }
+    }
+
+    /// The thread has ended.
+    fn pass_on(self) {
+        match self {
+            Self::Notification(location) => {
+                STORE.notify(location, 1);
+            }
+            // SAFETY: JavaScript's table of pending promises keeps the memory until it hears that they are settled, which it
+            // did not (invariant 8).
+            Self::Taken(location, request) => STORE.abandon(location, request, &unsafe { SharedWord::at(location) }),
+        }
     }
 }
 
@@ -433,11 +476,10 @@ impl Agent {
     /// Blocks in the line, for a slice at most.
     fn block_for(&self, ticket: Ticket, location: Location, deadline: Timestamp, relayed: bool) -> Begun {
         self.block.set(Some(Block { ticket, location, deadline, request: None, relayed, watched: false }));
-        if let Some(result) = self.wait_spinner.spin(|| self.thread.outcome()) {
-            self.unblock();
-            return Begun::Over(result);
+        match self.wait_spinner.spin(|| self.thread.outcome()) {
+            Some(result) => self.settled(location, None, result),
+            None => self.resume(),
         }
-        self.resume()
     }
 
     /// Starts to block for what the registers ask of the word at their location, for a slice at most.
@@ -450,7 +492,7 @@ impl Agent {
         // While it spins it is not counted, so a release elsewhere stays as cheap as one that nobody waits for.
         let spun = || (word.load() == UNLOCKED && request.take(&word)).then_some(());
         if request == Request::Lock && self.lock_spinner.spin(spun).is_some() {
-            let inherited = STORE.any_abandoned() && STORE.inherit(location);
+            let inherited = STORE.any_abandoned() && STORE.inherit(location, request);
             let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
             return self.acquired(location, request, result);
         }
@@ -483,6 +525,7 @@ impl Agent {
     /// Gives back what is at the place in the registers of the table of holdings, having lined up at their location before:
     /// so who is notified there from now on includes this thread. Then blocks as [`Self::wait`] does.
     pub(crate) fn wait_giving_back(&self) -> Begun {
+        self.relay();
         let registers = self.registers();
         let (location, deadline) = (registers.location(), registers.deadline());
         let ticket = STORE.enqueue_thread(location, &self.thread, deadline, || true);
@@ -490,12 +533,23 @@ impl Agent {
         ticket.map_or(Begun::Over(WaitResult::NotEqual), |ticket| self.block_for(ticket, location, deadline, true))
     }
 
+    /// Passes on the notification that this thread has had and made no use of, if there is one.
+    fn relay(&self) {
+        if let Some(location) = self.registers().take_relay() {
+            STORE.notify(location, 1);
+        }
+    }
+
     fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Begun {
         self.settled(location, Some(request), result)
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
     fn settled(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
-        self.unblock();
+        let relayed = self.unblock().is_some_and(|block| block.relayed);
+        if relayed && result == WaitResult::Ok {
+            self.registers().relay.set(location.address() as f64);
+        }
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             self.hold(location, request);
         }
@@ -561,11 +615,13 @@ impl Agent {
             // As if it had never been there.
             STORE.notify(location, 1);
         }
+        self.relay();
     }
 
     /// Lines up a promise, by its slot in the registers.
     pub(crate) fn wait_async(&self) -> std::result::Result<Begun, NoTimer> {
         let registers = self.registers();
+        let relay = registers.take_relay();
         if registers.timeout.get() <= 0.0 {
             return Ok(registers.poll());
         }
@@ -574,7 +630,7 @@ impl Agent {
         let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
             return Ok(Begun::Over(WaitResult::NotEqual));
         };
-        self.pending(ticket, location, None, deadline);
+        self.pending(ticket, location, None, relay, deadline);
         Ok(Begun::Pending)
     }
 
@@ -583,6 +639,7 @@ impl Agent {
     /// The caller has made room in the table of holdings.
     pub(crate) fn claim_async(&self) -> std::result::Result<Begun, NoTimer> {
         let registers = self.registers();
+        let relay = registers.take_relay();
         self.start_timer()?;
         let (location, deadline) = (registers.location(), registers.deadline());
         let party = Party::Agent(Arc::clone(&self.outbox), registers.slot());
@@ -590,7 +647,7 @@ impl Agent {
         match STORE.claim(location, party, request, deadline, &registers.word()) {
             Claimed::Now(result) => Ok(self.acquired(location, request, result)),
             Claimed::Pending(ticket) => {
-                self.pending(ticket, location, Some(request), deadline);
+                self.pending(ticket, location, Some(request), relay, deadline);
                 Ok(Begun::Pending)
             }
         }
@@ -602,14 +659,20 @@ impl Agent {
     }
 
     /// Remembers a promise that has been lined up.
-    fn pending(&self, ticket: Ticket, location: Location, request: Option<Request>, deadline: Timestamp) {
+    fn pending(
+        &self,
+        ticket: Ticket,
+        location: Location,
+        request: Option<Request>,
+        relay: Option<Location>,
+        deadline: Timestamp,
+    ) {
         let registers = self.registers();
         let timed = registers.timeout.get() != f64::INFINITY;
         if timed {
             timer::watch(deadline);
         }
-        let relayed = registers.relayed.get() == 1;
-        let wait = Wait { ticket: Some(ticket), location, request, relayed, timed, refed: true };
+        let wait = Wait { ticket: Some(ticket), location, request, relay, timed, refed: true };
         let slot = registers.slot() as usize;
         let mut waits = self.waits.borrow_mut();
         if waits.len() <= slot {
@@ -633,13 +696,14 @@ impl Agent {
     }
 
     /// The wait in a slot is over.
-    fn forget(&self, slot: u32) {
-        if let Some(wait) = self.waits.borrow_mut().get_mut(slot as usize) {
-            let wait = std::mem::replace(wait, Wait::NONE);
-            if wait.refed {
-                self.holds.remove(wait);
-            }
+    fn forget(&self, slot: u32) -> Wait {
+        let mut waits = self.waits.borrow_mut();
+        let Some(wait) = waits.get_mut(slot as usize) else { return Wait::NONE };
+        let wait = std::mem::replace(wait, Wait::NONE);
+        if wait.refed {
+            self.holds.remove(wait);
         }
+        wait
     }
 
     /// Gives back what is at the place in the registers of the table of holdings.
@@ -664,9 +728,10 @@ impl Agent {
         0
     }
 
-    /// Whether the lock at the location in the registers, taken in JavaScript, had been abandoned.
+    /// Whether what was taken in JavaScript at the location in the registers had been abandoned.
     pub(crate) fn inherit(&self) -> bool {
-        STORE.inherit(self.registers().location())
+        let registers = self.registers();
+        STORE.inherit(registers.location(), registers.request())
     }
 
     /// Notes that this thread holds what it has taken.
@@ -772,12 +837,16 @@ impl Agent {
         for slot in std::mem::take(&mut mail.nudges) {
             self.try_nudged(slot, &mut mail);
         }
-        for settlement in &mail.settlements {
-            self.forget(settlement.slot);
+        // What others are to have if this environment turns out to be ending: where in the mail, and what.
+        let mut entrusted: Vec<(usize, Entrusted)> = Vec::new();
+        for (place, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
+            let wait = self.forget(slot);
+            entrusted.extend(Entrusted::with(wait, result).map(|thing| (place, thing)));
         }
         self.shrink();
         let mut acquired = mail.acquired.drain(..);
         let mut delivers = true;
+        let mut delivered = 0;
         for batch in mail.settlements.chunks(self.capacity) {
             let registers = self.registers();
             registers.place.set(registers.held.load(Ordering::Relaxed));
@@ -792,8 +861,14 @@ impl Agent {
             }
             // When the environment is ending and runs no JavaScript any more, the clean-up passes on what is held.
             delivers = delivers && self.call_settle(batch.len()).is_ok();
+            if delivers {
+                delivered += batch.len();
+            }
         }
         drop(acquired);
+        for (_, thing) in entrusted.into_iter().filter(|&(place, _)| place >= delivered) {
+            thing.pass_on();
+        }
         mail.clear();
         self.mail.replace(mail);
         self.update_hold();
@@ -836,10 +911,19 @@ impl Agent {
         }
     }
 
+    /// Makes this agent's hook the first of the environment's clean-up, again: hooks run last-in first-out.
+    pub(crate) fn end_first(&self) -> Result<()> {
+        // SAFETY: on the agent's thread; the hook is the one that `start` added, and was added with the same argument.
+        unsafe {
+            check_status!(sys::napi_remove_env_cleanup_hook(self.env, Some(on_end), self.env.cast()))?;
+            check_status!(sys::napi_add_env_cleanup_hook(self.env, Some(on_end), self.env.cast()))
+        }
+    }
+
     /// Leaves the queue: afterwards nobody knows of this agent, and what it held is passed on.
     fn end(&self) {
         let mut died_with: Vec<(Location, Request)> = Vec::new();
-        let mut died_notified: Vec<Location> = Vec::new();
+        let mut died_notified: Vec<Location> = self.registers().take_relay().into_iter().collect();
         if let Some(Block { ticket, location, request, relayed, .. }) = self.unblock() {
             let result = STORE.withdraw_thread(ticket, &self.thread);
             died_with.extend(request.filter(|_| result.is_acquired()).map(|request| (location, request)));
@@ -848,7 +932,8 @@ impl Agent {
         let waits = self.waits.take();
         for (slot, wait) in (0..).zip(&waits) {
             if let Some(ticket) = wait.ticket {
-                STORE.withdraw_agent(ticket, &self.outbox, slot);
+                let withdrawn = STORE.withdraw_agent(ticket, &self.outbox, slot);
+                died_notified.extend(wait.relay.filter(|_| withdrawn && wait.request.is_some()));
             }
         }
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
@@ -856,8 +941,8 @@ impl Agent {
         self.outbox.take(&mut mail);
         died_with.append(&mut mail.acquired);
         for Settlement { slot, result } in mail.settlements {
-            let wait = waits.get(slot as usize).filter(|wait| wait.relayed && result == WaitResult::Ok);
-            died_notified.extend(wait.map(|wait| wait.location));
+            let wait = waits.get(slot as usize).filter(|_| result != WaitResult::TimedOut);
+            died_notified.extend(wait.and_then(|wait| wait.relay));
         }
         for location in died_notified {
             STORE.notify(location, 1);
@@ -865,7 +950,8 @@ impl Agent {
         let held = self.registers().held.swap(0, Ordering::Relaxed) as usize;
         died_with.extend(self.holdings.get().slice().iter().take(held).map(Holding::get));
         for (location, request) in died_with {
-            // SAFETY: the environment's clean-up runs before its heap goes, so the memory is still there (invariant 8).
+            // SAFETY: the environment's clean-up runs before its heap goes, and before Node lets go of the memory
+            // (lib/sync/last-hold.js), so the memory is still there (invariant 8).
             STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
         }
         // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.

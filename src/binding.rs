@@ -192,6 +192,12 @@ pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     unsafe { Agent::of(env.raw())?.set_holdings(buffer.raw()) }
 }
 
+/// Makes this environment's end begin here, before whatever else has asked to be told of it so far.
+#[napi(catch_unwind)]
+pub fn end_first(env: Env) -> Result<()> {
+    Agent::of(env.raw())?.end_first()
+}
+
 /// Where the counter of the location's bucket is among the `counters`, in units of four bytes.
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 counters")]

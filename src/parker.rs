@@ -170,3 +170,33 @@ fn single_core() -> bool {
     static SINGLE_CORE: OnceLock<bool> = OnceLock::new();
     *SINGLE_CORE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_that_brings_nothing_is_given_up_but_for_a_try_now_and_then() {
+        let spinner = Spinner::default();
+        let spins = || {
+            let looked = Cell::new(false);
+            let found: Option<()> = spinner.spin(|| {
+                looked.set(true);
+                None
+            });
+            assert_eq!(found, None);
+            looked.get()
+        };
+        let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| spins()).count();
+        // Each try is followed by two shorter ones.
+        assert_eq!(tries, if single_core() { 0 } else { 30 });
+    }
+
+    #[test]
+    fn spinning_that_pays_goes_on() {
+        let spinner = Spinner::default();
+        for _ in 0..10 {
+            assert_eq!(spinner.spin(|| Some(7)), (!single_core()).then_some(7));
+        }
+    }
+}

@@ -352,16 +352,23 @@ impl CriticalSection<'_> {
     fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
         request
             .take(word)
-            .then(|| if self.inherit(location) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
+            .then(|| if self.inherit(location, request) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
     }
 
-    /// Forgets that the lock at `location` was abandoned. Whether it was.
-    fn inherit(&mut self, location: Location) -> bool {
-        let was_abandoned = self.lists.abandoned.remove(&location);
-        if was_abandoned {
-            self.store.abandoned().fetch_sub(1, Ordering::SeqCst);
+    /// Whether the word at `location`, from which `request` has been taken, had been abandoned. Who has it alone can put
+    /// right what was left half done, so that one ends it; readers are all told.
+    fn inherit(&mut self, location: Location, request: Request) -> bool {
+        match request {
+            Request::Lock | Request::Exclusive => {
+                let was_abandoned = self.lists.abandoned.remove(&location);
+                if was_abandoned {
+                    self.store.abandoned().fetch_sub(1, Ordering::SeqCst);
+                }
+                was_abandoned
+            }
+            Request::Shared => self.lists.abandoned.contains(&location),
+            Request::Permits(_) | Request::Signals(_) => false,
         }
-        was_abandoned
     }
 
     fn leave(self) {
@@ -693,7 +700,7 @@ impl WaiterListStore {
     }
 
     /// Whether the lock, which the calling thread has just taken without coming here, had been abandoned.
-    pub fn inherit(&self, location: Location) -> bool {
-        self.critical_section(self.index_of(location), |section| section.inherit(location))
+    pub fn inherit(&self, location: Location, request: Request) -> bool {
+        self.critical_section(self.index_of(location), |section| section.inherit(location, request))
     }
 }

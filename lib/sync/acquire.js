@@ -4,6 +4,7 @@
 
 const { agent } = require('../settle')
 const { threads } = require('../worker-threads')
+const Claimant = require('./claimant')
 const { COUNT, REQUEST, SIGNALS, WORD } = require('./holdings')
 const { abortReason, timeoutError } = require('./wait-options')
 
@@ -31,8 +32,11 @@ function acquire (token, timeout, caller) {
  *
  * Rejects with a TimeoutError, or the signal's reason. However it gives up, nothing is lost: what comes at the same moment
  * is passed on.
+ *
+ * @param {string} what the message of the TimeoutError
+ * @param {number} relay see `claimAsync` in lib/settle.js
  */
-function acquireAsync (token, { timeout, signal }, what) {
+function acquireAsync (token, { timeout, signal }, what, relay = 0) {
   return new Promise((resolve, reject) => {
     if (signal !== undefined && signal.aborted) {
       reject(abortReason(signal))
@@ -41,47 +45,43 @@ function acquireAsync (token, { timeout, signal }, what) {
     } else if (timeout === 0) {
       reject(timeoutError(what, timeout))
     } else {
-      new Acquisition(token, timeout, signal, what, resolve, reject).begin()
+      new Acquisition(token, timeout, signal, what, resolve, reject).begin(relay)
     }
   })
 }
 
-/** One who awaits a token's word; a claimant of lib/settle.js. */
-class Acquisition {
+/** One who awaits a token's word. */
+class Acquisition extends Claimant {
   constructor (token, timeout, signal, what, resolve, reject) {
+    super(signal, resolve, reject)
     this.token = token
     this.timeout = timeout
-    this.signal = signal
     this.what = what
-    this.resolve = resolve
-    this.reject = reject
-    this.aborted = false
-    this.onAbort = () => this.abort()
     this.owned = token[REQUEST] !== SIGNALS
-    this.slot = -1
+    this.hasGivenUp = false
     this.adopted = undefined
   }
 
-  begin () {
+  begin (relay) {
     const { claimAsync, holdings } = agent()
     const token = this.token
     holdings.makeRoom()
-    const ownerDied = claimAsync(token[WORD].address, token[REQUEST], token[COUNT], this.timeout, this)
+    const ownerDied = claimAsync(token[WORD].address, token[REQUEST], token[COUNT], this.timeout, this, relay)
     if (ownerDied !== undefined) {
       if (this.owned) holdings.adoptLast(token, ownerDied)
       this.resolve(token)
       return
     }
     holdings.claimBegins(token[WORD])
-    if (this.signal !== undefined) this.signal.addEventListener('abort', this.onAbort, { once: true })
+    super.begin()
   }
 
-  abort () {
-    if (this.aborted) return
-    this.aborted = true
+  giveUp (reason) {
+    if (this.hasGivenUp) return
+    this.hasGivenUp = true
     // If it is too late, what was asked for is on its way here and is given back when it comes.
-    if (agent().cancel(this)) this.end()
-    this.reject(abortReason(this.signal))
+    this.leave()
+    this.reject(reason)
   }
 
   adopt (place, ownerDied) {
@@ -92,7 +92,7 @@ class Acquisition {
     this.end()
     if (value === 'timed-out') {
       this.reject(timeoutError(this.what, this.timeout))
-    } else if (!this.aborted) {
+    } else if (!this.hasGivenUp) {
       this.resolve(this.token)
     } else if (this.owned) {
       this.token.unlock()
@@ -103,9 +103,7 @@ class Acquisition {
 
   end () {
     agent().holdings.claimEnds(this.token[WORD])
-    if (this.signal !== undefined && typeof this.signal.removeEventListener === 'function') {
-      this.signal.removeEventListener('abort', this.onAbort)
-    }
+    super.end()
   }
 }
 
@@ -114,6 +112,7 @@ function requireWorker (what, instead) {
   if (threads === undefined || threads.isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
+/** What a thread gets that would wait for itself; `does` is 'holds it' or 'awaits it'. */
 function deadlock (caller, does) {
   const error = new Error(caller + ': this thread ' + does + ' already and would wait for itself')
   error.code = 'ERR_DEADLOCK'
@@ -129,4 +128,4 @@ async function runHolding (token, callback) {
   }
 }
 
-module.exports = { acquire, acquireAsync, requireWorker, runHolding }
+module.exports = { acquire, acquireAsync, deadlock, requireWorker, runHolding }

@@ -14,7 +14,7 @@ const { agent } = require('../settle')
 const { acquire, acquireAsync, requireWorker } = require('./acquire')
 const { LOCK, LOCKED, UNLOCKED, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
-const { UnlockToken, notifyHost } = require('./token')
+const { UnlockToken, notLocked, notifyHost } = require('./token')
 const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
 const INDEX = 0
@@ -77,9 +77,9 @@ class AsyncLock {
       token.unlock()
       return
     }
-    if (!this.locked) throw notLocked('the lock is not held')
+    if (!this.locked) throw notLocked('unlock: the lock is not held')
     const holder = holdings.holder(word)
-    if (holder !== null) throw notLocked('the lock is held by thread ' + holder + ', not by this one')
+    if (holder !== null) throw notLocked('unlock: the lock is held by thread ' + holder + ', not by this one')
     // Locked by code that uses the bare word: it cannot be told whose it is.
     holdings.free(word)
     notifyHost(word)
@@ -104,11 +104,5 @@ Object.defineProperties(AsyncLock, {
   LOCKED: { value: LOCKED, enumerable: true },
   byteLength: { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true }
 })
-
-function notLocked (message) {
-  const error = new Error('unlock: ' + message)
-  error.code = 'ERR_NOT_LOCKED'
-  return error
-}
 
 module.exports = AsyncLock

@@ -15,7 +15,7 @@ const { requireWorker } = require('./acquire')
 const { WORD } = require('./holdings')
 const notice = require('./notice')
 const sharedWords = require('./shared-words')
-const { timeoutError, waitOptions } = require('./wait-options')
+const { abortReason, timeoutError, waitOptions } = require('./wait-options')
 
 const MOST_PARTIES = 0xffff
 const LATE = 'The other parties did not arrive'
@@ -53,7 +53,7 @@ class Barrier {
 
   async waitAsync (options) {
     const { timeout, signal } = waitOptions(options, 'waitAsync')
-    if (signal !== undefined && signal.aborted) await notice.waitAsync(this[WORD], 0, { timeout, signal })
+    if (signal !== undefined && signal.aborted) throw abortReason(signal)
     const word = this[WORD]
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }

@@ -11,11 +11,11 @@ const util = require('util')
 const describe = require('../describe')
 const { ToIntegerOrInfinity } = require('../abstract-operations')
 const { agent } = require('../settle')
-const { acquire, acquireAsync, requireWorker } = require('./acquire')
+const { acquire, acquireAsync, deadlock, requireWorker } = require('./acquire')
 const { POSITION, WORD } = require('./holdings')
 const notice = require('./notice')
 const sharedWords = require('./shared-words')
-const { UnlockToken, isExclusive, notifyHost } = require('./token')
+const { isExclusive, isToken, notLocked, notifyHost } = require('./token')
 const { abortReason, requireFunction, waitOptions } = require('./wait-options')
 
 const NO_LIMIT = { timeout: Infinity, signal: undefined }
@@ -31,16 +31,16 @@ class Condition {
   wait (token, options) {
     requireWorker('wait', 'waitAsync()')
     requireHeld(token, 'wait')
-    return block(this[WORD], token, waitOptions(options, 'wait', false).timeout)
+    return block(this[WORD], token, waitOptions(options, 'wait', false).timeout, 'wait')
   }
 
   waitFor (token, predicate, options) {
     requireWorker('waitFor', 'waitForAsync()')
     requireHeld(token, 'waitFor')
-    requireFunction(predicate, 'waitFor')
+    requireFunction(predicate, 'waitFor', 'predicate')
     const left = notice.countdown(waitOptions(options, 'waitFor', false).timeout)
     while (!predicate()) {
-      if (!block(this[WORD], token, left())) return Boolean(predicate())
+      if (!block(this[WORD], token, left(), 'waitFor')) return Boolean(predicate())
     }
     return true
   }
@@ -52,7 +52,7 @@ class Condition {
 
   async waitForAsync (token, predicate, options) {
     requireHeld(token, 'waitForAsync')
-    requireFunction(predicate, 'waitForAsync')
+    requireFunction(predicate, 'waitForAsync', 'predicate')
     const { timeout, signal } = waitOptions(options, 'waitForAsync')
     const left = notice.countdown(timeout)
     while (!await predicate()) {
@@ -72,17 +72,22 @@ class Condition {
 
 Object.defineProperty(Condition, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
 
-/** Waits, blocking. The lock is held again whatever happens. */
-function block (word, token, timeout) {
+/**
+ * Waits, blocking. The lock is held again whatever happens.
+ * @throws {Error} with code ERR_DEADLOCK if a promise of this thread's would get the lock first, and could not give it up
+ */
+function block (word, token, timeout, caller) {
   if (timeout === 0) return false
-  const { holdings, waitGivingBack } = agent()
+  const { holdings, useNotification, waitGivingBack } = agent()
+  if (holdings.isAwaited(token[WORD])) throw deadlock(caller, 'awaits the lock')
   try {
     return waitGivingBack(word.address, timeout, token[POSITION], () => {
       holdings.givenBack(token)
       notifyHost(token[WORD])
     }) === 'ok'
   } finally {
-    if (!token.locked) acquire(token, Infinity, 'wait')
+    if (!token.locked) acquire(token, Infinity, caller)
+    useNotification()
   }
 }
 
@@ -91,22 +96,23 @@ async function awaitNotice (word, token, wait) {
   if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
   const value = Atomics.load(word.array, 0)
   try {
-    return await notice.waitAsync(word, value, wait, () => token.unlock()) === 'ok'
+    return await notice.waitAsync(word, value, wait, {
+      linedUp: () => token.unlock(),
+      // At once, and not in a later turn of the promises, so that there is no moment at which a thread that ends takes the
+      // notification along.
+      notified: () => acquireAsync(token, NO_LIMIT, '', word.address).then(() => 'ok')
+    }) === 'ok'
   } finally {
     if (!token.locked) await acquireAsync(token, NO_LIMIT, '')
   }
 }
 
 function requireHeld (token, caller) {
-  if (!(token instanceof UnlockToken) || !isExclusive(token)) {
+  if (!isToken(token) || !isExclusive(token)) {
     throw new TypeError(caller + ': token must be the UnlockToken of a lock that is held exclusively, not ' +
-      (token instanceof UnlockToken ? 'a shared one' : describe(token)))
+      (isToken(token) ? 'of a share or of permits' : describe(token)))
   }
-  if (!token.locked) {
-    const error = new Error(caller + ': the token\'s lock is not held')
-    error.code = 'ERR_NOT_LOCKED'
-    throw error
-  }
+  if (!token.locked) throw notLocked(caller + ': the token\'s lock is not held')
 }
 
 module.exports = Condition

@@ -7,8 +7,9 @@
  * Invariants:
  * - An entry is in the first `held` places of the table exactly as long as this thread holds what it says. The table is read
  *   by native code when the thread ends, whatever ends it, and what is in it then is passed on.
- * - Therefore the word and the table change together: between the two there is no call of a JavaScript function and no
- *   loop, nothing at which the engine could end the thread. (Calls of built-in Atomics functions are no such point.)
+ * - Therefore the word and the table change together: first the word, by an atomic operation, then the table, by plain writes,
+ *   and between the two there is no call and no loop, nothing at which the engine could end the thread. (It may do so when
+ *   a built-in Atomics function is called, but not between that one's work and its return.)
  * - Whoever changes a word puts its address into the registers before, and takes it away once the line has been told: if the
  *   thread ends in between, its clean-up tells the line.
  * - `tokens[place]` is the token of the entry at `place`.
@@ -16,6 +17,8 @@
  * What is called a word here is `{ array, address, counter }`: the word as an Int32Array of length 1, its address, and where
  * its bucket's counter of waiters is. `src/line.rs` says what words hold and who comes next.
  */
+
+const createLastHold = require('./last-hold')
 
 /** What can be asked of a word. The numbers are those of `Request` in src/line.rs. */
 const LOCK = 0
@@ -68,6 +71,7 @@ function after (kind, amount, current) {
 
 function createHoldings (binding, operations, floats, words) {
   const counters = readableCounters(binding)
+  const keep = createLastHold(binding)
   // How many words of dead holders nobody has taken yet: the last counter.
   const abandoned = counters === null ? 0 : counters.length - binding.counterWords()
   const tokens = []
@@ -111,14 +115,12 @@ function createHoldings (binding, operations, floats, words) {
     }
     tokens[place] = token
     token[POSITION] = place
-    if (counters === null || load(counters, abandoned) !== 0) token.ownerDied = inherits(word)
+    if (counters === null || load(counters, abandoned) !== 0) token.ownerDied = inherits(token)
     return true
   }
 
   function takeInLine (token) {
-    floats[ADDRESS] = token[WORD].address
-    words[KIND] = token[REQUEST]
-    words[AMOUNT] = token[COUNT]
+    setRequest(token)
     operations.tryTake()
     const answer = words[ANSWER]
     if (answer < ACQUIRED) return false
@@ -126,10 +128,16 @@ function createHoldings (binding, operations, floats, words) {
     return true
   }
 
+  function setRequest (token) {
+    floats[ADDRESS] = token[WORD].address
+    words[KIND] = token[REQUEST]
+    words[AMOUNT] = token[COUNT]
+  }
+
   /** Whether what was just taken had been left behind by a dead holder. */
-  function inherits (word) {
+  function inherits (token) {
     try {
-      floats[ADDRESS] = word.address
+      setRequest(token)
       operations.inherit()
       return words[ANSWER] === 1
     } catch (_) {
@@ -158,12 +166,12 @@ function createHoldings (binding, operations, floats, words) {
     if (counters !== null && load(counters, word.counter) === 0) {
       const last = words[HELD] - 1
       floats[ADDRESS] = floats[RELEASING] = word.address
-      entries[2 * place] = entries[2 * last]
-      entries[2 * place + 1] = entries[2 * last + 1]
-      words[HELD] = last
       if (kind === SHARED) sub(word.array, 0, 1)
       else if (kind === PERMITS) add(word.array, 0, token[COUNT])
       else store(word.array, 0, UNLOCKED)
+      entries[2 * place] = entries[2 * last]
+      entries[2 * place + 1] = entries[2 * last + 1]
+      words[HELD] = last
       // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
       if (load(counters, word.counter) !== 0) operations.released()
       floats[RELEASING] = 0
@@ -189,8 +197,8 @@ function createHoldings (binding, operations, floats, words) {
     const word = exclusive[WORD]
     const place = exclusive[POSITION]
     floats[RELEASING] = word.address
-    entries[2 * place + 1] = SHARED
     store(word.array, 0, 1)
+    entries[2 * place + 1] = SHARED
     adopt(shared, place, exclusive.ownerDied)
     exclusive[POSITION] = -1
     tellLine(word)
@@ -257,6 +265,7 @@ function createHoldings (binding, operations, floats, words) {
 
   /** The word in an Int32Array of length 1 on shared memory. */
   function wordOf (array) {
+    keep(array.buffer)
     const address = binding.addressOf(new Uint8Array(array.buffer)) + array.byteOffset
     floats[ADDRESS] = address
     return { array, address, counter: binding.counterOf() }

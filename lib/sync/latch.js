@@ -13,7 +13,7 @@ const { requireWorker } = require('./acquire')
 const { WORD } = require('./holdings')
 const notice = require('./notice')
 const sharedWords = require('./shared-words')
-const { timeoutError, waitOptions } = require('./wait-options')
+const { abortReason, timeoutError, waitOptions } = require('./wait-options')
 
 const MOST = 0x7fffffff
 const LATE = 'The latch was not opened'
@@ -60,6 +60,7 @@ class Latch {
 
   async waitAsync (options) {
     const { timeout, signal } = waitOptions(options, 'waitAsync')
+    if (signal !== undefined && signal.aborted) throw abortReason(signal)
     const word = this[WORD]
     const left = notice.countdown(timeout)
     for (;;) {

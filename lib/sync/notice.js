@@ -3,63 +3,51 @@
 /** Waiting to be notified at a word: what Condition, Barrier and Latch are made of. */
 
 const { agent } = require('../settle')
+const Claimant = require('./claimant')
 const { abortReason } = require('./wait-options')
 
-/** One who awaits a notification; a claimant of lib/settle.js. */
-class Notice {
-  constructor (array, signal, resolve, reject) {
+/** One who awaits a notification. */
+class Notice extends Claimant {
+  constructor (array, signal, notified, resolve, reject) {
+    super(signal, resolve, reject)
     // Kept while it is lined up: its memory.
     this.array = array
-    this.signal = signal
-    this.resolve = resolve
-    this.reject = reject
-    this.onAbort = () => this.abort()
-    this.slot = -1
+    this.notified = notified
   }
 
-  listen () {
-    if (this.signal !== undefined) this.signal.addEventListener('abort', this.onAbort, { once: true })
-  }
-
-  abort () {
+  giveUp (reason) {
     // If it is too late, it has been notified: then that is how it ends.
-    if (!agent().cancel(this)) return
-    this.end()
-    this.reject(abortReason(this.signal))
+    if (this.leave()) this.reject(reason)
   }
 
   settle (outcome) {
     this.end()
-    this.resolve(outcome)
-  }
-
-  end () {
-    if (this.signal !== undefined && typeof this.signal.removeEventListener === 'function') {
-      this.signal.removeEventListener('abort', this.onAbort)
-    }
+    this.resolve(outcome === 'ok' && this.notified !== undefined ? this.notified() : outcome)
   }
 }
 
 /**
- * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; rejected with the signal's reason. `linedUp` is
- * called once this thread is in the line, before anything else can run.
+ * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; rejected with the signal's reason.
  *
  * @param {{ array: Int32Array, address: number }} word see holdings.js
+ * @param {{ linedUp: function, notified: function }} [steps] `linedUp()` is called once this thread is in the line, before
+ *   anything else can run, and `notified()` as soon as it has been notified: the promise is then one of what that gives. If the
+ *   thread ends before, the notification goes to another waiter
  */
-function waitAsync (word, value, { timeout, signal }, linedUp) {
+function waitAsync (word, value, { timeout, signal }, steps) {
   return new Promise((resolve, reject) => {
     if (signal !== undefined && signal.aborted) {
       reject(abortReason(signal))
       return
     }
-    const notice = new Notice(word.array, signal, resolve, reject)
-    const outcome = agent().waitClaim(word.address, value, timeout, notice)
+    const notice = new Notice(word.array, signal, steps && steps.notified, resolve, reject)
+    const outcome = agent().waitClaim(word.address, value, timeout, notice, steps !== undefined)
     if (outcome !== undefined) {
       resolve(outcome)
       return
     }
-    if (linedUp !== undefined) linedUp()
-    notice.listen()
+    if (steps !== undefined) steps.linedUp()
+    notice.begin()
   })
 }
 

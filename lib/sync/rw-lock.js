@@ -12,7 +12,7 @@ const { agent } = require('../settle')
 const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire')
 const { EXCLUSIVE, SHARED, WORD, WRITING } = require('./holdings')
 const sharedWords = require('./shared-words')
-const { UnlockToken } = require('./token')
+const { UnlockToken, notLocked } = require('./token')
 const { requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
 const LATE = 'The lock was not to be had'
@@ -24,7 +24,7 @@ class ExclusiveToken extends UnlockToken {
    * @returns {UnlockToken} the token of a reader; this one is no longer locked
    */
   downgrade () {
-    if (!this.locked) throw new Error('downgrade: the token is not locked any more')
+    if (!this.locked) throw notLocked('downgrade: the token is not locked any more')
     const shared = new UnlockToken(this[WORD], SHARED)
     agent().holdings.downgrade(this, shared)
     return shared

@@ -43,7 +43,16 @@ function notifyHost (word) {
   if (notify !== undefined && own.Atomics.notify === notify) notify(word.array, 0, 1)
 }
 
+/** Whether something is a token, of whichever copy of this package. */
+const isToken = (value) => typeof value === 'object' && value !== null && value[WORD] !== undefined && value[POSITION] !== undefined
+
 /** Whether nobody else can hold the same together with this token. */
 const isExclusive = (token) => token[REQUEST] === LOCK || token[REQUEST] === EXCLUSIVE
 
-module.exports = { UnlockToken, isExclusive, notifyHost }
+function notLocked (message) {
+  const error = new Error(message)
+  error.code = 'ERR_NOT_LOCKED'
+  return error
+}
+
+module.exports = { UnlockToken, isExclusive, isToken, notLocked, notifyHost }

@@ -48,10 +48,10 @@ function abortReason (signal) {
   return error
 }
 
-/** @throws {TypeError} callback is not a function */
-function requireFunction (callback, caller) {
-  if (typeof callback !== 'function') {
-    throw new TypeError(caller + ': callback must be a function, not ' + describe(callback))
+/** @throws {TypeError} the argument called `name` is not a function */
+function requireFunction (argument, caller, name = 'callback') {
+  if (typeof argument !== 'function') {
+    throw new TypeError(caller + ': ' + name + ' must be a function, not ' + describe(argument))
   }
 }
 

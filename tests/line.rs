@@ -1,0 +1,794 @@
+//! The line before a word that excludes, against what it promises, and under load: through its public interface, without
+//! Node. The words are taken and given back as `lib/sync/holdings.js` does it.
+
+#![cfg(not(feature = "model"))]
+
+mod random;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use atomics_waitasync::clock::Timestamp;
+use atomics_waitasync::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
+use atomics_waitasync::location::{Location, Word};
+use atomics_waitasync::outbox::{Mail, Outbox};
+use atomics_waitasync::parker::{BlockedThread, Woken};
+use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use proptest::prelude::*;
+
+const HERE: Location = Location::from_address(0x1000);
+
+thread_local! {
+    static CLOCK: Cell<u64> = const { Cell::new(0) };
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanos(CLOCK.get())
+}
+
+#[derive(Default)]
+struct TestWord(AtomicI32);
+
+impl Word for TestWord {
+    fn load(&self) -> i32 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn store(&self, value: i32) {
+        self.0.store(value, Ordering::SeqCst);
+    }
+
+    fn compare_exchange(&self, current: i32, new: i32) -> bool {
+        self.0.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+}
+
+/// A word and what JavaScript does with it by itself.
+struct Guard {
+    store: WaiterListStore,
+    word: TestWord,
+}
+
+impl Guard {
+    fn is_anybody_counted(&self) -> bool {
+        self.store.counters()[self.store.index_of(HERE)].load(Ordering::SeqCst) != 0
+    }
+
+    fn take(&self, request: Request) -> Option<WaitResult> {
+        if request != Request::Lock && self.is_anybody_counted() {
+            return self.store.try_take(HERE, request, &self.word);
+        }
+        request.take(&self.word).then(|| {
+            let inherited = self.store.any_abandoned() && self.store.inherit(HERE, request);
+            if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
+        })
+    }
+
+    fn give(&self, request: Request) {
+        if self.is_anybody_counted() {
+            self.store.release(HERE, request, &self.word);
+            return;
+        }
+        match request {
+            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED),
+            Request::Shared => self.change(-1),
+            Request::Permits(amount) | Request::Signals(amount) => self.change(i32::try_from(amount).unwrap()),
+        }
+        self.tell_line();
+    }
+
+    fn change(&self, by: i32) {
+        self.word.0.fetch_add(by, Ordering::SeqCst);
+    }
+
+    fn add_permits(&self, amount: u32) {
+        self.change(i32::try_from(amount).unwrap());
+        self.tell_line();
+    }
+
+    fn tell_line(&self) {
+        if self.is_anybody_counted() {
+            self.store.released(HERE, &self.word);
+        }
+    }
+}
+
+mod property {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Kind {
+        Lock,
+        ReadWriteLock,
+        Semaphore,
+    }
+
+    #[derive(Debug, Clone)]
+    enum Operation {
+        /// Somebody who would wait.
+        Claim {
+            what: u32,
+            blocks: bool,
+            timeout: Option<u64>,
+        },
+        /// Somebody who would not.
+        Take {
+            what: u32,
+        },
+        /// A holder gives back what it holds.
+        Give(prop::sample::Index),
+        /// A holder that locks by means of `Atomics.compareExchange` and `notify` frees the lock.
+        GiveBare,
+        /// A holder dies.
+        Die(prop::sample::Index),
+        /// Permits are added.
+        Add(u32),
+        /// A nudged claim tries.
+        Try(prop::sample::Index),
+        /// A claim that is not nudged tries, since a nudge of the one before it in its slot comes late.
+        TryUnasked(prop::sample::Index),
+        Withdraw(prop::sample::Index),
+        /// Somebody waits for a notification.
+        Wait,
+        Notify(usize),
+        Tick(u64),
+        Expire,
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let index = any::<prop::sample::Index>;
+        let micros = |micros: u64| micros * 1000;
+        let timeout = prop::option::weighted(0.3, (1..3000_u64).prop_map(micros));
+        prop_oneof![
+            6 => (0..6_u32, any::<bool>(), timeout)
+                .prop_map(|(what, blocks, timeout)| Operation::Claim { what, blocks, timeout }),
+            2 => (0..6_u32).prop_map(|what| Operation::Take { what }),
+            5 => index().prop_map(Operation::Give),
+            1 => index().prop_map(Operation::Die),
+            2 => (1..4_u32).prop_map(Operation::Add),
+            4 => index().prop_map(Operation::Try),
+            1 => index().prop_map(Operation::TryUnasked),
+            2 => index().prop_map(Operation::Withdraw),
+            2 => Just(Operation::Wait),
+            2 => (1..3_usize).prop_map(Operation::Notify),
+            1 => Just(Operation::GiveBare),
+            3 => (1..800_u64).prop_map(micros).prop_map(Operation::Tick),
+            2 => Just(Operation::Expire),
+        ]
+    }
+
+    /// One in the list.
+    struct Entrant {
+        /// `None`: a plain waiter.
+        request: Option<Request>,
+        party: Party,
+        ticket: Ticket,
+        /// Unlike its ticket, never given again.
+        number: u32,
+        deadline: Timestamp,
+        nudged: bool,
+    }
+
+    /// A word, its line, and what has become of everybody.
+    struct Line {
+        kind: Kind,
+        guard: Guard,
+        outbox: Arc<Outbox>,
+        arrivals: u32,
+        /// In the order of arrival.
+        entrants: Vec<Entrant>,
+        holders: Vec<Request>,
+        /// Permits that nobody holds or has used up.
+        permits: i32,
+        /// Who had the word to itself has died, and nobody has been told.
+        left_behind: bool,
+        /// Since when the first claim of a lock has been passed over.
+        passed_over: Option<(u32, Timestamp)>,
+    }
+
+    impl Line {
+        fn new(kind: Kind) -> Self {
+            CLOCK.set(0);
+            Self {
+                kind,
+                guard: Guard { store: WaiterListStore::new(1, now), word: TestWord::default() },
+                outbox: Arc::new(Outbox::new(Box::new(|| ()))),
+                arrivals: 0,
+                entrants: Vec::new(),
+                holders: Vec::new(),
+                permits: 0,
+                left_behind: false,
+                passed_over: None,
+            }
+        }
+
+        fn request(&self, what: u32) -> Request {
+            match (self.kind, what) {
+                (Kind::Lock, _) => Request::Lock,
+                (Kind::ReadWriteLock, 0..4) => Request::Shared,
+                (Kind::ReadWriteLock, _) => Request::Exclusive,
+                (Kind::Semaphore, 0..3) => Request::Permits(1 + what),
+                (Kind::Semaphore, _) => Request::Signals(what - 2),
+            }
+        }
+
+        /// What the word holds if it is right.
+        fn value(&self) -> i32 {
+            match self.kind {
+                Kind::Lock if self.holders.is_empty() => UNLOCKED,
+                Kind::Lock => LOCKED,
+                Kind::ReadWriteLock if self.holders.contains(&Request::Exclusive) => WRITING,
+                Kind::ReadWriteLock => i32::try_from(self.holders.len()).unwrap(),
+                Kind::Semaphore => self.permits,
+            }
+        }
+
+        fn grants(&self, request: Request) -> bool {
+            match request {
+                Request::Lock | Request::Exclusive => self.value() == UNLOCKED,
+                Request::Shared => self.value() >= 0,
+                Request::Permits(amount) | Request::Signals(amount) => self.value() >= i32::try_from(amount).unwrap(),
+            }
+        }
+
+        fn first_claim(&self) -> Option<usize> {
+            self.entrants.iter().position(|entrant| entrant.request.is_some())
+        }
+
+        fn acquired(&mut self, request: Request, result: WaitResult) {
+            assert!(self.grants(request), "{request:?} beside {:?}", self.holders);
+            match request {
+                Request::Permits(amount) | Request::Signals(amount) => self.permits -= i32::try_from(amount).unwrap(),
+                _ => {}
+            }
+            if !matches!(request, Request::Signals(_)) {
+                self.holders.push(request);
+            }
+            let alone = matches!(request, Request::Lock | Request::Exclusive);
+            let told = self.left_behind && (alone || request == Request::Shared);
+            // Readers cannot put right what was left half done.
+            self.left_behind &= !alone;
+            assert_eq!(result, if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
+        }
+
+        fn given_back(&mut self, request: Request) {
+            if let Request::Permits(amount) | Request::Signals(amount) = request {
+                self.permits += i32::try_from(amount).unwrap();
+            }
+        }
+
+        /// What has happened to those in the list since the last time.
+        fn hear(&mut self) {
+            let mut mail = Mail::default();
+            self.outbox.take(&mut mail);
+            let mut settled = Vec::new();
+            for (place, entrant) in self.entrants.iter_mut().enumerate() {
+                let (nudged, result) = match &entrant.party {
+                    Party::Agent(_, slot) => {
+                        let settlement = mail.settlements.iter().find(|settlement| settlement.slot == *slot);
+                        (mail.nudges.contains(slot), settlement.map(|settlement| settlement.result))
+                    }
+                    Party::Thread(thread) => {
+                        let store = &self.guard.store;
+                        match store.park(entrant.ticket, thread, Timestamp::NEVER, Timestamp::from_nanos(0)) {
+                            Woken::Nudged => (true, None),
+                            Woken::Settled(result) => (false, Some(result)),
+                            Woken::TimeOver | Woken::CalledBack => (false, None),
+                        }
+                    }
+                };
+                assert!(!nudged || entrant.request.is_some(), "a plain waiter is not nudged");
+                entrant.nudged |= nudged;
+                settled.extend(result.map(|result| (place, result)));
+            }
+            let acquired = settled.iter().filter(|(_, result)| result.is_acquired()).count();
+            let agents = |&&(place, result): &&(usize, WaitResult)| {
+                result.is_acquired() && matches!(self.entrants[place].party, Party::Agent(..))
+            };
+            assert_eq!(mail.acquired.len(), settled.iter().filter(agents).count(), "what a dying agent has to pass on");
+            for (gone, (place, result)) in settled.into_iter().enumerate() {
+                let first = self.first_claim();
+                let entrant = self.entrants.remove(place - gone);
+                match (entrant.request, result) {
+                    (_, WaitResult::TimedOut) => assert!(entrant.deadline <= now(), "timed out early"),
+                    (None, WaitResult::Ok) => {}
+                    (Some(request), result) if result.is_acquired() => {
+                        assert_eq!(first, Some(place - gone), "granted to another one than the first");
+                        assert!(entrant.deadline > now(), "granted to one whose time is over");
+                        self.acquired(request, result);
+                    }
+                    (request, result) => panic!("{request:?} ended as {result:?}"),
+                }
+            }
+            assert!(acquired <= 1 || self.kind != Kind::Lock);
+        }
+
+        fn line_up(&mut self, request: Option<Request>, blocks: bool, timeout: Option<u64>) {
+            self.arrivals += 1;
+            let number = self.arrivals;
+            let party = if blocks {
+                Party::Thread(Arc::new(BlockedThread::current()))
+            } else {
+                Party::Agent(Arc::clone(&self.outbox), number)
+            };
+            let deadline = timeout.map_or(Timestamp::NEVER, |timeout| Timestamp::from_nanos(CLOCK.get() + timeout));
+            let store = &self.guard.store;
+            let claimed = match (request, &party) {
+                (Some(request), party) => store.claim(HERE, party.clone(), request, deadline, &self.guard.word),
+                (None, Party::Thread(thread)) => {
+                    Claimed::Pending(store.enqueue_thread(HERE, thread, deadline, || true).unwrap())
+                }
+                (None, Party::Agent(outbox, slot)) => {
+                    Claimed::Pending(store.enqueue_agent(HERE, outbox, *slot, deadline, || true).unwrap())
+                }
+            };
+            match (claimed, request) {
+                (Claimed::Now(result), Some(request)) => {
+                    assert!(self.kind == Kind::Lock || self.first_claim().is_none(), "it has overtaken somebody");
+                    self.acquired(request, result);
+                }
+                (Claimed::Pending(ticket), _) => {
+                    self.entrants.push(Entrant { request, party, ticket, number, deadline, nudged: false });
+                }
+                (Claimed::Now(_), None) => unreachable!(),
+            }
+        }
+
+        fn try_claim(&mut self, place: usize) {
+            let entrant = &mut self.entrants[place];
+            let Some(request) = entrant.request else { return };
+            let was_nudged = std::mem::take(&mut entrant.nudged);
+            if let Some(result) = self.guard.store.try_claim(entrant.ticket, &entrant.party, &self.guard.word) {
+                assert!(was_nudged, "it has overtaken the first");
+                self.entrants.remove(place);
+                self.acquired(request, result);
+            }
+        }
+
+        fn is_live(entrant: &Entrant) -> bool {
+            entrant.deadline > now()
+        }
+
+        /// The first claim that is not due, and whether plain waiters stand before it.
+        fn first_live_claim(&self) -> Option<(&Entrant, bool)> {
+            let mut behind_waiters = false;
+            for entrant in self.entrants.iter().filter(|entrant| Self::is_live(entrant)) {
+                if entrant.request.is_some() {
+                    return Some((entrant, behind_waiters));
+                }
+                behind_waiters = true;
+            }
+            None
+        }
+
+        fn plain_waiters(&self) -> usize {
+            self.entrants.iter().filter(|entrant| entrant.request.is_none()).count()
+        }
+
+        /// The holder of a lock frees it, or hands it over.
+        fn release_lock(&mut self) {
+            let first = self.first_live_claim().map(|(first, behind_waiters)| (first.number, behind_waiters));
+            let (mut hands_over, plain_waiters) = (false, self.plain_waiters());
+            if let Some((first, behind_waiters)) = first {
+                match self.passed_over {
+                    Some((number, since)) if first == number => {
+                        hands_over = now().duration_since(since) >= FAIRNESS && !behind_waiters;
+                    }
+                    _ => self.passed_over = Some((first, now())),
+                }
+            }
+            self.guard.give(Request::Lock);
+            let value = if hands_over { LOCKED } else { UNLOCKED };
+            assert_eq!(self.guard.word.load(), value, "handed over if it is somebody's turn");
+            self.hear();
+            if first.is_none() && plain_waiters > 0 {
+                assert!(self.plain_waiters() < plain_waiters, "one of those who only wait gets a try");
+            }
+        }
+
+        fn run(&mut self, operation: &Operation) {
+            match *operation {
+                Operation::Claim { what, blocks, timeout } => {
+                    self.line_up(Some(self.request(what)), blocks, timeout);
+                }
+                Operation::Wait => self.line_up(None, false, None),
+                Operation::Take { what } => {
+                    let request = self.request(what);
+                    let may = self.grants(request) && (self.kind == Kind::Lock || self.first_claim().is_none());
+                    let taken = self.guard.take(request);
+                    assert_eq!(taken.is_some(), may);
+                    if let Some(result) = taken {
+                        self.acquired(request, result);
+                    }
+                }
+                Operation::Give(ref index) if !self.holders.is_empty() => {
+                    let request = self.holders.remove(index.index(self.holders.len()));
+                    self.given_back(request);
+                    if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
+                }
+                Operation::GiveBare if !self.holders.is_empty() && self.kind == Kind::Lock => {
+                    // If one who only waits is the first, then that one is woken, and is to notify the next.
+                    if self.first_live_claim().is_none_or(|(_, behind_waiters)| !behind_waiters) {
+                        self.holders.clear();
+                        self.guard.word.store(UNLOCKED);
+                        self.guard.store.notify(HERE, 1);
+                    }
+                }
+                Operation::Die(ref index) if !self.holders.is_empty() => {
+                    let request = self.holders.remove(index.index(self.holders.len()));
+                    self.given_back(request);
+                    self.left_behind |= matches!(request, Request::Lock | Request::Exclusive);
+                    let hands_over = request == Request::Lock && self.first_live_claim().is_some();
+                    self.guard.store.abandon(HERE, request, &self.guard.word);
+                    assert!(!hands_over || self.guard.word.load() == LOCKED, "handed over to the first");
+                }
+                Operation::Add(amount) if self.kind == Kind::Semaphore => {
+                    self.permits += i32::try_from(amount).unwrap();
+                    self.guard.add_permits(amount);
+                }
+                Operation::Try(ref index) => {
+                    let nudged: Vec<_> =
+                        (0..self.entrants.len()).filter(|&place| self.entrants[place].nudged).collect();
+                    if !nudged.is_empty() {
+                        self.try_claim(*index.get(&nudged));
+                    }
+                }
+                Operation::TryUnasked(ref index) if !self.entrants.is_empty() => {
+                    let place = index.index(self.entrants.len());
+                    if !self.entrants[place].nudged {
+                        self.try_claim(place);
+                    }
+                }
+                Operation::Withdraw(ref index) if !self.entrants.is_empty() => {
+                    let entrant = self.entrants.remove(index.index(self.entrants.len()));
+                    match &entrant.party {
+                        Party::Agent(outbox, slot) => {
+                            assert!(self.guard.store.withdraw_agent(entrant.ticket, outbox, *slot));
+                        }
+                        Party::Thread(thread) => {
+                            let result = self.guard.store.withdraw_thread(entrant.ticket, thread);
+                            assert_eq!(result, WaitResult::TimedOut);
+                        }
+                    }
+                }
+                Operation::Notify(count) => {
+                    let woken = self.guard.store.notify(HERE, count);
+                    assert!(woken <= count);
+                }
+                Operation::Tick(nanos) => CLOCK.set(CLOCK.get() + nanos),
+                Operation::Expire => {
+                    self.guard.store.expire();
+                    let timed_out =
+                        |entrant: &Entrant| matches!(entrant.party, Party::Agent(..)) && entrant.deadline <= now();
+                    let before = self.entrants.iter().filter(|entrant| timed_out(entrant)).count();
+                    self.hear();
+                    assert!(!self.entrants.iter().any(timed_out), "{before} were due");
+                }
+                _ => {}
+            }
+            self.hear();
+        }
+
+        fn check(&self) {
+            assert_eq!(self.guard.word.load(), self.value());
+            assert!(
+                self.kind == Kind::Semaphore || self.holders.len() <= 1 || !self.holders.contains(&Request::Exclusive)
+            );
+            assert_eq!(self.guard.store.count(HERE) as usize, self.entrants.len());
+            let counter = self.guard.store.counters()[0].load(Ordering::Relaxed);
+            assert_eq!(usize::try_from(counter), Ok(self.entrants.len()));
+            assert_eq!(self.guard.store.any_abandoned(), self.left_behind);
+            if let Some(first) = self.first_claim()
+                && self.entrants[first].request.is_some_and(|request| self.grants(request))
+            {
+                assert!(self.entrants[first].nudged, "the word grants what the first one asks for, and it sleeps");
+            }
+            assert!(self.entrants.iter().filter(|entrant| entrant.nudged).count() <= 1);
+        }
+
+        /// Everybody gets what they wait for, one after the other.
+        fn drain(&mut self) {
+            let add = |line: &mut Self| {
+                if line.kind == Kind::Semaphore {
+                    line.run(&Operation::Add(8));
+                }
+            };
+            add(self);
+            for _ in 0..3 * (self.entrants.len() + self.holders.len()) {
+                while let Some(place) = self.entrants.iter().position(|entrant| entrant.nudged) {
+                    self.try_claim(place);
+                    self.hear();
+                    self.check();
+                }
+                match self.holders.pop() {
+                    Some(request) => {
+                        self.given_back(request);
+                        if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
+                    }
+                    None if self.first_claim().is_none() => break,
+                    None => add(self),
+                }
+                self.hear();
+                self.check();
+            }
+            assert!(self.first_claim().is_none(), "one is left in the line");
+        }
+    }
+
+    fn behaves(kind: Kind, operations: Vec<Operation>) {
+        let mut line = Line::new(kind);
+        for operation in operations {
+            line.run(&operation);
+            line.check();
+        }
+        line.drain();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn lock(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::Lock, operations);
+        }
+
+        #[test]
+        fn read_write_lock(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::ReadWriteLock, operations);
+        }
+
+        #[test]
+        fn semaphore(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::Semaphore, operations);
+        }
+    }
+}
+
+mod stress {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::thread::{self, Thread};
+    use std::time::{Duration, Instant};
+
+    use atomics_waitasync::alarm::Alarm;
+    use atomics_waitasync::clock::now;
+
+    use super::random::Random;
+    use super::*;
+
+    /// All the permits of the semaphore.
+    const PERMITS: i32 = 4;
+
+    /// What all threads share.
+    struct Scene {
+        guard: Guard,
+        requests: Vec<Request>,
+        alarm: Alarm,
+        timer: OnceLock<Thread>,
+        end: Instant,
+        is_over: AtomicBool,
+        writers: AtomicI32,
+        readers: AtomicI32,
+        permits: AtomicI32,
+        /// Counted up by those who exclude all others, without an atomic increment.
+        count: AtomicU64,
+        /// Deaths that somebody is to be told of, and those that somebody was told of.
+        deaths: AtomicU64,
+        told: AtomicU64,
+    }
+
+    impl Scene {
+        /// The calling thread has been granted `request`: does what that allows, and gives it back or dies.
+        fn hold(&self, request: Request, result: WaitResult, random: &mut Random) -> u64 {
+            assert!(result.is_acquired(), "{result:?}");
+            self.hear(request, result);
+            let amount = match request {
+                Request::Permits(amount) | Request::Signals(amount) => i32::try_from(amount).unwrap(),
+                _ => 0,
+            };
+            let alone = matches!(request, Request::Lock | Request::Exclusive);
+            let (readers, permits) = (i32::from(request == Request::Shared), amount);
+            if alone {
+                assert_eq!(self.writers.swap(1, Ordering::Relaxed), 0, "two at once");
+                self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            self.readers.fetch_add(readers, Ordering::Relaxed);
+            assert!(self.permits.fetch_add(permits, Ordering::Relaxed) + permits <= PERMITS);
+            if random.one_in(8) {
+                thread::yield_now();
+            }
+            if alone {
+                assert_eq!(self.readers.load(Ordering::Relaxed), 0, "a reader beside a writer");
+                self.writers.store(0, Ordering::Relaxed);
+            }
+            self.readers.fetch_sub(readers, Ordering::Relaxed);
+            self.permits.fetch_sub(permits, Ordering::Relaxed);
+            if random.one_in(16) {
+                self.die_holding(request);
+            } else {
+                self.guard.give(request);
+            }
+            u64::from(alone)
+        }
+
+        /// Counts the deaths that those who can put things right are told of.
+        fn hear(&self, request: Request, result: WaitResult) {
+            if result == WaitResult::AcquiredFromDead && request != Request::Shared {
+                self.told.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+
+        fn die_holding(&self, request: Request) {
+            if matches!(request, Request::Lock | Request::Exclusive) {
+                self.deaths.fetch_add(1, Ordering::Relaxed);
+            }
+            self.guard.store.abandon(HERE, request, &self.guard.word);
+        }
+
+        /// Claims by blocking, again and again. How often it had the word to itself.
+        fn block(&self, random: &mut Random) -> u64 {
+            let thread = Arc::new(BlockedThread::current());
+            let party = Party::Thread(Arc::clone(&thread));
+            let Guard { store, word } = &self.guard;
+            let mut alone = 0;
+            while Instant::now() < self.end {
+                let request = self.request(random);
+                if let Some(result) = self.guard.take(request) {
+                    alone += self.hold(request, result, random);
+                    continue;
+                }
+                let (deadline, began) = (random.deadline(), now());
+                let result = match store.claim(HERE, party.clone(), request, deadline, word) {
+                    Claimed::Now(result) => result,
+                    Claimed::Pending(ticket) => loop {
+                        let slice = Timestamp::from_nanos(now().as_nanos() + 30_000_000);
+                        match store.park(ticket, &thread, deadline, slice) {
+                            Woken::Settled(result) => break result,
+                            Woken::Nudged => {
+                                if let Some(result) = store.try_claim(ticket, &party, word) {
+                                    break result;
+                                }
+                            }
+                            Woken::TimeOver | Woken::CalledBack => {
+                                assert!(now().duration_since(began) < HANGS, "nobody comes to it");
+                            }
+                        }
+                    },
+                };
+                if result != WaitResult::TimedOut {
+                    alone += self.hold(request, result, random);
+                }
+            }
+            alone
+        }
+
+        /// Claims by promises, one after the other, some of which it takes back; and its agent dies again and again. How
+        /// often it had the word to itself.
+        fn wait_async(&self, random: &mut Random) -> u64 {
+            let Guard { store, word } = &self.guard;
+            let mut alone = 0;
+            while Instant::now() < self.end {
+                let this = thread::current();
+                let outbox = Arc::new(Outbox::new(Box::new(move || this.unpark())));
+                let mut mail = Mail::default();
+                for slot in 0..20 {
+                    let request = self.request(random);
+                    let deadline = random.deadline();
+                    let party = Party::Agent(Arc::clone(&outbox), slot);
+                    let ticket = match store.claim(HERE, party.clone(), request, deadline, word) {
+                        Claimed::Now(result) => {
+                            alone += self.hold(request, result, random);
+                            continue;
+                        }
+                        Claimed::Pending(ticket) => ticket,
+                    };
+                    if self.alarm.is_later_than(deadline)
+                        && let Some(timer) = self.timer.get()
+                    {
+                        timer.unpark();
+                    }
+                    let mut patience = if random.one_in(3) { random.below(10) } else { usize::MAX };
+                    let (dies, began) = (random.one_in(10), now());
+                    let result = loop {
+                        mail.clear();
+                        outbox.take(&mut mail);
+                        let nudged = mail.nudges.contains(&slot);
+                        let tried = if nudged { store.try_claim(ticket, &party, word) } else { None };
+                        let settled = mail.settlements.iter().find(|settlement| settlement.slot == slot);
+                        if let Some(result) = tried.or(settled.map(|settlement| settlement.result)) {
+                            break Some(result);
+                        }
+                        if patience == 0 && store.withdraw_agent(ticket, &outbox, slot) {
+                            break None;
+                        }
+                        patience = patience.saturating_sub(1);
+                        thread::park_timeout(Duration::from_micros(if patience < 10 { 20 } else { 30_000 }));
+                        assert!(now().duration_since(began) < HANGS, "nobody comes to it");
+                    };
+                    match result.filter(|&result| result != WaitResult::TimedOut) {
+                        Some(result) if dies => {
+                            // It never knew.
+                            assert!(result.is_acquired());
+                            self.hear(request, result);
+                            self.die_holding(request);
+                        }
+                        Some(result) => alone += self.hold(request, result, random),
+                        None => {}
+                    }
+                }
+                outbox.close();
+            }
+            alone
+        }
+
+        /// As `src/timer.rs` does.
+        fn expire(&self) {
+            while !self.is_over.load(Ordering::Relaxed) {
+                let next = self.alarm.set(&self.guard.store);
+                thread::park_timeout(next.duration_since(now()));
+            }
+        }
+
+        fn request(&self, random: &mut Random) -> Request {
+            self.requests[random.below(self.requests.len())]
+        }
+    }
+
+    const HANGS: Duration = Duration::from_secs(10);
+
+    fn storm(requests: &[Request], value: i32) {
+        let scene = &Scene {
+            guard: Guard { store: WaiterListStore::new(1, now), word: TestWord(AtomicI32::new(value)) },
+            requests: requests.to_vec(),
+            alarm: Alarm::default(),
+            timer: OnceLock::new(),
+            end: Instant::now() + Duration::from_millis(700),
+            is_over: AtomicBool::new(false),
+            writers: AtomicI32::new(0),
+            readers: AtomicI32::new(0),
+            permits: AtomicI32::new(0),
+            count: AtomicU64::new(0),
+            deaths: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+        };
+        let alone = thread::scope(|scope| {
+            let timer = scope.spawn(|| scene.expire());
+            let timer = scene.timer.get_or_init(|| timer.thread().clone());
+            let threads = [0, 1, 2, 3].map(|seed| {
+                scope.spawn(move || {
+                    let random = &mut Random::new(seed);
+                    if seed % 2 == 0 { scene.block(random) } else { scene.wait_async(random) }
+                })
+            });
+            // The timer's thread is to end also when one of the others has failed.
+            let results = threads.map(thread::ScopedJoinHandle::join);
+            scene.is_over.store(true, Ordering::Relaxed);
+            timer.unpark();
+            results.into_iter().map(Result::unwrap).sum::<u64>()
+        });
+
+        assert_eq!(scene.count.load(Ordering::Relaxed), alone);
+        let Guard { store, word } = &scene.guard;
+        assert_eq!(word.load(), value, "nobody holds anything");
+        assert_eq!(store.count(HERE), 0);
+        assert_eq!(store.counters()[0].load(Ordering::Relaxed), 0);
+        let untold = u64::from(store.any_abandoned());
+        assert_eq!(scene.told.load(Ordering::Relaxed) + untold, scene.deaths.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn lock() {
+        storm(&[Request::Lock], UNLOCKED);
+    }
+
+    #[test]
+    fn read_write_lock() {
+        storm(&[Request::Shared, Request::Shared, Request::Exclusive], UNLOCKED);
+    }
+
+    #[test]
+    fn semaphore() {
+        storm(&[Request::Permits(1), Request::Signals(2), Request::Permits(3), Request::Signals(4)], PERMITS);
+    }
+}

@@ -1,0 +1,828 @@
+//! Models of the queue's races: loom runs each under every interleaving of its threads, and with every value that the
+//! memory orderings let a load give. `cargo test --features model --test model --target-dir target/model`: in a folder of its
+//! own, since cargo gives the library the same file name with and without the feature.
+//!
+//! A model that would leave a thread waiting fails as a deadlock, so "is woken" needs no assertion.
+//!
+//! What loom knows of `SeqCst`: fences, exactly; of accesses, that they acquire and release, and that a load sees no
+//! `SeqCst` store older than the newest one. That is the language's rule for a word with no other accesses, and less than it
+//! for other words: a model may fail that should not, but does not pass that should not. So what stands on fences
+//! (`wait_store_notify`) is modelled with relaxed accesses around them; and what stands on `SeqCst` accesses
+//! (`register_expire`, the locks) first stores each word once, because the initial value of a word is no `SeqCst` store.
+
+#![cfg(feature = "model")]
+
+use atomics_waitasync::alarm::Alarm;
+use atomics_waitasync::clock::Timestamp;
+use atomics_waitasync::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
+use atomics_waitasync::location::{Location, Word};
+use atomics_waitasync::outbox::{Mail, Outbox};
+use atomics_waitasync::parker::{BlockedThread, Woken};
+use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use loom::sync::atomic::Ordering::{Relaxed, SeqCst};
+use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use loom::sync::{Arc, Notify};
+use loom::thread::spawn;
+
+const HERE: Location = Location::from_address(0x1000);
+const NEVER: Timestamp = Timestamp::NEVER;
+const DEADLINE: Timestamp = Timestamp::from_nanos(20);
+
+loom::lazy_static! {
+    static ref CLOCK: AtomicU64 = AtomicU64::new(0);
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanos(CLOCK.load(SeqCst))
+}
+
+/// Checks a model with too many interleavings for all of them to be run: those with up to three preemptions.
+fn bounded_model(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(model);
+}
+
+fn store() -> Arc<WaiterListStore> {
+    Arc::new(WaiterListStore::new(1, now))
+}
+
+/// An agent whose ring wakes the thread that awaits its settlements.
+#[derive(Clone)]
+struct Agent {
+    outbox: Arc<Outbox>,
+    bell: Arc<Notify>,
+}
+
+impl Agent {
+    fn new() -> Self {
+        let bell = Arc::new(Notify::new());
+        let ring = Arc::clone(&bell);
+        Self { outbox: Arc::new(Outbox::new(Box::new(move || ring.notify()))), bell }
+    }
+
+    /// One that looks into its outbox by itself when the race is over, which makes for fewer interleavings.
+    fn deaf() -> Self {
+        Self { outbox: Arc::new(Outbox::new(Box::new(|| ()))), bell: Arc::new(Notify::new()) }
+    }
+
+    fn wait(&self, store: &WaiterListStore, slot: u32, deadline: Timestamp) -> Ticket {
+        store.enqueue_agent(HERE, &self.outbox, slot, deadline, || true).unwrap()
+    }
+
+    fn mail(&self) -> Mail {
+        let mut mail = Mail::default();
+        self.outbox.take(&mut mail);
+        mail
+    }
+
+    /// The settlements in the outbox, by slot and result.
+    fn settled(&self) -> Vec<(u32, WaitResult)> {
+        self.mail().settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect()
+    }
+
+    /// As the event loop does: looks into the outbox when it was rung, until there were `count` settlements.
+    fn await_settlements(&self, count: usize) -> Vec<(u32, WaitResult)> {
+        let mut settled = Vec::new();
+        while settled.len() < count {
+            self.bell.wait();
+            settled.extend(self.settled());
+        }
+        settled
+    }
+}
+
+/// Waits as `Atomics.wait` does, without a time-out.
+fn block(store: &WaiterListStore, thread: &Arc<BlockedThread>, is_equal: impl FnOnce() -> bool) -> WaitResult {
+    let Some(ticket) = store.enqueue_thread(HERE, thread, NEVER, is_equal) else { return WaitResult::NotEqual };
+    match store.park(ticket, thread, NEVER, NEVER) {
+        Woken::Settled(result) => result,
+        woken => panic!("{woken:?} from a wait without a time-out"),
+    }
+}
+
+fn this_thread() -> Arc<BlockedThread> {
+    Arc::new(BlockedThread::current())
+}
+
+#[test]
+fn wait_notify() {
+    loom::model(|| {
+        let (store, word, data) = (store(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let notifier = spawn({
+            let (store, word, data) = (store.clone(), word.clone(), data.clone());
+            move || {
+                word.store(1, SeqCst);
+                data.store(1, Relaxed);
+                store.notify(HERE, 1)
+            }
+        });
+        let result = block(&store, &this_thread(), || word.load(SeqCst) == 0);
+        if result == WaitResult::Ok {
+            assert_eq!(data.load(Relaxed), 1, "what was written before the notification is seen after it");
+        }
+        assert_eq!(notifier.join().unwrap(), usize::from(result == WaitResult::Ok));
+        assert_eq!(store.count(HERE), 0);
+    });
+}
+
+/// The word is written without an atomic operation, so only the two fences order it and the bucket's occupancy. Without
+/// either of them this model deadlocks.
+#[test]
+fn wait_store_notify() {
+    loom::model(|| {
+        let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
+        let notifier = spawn({
+            let (store, word) = (store.clone(), word.clone());
+            move || {
+                word.store(1, Relaxed);
+                store.notify(HERE, usize::MAX)
+            }
+        });
+        let ticket = store.enqueue_agent(HERE, &agent.outbox, 7, NEVER, || word.load(Relaxed) == 0);
+        if ticket.is_some() {
+            assert_eq!(agent.await_settlements(1), [(7, WaitResult::Ok)]);
+        }
+        assert_eq!(notifier.join().unwrap(), usize::from(ticket.is_some()));
+    });
+}
+
+/// A thread that gives up takes no notification along: either it or the one behind it is woken.
+#[test]
+fn wait_timeout_notify_thread() {
+    loom::model(|| {
+        let (store, agent, thread) = (store(), Agent::deaf(), this_thread());
+        let ticket = store.enqueue_thread(HERE, &thread, DEADLINE, || true).unwrap();
+        agent.wait(&store, 7, NEVER);
+        let notifier = spawn({
+            let store = store.clone();
+            move || store.notify(HERE, 1)
+        });
+        let result = store.withdraw_thread(ticket, &thread);
+        assert_eq!(notifier.join().unwrap(), 1);
+        let behind = agent.settled();
+        match result {
+            WaitResult::Ok => assert_eq!(behind, []),
+            WaitResult::TimedOut => assert_eq!(behind, [(7, WaitResult::Ok)]),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(store.count(HERE), 1 - u32::try_from(behind.len()).unwrap());
+    });
+}
+
+/// A promise is settled once, by the timer or by the notification, and one that is due does not absorb the latter.
+#[test]
+fn wait_timeout_notify_promise() {
+    loom::model(|| {
+        let (store, agent) = (store(), Agent::deaf());
+        agent.wait(&store, 1, DEADLINE);
+        agent.wait(&store, 2, NEVER);
+        let timer = spawn({
+            let store = store.clone();
+            move || {
+                CLOCK.store(DEADLINE.as_nanos(), SeqCst);
+                assert_eq!(store.expire(), NEVER);
+            }
+        });
+        let is_due = now() >= DEADLINE;
+        assert_eq!(store.notify(HERE, 1), 1);
+        timer.join().unwrap();
+        let settled = agent.settled();
+        let is_behind = settled == [(1, WaitResult::TimedOut), (2, WaitResult::Ok)];
+        assert!(is_behind || (settled == [(1, WaitResult::Ok)] && !is_due), "{settled:?}");
+        assert_eq!(store.count(HERE), u32::from(!is_behind));
+    });
+}
+
+/// An agent lines up and ends at once: nothing of it stays, and a notification is either its or the next one's.
+#[test]
+fn add_end_notify() {
+    loom::model(|| {
+        let (store, other) = (store(), Agent::deaf());
+        let ended = Arc::new(AtomicBool::new(false));
+        let agent = spawn({
+            let (store, ended) = (store.clone(), ended.clone());
+            move || {
+                let outbox = Arc::new(Outbox::new(Box::new({
+                    let ended = ended.clone();
+                    move || assert!(!ended.load(Relaxed), "rung after its end")
+                })));
+                let ticket = store.enqueue_agent(HERE, &outbox, 1, NEVER, || true).unwrap();
+                let withdrawn = store.withdraw_agent(ticket, &outbox, 1);
+                outbox.close();
+                ended.store(true, Relaxed);
+                let mut mail = Mail::default();
+                outbox.take(&mut mail);
+                assert_eq!(mail.settlements.len(), usize::from(!withdrawn));
+                mail.settlements.len()
+            }
+        });
+        let notifier = spawn({
+            let store = store.clone();
+            move || store.notify(HERE, 1)
+        });
+        other.wait(&store, 2, NEVER);
+        let (died_notified, woken) = (agent.join().unwrap(), notifier.join().unwrap());
+        let others = other.settled().len();
+        assert_eq!(died_notified + others, woken);
+        assert_eq!(store.count(HERE) as usize, 1 - others);
+    });
+}
+
+/// Each notification wakes one, and those first that came first, blocked or not.
+#[test]
+fn notify_notify() {
+    loom::model(|| {
+        let (store, agent, thread) = (store(), Agent::deaf(), this_thread());
+        agent.wait(&store, 1, NEVER);
+        let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        agent.wait(&store, 3, NEVER);
+        let notifiers = [(); 2].map(|()| {
+            let store = store.clone();
+            spawn(move || store.notify(HERE, 1))
+        });
+        assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
+        for notifier in notifiers {
+            assert_eq!(notifier.join().unwrap(), 1);
+        }
+        assert_eq!(agent.settled(), [(1, WaitResult::Ok)]);
+        assert_eq!(store.count(HERE), 1);
+    });
+}
+
+/// The unpark of the first wait may come when the thread sleeps in its second one, and must not end that.
+#[test]
+fn park_late_unpark() {
+    bounded_model(|| {
+        let (store, thread, second) = (store(), this_thread(), Arc::new(AtomicBool::new(false)));
+        for round in [false, true] {
+            let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+            spawn({
+                let (store, second) = (store.clone(), second.clone());
+                move || {
+                    second.store(round, Relaxed);
+                    assert_eq!(store.notify(HERE, 1), 1);
+                }
+            });
+            assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
+            assert_eq!(second.load(Relaxed), round, "woken by its own notification");
+        }
+    });
+}
+
+/// A thread that is called back while it goes to sleep comes back, and waits on.
+#[test]
+fn park_call_back() {
+    loom::model(|| {
+        let (store, thread) = (store(), this_thread());
+        let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        let watcher = spawn({
+            let thread = thread.clone();
+            move || thread.call_back()
+        });
+        assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::CalledBack);
+        watcher.join().unwrap();
+        assert_eq!(store.withdraw_thread(ticket, &thread), WaitResult::TimedOut);
+    });
+}
+
+/// Two stores, so that the outbox's lock is all that its two pushers share. No settlement is left without a ring.
+#[test]
+fn push_take_ring() {
+    bounded_model(|| {
+        let (stores, agent) = ([store(), store()], Agent::new());
+        for (slot, store) in (0..).zip(&stores) {
+            agent.wait(store, slot, NEVER);
+        }
+        for store in stores {
+            spawn(move || store.notify(HERE, 1));
+        }
+        let mut settled = agent.await_settlements(2);
+        settled.sort_by_key(|&(slot, _)| slot);
+        assert_eq!(settled, [(0, WaitResult::Ok), (1, WaitResult::Ok)]);
+        assert!(!agent.outbox.has_mail());
+    });
+}
+
+/// What the event loop is held by: from the notification until the agent has taken the outcome, there is mail.
+#[test]
+fn push_take_mail() {
+    loom::model(|| {
+        let (store, agent) = (store(), Agent::deaf());
+        agent.wait(&store, 1, NEVER);
+        agent.wait(&store, 2, NEVER);
+        let notifier = spawn({
+            let store = store.clone();
+            move || store.notify(HERE, 1) + store.notify(HERE, 1)
+        });
+        let first = agent.settled().len();
+        assert_eq!(notifier.join().unwrap(), 2);
+        assert_eq!(agent.outbox.has_mail(), first < 2);
+        assert_eq!(first + agent.settled().len(), 2);
+        assert!(!agent.outbox.has_mail());
+    });
+}
+
+#[test]
+fn ring_close() {
+    loom::model(|| {
+        let ended = Arc::new(AtomicBool::new(false));
+        let outbox = Arc::new(Outbox::new(Box::new({
+            let ended = ended.clone();
+            move || assert!(!ended.load(Relaxed), "rung after its end")
+        })));
+        let ringer = spawn({
+            let outbox = outbox.clone();
+            move || outbox.ring()
+        });
+        outbox.close();
+        ended.store(true, Relaxed);
+        ringer.join().unwrap();
+        outbox.ring();
+    });
+}
+
+/// A promise is lined up while the timer thread times another one out: it sleeps until the new deadline at most, or is
+/// rung.
+#[test]
+fn register_expire() {
+    loom::model(|| {
+        let (store, alarm, agent) = (store(), Arc::new(Alarm::default()), Agent::deaf());
+        agent.wait(&store, 1, Timestamp::from_nanos(10));
+        assert_eq!(alarm.set(&store), Timestamp::from_nanos(10));
+        CLOCK.store(10, SeqCst);
+        let bell = Arc::new(Notify::new());
+        let timer = spawn({
+            let (store, alarm, bell) = (store.clone(), alarm.clone(), bell.clone());
+            move || {
+                while alarm.set(&store) > DEADLINE {
+                    bell.wait();
+                }
+            }
+        });
+        agent.wait(&store, 2, DEADLINE);
+        if alarm.is_later_than(DEADLINE) {
+            bell.notify();
+        }
+        timer.join().unwrap();
+        assert_eq!(agent.settled(), [(1, WaitResult::TimedOut)]);
+    });
+}
+
+/// A word that excludes and its line, used as `lib/sync/holdings.js` and `src/agent.rs` use them.
+struct Lock {
+    store: WaiterListStore,
+    word: LockWord,
+    request: Request,
+    /// Counted up by every holder without an atomic increment: right in the end only if they excluded each other, and
+    /// each saw what the one before it had done.
+    holders: AtomicU32,
+}
+
+struct LockWord(AtomicI32);
+
+impl Word for LockWord {
+    fn load(&self) -> i32 {
+        self.0.load(SeqCst)
+    }
+
+    fn store(&self, value: i32) {
+        self.0.store(value, SeqCst);
+    }
+
+    fn compare_exchange(&self, current: i32, new: i32) -> bool {
+        self.0.compare_exchange(current, new, SeqCst, SeqCst).is_ok()
+    }
+}
+
+impl Lock {
+    /// A word that holds `value`, of which everybody asks for `request`.
+    fn new(request: Request, value: i32) -> Arc<Self> {
+        let store = WaiterListStore::new(1, now);
+        let word = LockWord(AtomicI32::new(value));
+        // So that the newest stores of the counter and of the word are `SeqCst` ones, see above.
+        assert!(store.enqueue_thread(HERE, &this_thread(), NEVER, || false).is_none());
+        assert!(word.compare_exchange(value, value));
+        Arc::new(Self { store, word, request, holders: AtomicU32::new(0) })
+    }
+
+    /// A lock that the calling thread holds.
+    fn held() -> Arc<Self> {
+        Self::new(Request::Lock, LOCKED)
+    }
+
+    /// A lock that the calling thread holds, and claims, the first of which has been passed over for long enough.
+    fn held_before(claims: &[&Agent]) -> (Arc<Self>, Vec<Ticket>) {
+        let lock = Self::held();
+        let tickets = claims.iter().map(|agent| lock.line_up(agent, NEVER)).collect();
+        lock.be_passed_over();
+        (lock, tickets)
+    }
+
+    /// The holder frees the lock and takes it again, which is long ago at the next release.
+    fn be_passed_over(&self) {
+        self.store.release(HERE, Request::Lock, &self.word);
+        assert!(self.word.compare_exchange(UNLOCKED, LOCKED));
+        CLOCK.store(u64::try_from(FAIRNESS.as_nanos()).unwrap(), SeqCst);
+    }
+
+    fn is_anybody_counted(&self) -> bool {
+        self.store.counters()[self.store.index_of(HERE)].load(SeqCst) != 0
+    }
+
+    /// Takes the lock if it is free, without coming to the store. Whether it was, and had been abandoned.
+    fn take(&self) -> Option<WaitResult> {
+        if self.request != Request::Lock && self.is_anybody_counted() {
+            return self.store.try_take(HERE, self.request, &self.word);
+        }
+        if !self.request.take(&self.word) {
+            return None;
+        }
+        let inherited = self.store.any_abandoned() && self.store.inherit(HERE, self.request);
+        Some(if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
+    }
+
+    /// Gives back what was taken, without coming to the store if nobody is counted.
+    fn give(&self) {
+        if self.is_anybody_counted() {
+            self.store.release(HERE, self.request, &self.word);
+            return;
+        }
+        match self.request {
+            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED),
+            Request::Shared => drop(self.word.0.fetch_sub(1, SeqCst)),
+            Request::Permits(amount) | Request::Signals(amount) => {
+                self.word.0.fetch_add(i32::try_from(amount).unwrap(), SeqCst);
+            }
+        }
+        if self.is_anybody_counted() {
+            self.store.released(HERE, &self.word);
+        }
+    }
+
+    /// Gives how many held the lock before.
+    fn use_and_give(&self) -> u32 {
+        let former = self.holders.load(Relaxed);
+        self.holders.store(former + 1, Relaxed);
+        self.give();
+        former
+    }
+
+    /// Blocks until the calling thread has what is asked for.
+    fn acquire(&self) -> WaitResult {
+        let thread = this_thread();
+        let party = Party::Thread(thread.clone());
+        match self.store.claim(HERE, party.clone(), self.request, NEVER, &self.word) {
+            Claimed::Now(result) => result,
+            Claimed::Pending(ticket) => loop {
+                match self.store.park(ticket, &thread, NEVER, NEVER) {
+                    Woken::Settled(result) => return result,
+                    Woken::Nudged => {
+                        if let Some(result) = self.store.try_claim(ticket, &party, &self.word) {
+                            return result;
+                        }
+                    }
+                    woken => panic!("{woken:?} from a claim without a time-out"),
+                }
+            },
+        }
+    }
+
+    /// Lines a promise up: slot 0 of `agent`.
+    fn line_up(&self, agent: &Agent, deadline: Timestamp) -> Ticket {
+        self.line_up_for(self.request, agent, deadline)
+    }
+
+    fn line_up_for(&self, request: Request, agent: &Agent, deadline: Timestamp) -> Ticket {
+        let party = Party::Agent(agent.outbox.clone(), 0);
+        match self.store.claim(HERE, party, request, deadline, &self.word) {
+            Claimed::Pending(ticket) => ticket,
+            Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
+        }
+    }
+
+    /// What the event loop of `agent` makes of its mail: the outcome of its claim, if there is one now.
+    fn deliver(&self, agent: &Agent, ticket: Ticket) -> Option<WaitResult> {
+        let mail = agent.mail();
+        let granted = mail.settlements.first().map(|settlement| settlement.result);
+        granted.or_else(|| {
+            mail.nudges.first()?;
+            self.store.try_claim(ticket, &Party::Agent(agent.outbox.clone(), 0), &self.word)
+        })
+    }
+
+    /// Everybody is through: nobody holds the lock, nobody is counted.
+    fn assert_free_after(&self, holders: u32) {
+        assert_eq!(self.holders.load(Relaxed), holders);
+        self.assert_holds(UNLOCKED);
+    }
+
+    fn assert_holds(&self, value: i32) {
+        assert_eq!(self.word.load(), value);
+        assert_eq!(self.store.count(HERE), 0);
+        assert!(self.store.counters().iter().all(|counter| counter.load(SeqCst) == 0));
+    }
+}
+
+/// Without the second look at the counter after the word has been freed, this model deadlocks.
+#[test]
+fn unlock_claim() {
+    loom::model(|| {
+        let lock = Lock::held();
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                assert_eq!(lock.acquire(), WaitResult::Acquired);
+                lock.use_and_give();
+            }
+        });
+        lock.use_and_give();
+        claimant.join().unwrap();
+        lock.assert_free_after(2);
+    });
+}
+
+#[test]
+fn unlock_newcomer_claim() {
+    bounded_model(|| {
+        let lock = Lock::held();
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                assert_eq!(lock.acquire(), WaitResult::Acquired);
+                lock.use_and_give();
+            }
+        });
+        let newcomer = spawn({
+            let lock = lock.clone();
+            move || {
+                let taken = lock.take().is_some();
+                if taken {
+                    lock.use_and_give();
+                }
+                u32::from(taken)
+            }
+        });
+        lock.use_and_give();
+        claimant.join().unwrap();
+        let newcomers = newcomer.join().unwrap();
+        lock.assert_free_after(2 + newcomers);
+    });
+}
+
+/// A program that locks the word by means of `Atomics.compareExchange`, `wait` and `notify`, with one that claims it.
+#[test]
+fn unlock_wait_claim() {
+    bounded_model(|| {
+        let lock = Lock::held();
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                lock.acquire();
+                lock.use_and_give();
+            }
+        });
+        let waiter = spawn({
+            let lock = lock.clone();
+            move || {
+                while !lock.word.compare_exchange(UNLOCKED, LOCKED) {
+                    block(&lock.store, &this_thread(), || lock.word.0.load(SeqCst) == LOCKED);
+                }
+                lock.holders.store(lock.holders.load(Relaxed) + 1, Relaxed);
+                lock.word.store(UNLOCKED);
+                lock.store.notify(HERE, 1);
+            }
+        });
+        lock.use_and_give();
+        claimant.join().unwrap();
+        waiter.join().unwrap();
+        lock.assert_free_after(3);
+    });
+}
+
+/// The lock is handed to a blocked thread: it sees what the former holder did, asleep or not yet.
+#[test]
+fn grant_park() {
+    loom::model(|| {
+        let (lock, thread) = (Lock::held(), this_thread());
+        let party = Party::Thread(thread.clone());
+        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
+        lock.be_passed_over();
+        let holder = spawn({
+            let lock = lock.clone();
+            move || lock.use_and_give()
+        });
+        while lock.store.park(ticket, &thread, NEVER, NEVER) == Woken::Nudged {}
+        lock.use_and_give();
+        holder.join().unwrap();
+        lock.assert_free_after(2);
+    });
+}
+
+/// The lock is handed to the first in line, who gives up at the same moment: the next one gets it.
+#[test]
+fn grant_give_up() {
+    loom::model(|| {
+        let (first, next) = (Agent::deaf(), Agent::deaf());
+        let (lock, tickets) = Lock::held_before(&[&first, &next]);
+        let quitter = spawn({
+            let (lock, ticket) = (lock.clone(), tickets[0]);
+            move || {
+                if !lock.store.withdraw_agent(ticket, &first.outbox, 0) {
+                    assert_eq!(lock.deliver(&first, ticket), Some(WaitResult::Acquired));
+                    lock.use_and_give();
+                    return 1;
+                }
+                0
+            }
+        });
+        lock.use_and_give();
+        let granted = quitter.join().unwrap();
+        assert_eq!(lock.deliver(&next, tickets[1]), Some(WaitResult::Acquired));
+        lock.use_and_give();
+        lock.assert_free_after(2 + granted);
+    });
+}
+
+/// The lock is handed to the first in line, whose agent ends at the same moment: the next one gets it.
+#[test]
+fn grant_death() {
+    loom::model(|| {
+        let (first, next) = (Agent::deaf(), Agent::deaf());
+        let (lock, tickets) = Lock::held_before(&[&first, &next]);
+        let dying = spawn({
+            let (lock, ticket) = (lock.clone(), tickets[0]);
+            move || {
+                lock.store.withdraw_agent(ticket, &first.outbox, 0);
+                let acquired = first.mail().acquired;
+                for &(location, request) in &acquired {
+                    lock.store.abandon(location, request, &lock.word);
+                }
+                !acquired.is_empty()
+            }
+        });
+        lock.use_and_give();
+        let died_holding = dying.join().unwrap();
+        let result = if died_holding { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+        assert_eq!(lock.deliver(&next, tickets[1]), Some(result));
+        lock.use_and_give();
+        lock.assert_free_after(2);
+    });
+}
+
+/// The first in line has been woken to try when its time is over: it has the lock, or the next one is woken.
+#[test]
+fn nudge_timeout() {
+    bounded_model(|| {
+        let (first, next) = (Agent::deaf(), Agent::deaf());
+        let lock = Lock::held();
+        let tickets = [lock.line_up(&first, DEADLINE), lock.line_up(&next, NEVER)];
+        let timer = spawn({
+            let lock = lock.clone();
+            move || {
+                CLOCK.store(DEADLINE.as_nanos(), SeqCst);
+                lock.store.expire();
+            }
+        });
+        lock.use_and_give();
+        let acquired = lock.deliver(&first, tickets[0]) == Some(WaitResult::Acquired);
+        if acquired {
+            lock.use_and_give();
+        }
+        timer.join().unwrap();
+        assert_eq!(lock.deliver(&next, tickets[1]), Some(WaitResult::Acquired));
+        lock.use_and_give();
+        lock.assert_free_after(2 + u32::from(acquired));
+    });
+}
+
+/// The holder dies while one claims the lock and another takes it without coming to the store: who is first is told.
+#[test]
+fn death_newcomer_claim() {
+    bounded_model(|| {
+        let lock = Lock::held();
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                let result = lock.acquire();
+                (lock.use_and_give(), result)
+            }
+        });
+        let newcomer = spawn({
+            let lock = lock.clone();
+            move || lock.take().map(|result| (lock.use_and_give(), result))
+        });
+        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        let results = [Some(claimant.join().unwrap()), newcomer.join().unwrap()];
+        for &(former_holders, result) in results.iter().flatten() {
+            assert_eq!(result == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
+        }
+        lock.assert_free_after(1 + u32::from(results[1].is_some()));
+    });
+}
+
+/// A thread is ended when it has freed the lock and not yet looked whether somebody waits: its clean-up asks for it.
+#[test]
+fn unlock_death_claim() {
+    loom::model(|| {
+        let lock = Lock::held();
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                assert_eq!(lock.acquire(), WaitResult::Acquired);
+                lock.use_and_give();
+            }
+        });
+        lock.word.store(UNLOCKED);
+        lock.store.nudge(HERE);
+        claimant.join().unwrap();
+        lock.assert_free_after(1);
+    });
+}
+
+/// Who asks for five permits gives up while one is added: who stands behind and asks for one has it.
+#[test]
+fn add_permit_give_up() {
+    loom::model(|| {
+        let (five, one) = (Agent::deaf(), Agent::deaf());
+        let semaphore = Lock::new(Request::Signals(1), 0);
+        let quits = semaphore.line_up_for(Request::Signals(5), &five, NEVER);
+        let ticket = semaphore.line_up(&one, NEVER);
+        let quitter = spawn({
+            let semaphore = semaphore.clone();
+            move || assert!(semaphore.store.withdraw_agent(quits, &five.outbox, 0))
+        });
+        semaphore.give();
+        quitter.join().unwrap();
+        assert_eq!(semaphore.deliver(&one, ticket), Some(WaitResult::Acquired));
+        semaphore.assert_holds(0);
+    });
+}
+
+/// A permit is added while one asks for it in the line and another without coming to the store: one of them has it, and
+/// who is in the line does not sleep beside it.
+#[test]
+fn add_permit_newcomer_claim() {
+    bounded_model(|| {
+        let semaphore = Lock::new(Request::Signals(1), 0);
+        let claimant = spawn({
+            let semaphore = semaphore.clone();
+            move || semaphore.acquire()
+        });
+        let newcomer = spawn({
+            let semaphore = semaphore.clone();
+            move || {
+                if semaphore.take().is_some() {
+                    semaphore.give();
+                }
+            }
+        });
+        semaphore.give();
+        assert_eq!(claimant.join().unwrap(), WaitResult::Acquired);
+        newcomer.join().unwrap();
+        semaphore.assert_holds(0);
+    });
+}
+
+/// The last reader leaves while the writer that waits for it gives up: the reader behind the writer enters.
+#[test]
+fn read_unlock_write_give_up() {
+    loom::model(|| {
+        let (writer, reader) = (Agent::deaf(), Agent::deaf());
+        let lock = Lock::new(Request::Shared, 1);
+        let write_ticket = lock.line_up_for(Request::Exclusive, &writer, NEVER);
+        let read_ticket = lock.line_up(&reader, NEVER);
+        let quitter = spawn({
+            let lock = lock.clone();
+            move || {
+                if !lock.store.withdraw_agent(write_ticket, &writer.outbox, 0) {
+                    assert_eq!(writer.settled(), [(0, WaitResult::Acquired)]);
+                    lock.store.release(HERE, Request::Exclusive, &lock.word);
+                }
+            }
+        });
+        lock.give();
+        quitter.join().unwrap();
+        assert_eq!(lock.deliver(&reader, read_ticket), Some(WaitResult::Acquired));
+        lock.assert_holds(1);
+    });
+}
+
+/// The writer dies while two readers wait behind it: both enter, and are told.
+#[test]
+fn write_death_read() {
+    bounded_model(|| {
+        let reader = Agent::deaf();
+        let lock = Lock::new(Request::Shared, WRITING);
+        let ticket = lock.line_up(&reader, NEVER);
+        let other = spawn({
+            let lock = lock.clone();
+            move || lock.acquire()
+        });
+        lock.store.abandon(HERE, Request::Exclusive, &lock.word);
+        let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
+        assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
+        lock.assert_holds(2);
+    });
+}

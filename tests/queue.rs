@@ -1,0 +1,491 @@
+//! The queue against a plain model of it, and under load: through its public interface, without Node.
+
+#![cfg(not(feature = "model"))]
+
+mod random;
+
+use std::sync::Arc;
+
+use atomics_waitasync::clock::{Timestamp, now};
+use atomics_waitasync::location::Location;
+use atomics_waitasync::outbox::{Mail, Outbox};
+use atomics_waitasync::parker::{BlockedThread, Woken};
+use atomics_waitasync::store::{Ticket, WaitResult, WaiterListStore};
+
+const LOCATIONS: usize = 4;
+
+fn location(index: usize) -> Location {
+    Location::from_address(0x1000 + 4 * index)
+}
+
+mod property {
+    use std::cell::Cell;
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BUCKETS: usize = 2;
+    const AGENTS: usize = 2;
+    const THREADS: usize = 4;
+
+    thread_local! {
+        static CLOCK: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_nanos(CLOCK.get())
+    }
+
+    #[derive(Debug, Clone)]
+    enum Operation {
+        Block {
+            thread: usize,
+            at: usize,
+            timeout: Option<u64>,
+            is_equal: bool,
+        },
+        Await {
+            agent: usize,
+            at: usize,
+            timeout: Option<u64>,
+            is_equal: bool,
+        },
+        Notify {
+            at: usize,
+            count: usize,
+        },
+        /// Withdraws a wait of an agent, be it over or not.
+        Withdraw(prop::sample::Index),
+        /// A thread wakes up without reason, or because its time is over.
+        Look(usize),
+        Tick(u64),
+        Expire,
+        Take(usize),
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let timeout = || prop::option::of(1..20_u64);
+        prop_oneof![
+            3 => (0..THREADS, 0..LOCATIONS, timeout(), prop::bool::weighted(0.9))
+                .prop_map(|(thread, at, timeout, is_equal)| Operation::Block { thread, at, timeout, is_equal }),
+            6 => (0..AGENTS, 0..LOCATIONS, timeout(), prop::bool::weighted(0.9))
+                .prop_map(|(agent, at, timeout, is_equal)| Operation::Await { agent, at, timeout, is_equal }),
+            4 => (0..LOCATIONS, prop_oneof![4 => 0..4_usize, 1 => Just(usize::MAX)])
+                .prop_map(|(at, count)| Operation::Notify { at, count }),
+            2 => any::<prop::sample::Index>().prop_map(Operation::Withdraw),
+            2 => (0..THREADS).prop_map(Operation::Look),
+            2 => (1..8_u64).prop_map(Operation::Tick),
+            2 => Just(Operation::Expire),
+            1 => (0..AGENTS).prop_map(Operation::Take),
+        ]
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Who {
+        Thread(usize),
+        Agent(usize, u32),
+    }
+
+    /// What the store is meant to be: one sequence in the order of arrival.
+    struct Waiting {
+        who: Who,
+        at: usize,
+        deadline: Timestamp,
+    }
+
+    struct Agent {
+        outbox: Arc<Outbox>,
+        rings: Arc<AtomicUsize>,
+        tickets: Vec<Ticket>,
+        /// What is in the outbox.
+        settled: BTreeSet<(u32, u8)>,
+    }
+
+    impl Agent {
+        fn new() -> Self {
+            let rings = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&rings);
+            let ring = move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+            };
+            Self { outbox: Arc::new(Outbox::new(Box::new(ring))), rings, tickets: Vec::new(), settled: BTreeSet::new() }
+        }
+    }
+
+    struct Thread {
+        record: Arc<BlockedThread>,
+        ticket: Option<Ticket>,
+        deadline: Timestamp,
+        outcome: Option<WaitResult>,
+    }
+
+    /// The store, the model, and everybody who waits.
+    struct Queue {
+        store: WaiterListStore,
+        waiting: Vec<Waiting>,
+        agents: Vec<Agent>,
+        threads: Vec<Thread>,
+    }
+
+    impl Queue {
+        fn new() -> Self {
+            CLOCK.set(0);
+            let thread = || Thread {
+                record: Arc::new(BlockedThread::current()),
+                ticket: None,
+                deadline: Timestamp::NEVER,
+                outcome: None,
+            };
+            Self {
+                store: WaiterListStore::new(BUCKETS, now),
+                waiting: Vec::new(),
+                agents: (0..AGENTS).map(|_| Agent::new()).collect(),
+                threads: (0..THREADS).map(|_| thread()).collect(),
+            }
+        }
+
+        fn settle(&mut self, place: usize, result: WaitResult) {
+            match self.waiting.remove(place).who {
+                Who::Thread(thread) => self.threads[thread].outcome = Some(result),
+                Who::Agent(agent, slot) => assert!(self.agents[agent].settled.insert((slot, result as u8))),
+            }
+        }
+
+        fn notify(&mut self, at: usize, count: usize) -> usize {
+            let (mut place, mut woken) = (0, 0);
+            while place < self.waiting.len() && woken < count {
+                let Waiting { at: there, deadline, .. } = self.waiting[place];
+                if there != at {
+                    place += 1;
+                } else if deadline <= now() {
+                    self.settle(place, WaitResult::TimedOut);
+                } else {
+                    self.settle(place, WaitResult::Ok);
+                    woken += 1;
+                }
+            }
+            woken
+        }
+
+        fn expire(&mut self) {
+            while let Some(place) =
+                self.waiting.iter().position(|wait| matches!(wait.who, Who::Agent(..)) && wait.deadline <= now())
+            {
+                self.settle(place, WaitResult::TimedOut);
+            }
+        }
+
+        fn place_of(&self, who: Who) -> Option<usize> {
+            self.waiting.iter().position(|wait| wait.who == who)
+        }
+
+        fn earliest_deadline(&self) -> Timestamp {
+            let deadlines =
+                self.waiting.iter().filter(|wait| matches!(wait.who, Who::Agent(..))).map(|wait| wait.deadline);
+            deadlines.min().unwrap_or(Timestamp::NEVER)
+        }
+
+        fn run(&mut self, operation: &Operation) {
+            let deadline_in = |timeout: Option<u64>| {
+                timeout.map_or(Timestamp::NEVER, |timeout| Timestamp::from_nanos(CLOCK.get() + timeout))
+            };
+            match *operation {
+                Operation::Block { thread, at, timeout, is_equal } => {
+                    let this = &mut self.threads[thread];
+                    if this.ticket.is_some() {
+                        return;
+                    }
+                    let deadline = deadline_in(timeout);
+                    let ticket = self.store.enqueue_thread(location(at), &this.record, deadline, || is_equal);
+                    assert_eq!(ticket.is_some(), is_equal);
+                    *this = Thread { record: Arc::clone(&this.record), ticket, deadline, outcome: None };
+                    if is_equal {
+                        self.waiting.push(Waiting { who: Who::Thread(thread), at, deadline });
+                    }
+                }
+                Operation::Await { agent, at, timeout, is_equal } => {
+                    let this = &mut self.agents[agent];
+                    let slot = u32::try_from(this.tickets.len()).unwrap();
+                    let deadline = deadline_in(timeout);
+                    let ticket = self.store.enqueue_agent(location(at), &this.outbox, slot, deadline, || is_equal);
+                    assert_eq!(ticket.is_some(), is_equal);
+                    if let Some(ticket) = ticket {
+                        this.tickets.push(ticket);
+                        self.waiting.push(Waiting { who: Who::Agent(agent, slot), at, deadline });
+                    }
+                }
+                Operation::Notify { at, count } => {
+                    let woken = self.store.notify(location(at), count);
+                    assert_eq!(woken, self.notify(at, count));
+                }
+                Operation::Withdraw(ref index) => {
+                    let all: Vec<_> = (0..)
+                        .zip(&self.agents)
+                        .flat_map(|(agent, Agent { tickets, .. })| {
+                            (0..).zip(tickets).map(move |(slot, &ticket)| (agent, slot, ticket))
+                        })
+                        .collect();
+                    if all.is_empty() {
+                        return;
+                    }
+                    let (agent, slot, ticket) = *index.get(&all);
+                    let place = self.place_of(Who::Agent(agent, slot));
+                    let withdrawn = self.store.withdraw_agent(ticket, &self.agents[agent].outbox, slot);
+                    assert_eq!(withdrawn, place.is_some());
+                    place.map(|place| self.waiting.remove(place));
+                }
+                Operation::Look(thread) => {
+                    let Thread { record, ticket, deadline, .. } = &self.threads[thread];
+                    let Some(ticket) = *ticket else { return };
+                    // A slice that is over already.
+                    let woken = self.store.park(ticket, record, *deadline, Timestamp::from_nanos(0));
+                    if let Some(place) = self.place_of(Who::Thread(thread))
+                        && self.waiting[place].deadline <= now()
+                    {
+                        self.settle(place, WaitResult::TimedOut);
+                    }
+                    let outcome = self.threads[thread].outcome;
+                    assert_eq!(woken, outcome.map_or(Woken::TimeOver, Woken::Settled));
+                    if outcome.is_some() {
+                        self.threads[thread].ticket = None;
+                    }
+                }
+                Operation::Tick(nanos) => CLOCK.set(CLOCK.get() + nanos),
+                Operation::Expire => {
+                    let next = self.store.expire();
+                    self.expire();
+                    assert_eq!(next, self.earliest_deadline());
+                }
+                Operation::Take(agent) => {
+                    let this = &mut self.agents[agent];
+                    let mut mail = Mail::default();
+                    this.outbox.take(&mut mail);
+                    let taken: BTreeSet<_> =
+                        mail.settlements.iter().map(|settlement| (settlement.slot, settlement.result as u8)).collect();
+                    assert_eq!(taken.len(), mail.settlements.len(), "settled twice");
+                    assert_eq!(taken, std::mem::take(&mut this.settled));
+                    this.rings.store(0, Ordering::Relaxed);
+                }
+            }
+        }
+
+        fn check(&self) {
+            for at in 0..LOCATIONS {
+                let count = self.waiting.iter().filter(|wait| wait.at == at).count();
+                assert_eq!(self.store.count(location(at)) as usize, count);
+            }
+            for bucket in 0..BUCKETS {
+                let counter = self.store.counters()[bucket].load(Ordering::Relaxed);
+                let count = self.waiting.iter().filter(|wait| self.store.index_of(location(wait.at)) == bucket).count();
+                assert_eq!(
+                    usize::try_from(counter),
+                    Ok(count),
+                    "what a notification looks at before it takes the lock"
+                );
+            }
+            assert_eq!(self.store.earliest_deadline(), self.earliest_deadline());
+            for agent in &self.agents {
+                assert_eq!(agent.outbox.has_mail(), !agent.settled.is_empty());
+                assert_eq!(
+                    agent.rings.load(Ordering::Relaxed),
+                    usize::from(!agent.settled.is_empty()),
+                    "one ring per batch"
+                );
+            }
+            for thread in &self.threads {
+                if thread.ticket.is_some() {
+                    assert_eq!(thread.record.outcome(), thread.outcome);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn behaves_as_one_sequence_of_waiters(operations in prop::collection::vec(operation(), 0..150)) {
+            let mut queue = Queue::new();
+            for operation in operations {
+                queue.run(&operation);
+                queue.check();
+            }
+            for at in 0..LOCATIONS {
+                queue.run(&Operation::Notify { at, count: usize::MAX });
+            }
+            for agent in 0..AGENTS {
+                queue.run(&Operation::Take(agent));
+            }
+            assert!(queue.waiting.is_empty());
+            queue.check();
+        }
+    }
+}
+
+mod stress {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread::{self, Thread};
+    use std::time::Duration;
+
+    use atomics_waitasync::alarm::Alarm;
+
+    use super::random::Random;
+    use super::*;
+
+    /// What all threads share.
+    struct Scene {
+        store: WaiterListStore,
+        alarm: Alarm,
+        is_over: AtomicBool,
+    }
+
+    impl Scene {
+        fn goes_on(&self) -> bool {
+            !self.is_over.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Counts those that were notified; what is timed out is so at its time.
+    fn was_notified(result: WaitResult, deadline: Timestamp) -> bool {
+        assert!(result == WaitResult::Ok || (result == WaitResult::TimedOut && now() >= deadline), "{result:?}");
+        result == WaitResult::Ok
+    }
+
+    /// Blocks again and again. How many waits were notified.
+    fn block(scene: &Scene, random: &mut Random) -> usize {
+        let thread = Arc::new(BlockedThread::current());
+        let mut notified = 0;
+        while scene.goes_on() {
+            let deadline = random.deadline();
+            let ticket =
+                scene.store.enqueue_thread(location(random.below(LOCATIONS)), &thread, deadline, || true).unwrap();
+            let gives_up = random.one_in(8);
+            let result = loop {
+                let slice = Timestamp::from_nanos(now().as_nanos() + 1_000_000);
+                match scene.store.park(ticket, &thread, deadline, slice) {
+                    Woken::Settled(result) => break result,
+                    Woken::TimeOver if gives_up || !scene.goes_on() => {
+                        let result = scene.store.withdraw_thread(ticket, &thread);
+                        assert!(matches!(result, WaitResult::Ok | WaitResult::TimedOut));
+                        notified += usize::from(result == WaitResult::Ok);
+                        break WaitResult::NotEqual;
+                    }
+                    Woken::TimeOver | Woken::CalledBack => {}
+                    Woken::Nudged => panic!("a plain waiter is not nudged"),
+                }
+            };
+            notified += usize::from(result != WaitResult::NotEqual && was_notified(result, deadline));
+        }
+        notified
+    }
+
+    /// Awaits many promises at a time, and ends with some of them pending. How many were notified.
+    fn wait_async(scene: &Scene, random: &mut Random, timer: &Thread) -> usize {
+        let this = thread::current();
+        let outbox = Arc::new(Outbox::new(Box::new(move || this.unpark())));
+        let mut pending: Vec<Option<(Ticket, Timestamp)>> = vec![None; 100];
+        let mut mail = Mail::default();
+        let mut notified = 0;
+        let mut take = |pending: &mut Vec<Option<(Ticket, Timestamp)>>| {
+            mail.clear();
+            outbox.take(&mut mail);
+            for settlement in &mail.settlements {
+                let (_, deadline) = pending[settlement.slot as usize].take().expect("a promise is settled once");
+                notified += usize::from(was_notified(settlement.result, deadline));
+            }
+            !mail.settlements.is_empty()
+        };
+        while scene.goes_on() {
+            let slot = random.below(pending.len());
+            let number = u32::try_from(slot).unwrap();
+            match pending[slot] {
+                None => {
+                    let deadline = random.deadline();
+                    let at = location(random.below(LOCATIONS));
+                    let ticket = scene.store.enqueue_agent(at, &outbox, number, deadline, || true).unwrap();
+                    pending[slot] = Some((ticket, deadline));
+                    if deadline != Timestamp::NEVER && scene.alarm.is_later_than(deadline) {
+                        timer.unpark();
+                    }
+                }
+                Some((ticket, _)) if random.one_in(4) => {
+                    if scene.store.withdraw_agent(ticket, &outbox, number) {
+                        pending[slot] = None;
+                    }
+                }
+                Some(_) => {
+                    // A ring that was missed would leave the outbox full until the next one.
+                    if !take(&mut pending) && pending.iter().flatten().count() > 50 {
+                        thread::park_timeout(Duration::from_micros(50));
+                    }
+                }
+            }
+        }
+        for (number, wait) in (0..).zip(&mut pending) {
+            if let Some((ticket, _)) = *wait
+                && scene.store.withdraw_agent(ticket, &outbox, number)
+            {
+                *wait = None;
+            }
+        }
+        outbox.close();
+        take(&mut pending);
+        assert!(pending.iter().all(Option::is_none), "a promise is lost");
+        notified
+    }
+
+    /// How many it has woken.
+    fn notify(scene: &Scene, random: &mut Random) -> usize {
+        let mut woken = 0;
+        while scene.goes_on() {
+            let count = if random.one_in(10) { usize::MAX } else { random.below(4) };
+            woken += scene.store.notify(location(random.below(LOCATIONS)), count);
+            if random.one_in(4) {
+                thread::yield_now();
+            }
+        }
+        woken
+    }
+
+    /// As `src/timer.rs` does.
+    fn expire(scene: &Scene) {
+        while scene.goes_on() {
+            let next = scene.alarm.set(&scene.store);
+            thread::park_timeout(next.duration_since(now()));
+        }
+    }
+
+    #[test]
+    fn as_many_are_woken_as_notifications_say() {
+        let scene =
+            Scene { store: WaiterListStore::new(2, now), alarm: Alarm::default(), is_over: AtomicBool::new(false) };
+        let scene = &scene;
+        let (woken, notified) = thread::scope(|scope| {
+            let timer = scope.spawn(|| expire(scene));
+            let wake_timer = timer.thread();
+            let mut waiters = Vec::new();
+            for seed in 0..2 {
+                waiters.push(scope.spawn(move || block(scene, &mut Random::new(seed))));
+                let wake_timer = wake_timer.clone();
+                waiters.push(scope.spawn(move || wait_async(scene, &mut Random::new(10 + seed), &wake_timer)));
+            }
+            let notifiers: Vec<_> =
+                (20..22).map(|seed| scope.spawn(move || notify(scene, &mut Random::new(seed)))).collect();
+            thread::sleep(Duration::from_millis(1500));
+            scene.is_over.store(true, Ordering::Relaxed);
+            wake_timer.unpark();
+            let sum = |threads: Vec<thread::ScopedJoinHandle<'_, usize>>| -> usize {
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+            };
+            (sum(notifiers), sum(waiters))
+        });
+        assert_eq!(woken, notified);
+        assert!(woken > 1000, "{woken}");
+        assert!((0..LOCATIONS).all(|at| scene.store.count(location(at)) == 0));
+        assert!(scene.store.counters().iter().all(|counter| counter.load(Ordering::Relaxed) == 0));
+        assert_eq!(scene.store.earliest_deadline(), Timestamp::NEVER);
+    }
+}
