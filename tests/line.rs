@@ -407,13 +407,15 @@ mod property {
                     self.given_back(request);
                     if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
                 }
-                Operation::GiveBare if !self.holders.is_empty() && self.kind == Kind::Lock => {
-                    // If one who only waits is the first, then that one is woken, and is to notify the next.
-                    if self.first_live_claim().is_none_or(|(_, behind_waiters)| !behind_waiters) {
-                        self.holders.clear();
-                        self.guard.word.store(UNLOCKED);
-                        self.guard.store.notify(HERE, 1);
-                    }
+                // Not if one who only waits is the first: then that one is woken, and is to notify the next.
+                Operation::GiveBare
+                    if !self.holders.is_empty()
+                        && self.kind == Kind::Lock
+                        && self.first_live_claim().is_none_or(|(_, behind_waiters)| !behind_waiters) =>
+                {
+                    self.holders.clear();
+                    self.guard.word.store(UNLOCKED);
+                    self.guard.store.notify(HERE, 1);
                 }
                 Operation::Die(ref index) if !self.holders.is_empty() => {
                     let request = self.holders.remove(index.index(self.holders.len()));
