@@ -1,0 +1,774 @@
+'use strict'
+
+// Condition: waiting while holding a lock. See also family.test.js, for what all of the family promise.
+
+const assert = require('assert')
+const util = require('util')
+const { test } = require('./harness')
+const { Atomics, api } = require('./subject')
+const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
+const { TinyController, rejection } = require('./fixtures/lock-toolbox')
+const { now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+
+const { AsyncLock, Condition, RwLock, UnlockToken } = api
+
+/** Where things lie in the memory of a test. */
+const LOCK = 0
+const CONDITION = 4
+const READY = 8
+
+/** Both locks whose tokens a Condition takes. */
+const LOCKS = { AsyncLock: [AsyncLock, 'lock'], RwLock: [RwLock, 'lock'] }
+
+function setUp (Lock = AsyncLock) {
+  const sab = new SharedArrayBuffer(12)
+  const lock = new Lock(sab, { byteOffset: LOCK })
+  const condition = new Condition(sab, { byteOffset: CONDITION })
+  const word = new Int32Array(sab, CONDITION, 1)
+  const ready = new Int32Array(sab, READY, 1)
+  return { sab, lock, condition, word, ready, condTwin: new Condition(sab, { byteOffset: CONDITION }) }
+}
+
+const onLock = (member, name = 'AsyncLock') => member.on(name, LOCK)
+const onCondition = (member) => member.on('Condition', CONDITION)
+const TOKEN = { token: 'token' }
+
+/** A thread that holds the lock and then waits; `result` is what the wait gives. */
+async function waiting (member, { sab }, form = 'wait', args = [], lock = 'AsyncLock') {
+  const before = waiters(sab, CONDITION)
+  await onLock(member, lock)('lockAsync')
+  const result = onCondition(member)(form, TOKEN, ...args)
+  await untilWaiters(sab, CONDITION, before + 1)
+  return { result }
+}
+
+// ——— waiting ———
+
+for (const name of Object.keys(LOCKS)) {
+  test(`${name}: wait gives up the lock, and has it again with the same token`, async t => {
+    const it = setUp(api[name])
+    const member = await startMember(t, it.sab)
+    for (const form of ['wait', 'waitAsync']) {
+      const { result } = await waiting(member, it, form, [], name)
+      const token = it.lock.tryLock()
+      assert.ok(token, 'the lock is free while they wait')
+      assert.strictEqual(it.condition.notify(), 1)
+      const watched = watch(result)
+      await turns()
+      assert.strictEqual(watched.state, 'pending', 'it returns with the lock only')
+      token.unlock()
+      assert.strictEqual(await result, true)
+      assert.deepStrictEqual(await member.do('tellOfToken', 'token'), { ownerDied: false, locked: true })
+      assert.strictEqual(it.lock.tryLock(), null)
+      assert.strictEqual(await member.do('unlock', 'token'), true)
+      assert.strictEqual(it.lock.locked, false)
+      assert.strictEqual(await member.do('unlock', 'token'), false)
+    }
+  })
+
+  test(`${name}: on main, waitAsync gives up the lock, and has it again with the same token`, async t => {
+    const it = setUp(api[name])
+    const member = await startMember(t, it.sab)
+    const token = it.lock.tryLock()
+    const result = it.condition.waitAsync(token)
+    assert.strictEqual(token.locked, false)
+    assert.strictEqual(it.lock.locked, false)
+    await onLock(member, name)('lock')
+    assert.strictEqual(await onCondition(member)('notify'), 1)
+    await turns()
+    assert.strictEqual(token.locked, false)
+    await member.do('unlock', 'token')
+    assert.strictEqual(await result, true)
+    assert.strictEqual(token.locked, true)
+    assert.strictEqual(it.lock.locked, true)
+    assert.strictEqual(token.unlock(), true)
+    assert.strictEqual(it.lock.locked, false)
+  })
+
+  test(`${name}: however a wait ends, the same token is live`, async t => {
+    const it = setUp(api[name])
+    const { lock, condition } = it
+    const token = lock.tryLock()
+    const live = () => {
+      assert.strictEqual(token.locked, true)
+      assert.strictEqual(lock.locked, true)
+      assert.strictEqual(lock.tryLock(), null)
+      assert.strictEqual(waiters(it.sab, CONDITION), 0)
+    }
+    for (const timeout of [0, -1, 3, '2', null]) {
+      assert.strictEqual(await condition.waitAsync(token, { timeout }), false)
+      live()
+      assert.strictEqual(await condition.waitForAsync(token, () => false, { timeout }), false)
+      live()
+      assert.strictEqual(await condition.waitForAsync(token, () => true, { timeout }), true)
+      live()
+    }
+    for (const call of [signal => condition.waitAsync(token, { signal }), signal => condition.waitForAsync(token, () => false, { signal })]) {
+      const controller = new TinyController({ reason: 'abort' })
+      const result = rejection(call(controller.signal))
+      await turns(1)
+      assert.strictEqual(token.locked, false)
+      controller.abort()
+      assert.strictEqual(await result, 'abort')
+      live()
+      assert.strictEqual(await rejection(call(controller.signal)), 'abort')
+      live()
+    }
+    const error = new Error('of the predicate')
+    assert.strictEqual(await rejection(condition.waitForAsync(token, () => { throw error })), error)
+    live()
+    const notified = condition.waitAsync(token)
+    assert.strictEqual(condition.notify(), 1)
+    assert.strictEqual(await notified, true)
+    live()
+    assert.strictEqual(token.unlock(), true)
+    assert.strictEqual(lock.locked, false)
+  })
+}
+
+test('an abort rejects only once the lock is held again', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
+  const token = it.lock.tryLock()
+  const controller = new TinyController({ reason: 'abort' })
+  const result = watch(it.condition.waitAsync(token, { signal: controller.signal }))
+  await onLock(member)('lock')
+  controller.abort()
+  assert.strictEqual(waiters(it.sab, CONDITION), 0)
+  await turns()
+  assert.strictEqual(result.state, 'pending')
+  await member.do('unlock', 'token')
+  await until(() => result.state !== 'pending')
+  assert.deepStrictEqual(result, { state: 'rejected', value: 'abort' })
+  assert.strictEqual(token.locked, true)
+  token.unlock()
+})
+
+test('a time-out returns only once the lock is held again: blocking and awaiting', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
+  for (const form of ['wait', 'waitAsync']) {
+    const { result } = await waiting(member, it, form, [{ timeout: 20 }])
+    const token = await it.lock.lockAsync()
+    await untilWaiters(it.sab, CONDITION, 0)
+    await untilWaiters(it.sab, LOCK, 1)
+    const watched = watch(result)
+    await turns()
+    assert.strictEqual(watched.state, 'pending')
+    token.unlock()
+    assert.strictEqual(await result, false)
+    assert.strictEqual(await member.do('unlock', 'token'), true)
+  }
+})
+
+test('a wait with no time at all keeps the lock and never stands in the line', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
+  await onLock(member)('lock')
+  const others = it.lock.lockAsync()
+  for (const form of ['wait', 'waitAsync']) {
+    assert.strictEqual(await onCondition(member)(form, TOKEN, { timeout: 0 }), false)
+    assert.strictEqual(waiters(it.sab, LOCK), 1, 'nobody got the lock meanwhile')
+  }
+  await member.do('unlock', 'token')
+  ;(await others).unlock()
+})
+
+test('what was released meanwhile goes to who waits for it, before the waiter has it again', async () => {
+  const { lock, condition } = setUp()
+  const order = []
+  const token = lock.tryLock()
+  const first = lock.executeLocked(() => { order.push('other'); condition.notify() })
+  const result = condition.waitAsync(token).then(() => order.push('waiter'))
+  await Promise.all([first, result])
+  assert.deepStrictEqual(order, ['other', 'waiter'])
+  token.unlock()
+})
+
+// ——— notify ———
+
+test('notify wakes the first ones, blocked threads and promises in the order they came, and says how many', async t => {
+  const it = setUp()
+  const members = await Promise.all([0, 1].map(() => startMember(t, it.sab)))
+  const order = []
+  const note = (name, { result }) => result.then(value => {
+    assert.strictEqual(value, true)
+    order.push(name)
+  })
+  const mine = async () => {
+    const token = await it.lock.lockAsync()
+    const result = it.condition.waitAsync(token).then(value => { token.unlock(); return value })
+    return { result }
+  }
+  const all = []
+  const theirs = async (member) => {
+    const { result } = await waiting(member, it)
+    return { result: result.then(async value => { await member.do('unlock', 'token'); return value }) }
+  }
+  all.push(note('thread 0', await theirs(members[0])))
+  all.push(note('main 0', await mine()))
+  all.push(note('thread 1', await theirs(members[1])))
+  all.push(note('main 1', await mine()))
+  all.push(note('main 2', await mine()))
+  assert.strictEqual(waiters(it.sab, CONDITION), 5)
+  assert.strictEqual(it.condition.notify(0), 0)
+  assert.strictEqual(it.condition.notify(-3), 0)
+  assert.strictEqual(it.condition.notify(NaN), 0)
+  for (const n of [0, 1]) {
+    assert.strictEqual(it.condTwin.notify(1), 1)
+    await all[n]
+    await turns()
+    assert.strictEqual(order.length, n + 1)
+  }
+  assert.strictEqual(it.condition.notify(2.9), 2)
+  await Promise.all(all.slice(0, 4))
+  assert.strictEqual(order.length, 4)
+  assert.strictEqual(it.condition.notify(), 1)
+  await all[4]
+  assert.deepStrictEqual(order.slice(0, 2), ['thread 0', 'main 0'])
+  assert.deepStrictEqual(order.slice(2, 4).sort(), ['main 1', 'thread 1'])
+  for (const count of [undefined, Infinity, 1]) assert.strictEqual(it.condition.notify(count), 0)
+  assert.strictEqual(it.lock.locked, false)
+})
+
+test('notify needs no lock, and a wrong count is a TypeError that wakes nobody', async () => {
+  const { sab, lock, condition } = setUp()
+  const token = lock.tryLock()
+  const result = condition.waitAsync(token)
+  for (const count of [Symbol('s'), { valueOf () { throw new TypeError('mine') } }]) {
+    assert.throws(() => condition.notify(count), TypeError)
+    assert.strictEqual(waiters(sab, CONDITION), 1)
+  }
+  assert.strictEqual(condition.notify('1'), 1)
+  assert.strictEqual(await result, true)
+  token.unlock()
+})
+
+test('the word is not written, and what it holds does not matter', async t => {
+  for (const value of [0, 1, -1, 0x7fffffff]) {
+    const it = setUp()
+    Atomics.store(it.word, 0, value)
+    const member = await startMember(t, it.sab)
+    const { result } = await waiting(member, it)
+    const token = it.lock.tryLock()
+    const mine = it.condition.waitAsync(token).then(served => { token.unlock(); return served })
+    assert.strictEqual(it.condition.notify(), 2)
+    assert.strictEqual(await result, true)
+    await member.do('unlock', 'token')
+    assert.strictEqual(await mine, true)
+    assert.strictEqual(it.word[0], value)
+    await member.terminate()
+  }
+})
+
+// ——— waitFor ———
+
+test('waitFor asks first, and again after each notification, with the lock held', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
+  const predicate = { word: READY, is: 3 }
+  for (const form of ['waitFor', 'waitForAsync']) {
+    Atomics.store(it.ready, 0, 3)
+    await onLock(member)('lock')
+    assert.strictEqual(await onCondition(member)(form, TOKEN, predicate), true, 'no wait is needed')
+    await member.do('unlock', 'token')
+
+    Atomics.store(it.ready, 0, 0)
+    const { result } = await waiting(member, it, form, [predicate])
+    const watched = watch(result)
+    for (let n = 1; n <= 3; n++) {
+      const token = await it.lock.lockAsync()
+      Atomics.store(it.ready, 0, n)
+      assert.strictEqual(it.condition.notify(), 1)
+      token.unlock()
+      if (n < 3) await untilWaiters(it.sab, CONDITION, 1)
+      if (n < 3) assert.strictEqual(watched.state, 'pending')
+    }
+    assert.strictEqual(await result, true)
+    await member.do('unlock', 'token')
+  }
+})
+
+test('waitForAsync: the predicate may be asynchronous, and runs with the lock held', async () => {
+  const { sab, lock, condition } = setUp()
+  const token = lock.tryLock()
+  let asked = 0
+  const result = condition.waitForAsync(token, async () => {
+    assert.strictEqual(token.locked, true)
+    await sleep(1)
+    assert.strictEqual(token.locked, true)
+    return ++asked === 3 ? 'yes' : ''
+  })
+  for (let n = 0; n < 2; n++) {
+    await untilWaiters(sab, CONDITION, 1)
+    condition.notify()
+  }
+  assert.strictEqual(await result, true)
+  assert.strictEqual(asked, 3)
+  token.unlock()
+})
+
+test('waitFor: the time-out is for all of it, and at its end the predicate decides', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
+  for (const form of ['waitFor', 'waitForAsync']) {
+    const start = now()
+    const { result } = await waiting(member, it, form, [{ word: READY, is: 9 }, { timeout: 150 }])
+    let notified = 0
+    const watched = watch(result)
+    while (watched.state === 'pending') {
+      notified += it.condition.notify()
+      await sleep(5)
+    }
+    assert.strictEqual(await result, false)
+    assert.ok(now() - start >= 150)
+    assert.ok(notified > 0)
+    await member.do('unlock', 'token')
+  }
+})
+
+test('waitFor: what has come true without anybody saying so is seen when the time is over', async t => {
+  const { sab, lock, condition } = setUp()
+  const worker = startWorker(t, async ({ api, data: { sab } }) => {
+    const token = new api.AsyncLock(sab).lock()
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    let asked = 0
+    const results = [condition.waitFor(token, () => ++asked === 2, { timeout: 5 })]
+    results.push(await condition.waitForAsync(token, () => ++asked === 4, { timeout: 5 }), asked, token.unlock())
+    return results
+  }, { sab })
+  assert.deepStrictEqual(await worker.done(), [true, true, 4, true])
+  const token = lock.tryLock()
+  let asked = 0
+  assert.strictEqual(await condition.waitForAsync(token, () => ++asked === 2, { timeout: 5 }), true)
+  token.unlock()
+})
+
+test('waitFor: what the predicate throws is thrown, with the lock held', async t => {
+  const sab = new SharedArrayBuffer(12)
+  const worker = startWorker(t, ({ api, data: { sab } }) => {
+    const lock = new api.AsyncLock(sab)
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    const token = lock.lock()
+    const error = new Error('of the predicate')
+    try {
+      condition.waitFor(token, () => { throw error })
+      return 'it returned'
+    } catch (thrown) {
+      return [thrown === error, token.locked, token.unlock()]
+    }
+  }, { sab })
+  assert.deepStrictEqual(await worker.done(), [true, true, true])
+})
+
+// ——— arguments ———
+
+test('what is no live, exclusive token is refused, and nothing changes', async t => {
+  const it = setUp()
+  const { lock, condition, sab } = it
+  const rw = new RwLock(new SharedArrayBuffer(4))
+  const shared = rw.tryLockShared()
+  const used = lock.tryLock()
+  used.unlock()
+  const calls = [token => condition.waitAsync(token), token => condition.waitForAsync(token, () => false)]
+  for (const [n, call] of calls.entries()) {
+    const name = ['waitAsync', 'waitForAsync'][n]
+    for (const [token, what] of [[undefined, 'undefined'], [null, 'null'], [{}, 'an object'], [lock, 'an object'], [7, 'the number 7'], [shared, 'of a share or of permits']]) {
+      const error = await rejection(call(token))
+      assert.ok(error instanceof TypeError, `${name}: ${error}`)
+      assert.strictEqual(error.message, `${name}: token must be the UnlockToken of a lock that is held exclusively, not ${what}`)
+    }
+    const error = await rejection(call(used))
+    assert.strictEqual(error.code, 'ERR_NOT_LOCKED')
+    assert.strictEqual(error.message, `${name}: the token's lock is not held`)
+  }
+  assert.strictEqual(shared.unlock(), true)
+  for (const predicate of [undefined, null, {}, 'f']) {
+    const token = lock.tryLock()
+    const error = await rejection(condition.waitForAsync(token, predicate))
+    assert.ok(error instanceof TypeError)
+    assert.ok(/^waitForAsync: predicate must be a function, not /.test(error.message), error.message)
+    assert.strictEqual(token.unlock(), true)
+  }
+  const member = await startMember(t, sab)
+  await onLock(member)('lock')
+  for (const form of ['wait', 'waitFor']) {
+    const error = await rejection(onCondition(member)(form, 'token', { word: READY, is: 0 }))
+    assert.strictEqual(error.name, 'TypeError')
+    assert.ok(error.message.startsWith(`${form}: token must be `), error.message)
+  }
+  const error = await rejection(onCondition(member)('waitFor', TOKEN, 'predicate'))
+  assert.strictEqual(error.name, 'TypeError')
+  await member.do('unlock', 'token')
+  assert.strictEqual((await rejection(onCondition(member)('wait', TOKEN))).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(waiters(sab, CONDITION), 0)
+})
+
+test('one token cannot wait twice at a time', async () => {
+  const { lock, condition } = setUp()
+  const token = lock.tryLock()
+  const result = condition.waitAsync(token)
+  assert.strictEqual((await rejection(condition.waitAsync(token))).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(token.unlock(), false)
+  condition.notify()
+  assert.strictEqual(await result, true)
+  assert.strictEqual(token.unlock(), true)
+})
+
+test('one condition may be used with several locks, and one lock with several conditions', async () => {
+  const sab = new SharedArrayBuffer(16)
+  const [one, other] = [new AsyncLock(sab), new RwLock(sab, { byteOffset: 4 })]
+  const [a, b] = [new Condition(sab, { byteOffset: 8 }), new Condition(sab, { byteOffset: 12 })]
+  const tokens = [one.tryLock(), other.tryLock()]
+  const results = tokens.map(token => a.waitAsync(token))
+  const third = one.tryLock()
+  const elsewhere = watch(b.waitAsync(third))
+  assert.strictEqual(a.notify(), 2)
+  assert.deepStrictEqual(await Promise.all(results), [true, true])
+  await turns()
+  assert.strictEqual(elsewhere.state, 'pending', 'a notification of one condition is none of the other')
+  tokens.forEach(token => token.unlock())
+  assert.strictEqual(b.notify(), 1)
+  await until(() => elsewhere.state !== 'pending')
+  third.unlock()
+})
+
+// ——— a thread that waits for itself ———
+
+test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the lock stays held', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
+  await onLock(member)('lock')
+  const awaited = onLock(member)('lockAsync as other')
+  await untilWaiters(it.sab, LOCK, 1)
+  for (const args of [[], [{ timeout: 10 }]]) {
+    for (const form of ['wait', 'waitFor']) {
+      const error = await rejection(onCondition(member)(form, TOKEN, ...(form === 'wait' ? args : [{ word: READY, is: 1 }, ...args])))
+      assert.strictEqual(error.code, 'ERR_DEADLOCK')
+      assert.ok(error.isError)
+      assert.deepStrictEqual(await member.do('tellOfToken', 'token'), { ownerDied: false, locked: true })
+    }
+  }
+  // It may await what it awaits.
+  const result = onCondition(member)('waitAsync', TOKEN)
+  assert.strictEqual((await awaited).locked, true)
+  assert.strictEqual(it.condition.notify(), 1)
+  await member.do('unlock', 'other')
+  assert.strictEqual(await result, true)
+  await member.do('unlock', 'token')
+})
+
+// ——— one step with respect to notify ———
+
+// The waiter is in the line before the lock is free: who changes something with the lock held, and then notifies, finds it.
+test('no wake-up is lost between giving up the lock and waiting: hammered from both sides', { timeout: 120000 }, async t => {
+  const ROUNDS = 2000
+  const sab = new SharedArrayBuffer(12)
+  // Passes a turn to and fro; each side waits for its own, without a time-out, and notifies one.
+  const player = ({ api, data: { sab, rounds, me } }) => {
+    const lock = new api.AsyncLock(sab)
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    const turn = new Int32Array(sab, 8, 1)
+    for (let n = 0; n < rounds; n++) {
+      const token = lock.lock()
+      while (turn[0] !== me) if (!condition.wait(token)) throw new Error('a wait without a time-out was over')
+      turn[0] = 1 - me
+      if (n % 2) condition.notify(1)
+      token.unlock()
+      // With the lock and without.
+      if (n % 2 === 0) condition.notify(1)
+    }
+    return 'played'
+  }
+  const workers = [0, 1].map(me => startWorker(t, player, { sab, rounds: ROUNDS, me }))
+  for (const worker of workers) assert.strictEqual(await worker.done(), 'played')
+  assert.strictEqual(waiters(sab, CONDITION), 0)
+})
+
+test('no wake-up is lost between main that awaits and a thread that blocks', { timeout: 120000 }, async t => {
+  const ROUNDS = 300
+  const it = setUp()
+  const worker = startWorker(t, ({ api, data: { sab, rounds } }) => {
+    const lock = new api.AsyncLock(sab)
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    const turn = new Int32Array(sab, 8, 1)
+    for (let n = 0; n < rounds; n++) {
+      const token = lock.lock()
+      condition.waitFor(token, () => turn[0] === 1)
+      turn[0] = 0
+      condition.notify(1)
+      token.unlock()
+    }
+    return 'played'
+  }, { sab: it.sab, rounds: ROUNDS })
+  for (let n = 0; n < ROUNDS; n++) {
+    await it.lock.executeLocked(async token => {
+      await it.condition.waitForAsync(token, () => it.ready[0] === 0)
+      it.ready[0] = 1
+      it.condition.notify(1)
+    })
+  }
+  assert.strictEqual(await worker.done(), 'played')
+  assert.strictEqual(it.lock.locked, false)
+})
+
+// Time-outs, aborts and notifications meet: each notification that was counted is a wait that gave true.
+test('each notification is one wait that gives true, whatever else happens at the same moment', { timeout: 120000 }, async t => {
+  const seed = 77
+  const random = randomFrom(seed)
+  const it = setUp()
+  const stop = new Int32Array(new SharedArrayBuffer(4))
+  const waiter = async ({ api, randomFrom, data: { sab, stop, seed, awaits } }) => {
+    const random = randomFrom(seed)
+    const lock = new api.AsyncLock(sab)
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    let notified = 0
+    while (Atomics.load(stop, 0) === 0) {
+      const token = awaits ? await lock.lockAsync() : lock.lock()
+      const options = { timeout: random() * 3 }
+      if (awaits ? await condition.waitAsync(token, options) : condition.wait(token, options)) notified++
+      token.unlock()
+    }
+    return notified
+  }
+  const workers = [false, true].map((awaits, n) => startWorker(t, waiter, { sab: it.sab, stop, seed: seed + n, awaits }))
+  let [counted, notified, aborted] = [0, 0, 0]
+  const mine = async () => {
+    const controller = new TinyController({ reason: 'abort' })
+    const token = await it.lock.lockAsync()
+    const result = it.condition.waitAsync(token, { timeout: 1 + random() * 3, signal: controller.signal })
+    if (random() < 0.5) setTimeout(controller.abort, random() * 3)
+    try {
+      if (await result) notified++
+    } catch (reason) {
+      assert.strictEqual(reason, 'abort')
+      aborted++
+    }
+    assert.strictEqual(token.unlock(), true)
+  }
+  const end = now() + 1000
+  let running = 0
+  while (now() < end) {
+    if (running < 4) {
+      running++
+      mine().then(() => { running-- })
+    }
+    counted += it.condition.notify(1 + Math.floor(random() * 2))
+    await (random() < 0.5 ? sleep(random() * 2) : turns(1))
+  }
+  Atomics.store(stop, 0, 1)
+  await until(() => running === 0)
+  for (const worker of workers) notified += await worker.done()
+  assert.strictEqual(notified, counted, `seed ${seed}`)
+  assert.ok(counted > 10, `${counted} notifications`)
+  assert.ok(aborted > 0)
+  assert.strictEqual(it.lock.locked, false)
+})
+
+// ——— a thread that dies ———
+
+test('a thread that dies while it waits is no longer there to be notified', async t => {
+  const it = setUp()
+  for (const form of ['wait', 'waitAsync']) {
+    const member = await startMember(t, it.sab)
+    await waiting(member, it, form)
+    const token = await it.lock.lockAsync()
+    const mine = it.condition.waitAsync(token)
+    await member.terminate()
+    assert.strictEqual(waiters(it.sab, CONDITION), 1)
+    assert.strictEqual(it.lock.locked, false)
+    assert.strictEqual(it.condition.notify(1), 1)
+    assert.strictEqual(await mine, true)
+    assert.strictEqual(token.ownerDied, false, 'it died without the lock')
+    token.unlock()
+  }
+})
+
+for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
+  // Everybody notifies with the lock held, so who is notified always waits for the lock next.
+  test(`${form}: the notification of a thread that dies before it has the lock again goes to the next`, async t => {
+    for (const settle of [0, 30]) {
+      const it = setUp()
+      const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
+      const predicate = form.startsWith('waitFor') ? [{ word: READY, is: 1 }] : []
+      await waiting(victim, it, form, predicate)
+      const { result } = await waiting(other, it, 'wait')
+      const token = await it.lock.lockAsync()
+      Atomics.store(it.ready, 0, 1)
+      assert.strictEqual(it.condition.notify(1), 1)
+      // At once, and when it stands in the line of the lock.
+      if (settle > 0) await untilWaiters(it.sab, LOCK, 1)
+      await victim.terminate()
+      token.unlock()
+      assert.strictEqual(await result, true, 'the other one was woken')
+      await other.do('unlock', 'token')
+      assert.strictEqual(waiters(it.sab, CONDITION), 0)
+      assert.strictEqual(it.lock.locked, false)
+      await other.terminate()
+    }
+  })
+}
+
+test('the notification of a thread that is busy and dies before it hears of it goes to the next', async t => {
+  const it = setUp()
+  const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
+  await onLock(victim)('lock')
+  victim.do('beginAndBeBusy', 'call', ['Condition', CONDITION, {}, 'waitAsync', [TOKEN]], 1, 2)
+  await victim.untilSet(1)
+  const { result } = await waiting(other, it, 'wait')
+  assert.strictEqual(it.condition.notify(1), 1)
+  assert.strictEqual(waiters(it.sab, CONDITION), 1)
+  await victim.terminate()
+  // Node 10 turns the loop of a busy thread that is terminated once more.
+  if (victim.isSet(0)) t.skip('the thread heard of it before it died')
+  assert.strictEqual(await result, true)
+  await other.do('unlock', 'token')
+})
+
+test('a thread that dies after it has the lock again takes its notification along, and leaves ownerDied', async t => {
+  const it = setUp()
+  for (const form of ['wait', 'waitAsync']) {
+    const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
+    const first = await waiting(victim, it, form)
+    const second = await waiting(other, it, form)
+    assert.strictEqual(it.condition.notify(1), 1)
+    assert.strictEqual(await first.result, true)
+    await victim.terminate()
+    assert.strictEqual(waiters(it.sab, CONDITION), 1, 'nobody else was woken')
+    const token = it.lock.tryLock()
+    assert.strictEqual(token.ownerDied, true)
+    assert.strictEqual(it.condition.notify(), 1)
+    token.unlock()
+    assert.strictEqual(await second.result, true)
+    assert.deepStrictEqual(await other.do('tellOfToken', 'token'), { ownerDied: false, locked: true })
+    await other.terminate()
+    it.lock.tryLock().unlock()
+  }
+})
+
+test('who waits hears from its token that a holder has died meanwhile', async t => {
+  for (const name of Object.keys(LOCKS)) {
+    const it = setUp(api[name])
+    const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
+    const { result } = await waiting(other, it, 'wait', [], name)
+    const token = it.lock.tryLock()
+    const mine = it.condition.waitAsync(token)
+    await onLock(victim, name)('lock')
+    assert.strictEqual(await onCondition(victim)('notify', 1), 1)
+    await victim.terminate()
+    assert.strictEqual(await result, true)
+    assert.deepStrictEqual(await other.do('tellOfToken', 'token'), { ownerDied: true, locked: true })
+    await other.do('unlock', 'token')
+    assert.strictEqual(it.condition.notify(), 1)
+    assert.strictEqual(await mine, true)
+    assert.strictEqual(token.ownerDied, false, 'only the next one is told')
+    token.unlock()
+    await other.terminate()
+  }
+})
+
+test('the end of a thread that has used a condition wakes nobody', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
+  const token = it.lock.tryLock()
+  const mine = watch(it.condition.waitAsync(token))
+  for (const call of [() => onCondition(member)('notify', 0), () => onLock(member)('tryLock').then(() => onCondition(member)('wait', TOKEN, { timeout: 1 }))]) {
+    await call()
+    await member.do('unlock', 'token').catch(() => {})
+  }
+  await member.terminate()
+  await turns()
+  assert.strictEqual(mine.state, 'pending')
+  const other = await startMember(t, it.sab)
+  await waiting(other, it, 'wait')
+  await other.terminate()
+  await turns()
+  assert.strictEqual(mine.state, 'pending')
+  assert.strictEqual(it.condition.notify(), 1)
+  await until(() => mine.state === 'fulfilled')
+  token.unlock()
+})
+
+// A consumer is terminated again and again, at any moment; every item is notified of once. None is left over while somebody waits.
+test('no item is left behind by consumers that die at any moment', { timeout: 120000 }, async t => {
+  const seed = 5
+  const random = randomFrom(seed)
+  const it = setUp()
+  const consume = ({ api, data: { sab } }) => {
+    const lock = new api.AsyncLock(sab)
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    const items = new Int32Array(sab, 8, 1)
+    for (;;) {
+      const token = lock.lock()
+      condition.waitFor(token, () => Atomics.load(items, 0) !== 0)
+      const value = Atomics.load(items, 0)
+      if (value < 0) {
+        token.unlock()
+        return
+      }
+      Atomics.store(items, 0, value - 1)
+      token.unlock()
+    }
+  }
+  const survivor = startWorker(t, consume, { sab: it.sab })
+  await untilWaiters(it.sab, CONDITION, 1)
+  const end = now() + 1500
+  for (let round = 0; now() < end || round < 4; round++) {
+    const victim = startWorker(t, consume, { sab: it.sab })
+    victim.done().catch(() => {})
+    await until(() => waiters(it.sab, CONDITION) === 2, 'both wait')
+    for (let n = Math.floor(random() * 4); n >= 0; n--) {
+      await it.lock.executeLocked(() => {
+        Atomics.add(it.ready, 0, 1)
+        it.condition.notify(1)
+      })
+    }
+    victim.worker.terminate()
+    // Without a notification for each, some would stay here: the survivor sleeps.
+    await until(() => Atomics.load(it.ready, 0) === 0, `nothing is left (seed ${seed}, round ${round})`)
+    await victim.exited
+  }
+  await it.lock.executeLocked(() => {
+    Atomics.store(it.ready, 0, -1)
+    it.condition.notify()
+  })
+  await survivor.done()
+})
+
+// ——— the rest ———
+
+test('a thread that only waits ends when the process does', async t => {
+  const start = now()
+  const { code, stderr } = await runChild(t, async ({ api, startWorker, until }) => {
+    const sab = new SharedArrayBuffer(8)
+    startWorker(({ api, data }) => {
+      const token = new api.AsyncLock(data).lock()
+      new api.Condition(data, { byteOffset: 4 }).wait(token)
+    }, sab)
+    await until(() => api.waiterCount(new Int32Array(sab), 1) === 1)
+    process.exit(7)
+  }, null)
+  assert.strictEqual(stderr, '')
+  assert.strictEqual(code, 7)
+  assert.ok(now() - start < 20000)
+})
+
+test('util.inspect tells how many wait', async () => {
+  const { condition, lock } = setUp()
+  assert.strictEqual(util.inspect(condition), 'Condition { waiters: 0 }')
+  const token = lock.tryLock()
+  const result = condition.waitAsync(token)
+  assert.strictEqual(util.inspect(condition), 'Condition { waiters: 1 }')
+  condition.notify()
+  await result
+  token.unlock()
+  class Mine extends Condition {}
+  assert.ok(util.inspect({ mine: new Mine(new SharedArrayBuffer(4)) }).includes('mine: Mine { waiters: 0 }'))
+})
+
+test('tokens are UnlockTokens', () => {
+  const { lock } = setUp()
+  const token = lock.tryLock()
+  assert.ok(token instanceof UnlockToken)
+  token.unlock()
+})

@@ -1,0 +1,311 @@
+'use strict'
+// subjects: none
+
+// What each of the four entry points does to the thread that loads it, and what it exports.
+
+const assert = require('assert')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const vm = require('vm')
+const { test } = require('./harness')
+const { runForJSON, runNode } = require('./fixtures/run-node')
+
+const pure = require('../pure')
+
+const MAJOR = Number(process.versions.node.split('.')[0])
+const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
+const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
+const HOST_HAS_WAKE = MAJOR < 12
+const root = path.join(__dirname, '..')
+const entryFile = (name) => path.join(root, name + '.js')
+const DESCRIBE = path.join(__dirname, 'fixtures', 'entries', 'describe.js')
+const NAMES = [
+  'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
+  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken'
+]
+
+/** What loading these entries, one after the other, does to a new process. */
+const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])
+
+/** A folder with a node_modules in which the package is found under its name. */
+function folderWithPackage (t, target = root) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-entries-'))
+  const modules = path.join(folder, 'node_modules')
+  const link = path.join(modules, 'atomics-waitasync')
+  fs.mkdirSync(modules)
+  fs.symlinkSync(target, link, 'junction')
+  t.after(() => {
+    fs.unlinkSync(link)
+    fs.rmdirSync(modules)
+    fs.rmdirSync(folder)
+  })
+  return folder
+}
+
+// What they do.
+
+const expectations = [
+  { name: 'index', changes: !HOST_HAS_WAIT_ASYNC, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
+  { name: 'force', changes: true, engine: 'addon', library: true, same: true },
+  { name: 'keep-alive', changes: true, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
+  { name: 'pure', changes: false, engine: 'addon', library: true, same: false }
+]
+
+for (const { name, changes, engine, library, same } of expectations) {
+  test(`/${name}: what it does to Atomics, and no more than that`, async t => {
+    const seen = await load(t, name)
+    assert.strictEqual(seen.unchanged, !changes)
+    assert.strictEqual(seen.engine, engine)
+    assert.strictEqual(seen.libraryLoaded, library)
+    assert.deepStrictEqual(seen.same, [same, same, same])
+    assert.deepStrictEqual(seen.newGlobals, [])
+    // Writable, not enumerable, configurable; and no name that was not there, but waitAsync.
+    const shape = (name) => [name, true, false, true]
+    assert.deepStrictEqual(seen.after, [
+      shape('wait'), shape('notify'), HOST_HAS_WAIT_ASYNC || changes ? shape('waitAsync') : null, HOST_HAS_WAKE ? shape('wake') : null
+    ])
+  })
+
+  test(`/${name}: its functions have the name and length of the standard, and are no constructors`, async t => {
+    const { functions } = await load(t, name)
+    assert.deepStrictEqual(functions, [['wait', 4, false, false], ['notify', 3, false, false], ['waitAsync', 4, false, false]])
+  })
+
+  test(`/${name}: exports the same names as the others`, async t => {
+    const { exported } = await load(t, name)
+    assert.deepStrictEqual(exported.slice().sort(), NAMES.slice().sort())
+  })
+}
+
+test('the names can be imported from each entry, by the name of the package', {
+  skip: MAJOR < 12 && 'this Node has no ES modules'
+}, async t => {
+  const folder = folderWithPackage(t)
+  const file = path.join(folder, 'imports.mjs')
+  fs.copyFileSync(path.join(__dirname, 'fixtures', 'entries', 'imports.mjs'), file)
+  t.after(() => { fs.unlinkSync(file) })
+  const { differences, functions, engine } = await runForJSON(t, ['--no-warnings', file])
+  assert.deepStrictEqual(differences, [])
+  assert.deepStrictEqual(functions, [])
+  assert.strictEqual(engine, 'addon')
+})
+
+test('preloaded by the name of the package', async t => {
+  const folder = folderWithPackage(t)
+  const ask = ['-p', 'JSON.stringify(Atomics.waitAsync[Symbol.for("atomics-waitasync")].engine)']
+  for (const how of [{ cwd: folder }, { env: { NODE_PATH: path.join(folder, 'node_modules') } }]) {
+    assert.strictEqual(await runForJSON(t, ['-r', 'atomics-waitasync/force', ...ask], how), 'addon')
+  }
+})
+
+// Several in one thread.
+
+test('after /force, the plain entry and /keep-alive change nothing and export what is in place', async t => {
+  for (const second of ['index', 'keep-alive']) {
+    const { engine, same } = await load(t, 'force', second)
+    assert.strictEqual(engine, 'addon')
+    assert.deepStrictEqual(same, [true, true, true])
+  }
+})
+
+test('after /keep-alive, the plain entry changes nothing and exports what is in place', async t => {
+  const { engine, same } = await load(t, 'keep-alive', 'index')
+  assert.strictEqual(engine, HOST_HAS_WAIT_ASYNC ? 'host' : 'addon')
+  assert.deepStrictEqual(same, [true, true, true])
+})
+
+test('after the other entries, /force puts its own in place', async t => {
+  const { engine, same } = await load(t, 'index', 'keep-alive', 'pure', 'force')
+  assert.strictEqual(engine, 'addon')
+  assert.deepStrictEqual(same, [true, true, true])
+})
+
+test('all entries have one queue on their own functions', async t => {
+  const source = `
+    const [force, pure] = ['force', 'pure'].map((name) => require(${JSON.stringify(root)} + '/' + name))
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    Atomics.waitAsync(array, 0, 0)
+    pure.waitAsync(array, 0, 0)
+    console.log(JSON.stringify([force.waiterCount(array, 0), pure.notify(array, 0, 1), Atomics.notify(array, 0)]))`
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [2, 1, 1])
+})
+
+test('engine follows what is in place', async t => {
+  const source = `
+    const api = require(${JSON.stringify(entryFile('index'))})
+    const engines = [api.engine]
+    api.uninstall()
+    engines.push(api.engine)
+    api.install({ force: true })
+    engines.push(api.engine)
+    Atomics.waitAsync = () => {}
+    engines.push(api.engine)
+    console.log(JSON.stringify(engines))`
+  const engine = HOST_HAS_WAIT_ASYNC ? 'host' : 'addon'
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [engine, engine, 'addon', 'host'])
+})
+
+// ref and unref, the arguments; what they do to the event loop is tested with the queues.
+
+test('ref and unref: true for a pending wait, false for every other promise', async () => {
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const { value: promise } = pure.waitAsync(array, 0, 0)
+  for (const operation of [pure.unref, pure.ref, pure.ref, pure.unref, pure.unref, pure.ref]) assert.strictEqual(operation(promise), true)
+  pure.notify(array, 0)
+  await promise
+  const others = [promise, Promise.resolve(), new Promise(() => {}), vm.runInNewContext('Promise.resolve()')]
+  for (const other of others) {
+    assert.strictEqual(pure.unref(other), false)
+    assert.strictEqual(pure.ref(other), false)
+  }
+})
+
+test("ref and unref: false for a promise of the host's queue", { skip: NO_HOST_WAIT_ASYNC }, async () => {
+  const plain = require('..')
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const { value: promise } = plain.waitAsync(array, 0, 0)
+  assert.strictEqual(plain.unref(promise), false)
+  assert.strictEqual(plain.ref(promise), false)
+  plain.notify(array, 0)
+  assert.strictEqual(await promise, 'ok')
+})
+
+test('ref and unref: every entry knows the pending waits of the others', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const keepAlive = require('../keep-alive')
+  t.after(() => { keepAlive.uninstall() })
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const promises = [pure.waitAsync(array, 0, 0).value, keepAlive.waitAsync(array, 0, 0).value]
+  for (const promise of promises) {
+    for (const api of [pure, keepAlive, require('..')]) assert.strictEqual(api.ref(promise), true)
+  }
+  pure.notify(array, 0)
+  await Promise.all(promises)
+})
+
+for (const name of ['ref', 'unref']) {
+  test(`${name}: what is no promise is refused by its name`, () => {
+    for (const [argument, shown] of [[undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'], [Promise, 'a function']]) {
+      assert.throws(() => pure[name](argument), (error) => {
+        assert.ok(error instanceof TypeError)
+        assert.strictEqual(error.message, `${name}: promise must be a Promise, not ${shown}`)
+        return true
+      })
+    }
+  })
+}
+
+// Where it cannot work.
+
+/** A copy of the package without its native library. */
+function packageWithoutLibrary (t) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-entries-'))
+  const made = []
+  const copy = (from, to) => {
+    fs.mkdirSync(to)
+    made.push(() => fs.rmdirSync(to))
+    for (const name of fs.readdirSync(from)) {
+      const [source, target] = [path.join(from, name), path.join(to, name)]
+      if (fs.statSync(source).isDirectory()) {
+        copy(source, target)
+      } else {
+        fs.copyFileSync(source, target)
+        made.push(() => fs.unlinkSync(target))
+      }
+    }
+  }
+  t.after(() => {
+    made.reverse().forEach((remove) => remove())
+    fs.rmdirSync(folder)
+  })
+  copy(path.join(root, 'lib'), path.join(folder, 'lib'))
+  for (const name of ['index', 'force', 'keep-alive', 'pure']) {
+    fs.copyFileSync(entryFile(name), path.join(folder, name + '.js'))
+    made.push(() => fs.unlinkSync(path.join(folder, name + '.js')))
+  }
+  return folder
+}
+
+test('without a native library, an entry that needs it says so when it is loaded, and changes nothing', async t => {
+  const folder = packageWithoutLibrary(t)
+  for (const { name, library } of expectations) {
+    const source = `
+      const before = Object.getOwnPropertyNames(Atomics).map((key) => Atomics[key])
+      const { Worker } = require('worker_threads')
+      let error
+      try { require(${JSON.stringify(path.join(folder, name))}) } catch (e) { error = e }
+      const after = Object.getOwnPropertyNames(Atomics).map((key) => Atomics[key])
+      console.log(JSON.stringify({
+        error: error && [error.name, error.code, error.message],
+        unchanged: before.length === after.length && before.every((value, i) => value === after[i]) &&
+          require('worker_threads').Worker === Worker && Object.getPrototypeOf(Worker) === require('events')
+      }))`
+    const { error, unchanged } = await runForJSON(t, ['-e', source])
+    assert.strictEqual(error === undefined, !library, name)
+    if (library) {
+      assert.deepStrictEqual(error.slice(0, 2), ['Error', 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY'])
+      assert.ok(error[2].includes(folder) && error[2].includes(process.platform) && error[2].includes('npm run build'), error[2])
+      assert.ok(unchanged, name)
+    }
+  }
+})
+
+test('a frozen Atomics is refused, and nothing is left of the attempt', async t => {
+  const source = `
+    Object.freeze(Atomics)
+    const { Worker } = require('worker_threads')
+    let error
+    try { require(${JSON.stringify(entryFile('force'))}) } catch (e) { error = e }
+    console.log(JSON.stringify([error.name, error.message.slice(0, 20), require('worker_threads').Worker === Worker,
+      Object.getPrototypeOf(Worker) === require('events')]))`
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'install: target must', true, true])
+})
+
+test('a program that only loads an entry ends at once, with code 0 and without a word', async t => {
+  for (const { name } of expectations) {
+    const { code, stdout, stderr } = await runNode(t, [entryFile(name)])
+    assert.deepStrictEqual([code, stdout, stderr.replace(/.*ExperimentalWarning.*\n/, '')], [0, '', ''])
+  }
+})
+
+// In another realm, as test runners load modules.
+
+test('evaluated in another realm, the package serves that one', async t => {
+  const load = realmLoader()
+  const { realm, api } = load('force')
+  t.after(() => { api.uninstall() })
+  const { Atomics: theirs, TypeError, RangeError, Promise, Int32Array } = vm.runInContext('({ Atomics, TypeError, RangeError, Promise, Int32Array })', realm)
+  assert.strictEqual(theirs.wait, api.wait)
+  assert.notStrictEqual(Atomics.wait, api.wait)
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  assert.throws(() => theirs.waitAsync(new Int32Array(4), 0, 0), TypeError)
+  assert.throws(() => theirs.waitAsync(array, 1, 0), RangeError)
+  assert.throws(() => api.install({ force: 1 }), TypeError)
+  const { value: promise } = theirs.waitAsync(array, 0, 0)
+  assert.ok(promise instanceof Promise)
+  assert.strictEqual(pure.notify(array, 0), 1)
+  assert.strictEqual(await promise, 'ok')
+  // What is replaced is the thread's Worker: there is only one.
+  const worker = new (require('worker_threads').Worker)(
+    'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })
+  assert.strictEqual(await new global.Promise((resolve) => { worker.once('message', resolve) }), 'addon')
+})
+
+/** Evaluates the package's modules in a new realm. */
+function realmLoader () {
+  const realm = vm.createContext({ process })
+  const cache = {}
+  const loadFile = (file) => {
+    if (cache[file]) return cache[file].exports
+    const module = cache[file] = { exports: {} }
+    const requireHere = (request) => {
+      if (!/^\.\.?\//.test(request)) return require(request)
+      const target = require.resolve(path.resolve(path.dirname(file), request))
+      return target.endsWith('.node') ? require(target) : loadFile(target)
+    }
+    const source = `(function (module, exports, require, __filename, __dirname) {${fs.readFileSync(file, 'utf8')}\n})`
+    vm.runInContext(source, realm, { filename: file })(module, module.exports, requireHere, file, path.dirname(file))
+    return module.exports
+  }
+  return (name) => ({ realm, api: loadFile(entryFile(name)) })
+}

@@ -1,0 +1,386 @@
+'use strict'
+
+// When a pending promise keeps its thread's event loop alive, and when not. Most of this can only be seen from outside, so
+// most tests here run a process whose main thread has nothing else to do.
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { Atomics, api } = require('./subject')
+const { now, onAQuietMachine, runChild, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
+
+/** Runs `fn` in a process of its own, which has to end by itself and without an error; gives the lines it wrote. */
+async function linesOf (t, fn, data) {
+  const { code, signal, lines, stderr } = await runChild(t, fn, data)
+  assert.strictEqual(stderr, '')
+  assert.strictEqual(signal, null)
+  assert.strictEqual(code, 0)
+  return lines
+}
+
+// ——— a time-out ———
+
+test('a promise with a time-out keeps main alive until it settles', async t => {
+  const lines = await linesOf(t, ({ Atomics, now, say, words }) => {
+    const start = now()
+    process.on('exit', () => say(now() - start >= 150))
+    Atomics.waitAsync(words(1), 0, 0, 150).value.then(say)
+  })
+  assert.deepStrictEqual(lines, ['timed-out', 'true'])
+})
+
+test('a promise with a time-out, lined up behind an await or in a callback, keeps main alive', async t => {
+  const lines = await linesOf(t, async ({ Atomics, say, words, sleep }) => {
+    const array = words(1)
+    say(await Atomics.waitAsync(array, 0, 0, 20).value)
+    await sleep(5)
+    say(await Atomics.waitAsync(array, 0, 0, 20).value)
+    process.once('beforeExit', () => Atomics.waitAsync(array, 0, 0, 20).value.then(say))
+  })
+  assert.deepStrictEqual(lines, ['timed-out', 'timed-out', 'timed-out'])
+})
+
+test('the last of many promises keeps main alive, whichever settled before', async t => {
+  const lines = await linesOf(t, ({ Atomics, say, words }) => {
+    const array = words(2)
+    Atomics.waitAsync(array, 1, 0, 80).value.then(outcome => say(`last ${outcome}`))
+    for (const timeout of [20000, 30000, 40000]) Atomics.waitAsync(array, 0, 0, timeout).value.then(say)
+    Atomics.waitAsync(array, 0, 0).value.then(say)
+    Atomics.notify(array, 0)
+  })
+  assert.deepStrictEqual(lines, ['ok', 'ok', 'ok', 'ok', 'last timed-out'])
+})
+
+test('main ends when the last promise has settled, not at the time-outs of those that were notified', async t => {
+  const lines = await linesOf(t, ({ Atomics, now, say, words }) => {
+    const array = words(1)
+    const start = now()
+    process.on('exit', () => say(now() - start < 10000))
+    for (let n = 0; n < 100; n++) Atomics.waitAsync(array, 0, 0, 60000)
+    Atomics.notify(array, 0)
+  })
+  assert.deepStrictEqual(lines, ['true'])
+})
+
+// ——— no time-out ———
+
+test('a promise without a time-out that nobody can notify does not keep main alive', async t => {
+  const lines = await linesOf(t, ({ Atomics, say, words }) => {
+    process.on('exit', () => say('end'))
+    Atomics.waitAsync(words(1), 0, 0).value.then(() => say('settled'))
+  })
+  assert.deepStrictEqual(lines, ['end'])
+})
+
+test('a promise without a time-out keeps main alive as long as another thread has the package, and no longer', async t => {
+  const lines = await linesOf(t, async ({ Atomics, now, say, words, startWorker, until }) => {
+    const array = words(2)
+    // The thread's handle holds nothing: what keeps main alive from here on is the promise.
+    const other = startWorker(async ({ Atomics, data, sleep }) => {
+      Atomics.store(data, 1, 1)
+      Atomics.notify(data, 1)
+      await sleep(250)
+    }, array)
+    await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
+    const start = now()
+    other.worker.unref()
+    process.on('exit', () => say(now() - start))
+    Atomics.waitAsync(array, 0, 0).value.then(() => say('settled'))
+  })
+  assert.strictEqual(lines.length, 1)
+  assert.ok(lines[0] >= 200, `main ended after ${lines[0]} ms`)
+  assert.ok(lines[0] < 10000, `main ended after ${lines[0]} ms`)
+})
+
+test('a promise without a time-out of main is settled by the other thread, although nothing else keeps main alive', async t => {
+  const lines = await linesOf(t, async ({ Atomics, say, words, startWorker, until }) => {
+    const array = words(2)
+    const other = startWorker(async ({ Atomics, data, sleep }) => {
+      Atomics.store(data, 1, 1)
+      await sleep(150)
+      Atomics.notify(data, 0)
+      // And is gone before main hears of it, perhaps.
+    }, array)
+    await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
+    other.worker.unref()
+    Atomics.waitAsync(array, 0, 0).value.then(say)
+    process.on('exit', () => say('end'))
+  })
+  assert.deepStrictEqual(lines, ['ok', 'end'])
+})
+
+test('a promise that was pending before the other thread came keeps main alive once it is there', async t => {
+  const lines = await linesOf(t, ({ Atomics, say, words, startWorker }) => {
+    const array = words(1)
+    Atomics.waitAsync(array, 0, 0).value.then(say)
+    const other = startWorker(async ({ Atomics, data, sleep, post }) => {
+      post('here')
+      await sleep(200)
+      Atomics.notify(data, 0)
+    }, array)
+    other.next().then(() => other.worker.unref())
+    process.on('exit', () => say('end'))
+  })
+  assert.deepStrictEqual(lines, ['ok', 'end'])
+})
+
+test('a thread that has not loaded the package keeps nobody waiting', async t => {
+  const { code, lines, stderr } = await runChild(t, async ({ Atomics, now, say, stranger, words }) => {
+    say(await new Promise(resolve => stranger.once('message', resolve)))
+    stranger.unref()
+    const start = now()
+    process.on('exit', () => say(now() - start < 10000))
+    Atomics.waitAsync(words(1), 0, 0).value.then(say)
+  }, undefined, { env: { STRANGER: '1' } })
+  assert.strictEqual(code, 0, stderr)
+  assert.deepStrictEqual(lines, ['true', 'true'])
+})
+
+test('a worker with a promise without a time-out is alive until main notifies it', async t => {
+  const array = words(1)
+  const waiter = startWorker(t, ({ Atomics, data }) => {
+    Atomics.waitAsync(data, 0, 0).value.then(outcome => { data[0] = outcome === 'ok' ? 1 : 2 })
+  }, array)
+  await waiter.done()
+  await until(() => api.waiterCount(array, 0) === 1, 'the worker waits')
+  let gone = false
+  waiter.exited.then(() => { gone = true })
+  await Atomics.waitAsync(words(1), 0, 0, 150).value
+  assert.strictEqual(gone, false)
+  assert.strictEqual(Atomics.notify(array, 0), 1)
+  assert.strictEqual(await waiter.exited, 0)
+  assert.strictEqual(array[0], 1)
+})
+
+test('the time-outs of a worker keep it alive, although main has long been done', async t => {
+  const lines = await linesOf(t, ({ startWorker, say }) => {
+    startWorker(({ Atomics, words, post }) => {
+      Atomics.waitAsync(words(1), 0, 0, 150).value.then(post)
+    }).next().then(say)
+  })
+  assert.deepStrictEqual(lines, ['timed-out'])
+})
+
+// ——— from the notification to the settlement ———
+
+test('a promise that was notified by its own thread settles before the thread ends', async t => {
+  const lines = await linesOf(t, ({ Atomics, say, words }) => {
+    const array = words(1)
+    Atomics.waitAsync(array, 0, 0).value.then(say)
+    Atomics.waitAsync(array, 0, 0, 60000).value.then(say)
+    say(Atomics.notify(array, 0))
+    process.on('exit', () => say('end'))
+  })
+  assert.deepStrictEqual(lines, ['2', 'ok', 'ok', 'end'])
+})
+
+test('a promise that was notified by its own thread settles although it is unref\'d', async t => {
+  const lines = await linesOf(t, ({ Atomics, api, say, words }) => {
+    const array = words(1)
+    for (const timeout of [undefined, 60000]) {
+      const { value } = Atomics.waitAsync(array, 0, 0, timeout)
+      value.then(say)
+      api.unref(value)
+    }
+    say(Atomics.notify(array, 0))
+    process.on('exit', () => say('end'))
+  })
+  assert.deepStrictEqual(lines, ['2', 'ok', 'ok', 'end'])
+})
+
+test('a promise notified in an exit listener of the event loop settles', async t => {
+  const lines = await linesOf(t, ({ Atomics, say, words }) => {
+    const array = words(1)
+    Atomics.waitAsync(array, 0, 0).value.then(say)
+    process.once('beforeExit', () => say(Atomics.notify(array, 0)))
+  })
+  assert.deepStrictEqual(lines, ['1', 'ok'])
+})
+
+for (const unref of [false, true]) {
+  const which = unref ? 'that is unref\'d ' : ''
+  test(`a promise ${which}that was notified by another thread while its own was busy settles before that ends`, async t => {
+    const lines = await linesOf(t, async ({ Atomics, api, say, words, startWorker, until, busy, data: unref }) => {
+      const array = words(2)
+      const other = startWorker(({ Atomics, data }) => {
+        Atomics.store(data, 1, 1)
+        while (Atomics.load(data, 1) === 1) Atomics.wait(data, 1, 1, 1)
+        Atomics.notify(data, 0)
+      }, array)
+      await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
+      other.worker.unref()
+      const { value } = Atomics.waitAsync(array, 0, 0)
+      value.then(say)
+      if (unref) api.unref(value)
+      Atomics.store(array, 1, 2)
+      while (api.waiterCount(array, 0) > 0);
+      busy(100) // the other thread has ended by now, and nothing but the promise can keep main alive
+      process.on('exit', () => say('end'))
+    }, unref)
+    assert.deepStrictEqual(lines, ['ok', 'end'])
+  })
+}
+
+test('a promise that was notified by a thread which ended at once settles, time and again', async t => {
+  const lines = await linesOf(t, async ({ Atomics, say, words, startWorker, until }) => {
+    const array = words(2)
+    for (let round = 0; round < 8; round++) {
+      const other = startWorker(({ Atomics, data }) => {
+        Atomics.store(data, 1, 1)
+        while (Atomics.notify(data, 0) === 0);
+        process.exit()
+      }, array)
+      await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
+      Atomics.store(array, 1, 0)
+      other.worker.unref()
+      say(await Atomics.waitAsync(array, 0, 0).value)
+    }
+  })
+  assert.deepStrictEqual(lines, new Array(8).fill('ok'))
+})
+
+// ——— ref and unref ———
+
+test('unref lets main end before the time-out', async t => {
+  const lines = await linesOf(t, ({ Atomics, api, now, say, words }) => {
+    const start = now()
+    process.on('exit', () => say(now() - start < 10000))
+    const array = words(1)
+    for (let n = 0; n < 3; n++) {
+      const { value } = Atomics.waitAsync(array, 0, 0, 60000)
+      say(api.unref(value))
+      value.then(() => say('settled'))
+    }
+  })
+  assert.deepStrictEqual(lines, ['true', 'true', 'true', 'true'])
+})
+
+test('a promise that is unref\'d settles if something else keeps its thread alive', async () => {
+  const array = words(1)
+  const [first, second] = [Atomics.waitAsync(array, 0, 0, 5).value, Atomics.waitAsync(array, 0, 0).value]
+  assert.strictEqual(api.unref(first), true)
+  assert.strictEqual(api.unref(second), true)
+  const alive = setInterval(() => {}, 1000)
+  assert.strictEqual(await first, 'timed-out')
+  assert.strictEqual(Atomics.notify(array, 0), 1)
+  assert.strictEqual(await second, 'ok')
+  clearInterval(alive)
+})
+
+test('ref takes unref back; neither counts twice', async t => {
+  const lines = await linesOf(t, ({ Atomics, api, say, words }) => {
+    const array = words(1)
+    const kept = Atomics.waitAsync(array, 0, 0, 100).value
+    const left = Atomics.waitAsync(array, 0, 0, 60000).value
+    kept.then(outcome => say(`kept ${outcome}`))
+    left.then(outcome => say(`left ${outcome}`))
+    for (let n = 0; n < 3; n++) api.unref(kept)
+    api.ref(kept)
+    for (let n = 0; n < 3; n++) api.ref(left)
+    api.unref(left)
+  })
+  assert.deepStrictEqual(lines, ['kept timed-out'])
+})
+
+test('one promise of many is unref\'d, the others hold', async t => {
+  const lines = await linesOf(t, ({ Atomics, api, say, words }) => {
+    const array = words(1)
+    const promises = []
+    for (let n = 0; n < 1000; n++) promises.push(Atomics.waitAsync(array, 0, 0, n === 500 ? 100 : 60000).value)
+    promises.forEach((promise, n) => { if (n !== 500) api.unref(promise) })
+    promises[500].then(say)
+  })
+  assert.deepStrictEqual(lines, ['timed-out'])
+})
+
+test('a promise without a time-out is let go and taken back, too', async t => {
+  const lines = await linesOf(t, async ({ Atomics, api, now, say, words, startWorker, until }) => {
+    const array = words(2)
+    const other = startWorker(async ({ Atomics, data, sleep }) => {
+      Atomics.store(data, 1, 1)
+      await sleep(150)
+      Atomics.notify(data, 0)
+      await sleep(60000)
+    }, array)
+    await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
+    other.worker.unref()
+    const left = Atomics.waitAsync(array, 1, 1).value
+    const kept = Atomics.waitAsync(array, 0, 0).value
+    api.unref(left)
+    api.unref(kept)
+    api.ref(kept)
+    kept.then(say)
+    const start = now()
+    process.on('exit', () => say(now() - start < 20000))
+  })
+  assert.deepStrictEqual(lines, ['ok', 'true'])
+})
+
+test('what ref and unref answer', async () => {
+  const array = words(1)
+  const { value } = Atomics.waitAsync(array, 0, 0)
+  assert.strictEqual(api.ref(value), true)
+  assert.strictEqual(api.unref(value), true)
+  assert.strictEqual(api.unref(value), true)
+  assert.strictEqual(api.ref(value), true)
+  assert.strictEqual(api.ref(Promise.resolve()), false)
+  assert.strictEqual(api.unref(new Promise(() => {})), false)
+  assert.strictEqual(api.unref(value.then(() => {})), false)
+  Atomics.notify(array, 0)
+  await value
+  assert.strictEqual(api.ref(value), false)
+  assert.strictEqual(api.unref(value), false)
+})
+
+test('a worker ends although a promise of it is pending, if it is unref\'d; its waiter is gone then', async t => {
+  const array = words(1)
+  const waiter = startWorker(t, ({ Atomics, api, data }) => {
+    api.unref(Atomics.waitAsync(data, 0, 0).value)
+    api.unref(Atomics.waitAsync(data, 0, 0, 60000).value)
+    return api.waiterCount(data, 0)
+  }, array)
+  assert.strictEqual(await waiter.done(), 2)
+  assert.strictEqual(await waiter.exited, 0)
+  assert.strictEqual(api.waiterCount(array, 0), 0)
+  assert.strictEqual(Atomics.notify(array, 0), 0)
+})
+
+test('a thread that waits for settlement sleeps', async t => {
+  const lines = await linesOf(t, async ({ Atomics, say, words, startWorker }) => {
+    // Several in two threads, so that whatever might be polled is.
+    const other = startWorker(({ Atomics, words }) => Atomics.waitAsync(words(1), 0, 0, 1000).value)
+    const array = words(4)
+    await Atomics.waitAsync(array, 0, 0, 300).value // past the start-up of the other
+    const before = process.cpuUsage()
+    await Promise.all([1, 2, 3].map(index => Atomics.waitAsync(array, index, 0, 500).value))
+    const { user, system } = process.cpuUsage(before)
+    say((user + system) / 1000)
+    await other.done()
+  })
+  assert.ok(lines[0] < 100, `${lines[0]} ms of computing in 500 ms of waiting`)
+})
+
+test('a promise that another thread settles does not wait for a poll', t => onAQuietMachine(async () => {
+  const array = words(2)
+  const ROUNDS = 300
+  const echo = startWorker(t, async ({ Atomics, data: { array, ROUNDS } }) => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const { async, value } = Atomics.waitAsync(array, 0, round)
+      if (async) await value
+      Atomics.add(array, 1, 1)
+      Atomics.notify(array, 1)
+    }
+  }, { array, ROUNDS })
+  await until(() => api.waiterCount(array, 0) === 1, 'the other thread waits')
+  const before = starved()
+  const start = now()
+  for (let round = 0; round < ROUNDS; round++) {
+    Atomics.add(array, 0, 1)
+    Atomics.notify(array, 0)
+    const { async, value } = Atomics.waitAsync(array, 1, round)
+    if (async) await value
+  }
+  const elapsed = now() - start
+  await echo.done()
+  // Two polls a round trip, once a millisecond each, would need 300 ms on average.
+  assert.ok(elapsed < 250 + starved() - before, `${elapsed / ROUNDS} ms per round trip`)
+}))

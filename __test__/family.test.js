@@ -1,0 +1,437 @@
+'use strict'
+
+// What Condition, Semaphore, RwLock, Barrier and Latch promise alike, of every form that waits: see fixtures/family-forms.js.
+
+const assert = require('assert')
+const vm = require('vm')
+const { test } = require('./harness')
+const { api } = require('./subject')
+const { allocate, assertIntact, classes, thingsIn } = require('./fixtures/family-forms')
+const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
+const { TinyController, rejection } = require('./fixtures/lock-toolbox')
+const { now, runChild } = require('./fixtures/queue-toolbox')
+
+const NAMES = Object.keys(classes)
+const AT = 12
+/** All forms as `{ name, form, blocks, twin, run }`, `label` for messages. */
+const FORMS = [].concat(...NAMES.map(name => Object.keys(classes[name].forms).map(form => {
+  const { twin, run } = classes[name].forms[form]
+  return { name, form, twin, run, blocks: twin !== undefined, label: `${name} ${form}` }
+})))
+const AWAITING = FORMS.filter(({ blocks }) => !blocks)
+
+/** What main sees of the thing, and may not have changed. */
+const stateOf = ({ word, lock }) => [Atomics.load(word, 0), lock.locked, waiters(word.buffer, AT)]
+
+/** Something of class `name` whose forms wait, and what lets one go on. */
+function occupied (name) {
+  const it = thingsIn(allocate(), name)
+  const letGo = classes[name].occupy(it)
+  return { it, letGo }
+}
+
+/** How a form ends, as told by threads, too: 'served', 'late' or an error's name. */
+const outcome = (promise) => promise.catch(error => error.name)
+
+/** How a form says that the time is over. */
+const late = (name) => name === 'Condition' ? 'late' : 'TimeoutError'
+
+// ——— what they are ———
+
+for (const name of NAMES) {
+  const Class = api[name]
+  const { options } = classes[name]
+  const make = (buffer, more) => new Class(buffer, Object.assign({}, options, more))
+
+  test(`${name} is a view of four bytes at an offset`, () => {
+    assert.strictEqual(Class.byteLength, 4)
+    assert.throws(() => { Class.byteLength = 8 }, TypeError)
+    const sab = new SharedArrayBuffer(12)
+    const thing = make(sab, { byteOffset: 8 })
+    assert.strictEqual(thing.buffer, sab)
+    assert.strictEqual(thing.byteOffset, 8)
+    assert.strictEqual(make(sab).byteOffset, 0)
+    assert.strictEqual(make(sab, { byteOffset: undefined }).byteOffset, 0)
+    assert.deepStrictEqual(Array.from(new Int32Array(sab)), [0, 0, 0], 'a constructor writes nothing')
+    assert.throws(() => Class(sab, options), TypeError)
+  })
+
+  test(`${name}: what is no SharedArrayBuffer is refused by name`, () => {
+    for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(new SharedArrayBuffer(4))]) {
+      assert.throws(() => make(buffer), (error) => {
+        assert.ok(error instanceof TypeError, String(error))
+        assert.ok(error.message.startsWith(`${name}: buffer must be a SharedArrayBuffer, not `), error.message)
+        return true
+      })
+    }
+  })
+
+  test(`${name}: an offset at which no word lies is refused, with the range that there is`, () => {
+    const sab = new SharedArrayBuffer(12)
+    for (const byteOffset of [null, '4', 1.5, NaN, Infinity, {}, true]) {
+      assert.throws(() => make(sab, { byteOffset }), (error) => {
+        assert.ok(error instanceof TypeError, `${String(byteOffset)}: ${error}`)
+        assert.ok(error.message.startsWith(`${name}: byteOffset must be an integer, not `), error.message)
+        return true
+      })
+    }
+    for (const byteOffset of [-4, 1, 2, 3, 9, 12, 16, 2 ** 40]) {
+      assert.throws(() => make(sab, { byteOffset }), (error) => {
+        assert.ok(error instanceof RangeError, `${byteOffset}: ${error}`)
+        assert.ok(error.message.startsWith(`${name}: byteOffset must be a multiple of 4 from 0 to 8`), error.message)
+        assert.ok(error.message.includes(String(byteOffset)), error.message)
+        return true
+      })
+    }
+    for (const size of [0, 3]) assert.throws(() => make(new SharedArrayBuffer(size)), RangeError)
+    for (const wrong of [4, '4', null]) assert.throws(() => new Class(sab, wrong), TypeError)
+  })
+
+  test(`${name} works in a buffer of another realm`, async () => {
+    const it = thingsIn(vm.runInNewContext(`new SharedArrayBuffer(${allocate().byteLength})`), name)
+    const letGo = classes[name].occupy(it)
+    const form = AWAITING.find(each => each.name === name)
+    const result = form.run(it, undefined)
+    await untilWaiters(it.sab, AT, 1)
+    letGo()
+    assert.strictEqual(await result, 'served')
+  })
+}
+
+const growable = typeof SharedArrayBuffer.prototype.grow === 'function'
+test('a buffer may grow while somebody waits in it', { skip: !growable && 'no growable SharedArrayBuffer here' }, async () => {
+  for (const { name, run, label } of AWAITING) {
+    const size = allocate().byteLength
+    const it = thingsIn(new SharedArrayBuffer(size, { maxByteLength: 1 << 20 }), name)
+    const letGo = classes[name].occupy(it)
+    const result = run(it, undefined)
+    await untilWaiters(it.sab, AT, 1)
+    it.sab.grow(1 << 20)
+    letGo()
+    assert.strictEqual(await result, 'served', label)
+    assert.ok(it.thing instanceof api[name])
+    const far = new api[name](it.sab, Object.assign({ byteOffset: (1 << 20) - 4 }, classes[name].options))
+    assert.strictEqual(far.byteOffset, (1 << 20) - 4)
+  }
+})
+
+// ——— arguments ———
+
+test('a wrong option is a TypeError that names it, and changes nothing', async () => {
+  const wrong = [
+    [null, /options must be an object, not null/],
+    [5, /options must be an object, not the number 5/],
+    ['now', /options must be an object, not the string "now"/],
+    [{ signal: null }, /signal must be an AbortSignal/],
+    [{ signal: {} }, /signal must be an AbortSignal/],
+    [{ signal: { aborted: false } }, /signal must be an AbortSignal/],
+    [{ signal: { addEventListener () {} } }, /signal must be an AbortSignal/],
+    [{ timeout: Symbol('s') }, /./]
+  ]
+  for (const { name, form, run, label } of AWAITING) {
+    const { it } = occupied(name)
+    const before = stateOf(it)
+    for (const [options, pattern] of wrong) {
+      const error = await rejection(run(it, options))
+      assert.ok(error instanceof TypeError, `${label}: ${error}`)
+      assert.ok(pattern.test(error.message), `${label}: ${error.message}`)
+      if (pattern.source !== '.') assert.ok(error.message.startsWith(`${form}: `), error.message)
+      assert.deepStrictEqual(stateOf(it), before, label)
+    }
+    const thrown = new Error('from a getter')
+    assert.strictEqual(await rejection(run(it, { get timeout () { throw thrown } })), thrown)
+    assert.deepStrictEqual(stateOf(it), before, label)
+    assertIntact(it.sab)
+  }
+})
+
+test('main must not block, and is told what to call instead', () => {
+  for (const { name, form, twin, blocks, run, label } of FORMS) {
+    if (!blocks) continue
+    const { it } = occupied(name)
+    const before = stateOf(it)
+    for (const options of [undefined, { timeout: 10 }, { timeout: 0 }]) {
+      assert.throws(() => run(it, options), (error) => {
+        assert.ok(error instanceof TypeError, `${label}: ${error}`)
+        assert.strictEqual(error.message, `${form} would block the main thread: use ${twin}`)
+        return true
+      })
+    }
+    assert.deepStrictEqual(stateOf(it), before, label)
+  }
+})
+
+test('a form that blocks hears no signal and says so; wrong options are told', async t => {
+  for (const name of NAMES) {
+    const { it } = occupied(name)
+    const member = await startMember(t, it.sab)
+    const before = stateOf(it)
+    for (const { form, blocks, label } of FORMS.filter(each => each.name === name)) {
+      if (!blocks) continue
+      for (const [options, pattern] of [
+        [{ signal: {} }, /blocks and cannot hear a signal: use the asynchronous form/],
+        [null, /options must be an object, not null/],
+        [7, /options must be an object, not the number 7/]
+      ]) {
+        const error = await rejection(member.do('form', name, form, options))
+        assert.strictEqual(error.name, 'TypeError', label)
+        assert.ok(pattern.test(error.message), error.message)
+        assert.ok(error.message.startsWith(form), error.message)
+      }
+    }
+    assert.deepStrictEqual(stateOf(it), before)
+    await member.terminate()
+  }
+})
+
+// ——— being served ———
+
+for (const name of NAMES) {
+  test(`${name}: every form waits until it is let go, in threads and on main`, async t => {
+    const sab = allocate()
+    const it = thingsIn(sab, name)
+    const member = await startMember(t, sab)
+    for (const { form, blocks, run, label } of FORMS.filter(each => each.name === name)) {
+      for (const options of [undefined, {}, { timeout: undefined }, { timeout: Infinity }, { timeout: 1e6 }]) {
+        const letGo = classes[name].occupy(it)
+        const result = member.do('form', name, form, options)
+        await untilWaiters(sab, AT, 1)
+        letGo()
+        assert.strictEqual(await result, 'served', label)
+        if (blocks) continue
+        const again = classes[name].occupy(it)
+        const own = run(it, options)
+        await untilWaiters(sab, AT, 1)
+        again()
+        assert.strictEqual(await own, 'served', label)
+      }
+    }
+    assert.strictEqual(waiters(sab, AT), 0)
+    assert.strictEqual(it.lock.locked, false)
+    assertIntact(sab)
+  })
+}
+
+// ——— giving up ———
+
+test('the time being over: never early, the line is left, and nothing has changed', async t => {
+  await Promise.all(NAMES.map(async name => {
+    const { it } = occupied(name)
+    const before = stateOf(it)
+    const member = await startMember(t, it.sab)
+    for (const { form, blocks, run, label } of FORMS.filter(each => each.name === name)) {
+      for (const timeout of [0, -3, 0.3, 1.7, 7.5, '4', null]) {
+        const { outcome: theirs, elapsed } = await member.do('timeForm', name, form, { timeout })
+        assert.strictEqual(theirs, late(name), `${label} in a thread`)
+        assert.ok(elapsed >= Number(timeout), `${label}: ${timeout} ms were over after ${elapsed} ms`)
+        assert.deepStrictEqual(stateOf(it), before, label)
+        if (blocks) continue
+        const start = now()
+        const ours = await outcome(run(it, { timeout }))
+        const waited = now() - start
+        assert.strictEqual(ours, late(name), label)
+        assert.ok(waited >= Number(timeout), `${label}: ${timeout} ms were over after ${waited} ms`)
+        assert.deepStrictEqual(stateOf(it), before, label)
+      }
+    }
+    assertIntact(it.sab)
+  }))
+})
+
+test('a TimeoutError is an Error with a code, and says how long it was', async t => {
+  for (const { name, form, label } of FORMS) {
+    if (name === 'Condition') continue
+    const { it } = occupied(name)
+    const member = await startMember(t, it.sab)
+    const error = await rejection(member.do('form', name, form, { timeout: 2.5 }))
+    assert.strictEqual(error.name, 'TimeoutError', label)
+    assert.strictEqual(error.code, 'ERR_TIMEOUT', label)
+    assert.strictEqual(error.isError, true, label)
+    assert.ok(error.message.endsWith(' within 2.5 ms'), error.message)
+    await member.terminate()
+  }
+})
+
+test('an abort rejects with the signal\'s reason, or an AbortError, at once', async () => {
+  const reasons = [undefined, new Error('enough'), 'enough', null, 0, false]
+  for (const { name, run, label } of AWAITING) {
+    for (const reason of reasons) {
+      for (const removes of [true, false]) {
+        const { it } = occupied(name)
+        const before = stateOf(it)
+        const controller = new TinyController({ reason, removes })
+        const result = rejection(run(it, { signal: controller.signal }))
+        await turns(1)
+        assert.strictEqual(waiters(it.sab, AT), 1, label)
+        controller.abort()
+        assert.strictEqual(waiters(it.sab, AT), 0, label)
+        const error = await result
+        if (reason === undefined) {
+          assert.ok(error instanceof Error, label)
+          assert.strictEqual(error.name, 'AbortError', label)
+          assert.strictEqual(error.code, 'ABORT_ERR', label)
+        } else {
+          assert.strictEqual(error, reason, label)
+        }
+        assert.deepStrictEqual(stateOf(it), before, label)
+        if (removes) assert.strictEqual(controller.listeners.size, 0, label)
+        // Some signals without removeEventListener tell twice.
+        for (const listener of controller.listeners) listener()
+        assert.deepStrictEqual(stateOf(it), before, label)
+        assertIntact(it.sab)
+      }
+    }
+  }
+})
+
+const hasController = typeof AbortController === 'function'
+test('the host\'s AbortController will do', { skip: !hasController && 'no AbortController here' }, async () => {
+  for (const { name, run, label } of AWAITING) {
+    const { it } = occupied(name)
+    const controller = new AbortController()
+    const result = rejection(run(it, { signal: controller.signal }))
+    await turns(1)
+    controller.abort()
+    assert.strictEqual((await result).name, 'AbortError', label)
+    assert.strictEqual((await rejection(run(it, { signal: controller.signal }))).name, 'AbortError', label)
+    assert.strictEqual(waiters(it.sab, AT), 0, label)
+  }
+})
+
+test('a signal that is aborted already: nothing is taken and nobody waits, also where nobody would have to', async () => {
+  for (const { name, run, label } of AWAITING) {
+    for (const free of [false, true]) {
+      const { it, letGo } = occupied(name)
+      if (free && name !== 'Condition' && name !== 'Barrier') letGo()
+      const before = stateOf(it)
+      const controller = new TinyController({ reason: 'before' })
+      controller.abort()
+      const watched = watch(run(it, { signal: controller.signal }))
+      await turns()
+      assert.deepStrictEqual(watched, { state: 'rejected', value: 'before' }, `${label}${free ? ', free' : ''}`)
+      assert.deepStrictEqual(stateOf(it), before, label)
+      assert.strictEqual(controller.listeners.size, 0, label)
+    }
+  }
+})
+
+test('once it is served, an abort changes nothing, and no listener is left', async () => {
+  for (const { name, run, label } of AWAITING) {
+    const { it, letGo } = occupied(name)
+    const controller = new TinyController({ reason: 'too late' })
+    const result = run(it, { signal: controller.signal, timeout: 1e6 })
+    await turns(1)
+    assert.strictEqual(controller.listeners.size, 1, label)
+    letGo()
+    assert.strictEqual(await result, 'served', label)
+    assert.strictEqual(controller.listeners.size, 0, label)
+    controller.abort()
+    await turns(1)
+    assert.strictEqual(waiters(it.sab, AT), 0, label)
+  }
+})
+
+test('a time-out leaves no listener behind', async () => {
+  for (const { name, run, label } of AWAITING) {
+    const { it } = occupied(name)
+    const controller = new TinyController()
+    assert.strictEqual(await outcome(run(it, { signal: controller.signal, timeout: 1 })), late(name), label)
+    assert.strictEqual(controller.listeners.size, 0, label)
+  }
+})
+
+test('a signal that fails when it is listened to: the promise rejects, and nobody stands in the line for it', async () => {
+  for (const { name, run, label } of AWAITING) {
+    const { it, letGo } = occupied(name)
+    const before = stateOf(it)
+    const failure = new Error('no listeners here')
+    const signal = { aborted: false, addEventListener () { throw failure } }
+    assert.strictEqual(await rejection(run(it, { signal })), failure, label)
+    assert.deepStrictEqual(stateOf(it), before, label)
+    const next = run(it)
+    await turns(1)
+    letGo()
+    assert.strictEqual(await next, 'served', label)
+  }
+})
+
+// A thread lets it go while main is busy; then main gives up. Whatever has been granted by then is not lost: the thread that
+// waits behind is served.
+test('giving up at the moment of being served: whoever is not served leaves it to the next', async t => {
+  for (const { name, form, run, label } of AWAITING) {
+    if (name === 'Barrier' || name === 'Latch') continue
+    for (const how of ['abort', 'time-out']) {
+      const sab = allocate()
+      const it = thingsIn(sab, name)
+      const [holder, next] = await Promise.all([startMember(t, sab), startMember(t, sab)])
+      if (name === 'RwLock') await holder.on('RwLock', AT)('tryLock')
+      const controller = new TinyController({ reason: 'abort' })
+      const options = how === 'abort' ? { signal: controller.signal } : { timeout: 60 }
+      const first = run(it, options).then(value => value, error => error.name || error)
+      await turns(1)
+      assert.strictEqual(waiters(sab, AT), 1, label)
+      const second = next.do('form', name, form)
+      await untilWaiters(sab, AT, 2)
+      if (name === 'Condition') Atomics.store(it.ready, 0, 1)
+      // Now nothing is heard here until it is too late.
+      const releases = {
+        RwLock: () => holder.do('unlock', 'token'),
+        Semaphore: () => holder.on('Semaphore', AT)('release', 1),
+        Condition: () => holder.on('Condition', AT)('notify', 1)
+      }
+      const released = releases[name]()
+      const start = now()
+      if (how === 'abort') {
+        while (waiters(sab, AT) === 2 && now() - start < 20000);
+        controller.abort()
+      } else {
+        while (now() - start < 70);
+      }
+      await released
+      const result = await first
+      if (result === 'served') {
+        // It leaves a lock or a permit to the next, but not a notification.
+        if (name === 'Condition') assert.strictEqual(it.thing.notify(1), 1, label)
+      } else {
+        assert.ok(['abort', 'TimeoutError', 'late'].includes(result), `${label}: ${result}`)
+      }
+      assert.strictEqual(await second, 'served', `${label}, ${how}, after the first was ${result}`)
+      assert.strictEqual(waiters(sab, AT), 0, label)
+      assert.strictEqual(it.lock.locked, false, label)
+      assertIntact(sab)
+      await Promise.all([holder.terminate(), next.terminate()])
+    }
+  }
+})
+
+// ——— the event loop ———
+
+test('what is awaited holds the event loop while another thread can still let it go', async t => {
+  const result = await runChild(t, async ({ api, startWorker, say, require }) => {
+    const { allocate, classes, thingsIn } = require('./family-forms')
+    // A thread that has the package, and nothing to do; it holds nothing here.
+    const worker = startWorker(async ({ receive, post, api }) => {
+      new api.Semaphore(new SharedArrayBuffer(4)).release()
+      post('ready')
+      await receive()
+    })
+    await worker.next()
+    worker.worker.unref()
+    for (const name of Object.keys(classes)) {
+      const it = thingsIn(allocate(), name)
+      for (const form of Object.keys(classes[name].forms)) {
+        if (classes[name].forms[form].twin !== undefined) continue
+        const letGo = classes[name].occupy(it)
+        const result = classes[name].forms[form].run(it)
+        setTimeout(letGo, 20).unref()
+        say(`${name} ${form} ${await result}`)
+      }
+    }
+    say('over')
+    worker.worker.ref()
+    worker.worker.postMessage('end')
+  }, null)
+  assert.strictEqual(result.stderr, '')
+  assert.strictEqual(result.code, 0)
+  assert.strictEqual(result.lines[result.lines.length - 1], 'over', result.lines.join('\n'))
+})

@@ -1,0 +1,93 @@
+'use strict'
+
+// subjects: none
+
+// What the package cannot do, as the README lists it. A test that fails here is good news for users and a change to the README.
+
+const assert = require('assert')
+const { spawnSync } = require('child_process')
+const { Worker } = require('worker_threads')
+const { test } = require('./harness')
+
+// Before anything of the package is loaded.
+const captured = { wait: Atomics.wait, notify: Atomics.notify || Atomics.wake, waitAsync: Atomics.waitAsync }
+
+const own = require('../pure')
+
+const WITHOUT_HOST = typeof captured.waitAsync !== 'function' && 'this Node has no Atomics.waitAsync of its own'
+
+const newWords = () => new Int32Array(new SharedArrayBuffer(4 * 16))
+
+// (func (export "notify") (param $address i32) (param $count i32) (result i32) ... memory.atomic.notify), memory imported.
+const MODULE = Buffer.from('0061736d010000000107016002' + '7f7f017f' + '02090' + '1016d016d02030101' + '03020100' +
+  '070a01066e6f746966790000' + '0a0c010a0020002001fe0002000b', 'hex')
+
+/** `memory.atomic.notify` on a shared memory of one page, or the reason why there is none on this Node. */
+function wasm () {
+  if (typeof WebAssembly !== 'object') return { missing: 'this Node has no WebAssembly' }
+  try {
+    const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
+    if (!(memory.buffer instanceof SharedArrayBuffer)) return { missing: 'this Node has no shared WebAssembly memory' }
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(MODULE), { m: { m: memory } })
+    return { words: new Int32Array(memory.buffer), notify: exports.notify }
+  } catch (error) {
+    return { missing: `this Node has no WebAssembly threads: ${error.message}` }
+  }
+}
+
+const { missing: WITHOUT_WASM } = wasm()
+
+test('memory.atomic.notify of WebAssembly does not reach the package\'s own queue', { skip: WITHOUT_WASM }, async () => {
+  const { words, notify } = wasm()
+  const { value } = own.waitAsync(words, 1, 0, 50)
+  assert.strictEqual(notify(4, 1), 0)
+  assert.strictEqual(own.waiterCount(words, 1), 1)
+  assert.strictEqual(await value, 'timed-out')
+})
+
+test('memory.atomic.notify of WebAssembly reaches who waits by /keep-alive', { skip: WITHOUT_WASM || WITHOUT_HOST }, () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', `
+    ${wasm}
+    const MODULE = Buffer.from('${MODULE.toString('hex')}', 'hex')
+    require(${JSON.stringify(require.resolve('../keep-alive'))})
+    const { words, notify } = wasm()
+    Atomics.waitAsync(words, 1, 0).value.then(console.log)
+    console.log(notify(4, 1))
+  `], { encoding: 'utf8' })
+  assert.deepStrictEqual([status, stdout, stderr], [0, '1\nok\n', ''])
+})
+
+test('Atomics.notify of a thread without the package does not reach the package\'s own queue', async t => {
+  const words = newWords()
+  const { value } = own.waitAsync(words, 0, 0, 10000)
+  const worker = new Worker(`
+    const { parentPort, workerData } = require('worker_threads')
+    parentPort.postMessage((Atomics.notify || Atomics.wake)(workerData, 0, 1))
+  `, { eval: true, workerData: words })
+  t.after(() => worker.terminate())
+  assert.strictEqual(await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject)), 0)
+  assert.strictEqual(own.notify(words, 0), 1)
+  assert.strictEqual(await value, 'ok')
+})
+
+test('a notify that was captured before the install does not reach the package\'s own queue', async () => {
+  const words = newWords()
+  const { value } = own.waitAsync(words, 0, 0, 10000)
+  assert.strictEqual(captured.notify.call(Atomics, words, 0, 1), 0)
+  assert.strictEqual(own.notify(words, 0), 1)
+  assert.strictEqual(await value, 'ok')
+})
+
+test('who waits by a function that was captured before the install stands behind the package\'s own queue', { skip: WITHOUT_HOST }, async () => {
+  const words = newWords()
+  const first = captured.waitAsync.call(Atomics, words, 0, 0, 10000)
+  const second = own.waitAsync(words, 0, 0, 10000)
+  assert.strictEqual(own.notify(words, 0, 1), 1)
+  assert.strictEqual(await second.value, 'ok')
+  assert.strictEqual(own.waiterCount(words, 0), 0)
+  assert.strictEqual(own.notify(words, 0, 1), 1)
+  // The host's promise keeps nothing alive.
+  const alive = setInterval(() => {}, 1000)
+  assert.strictEqual(await first.value, 'ok')
+  clearInterval(alive)
+})

@@ -1,0 +1,281 @@
+'use strict'
+
+// The end of a thread, and of the process, while it waits: blocked, with promises pending, or in the middle of either.
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { Atomics, api } = require('./subject')
+const { MAJOR, median, now, onAQuietMachine, runChild, sleep, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
+
+/** How many times workers are loaded and terminated. */
+const ROUNDS = Number(process.env.ROUNDS || 300)
+
+/** Starts `count` threads that block on a word, and waits until they do. */
+async function blockedThreads (t, array, count) {
+  const threads = []
+  for (let n = 0; n < count; n++) threads.push(startWorker(t, ({ Atomics, data }) => Atomics.wait(data, 0, 0), array))
+  await until(() => api.waiterCount(array, 0) === count, `${count} threads are blocked`)
+  return threads
+}
+
+async function timeOf (ending) {
+  const start = now()
+  await ending()
+  return now() - start
+}
+
+test('terminate() ends a blocked thread within 50 ms', { timeout: 90000 }, t => onAQuietMachine(async () => {
+  const array = words(1)
+  const blocked = []
+  const idle = []
+  const before = starved()
+  for (let round = 0; round < 5; round++) {
+    const [thread] = await blockedThreads(t, array, 1)
+    const other = startWorker(t, () => { setTimeout(() => {}, 60000) })
+    await other.done()
+    await sleep(40 + 13 * round) // it has blocked for some time, not always the same
+    blocked.push(await timeOf(thread.terminate))
+    idle.push(await timeOf(other.terminate))
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+  }
+  const stall = (starved() - before) / 10
+  assert.ok(Math.max.apply(null, blocked) < 5000, `${blocked} ms`)
+  assert.ok(median(blocked) <= 50 + median(idle) + stall, `${blocked} ms; threads that are not blocked: ${idle} ms; no core for ${stall} ms each`)
+}))
+
+test('terminate() ends a thread that blocks again and again', t => onAQuietMachine(async () => {
+  const array = words(2)
+  const times = []
+  const before = starved()
+  for (let round = 0; round < 3; round++) {
+    array[1] = 0
+    const thread = startWorker(t, ({ Atomics, data }) => {
+      for (;;) {
+        Atomics.wait(data, 0, 0, 0.2)
+        Atomics.store(data, 1, 1)
+      }
+    }, array)
+    await until(() => array[1] === 1, 'the thread waits')
+    await sleep(20)
+    times.push(await timeOf(thread.terminate))
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+  }
+  assert.ok(median(times) <= 150 + starved() - before, `${times} ms`)
+}))
+
+/** What main does in a process with blocked threads: 'exit' or 'throw'. */
+function endOfProcess (t, threads, how) {
+  return runChild(t, async ({ Atomics, api, say, sleep, startWorker, until, words, data: { threads, how } }) => {
+    const array = words(1)
+    for (let n = 0; n < threads; n++) startWorker(({ Atomics, data }) => { Atomics.wait(data, 0, 0, 60000) }, array)
+    // As many threads that are not blocked, to end as well.
+    for (let n = threads; n < 6; n++) await startWorker(() => { setTimeout(() => {}, 60000) }).done()
+    await until(() => api.waiterCount(array, 0) === threads, 'all threads are blocked')
+    await sleep(80)
+    say('now')
+    if (how === 'exit') process.exit(7)
+    throw new Error('uncaught in main')
+  }, { threads, how })
+}
+
+for (const how of ['exit', 'throw']) {
+  const what = how === 'exit' ? 'process.exit()' : 'an uncaught exception in main'
+  test(`${what} ends the process promptly although threads are blocked`, { timeout: 90000 }, t => onAQuietMachine(async () => {
+    const times = {}
+    for (const threads of [0, 1, 6]) {
+      const { code, signal, stderr, heard, ended } = await endOfProcess(t, threads, how)
+      assert.strictEqual(signal, null, stderr)
+      assert.strictEqual(code, how === 'exit' ? 7 : 1, stderr)
+      if (how === 'throw') assert.ok(/uncaught in main/.test(stderr), stderr)
+      times[threads] = ended - heard[0]
+    }
+    assert.ok(times[1] <= times[0] + 50, JSON.stringify(times))
+    assert.ok(times[6] <= times[0] + 50, JSON.stringify(times))
+  }))
+}
+
+// Where a blocked thread cannot watch its event loop's descriptor, it looks every 30 ms whether it is to end.
+const [SHARE, PERCENT] = MAJOR >= 12 && process.platform === 'linux' ? [0.005, '0.5'] : [0.05, '5']
+
+test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 90000 }, t => onAQuietMachine(async () => {
+  const array = words(1)
+  const threads = await blockedThreads(t, array, 20)
+  await sleep(200) // what a start-up leaves behind
+  const shares = []
+  for (let window = 0; window < 4; window++) {
+    const start = now()
+    const before = process.cpuUsage()
+    await sleep(500)
+    const { user, system } = process.cpuUsage(before)
+    shares.push((user + system) / 1e3 / (now() - start))
+  }
+  await Promise.all(threads.map(thread => thread.terminate()))
+  const share = Math.min.apply(null, shares) // whatever else happens in the process only adds to it
+  assert.ok(share < SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
+}))
+
+test('the waiters of a dead thread are neither counted nor woken, and nobody behind them waits in vain', async t => {
+  const array = words(1)
+  const victims = [
+    ({ Atomics, data }) => { for (let n = 0; n < 3; n++) Atomics.waitAsync(data, 0, 0) },
+    ({ Atomics, data }) => { Atomics.wait(data, 0, 0) },
+    ({ Atomics, data }) => { for (let n = 0; n < 3; n++) Atomics.waitAsync(data, 0, 0, 60000) }
+  ].map(fn => startWorker(t, fn, array))
+  await until(() => api.waiterCount(array, 0) === 7, 'all wait')
+  const live = Atomics.waitAsync(array, 0, 0).value
+  assert.strictEqual(api.waiterCount(array, 0), 8)
+  for (const victim of victims) await victim.terminate()
+  assert.strictEqual(api.waiterCount(array, 0), 1)
+  assert.strictEqual(Atomics.notify(array, 0, 1), 1)
+  assert.strictEqual(await live, 'ok')
+  assert.strictEqual(Atomics.notify(array, 0), 0)
+})
+
+const ends = {
+  'process.exit() in it': ({ Atomics, data, words }) => {
+    for (const timeout of [undefined, 60000, 1]) Atomics.waitAsync(data, 0, 0, timeout)
+    process.exit(0)
+  },
+  'process.exit() when a promise of it has settled': async ({ Atomics, data, words }) => {
+    for (let n = 0; n < 50; n++) Atomics.waitAsync(data, 0, 0, 60000)
+    const mine = words(1)
+    const { value } = Atomics.waitAsync(mine, 0, 0)
+    for (let n = 0; n < 5000; n++) Atomics.waitAsync(mine, 0, 0)
+    Atomics.notify(mine, 0)
+    await value
+    process.exit(0)
+  },
+  'an uncaught exception': ({ Atomics, data }) => {
+    Atomics.waitAsync(data, 0, 0)
+    setImmediate(() => { throw new Error('as expected') })
+  },
+  'an uncaught exception where a promise settles': async ({ Atomics, data }) => {
+    Atomics.waitAsync(data, 0, 0)
+    await Atomics.waitAsync(data, 0, 0, 1).value
+    process.nextTick(() => { throw new Error('as expected') })
+  },
+  'running out of work': ({ Atomics, api, data }) => {
+    for (const timeout of [undefined, 60000]) api.unref(Atomics.waitAsync(data, 0, 0, timeout).value)
+  }
+}
+for (const how of Object.keys(ends)) {
+  test(`a thread that ends by ${how} leaves no waiter`, async t => {
+    const array = words(1)
+    const thread = startWorker(t, ends[how], array)
+    thread.done().catch(error => assert.ok(/as expected|the thread ended/.test(error.message), error.stack))
+    await thread.exited
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+    assert.strictEqual(Atomics.notify(array, 0), 0)
+  })
+}
+
+test('a thread that was notified, and terminated before it heard of it, harms nobody', async t => {
+  const array = words(2)
+  for (let round = 0; round < 5; round++) {
+    const thread = startWorker(t, ({ Atomics, data, busy }) => {
+      for (let n = 0; n < 1000; n++) Atomics.waitAsync(data, 0, 0)
+      Atomics.notify(data, 1)
+      busy(10000)
+    }, array)
+    await Atomics.waitAsync(array, 1, 0).value
+    assert.strictEqual(Atomics.notify(array, 0, 600), 600)
+    await thread.terminate()
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+  }
+})
+
+test('the process may end while promises are pending, notified, or due', async t => {
+  for (const how of ['exit', 'throw', 'run dry']) {
+    const { code, signal, stderr } = await runChild(t, ({ Atomics, api, busy, data, startWorker, words }) => {
+      const array = words(3)
+      for (let n = 0; n < 20000; n++) {
+        const { value } = Atomics.waitAsync(array, n % 3, 0, n % 2 ? 1 + n % 7 : undefined)
+        if (data === 'run dry') api.unref(value)
+      }
+      Atomics.notify(array, 0)
+      if (data === 'run dry') return
+      busy(4)
+      if (data === 'throw') throw new Error('as expected')
+      process.exit(0)
+    }, how)
+    assert.strictEqual(signal, null, stderr)
+    assert.strictEqual(code, how === 'throw' ? 1 : 0, stderr)
+  }
+})
+
+test(`${ROUNDS} rounds of loading and terminating workers, with waits pending and notifications in flight`, { timeout: 60000 + 300 * ROUNDS }, async t => {
+  const seed = Number(process.env.SEED || Date.now() % 1e9)
+  console.log(`# seed ${seed}`)
+  const { code, signal, lines, stderr } = await runChild(t, async ({ Atomics, api, data: { ROUNDS, seed }, now, randomFrom, say, sleep, startWorker, until, words }) => {
+    const WORDS = 16
+    const AT_ONCE = 6
+    const array = words(WORDS + 1) // the last one: whether it is over
+    const random = randomFrom(seed)
+
+    // Notifies as long as it lives, and blocks now and then.
+    const notifier = startWorker(({ Atomics, data: array, randomFrom }) => {
+      const random = randomFrom(array.length)
+      while (Atomics.load(array, array.length - 1) === 0) {
+        for (let n = 0; n < 50; n++) Atomics.notify(array, Math.floor(16 * random()), 1 + Math.floor(3 * random()))
+        Atomics.wait(array, Math.floor(16 * random()), 0, 0.3 * random())
+      }
+    }, array)
+
+    const victim = ({ Atomics, api, data: { array, seed }, randomFrom }) => {
+      const random = randomFrom(seed)
+      const index = () => Math.floor(16 * random())
+      const lineUp = (count) => {
+        for (let n = 0; n < count; n++) Atomics.waitAsync(array, index(), 0, random() < 0.5 ? 30 * random() : undefined)
+      }
+      const loop = () => {
+        lineUp(10)
+        Atomics.notify(array, index(), 3)
+        setImmediate(loop)
+      }
+      lineUp(50)
+      switch (seed % 6) {
+        case 0: return
+        case 1: for (;;) Atomics.wait(array, index(), 0, random() < 0.5 ? 5 * random() : undefined)
+        case 2: return loop()
+        case 3: return process.exit(0)
+        case 4: throw new Error('as expected')
+        case 5: for (let n = 0; n < 50; n++) api.unref(Atomics.waitAsync(array, index(), 0, 1000 * random()).value)
+      }
+    }
+
+    let started = 0
+    const succession = async () => {
+      while (started < ROUNDS) {
+        started++
+        const thread = startWorker(victim, { array, seed: Math.floor(2 ** 31 * random()) })
+        thread.done().catch(error => {
+          if (!/as expected|the thread ended/.test(error.message)) throw error
+        })
+        // Before it has loaded the package, while it does, or later.
+        const patience = 120 * random() ** 2
+        await Promise.race([thread.exited, sleep(patience)])
+        await thread.terminate()
+      }
+    }
+    let over = false
+    const keepNotifying = async () => {
+      while (!over) {
+        Atomics.notify(array, Math.floor(WORDS * random()), 2)
+        if (random() < 0.1) await Atomics.waitAsync(array, Math.floor(WORDS * random()), 0, 2 * random()).value
+        else await new Promise(resolve => setImmediate(resolve))
+      }
+    }
+    const notifying = keepNotifying()
+    await Promise.all(Array.from({ length: AT_ONCE }, succession))
+    over = true
+    await notifying
+    Atomics.store(array, WORDS, 1)
+    await notifier.exited
+    let left = 0
+    for (let index = 0; index <= WORDS; index++) left += api.waiterCount(array, index) + Atomics.notify(array, index)
+    say(`${started} ${left}`)
+  }, { ROUNDS, seed })
+  assert.strictEqual(signal, null, `seed ${seed}: ${stderr}`)
+  assert.strictEqual(code, 0, `seed ${seed}: ${stderr}`)
+  assert.deepStrictEqual(lines, [`${ROUNDS} 0`], `seed ${seed}: ${stderr}`)
+})

@@ -1,0 +1,284 @@
+'use strict'
+
+// Time-outs: never early, not late, and decided by the clock alone, whatever the waiting thread is doing.
+
+const assert = require('assert')
+const vm = require('vm')
+const { test } = require('./harness')
+const { Atomics, api } = require('./subject')
+const { busy, now, onAQuietMachine, randomFrom, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
+
+/** Time-outs with every kind of fraction. */
+function fractions (count, longest) {
+  const random = randomFrom(count)
+  const picked = [0.1, 0.5, 1.7, 0.001, 0.999, 1, 1.0001, 1.9999, 2, 2.5, 1e-7]
+  while (picked.length < count) picked.push(0.05 + random() * longest)
+  return picked
+}
+
+test('a promise never times out early: one after the other', async () => {
+  const array = words(1)
+  for (const timeout of fractions(120, 4)) {
+    const start = now()
+    assert.strictEqual(await Atomics.waitAsync(array, 0, 0, timeout).value, 'timed-out')
+    const elapsed = now() - start
+    assert.ok(elapsed >= timeout, `${timeout} ms were over after ${elapsed} ms`)
+  }
+})
+
+test('a promise never times out early: many at once', async () => {
+  const array = words(64)
+  await Promise.all(fractions(2000, 60).map(async (timeout, n) => {
+    const start = now()
+    assert.strictEqual(await Atomics.waitAsync(array, n % 64, 0, timeout).value, 'timed-out')
+    const elapsed = now() - start
+    assert.ok(elapsed >= timeout, `${timeout} ms were over after ${elapsed} ms`)
+  }))
+})
+
+test('a blocked thread never times out early', () => {
+  const array = words(1)
+  for (const timeout of fractions(150, 3).concat([29.9, 30, 30.1, 33.3, 60.5])) {
+    const start = now()
+    assert.strictEqual(Atomics.wait(array, 0, 0, timeout), 'timed-out')
+    const elapsed = now() - start
+    assert.ok(elapsed >= timeout, `${timeout} ms were over after ${elapsed} ms`)
+  }
+})
+
+test('a time-out comes soon after its time', () => onAQuietMachine(async () => {
+  const array = words(1)
+  const before = starved()
+  let late = 0
+  for (const timeout of [1, 3.3, 10, 20, 35]) {
+    let start = now()
+    await Atomics.waitAsync(array, 0, 0, timeout).value
+    late = Math.max(late, now() - start - timeout)
+    start = now()
+    Atomics.wait(array, 0, 0, timeout)
+    late = Math.max(late, now() - start - timeout)
+  }
+  assert.ok(late < 10 + starved() - before, `${late} ms late`)
+}))
+
+const COUNT = 100000
+const WINDOW = 100
+
+/** Lines up 100 000 promises whose deadlines lie within 100 ms, from `lead` ms on; gives how late the latest settled. */
+async function latest (array, lead) {
+  let late = 0
+  const begin = now() + lead
+  const all = []
+  for (let n = 0; n < COUNT; n++) {
+    const due = begin + WINDOW * n / COUNT
+    all.push(Atomics.waitAsync(array, n % array.length, 0, due - now()).value.then(outcome => {
+      assert.strictEqual(outcome, 'timed-out')
+      late = Math.max(late, now() - due)
+    }))
+    if (now() >= begin) break
+  }
+  await Promise.all(all)
+  // This machine takes longer to line them up: then the first was due before the last was there.
+  return all.length < COUNT ? latest(array, lead * 2) : late
+}
+
+test('100 000 promises that are due within 100 ms all settle within 50 ms of their time', { timeout: 90000 }, () => onAQuietMachine(async () => {
+  const before = starved()
+  const late = await latest(words(256), 500)
+  const stall = starved() - before
+  assert.ok(late <= 50 + stall, `the latest came ${late} ms late, for ${stall} ms of which the machine had no core free`)
+}))
+
+test('a promise leaves the line at its time although its thread is busy', () => {
+  const array = words(2)
+  const { value } = Atomics.waitAsync(array, 1, 0, 5)
+  Atomics.waitAsync(array, 1, 0, 8)
+  const patient = Atomics.waitAsync(array, 1, 0).value
+  const start = now()
+  while (api.waiterCount(array, 1) > 1 && now() - start < 20000);
+  assert.strictEqual(api.waiterCount(array, 1), 1)
+  assert.strictEqual(Atomics.notify(array, 1, 1), 1)
+  return Promise.all([value, patient]).then(outcomes => assert.deepStrictEqual(outcomes, ['timed-out', 'ok']))
+})
+
+test('a promise past its deadline absorbs no notification, even at the very moment', async () => {
+  // The timer has not come to most of these yet when they are notified.
+  const array = words(1)
+  const random = randomFrom(7)
+  for (let round = 0; round < 100; round++) {
+    const timeout = 0.1 + 3 * random()
+    const { value } = Atomics.waitAsync(array, 0, 0, timeout)
+    const patient = Atomics.waitAsync(array, 0, 0).value
+    busy(timeout)
+    assert.strictEqual(Atomics.notify(array, 0, 1), 1)
+    assert.deepStrictEqual(await Promise.all([value, patient]), ['timed-out', 'ok'])
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+  }
+})
+
+test('a promise of another, busy thread that is past its deadline absorbs no notification', async t => {
+  const array = words(2)
+  const other = startWorker(t, ({ Atomics, data, busy }) => {
+    const { value } = Atomics.waitAsync(data, 0, 0, 20)
+    Atomics.store(data, 1, 1)
+    while (Atomics.load(data, 1) === 1) busy(1)
+    return value
+  }, array)
+  await until(() => Atomics.load(array, 1) === 1, 'the other thread waits')
+  busy(20)
+  assert.strictEqual(Atomics.notify(array, 0), 0)
+  Atomics.store(array, 1, 2)
+  assert.strictEqual(await other.done(), 'timed-out')
+})
+
+test('a promise that was notified in time is "ok", although its thread hears of it after the deadline', async () => {
+  const array = words(1)
+  const { value } = Atomics.waitAsync(array, 0, 0, 150)
+  assert.strictEqual(Atomics.notify(array, 0), 1)
+  busy(200)
+  assert.strictEqual(await value, 'ok')
+})
+
+test('a blocked thread that could not run at its deadline absorbs no notification after it', t => onAQuietMachine(async () => {
+  // A thread that blocks is never busy. What comes near: the time limit of a vm script, which ends before the wait's
+  // time-out does, and leaves the thread unable to take itself out of the line.
+  const array = words(2)
+  const other = startWorker(t, ({ Atomics, data, require, busy }) => {
+    global.blocked = () => Atomics.wait(data, 0, 0, 300)
+    let broken = false
+    try {
+      require('vm').runInThisContext('blocked()', { timeout: 20 })
+    } catch (_) {
+      broken = true
+    }
+    Atomics.store(data, 1, 1)
+    while (Atomics.load(data, 1) === 1) busy(1)
+    return broken
+  }, array)
+  await until(() => Atomics.load(array, 1) === 1, 'the wait has been broken off')
+  busy(300)
+  assert.strictEqual(Atomics.notify(array, 0), 0)
+  Atomics.store(array, 1, 2)
+  assert.strictEqual(await other.done(), true)
+}))
+
+test('a blocked thread whose deadline passes just when it is notified is either woken and counted, or neither', async t => {
+  const array = words(2)
+  const ROUNDS = 400
+  const other = startWorker(t, ({ Atomics, data, randomFrom }) => {
+    const random = randomFrom(11)
+    let woken = 0
+    for (let round = 0; round < 400; round++) if (Atomics.wait(data, 0, 0, 0.02 + 0.2 * random()) === 'ok') woken++
+    Atomics.store(data, 1, 1)
+    return woken
+  }, array)
+  const random = randomFrom(12)
+  let counted = 0
+  while (Atomics.load(array, 1) === 0) {
+    counted += Atomics.notify(array, 0, 1)
+    busy(0.1 * random())
+  }
+  const woken = await other.done()
+  assert.strictEqual(counted, woken)
+  assert.ok(woken <= ROUNDS)
+})
+
+test('an earlier deadline that is registered later is kept', async () => {
+  const array = words(300)
+  const order = []
+  const all = []
+  for (const timeout of [60000, 200, 30000, 100, 1]) {
+    const { value } = Atomics.waitAsync(array, timeout % 300, 0, timeout)
+    if (timeout < 1000) all.push(value.then(() => order.push(timeout)))
+  }
+  await Promise.all(all)
+  assert.deepStrictEqual(order, [1, 100, 200])
+  assert.strictEqual(Atomics.notify(array, 0), 2)
+})
+
+test('time-outs of one word settle in the order of their deadlines', async () => {
+  const array = words(1)
+  const random = randomFrom(3)
+  let latest = 0
+  await Promise.all(Array.from({ length: 500 }, async () => {
+    const timeout = 30 + 40 * random()
+    const earliestDue = now() + timeout
+    const { value } = Atomics.waitAsync(array, 0, 0, timeout)
+    const latestDue = now() + timeout
+    assert.strictEqual(await value, 'timed-out')
+    assert.ok(latestDue >= latest, `one settled ${latest - latestDue} ms after another whose deadline was later`)
+    latest = Math.max(latest, earliestDue)
+  }))
+})
+
+test('a time-out beyond all timers is no short one', async () => {
+  const array = words(1)
+  const early = []
+  const all = [2 ** 31, 2 ** 32 + 1, 2 ** 53, 1e15, 1e300, Number.MAX_VALUE].map(timeout => {
+    return Atomics.waitAsync(array, 0, 0, timeout).value.then(outcome => { if (outcome !== 'ok') early.push(timeout) })
+  })
+  await Atomics.waitAsync(words(1), 0, 0, 50).value
+  assert.deepStrictEqual(early, [])
+  assert.strictEqual(Atomics.notify(array, 0), all.length)
+  await Promise.all(all)
+  assert.deepStrictEqual(early, [])
+})
+
+test('how a time-out is converted', async () => {
+  const array = words(1)
+  for (const timeout of [0, -0, -1, -Infinity, null, '', false, [], '-5']) {
+    assert.deepStrictEqual(Atomics.waitAsync(array, 0, 0, timeout), { async: false, value: 'timed-out' }, String(timeout))
+  }
+  for (const timeout of [1, '1', true, [1], { valueOf: () => 1 }, 5e-324]) {
+    const { async, value } = Atomics.waitAsync(array, 0, 0, timeout)
+    assert.strictEqual(async, true)
+    assert.strictEqual(await value, 'timed-out')
+  }
+  const endless = [undefined, NaN, Infinity, 'x', {}].map(timeout => Atomics.waitAsync(array, 0, 0, timeout).value)
+  assert.strictEqual(Atomics.notify(array, 0), endless.length)
+  assert.deepStrictEqual(await Promise.all(endless), endless.map(() => 'ok'))
+})
+
+test('a wait that a vm time limit broke off leaves nothing to the next wait of the thread', () => {
+  const array = words(2)
+  global.blocked = () => Atomics.wait(array, 0, 0)
+  for (let round = 0; round < 3; round++) {
+    const start = now()
+    assert.throws(() => vm.runInThisContext('blocked()', { timeout: 20 }), /timed out/)
+    assert.ok(now() - start < 10000)
+    assert.strictEqual(Atomics.wait(array, 1, 0, 5), 'timed-out')
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+  }
+  delete global.blocked
+})
+
+test('a wait that a vm time limit broke off is out of the line as soon as its thread uses the queue', async () => {
+  const array = words(1)
+  global.blocked = () => Atomics.wait(array, 0, 0)
+  assert.throws(() => vm.runInThisContext('blocked()', { timeout: 20 }), /timed out/)
+  assert.strictEqual(api.waiterCount(array, 0), 0)
+  assert.throws(() => vm.runInThisContext('blocked()', { timeout: 20 }), /timed out/)
+  const { value } = Atomics.waitAsync(array, 0, 0)
+  assert.strictEqual(Atomics.notify(array, 0, 1), 1)
+  assert.strictEqual(await value, 'ok')
+  delete global.blocked
+})
+
+test('a wait that a vm time limit broke off does not eat notify(1)', async t => {
+  const array = words(2)
+  const other = startWorker(t, async ({ Atomics, data, require, receive }) => {
+    global.blocked = () => Atomics.wait(data, 0, 0)
+    try {
+      require('vm').runInThisContext('blocked()', { timeout: 20 })
+    } catch (_) {}
+    Atomics.store(data, 1, 1)
+    await receive() // its event loop turns, but it uses the queue no more
+  }, array)
+  await until(() => Atomics.load(array, 1) === 1, 'the wait has been broken off')
+  const { value } = Atomics.waitAsync(array, 0, 0, 10000)
+  Atomics.notify(array, 0, 1)
+  assert.strictEqual(await value, 'ok')
+  await until(() => api.waiterCount(array, 0) === 0, 'nobody is in the line')
+  other.worker.postMessage('end')
+  await other.done()
+})

@@ -1,0 +1,186 @@
+'use strict'
+// subjects: none
+
+// Two copies of the package in one process, as two versions in node_modules are: one queue, and installs that know of each
+// other.
+
+const assert = require('assert')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { test } = require('./harness')
+const { runForJSON } = require('./fixtures/run-node')
+
+const MAJOR = Number(process.versions.node.split('.')[0])
+const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
+const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
+const root = path.join(__dirname, '..')
+
+/** Copies what the package needs to run, and removes it when the test is over. */
+function secondCopy (t) {
+  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-copy-')))
+  const made = [() => fs.rmdirSync(folder)]
+  t.after(() => { made.reverse().forEach((remove) => remove()) })
+  const copy = (name) => {
+    const [source, target] = [path.join(root, name), path.join(folder, name)]
+    if (fs.statSync(source).isDirectory()) {
+      fs.mkdirSync(target)
+      made.push(() => fs.rmdirSync(target))
+      for (const inner of fs.readdirSync(source)) copy(path.join(name, inner))
+    } else {
+      fs.copyFileSync(source, target)
+      made.push(() => fs.unlinkSync(target))
+    }
+  }
+  for (const name of fs.readdirSync(root)) {
+    if (name === 'lib' || /^(index|force|keep-alive|pure)\.js$/.test(name) || name.endsWith('.node')) copy(name)
+  }
+  return folder
+}
+
+/** Runs source text with the folders of both copies; it calls `say` with what is to be compared. */
+function run (t, source, folders = [root, secondCopy(t)]) {
+  return runForJSON(t, ['-e', `
+    const path = require('path')
+    const [first, second] = ${JSON.stringify(folders)}
+    const from = (folder, entry) => require(path.join(folder, entry))
+    const say = (value) => { console.log(JSON.stringify(value)) }
+    const threads = require('worker_threads')
+    const { Worker } = threads
+    const array = new Int32Array(new SharedArrayBuffer(64))
+    const mark = Symbol.for('atomics-waitasync')
+    ${source}`])
+}
+
+test('in one thread, each notifies the waits of the other and counts them', async t => {
+  const seen = await run(t, `
+    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+    const waits = [a.waitAsync(array, 0, 0).value, b.waitAsync(array, 0, 0).value, a.waitAsync(array, 0, 0).value]
+    const counts = [a.waiterCount(array, 0), b.waiterCount(array, 0)]
+    const woken = [b.notify(array, 0, 1), a.notify(array, 0)]
+    Promise.all(waits).then((outcomes) => { say({ counts, woken, outcomes, distinct: a.waitAsync !== b.waitAsync }) })`)
+  assert.deepStrictEqual(seen, { counts: [3, 3], woken: [1, 2], outcomes: ['ok', 'ok', 'ok'], distinct: true })
+})
+
+test('in two threads, each notifies the waits of the other', async t => {
+  const seen = await run(t, `
+    const a = from(first, 'pure')
+    new Worker(\`
+      const { workerData: [folder, array] } = require('worker_threads')
+      const b = require(folder + '/pure')
+      while (b.notify(array, 0) === 0);
+      b.wait(array, 1, 0)
+      while (b.notify(array, 0) === 0);\`, { eval: true, workerData: [second, array] })
+    ;(async () => {
+      const outcomes = [await a.waitAsync(array, 0, 0).value]
+      while (a.notify(array, 1) === 0) await new Promise(setImmediate)
+      outcomes.push(await a.waitAsync(array, 0, 0).value)
+      say(outcomes)
+    })()`)
+  assert.deepStrictEqual(seen, ['ok', 'ok'])
+})
+
+test('ref and unref of one know the waits of the other', async t => {
+  const seen = await run(t, `
+    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+    const { value } = a.waitAsync(array, 0, 0)
+    const before = [b.unref(value), b.ref(value)]
+    a.notify(array, 0)
+    value.then(() => { say([...before, b.ref(value)]) })`)
+  assert.deepStrictEqual(seen, [true, true, false])
+})
+
+test('where one is installed, the other changes nothing, but exports what is in place', async t => {
+  const seen = await run(t, `
+    from(first, 'force')
+    const trio = () => [Atomics.wait, Atomics.notify, Atomics.waitAsync]
+    const before = trio()
+    const Before = threads.Worker
+    const said = ['index', 'keep-alive', 'pure', 'force'].map((entry) => {
+      const api = from(second, entry)
+      return [entry, api.engine, api.install({ force: true }), api.uninstall(), api.waitAsync === Atomics.waitAsync]
+    })
+    say([...said, trio().every((fn, i) => fn === before[i]), threads.Worker === Before])`)
+  assert.deepStrictEqual(seen, [
+    ['index', 'addon', false, false, true],
+    ['keep-alive', 'addon', false, false, true],
+    ['pure', 'addon', false, false, false],
+    ['force', 'addon', false, false, false],
+    true, true
+  ])
+})
+
+test('one over the other: undone in order, and only in order', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const seen = await run(t, `
+    const host = Atomics.waitAsync
+    const Parent = Object.getPrototypeOf(Worker)
+    const a = from(first, 'keep-alive')
+    const b = from(second, 'force')
+    const steps = [b.engine]
+    steps.push(a.uninstall(), a.engine)
+    steps.push(b.uninstall(), b.engine, Atomics.waitAsync[mark].host.waitAsync === host)
+    steps.push(a.uninstall(), Atomics.waitAsync === host, threads.Worker === Worker, Object.getPrototypeOf(Worker) === Parent)
+    say(steps)`)
+  assert.deepStrictEqual(seen, ['addon', false, 'addon', true, 'host', true, true, true, true, true])
+})
+
+test('what our notify passes on goes to the host, not through the other copy', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const seen = await run(t, `
+    const host = { waitAsync: Atomics.waitAsync, notify: Atomics.notify }
+    from(first, 'keep-alive')
+    from(second, 'force')
+    const own = Atomics.waitAsync(array, 0, 0).value
+    const hosts = [host.waitAsync(array, 0, 0).value, host.waitAsync(array, 0, 0).value]
+    const said = [Atomics.notify[mark].host.notify === host.notify, Atomics.notify(array, 0, 2), Atomics.notify(array, 0)]
+    Promise.all([own, ...hosts]).then((outcomes) => { say([...said, ...outcomes]) })`)
+  assert.deepStrictEqual(seen, [true, 2, 1, 'ok', 'ok', 'ok'])
+})
+
+const WORKER = `
+  const { parentPort } = require('worker_threads')
+  parentPort.postMessage([Atomics.waitAsync[Symbol.for('atomics-waitasync')].engine, process.execArgv.length,
+    Object.keys(require.cache).filter((file) => /(force|keep-alive)\\.js$/.test(file) && !/lib.(force|keep)/.test(file)).length])`
+
+test('workers get the install that came last, once', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  for (const older of ['Worker', 'threads.Worker']) {
+    const seen = await run(t, `
+      from(first, 'keep-alive')
+      const { Worker: Between } = threads
+      from(second, 'force')
+      new (${older})(${JSON.stringify(WORKER)}, { eval: true }).on('message', (engine) => {
+        say([engine, process.execArgv.length])
+      })`)
+    const [[engine, flags, loaded], flagsOfMain] = seen
+    assert.deepStrictEqual([engine, loaded], ['addon', 1])
+    assert.strictEqual(flags, flagsOfMain)
+  }
+})
+
+test('a worker that brings the other copy has one queue with its parent', async t => {
+  const seen = await run(t, `
+    from(first, 'force')
+    new threads.Worker(\`
+      const { workerData: [folder, array] } = require('worker_threads')
+      const before = Atomics.waitAsync
+      const api = require(folder + '/force')
+      if (Atomics.waitAsync !== before) throw new Error('installed twice')
+      while (api.notify(array, 0) === 0);\`, { eval: true, workerData: [second, array] })
+    Atomics.waitAsync(array, 0, 0).value.then(say)`)
+  assert.strictEqual(seen, 'ok')
+})
+
+test('the thread that came second may stay when the first one ends', async t => {
+  const seen = await run(t, `
+    const owner = new Worker(\`
+      const { workerData: [folder, array] } = require('worker_threads')
+      require(folder + '/pure').notify(array, 0)\`, { eval: true, workerData: [first, array] })
+    owner.on('exit', () => {
+      const b = from(second, 'pure')
+      new Worker(\`
+        const { workerData: [folder, array] } = require('worker_threads')
+        const a = require(folder + '/pure')
+        while (a.notify(array, 0) === 0);\`, { eval: true, workerData: [first, array] })
+      b.waitAsync(array, 0, 0).value.then(say)
+    })`)
+  assert.strictEqual(seen, 'ok')
+})
