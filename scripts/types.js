@@ -1,0 +1,205 @@
+'use strict'
+
+// Tests the types: every __test__/types file is compiled by several TypeScript versions, with the oldest library that the
+// package supports, the newest, and those between in which something changed.
+//
+//   node scripts/types.js [--only TEXT]     TEXT: in the name of a program, as it is printed
+//
+// A file says what must be accepted by being written down, and what must be rejected by `@ts-expect-error`, which itself is
+// an error where nothing is rejected. Its second line may say what it needs:
+//   // needs: typescript >= 5.2, lib >= esnext     only there
+//   // needs: lib dom                              with this library added, and only there
+//   // needs: modules                              as Node's ES and CommonJS modules, and only there
+//   // needs: alone                                in a program of its own
+//
+// The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is
+// `N passed, N failed`; a file in one program counts as one test.
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { run } = require('./lib/child')
+
+const root = path.join(__dirname, '..')
+const folder = path.join(root, '__test__', 'types')
+
+/** In order, with the first TypeScript that has them. `dom` and `node` are added to the newest. */
+const LIBS = [['es2017', '4.1'], ['es2019', '4.1'], ['es2020', '4.1'], ['es2022', '4.6'], ['es2024', '5.7'], ['esnext', '4.1']]
+const ORDER = LIBS.map(([name]) => name)
+/** The first TypeScript that can read the Node types that are installed, and that knows Node's modules. */
+const NODE_TYPES = '5.6'
+const NODE_MODULES = '4.7'
+
+/** `typescript` and every `typescript-…` among the development dependencies. */
+function compilers () {
+  const { devDependencies } = readJson(path.join(root, 'package.json'))
+  return Object.keys(devDependencies).filter(name => /^typescript(-|$)/.test(name)).map(name => {
+    const home = path.join(root, 'node_modules', name)
+    const { version } = readJson(path.join(home, 'package.json'))
+    return { tsc: path.join(home, 'bin', 'tsc'), version }
+  }).sort((one, other) => one.version.localeCompare(other.version, 'en', { numeric: true }))
+}
+
+/** Whether a compiler is of this version or a later one. */
+function atLeast ({ version }, limit) {
+  const [[major, minor], [limitMajor, limitMinor]] = [version, limit].map(text => text.split('.').map(Number))
+  return major > limitMajor || (major === limitMajor && minor >= limitMinor)
+}
+
+/** The files of __test__/types and what they need. */
+function fixtures () {
+  return fs.readdirSync(folder).filter(name => /\.[mc]?ts$/.test(name)).map(name => {
+    const line = /^\/\/ needs: (.*)$/m.exec(fs.readFileSync(path.join(folder, name), 'utf8'))
+    const needs = { name, since: '0.0', from: null, before: null, added: null, modules: false, alone: false }
+    for (const need of line === null ? [] : line[1].split(', ')) {
+      const [, since, from, before, added] =
+        /^typescript >= (\d+\.\d+)$|^lib >= (\w+)$|^lib < (\w+)$|^lib (dom|node)$|^modules$|^alone$/.exec(need) || fail(`${name}: what is "${need}"?`)
+      for (const lib of [from, before]) if (lib !== undefined && !ORDER.includes(lib)) fail(`${name}: what is the library ${lib}?`)
+      if (since) needs.since = since
+      else if (from) needs.from = from
+      else if (before) needs.before = before
+      else if (added) needs.added = added
+      else needs[need] = true
+    }
+    return needs
+  })
+}
+
+function fail (message) {
+  throw new Error(message)
+}
+
+/** Which files are compiled together, by which compiler and with which settings. */
+function programs (compiler, all) {
+  const usable = all.filter(({ since }) => atLeast(compiler, since))
+  const found = []
+  const add = (label, files, options) => {
+    if (files.length > 0) found.push({ compiler, label: `TypeScript ${compiler.version}, ${label}`, files, options })
+  }
+  for (const [lib, since] of LIBS) {
+    if (!atLeast(compiler, since)) continue
+    const fits = usable.filter(({ from, before, added, modules }) => !added && !modules &&
+      (from === null || ORDER.indexOf(lib) >= ORDER.indexOf(from)) && (before === null || ORDER.indexOf(lib) < ORDER.indexOf(before)))
+    const options = { lib: [lib], target: lib }
+    add(lib, fits.filter(({ alone }) => !alone), options)
+    // What only asks for a program of its own is as good in two libraries as in all.
+    if (lib !== ORDER[0] && lib !== 'esnext') continue
+    for (const file of fits.filter(({ alone }) => alone)) add(`${lib}, ${file.name} alone`, [file], options)
+  }
+  const newest = { lib: ['esnext'], target: 'esnext' }
+  add('esnext and dom', usable.filter(({ added }) => added === 'dom'), { ...newest, lib: ['esnext', 'dom'] })
+  if (atLeast(compiler, NODE_TYPES)) {
+    add('esnext and @types/node', usable.filter(({ added }) => added === 'node'), { ...newest, types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] })
+  }
+  if (atLeast(compiler, NODE_MODULES)) {
+    add('modules of Node', usable.filter(({ modules }) => modules), { ...newest, module: 'nodenext', moduleResolution: 'nodenext' })
+  }
+  return found
+}
+
+function settings ({ compiler, files, options }) {
+  const resolution = atLeast(compiler, '5.0') ? 'bundler' : 'node'
+  const strictest = atLeast(compiler, '4.4') ? { exactOptionalPropertyTypes: true } : {}
+  return {
+    compilerOptions: {
+      strict: true,
+      noUncheckedIndexedAccess: true,
+      noEmit: true,
+      types: [],
+      skipLibCheck: false,
+      skipDefaultLibCheck: true,
+      module: 'esnext',
+      moduleResolution: resolution,
+      ...strictest,
+      ...options
+    },
+    files: files.map(({ name }) => name)
+  }
+}
+
+/** Compiles a program; gives what failed, as `[what, complaint]`. */
+async function compile (program, scratch, number) {
+  const project = path.join(scratch, `tsconfig.${number}.json`)
+  fs.writeFileSync(project, JSON.stringify(settings(program)))
+  const { code, error, output } = await run(process.execPath, [program.compiler.tsc, '-p', project, '--pretty', 'false'], { cwd: scratch, timeout: 300000 })
+  if (error) throw error
+  // What is indented belongs to the line before.
+  const complaints = output.split(/\n(?! )/).filter(line => line.trim() !== '')
+  if ((code === 0) !== (complaints.length === 0)) throw new Error(`${program.label}: tsc has ended with ${code}:\n${output}`)
+  const mine = name => complaints.filter(line => line.startsWith(`${name}(`))
+  const failures = program.files.map(({ name }) => [name, mine(name)]).filter(([, lines]) => lines.length > 0)
+  // A complaint about anything else (a declaration file, the settings) is everybody's.
+  const known = failures.reduce((sum, [, lines]) => sum + lines.length, 0)
+  return known < complaints.length ? program.files.map(({ name }) => [name, complaints]) : failures
+}
+
+/** The package as it is installed: its declarations and what leads to them. */
+function installPackage (scratch) {
+  const home = path.join(scratch, 'node_modules', 'atomics-waitasync')
+  fs.mkdirSync(home, { recursive: true })
+  const manifest = readJson(path.join(root, 'package.json'))
+  for (const name of manifest.files.filter(name => name.endsWith('.d.ts')).concat('package.json')) {
+    fs.copyFileSync(path.join(root, name), path.join(home, name))
+  }
+  for (const { name } of fixtures()) fs.copyFileSync(path.join(folder, name), path.join(scratch, name))
+}
+
+/** The declared names are those that are there: `[entry point, complaint]` for each that is not. */
+function compareNames () {
+  const text = fs.readFileSync(path.join(root, 'pure.d.ts'), 'utf8')
+  const declared = new Set(Array.from(text.matchAll(/^export (?:function|let|class) (\w+)/gm), match => match[1]))
+  const failures = []
+  const entries = ['index', 'force', 'keep-alive', 'pure']
+  for (const entry of entries) {
+    const exported = new Set(Object.keys(require(path.join(root, `${entry}.js`))))
+    const missing = [...declared].filter(name => !exported.has(name)).map(name => `${name} is declared, but not exported`)
+    const untyped = [...exported].filter(name => !declared.has(name)).map(name => `${name} is exported, but not declared`)
+    if (missing.length + untyped.length > 0) failures.push([`${entry}.js`, [...missing, ...untyped]])
+  }
+  return { tests: entries.length, failures }
+}
+
+async function main () {
+  const [flag, only = ''] = process.argv.slice(2)
+  if (flag !== undefined && (flag !== '--only' || only === '')) fail('usage: node scripts/types.js [--only TEXT]')
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'types-'))
+  const counts = { passed: 0, failed: 0 }
+  const report = (label, tests, failures, seconds) => {
+    counts.passed += tests - failures.length
+    counts.failed += failures.length
+    console.log(`${failures.length === 0 ? 'ok' : 'not ok'} - ${label}: ${tests - failures.length} of ${tests} files (${seconds.toFixed(1)} s)`)
+    for (const [name, complaints] of failures) console.log([`    ${name}`, ...complaints.map(line => `      ${line}`)].join('\n'))
+  }
+  try {
+    installPackage(scratch)
+    const all = fixtures()
+    const queue = compilers().flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
+    let number = 0
+    const work = async () => {
+      while (queue.length > 0) {
+        const program = queue.shift()
+        const begin = Date.now()
+        const failures = await compile(program, scratch, number++)
+        report(program.label, program.files.length, failures, (Date.now() - begin) / 1000)
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(os.cpus().length, 8) }, work))
+    if (only === '') {
+      const { tests, failures } = compareNames()
+      report('the names that are declared and those that are exported', tests, failures, 0)
+    }
+  } finally {
+    fs.rmSync(scratch, { recursive: true, force: true })
+  }
+  console.log(`${counts.passed} passed, ${counts.failed} failed`)
+  if (counts.failed > 0 || counts.passed === 0) process.exitCode = 1
+}
+
+function readJson (file) {
+  return JSON.parse(fs.readFileSync(file, 'utf8'))
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})
