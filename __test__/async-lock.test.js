@@ -623,6 +623,24 @@ test('once the lock is held, an abort changes nothing, and no listener is left',
   token.unlock()
 })
 
+test('an abort that comes when the wait is long over does nothing to those who wait now', async () => {
+  const lock = newLock()
+  const late = [0, 1, 2].map(() => new TinyController({ removes: false }))
+  const first = lock.tryLock()
+  const over = late.map(({ signal }, n) => lock.lockAsync(n === 2 ? { signal, timeout: 1 } : { signal }))
+  assert.strictEqual((await rejection(over[2])).name, 'TimeoutError')
+  first.unlock()
+  ;(await over[0]).unlock()
+  const token = await over[1]
+  // As many again: whatever named those that are over names these.
+  const waiting = [0, 1, 2].map(() => lock.lockAsync())
+  for (const controller of late) controller.abort()
+  assert.strictEqual(api.waiterCount(lock.i32a, 0), 3)
+  assert.strictEqual(token.locked, true)
+  token.unlock()
+  for (const promise of waiting) (await promise).unlock()
+})
+
 test('a time-out and a signal: what comes first decides', async () => {
   const lock = newLock()
   const token = lock.tryLock()

@@ -8,7 +8,7 @@ const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
-const { now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+const { MAJOR, now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const { AsyncLock, Condition, RwLock, UnlockToken } = api
 
@@ -16,6 +16,9 @@ const { AsyncLock, Condition, RwLock, UnlockToken } = api
 const LOCK = 0
 const CONDITION = 4
 const READY = 8
+
+/** Node 10 turns the event loop of a busy thread that it terminates once more, and then runs no promise's continuation. */
+const TURNS_ONCE_MORE = MAJOR < 12 && 'Node 10 calls into a thread that it has terminated'
 
 /** Both locks whose tokens a Condition takes. */
 const LOCKS = { AsyncLock: [AsyncLock, 'lock'], RwLock: [RwLock, 'lock'] }
@@ -609,7 +612,7 @@ for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
   })
 }
 
-test('the notification of a thread that is busy and dies before it hears of it goes to the next', async t => {
+test('the notification of a thread that is busy and dies before it hears of it goes to the next', { skip: TURNS_ONCE_MORE }, async t => {
   const it = setUp()
   const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
   await onLock(victim)('lock')
@@ -619,8 +622,7 @@ test('the notification of a thread that is busy and dies before it hears of it g
   assert.strictEqual(it.condition.notify(1), 1)
   assert.strictEqual(waiters(it.sab, CONDITION), 1)
   await victim.terminate()
-  // Node 10 turns the loop of a busy thread that is terminated once more.
-  if (victim.isSet(0)) t.skip('the thread heard of it before it died')
+  assert.strictEqual(victim.isSet(0), false)
   assert.strictEqual(await result, true)
   await other.do('unlock', 'token')
 })

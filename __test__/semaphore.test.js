@@ -8,10 +8,12 @@ const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
-const { busy, now, randomFrom, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+const { MAJOR, busy, now, randomFrom, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const { Semaphore, UnlockToken } = api
 const MOST = 0x7fffffff
+/** Node 10 turns the event loop of a busy thread that it terminates once more, and then runs no promise's continuation. */
+const TURNS_ONCE_MORE = MAJOR < 12 && 'Node 10 calls into a thread that it has terminated'
 
 function setUp (permits = 0) {
   const sab = new SharedArrayBuffer(4)
@@ -385,23 +387,22 @@ test('what comes back serves a blocked thread, too; nobody is told of a death', 
   assert.strictEqual(semaphore.available, 2)
 })
 
-test('permits that were granted to a thread that dies before it hears of it come back', async t => {
-  for (const args of [['use', [2, { tell: 3, holdUntil: 4 }]], ['acquireAsync', [2]]]) {
+for (const [form, args, skip] of [['use', [2, { tell: 3, holdUntil: 4 }], false], ['acquireAsync', [2], TURNS_ONCE_MORE]]) {
+  test(`${form}: permits that were granted to a thread that dies before it hears of it come back`, { skip }, async t => {
     const { sab, semaphore } = setUp()
     const victim = await startMember(t, sab)
-    victim.do('beginAndBeBusy', 'call', ['Semaphore', 0, {}, ...args], 1, 2)
+    victim.do('beginAndBeBusy', 'call', ['Semaphore', 0, {}, form, args], 1, 2)
     await victim.untilSet(1)
     assert.strictEqual(waiters(sab), 1)
     semaphore.release(2)
     assert.strictEqual(waiters(sab), 0, 'granted')
     assert.strictEqual(semaphore.available, 0)
     await victim.terminate()
-    // Node 10 turns the loop of a busy thread that is terminated once more.
-    if (victim.isSet(0)) t.skip('the thread heard of it before it died')
+    assert.strictEqual(victim.isSet(0), false)
     assert.strictEqual(semaphore.available, 2)
     assert.strictEqual(victim.isSet(3), false)
-  }
-})
+  })
+}
 
 test('threads that die while they wait take nothing along, whenever that is', { timeout: 60000 }, async t => {
   const seed = 3

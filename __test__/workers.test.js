@@ -14,7 +14,7 @@ const { BASE_FLAGS, runForJSON, runNode } = require('./fixtures/run-node')
 
 const api = require('../pure')
 
-const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
+const MAJOR = Number(process.versions.node.split('.')[0])
 const root = path.join(__dirname, '..')
 const fixture = (name) => path.join(__dirname, 'fixtures', 'workers', name)
 const entryFile = (name) => path.join(root, name + '.js')
@@ -82,10 +82,10 @@ for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least
   })
 }
 
-/** Text that is no script may be a module or TypeScript there, so that it gets a prefix, which its syntax error shows. */
+/** Text that is no script may be TypeScript, so that it gets a prefix where no flag can be given; its error shows that. */
 function isKnownLimit (way, other, env = {}) {
-  return way === 'source text that does not compile' && typeof process.getBuiltinModule === 'function' &&
-    (other === 'older' || env.FORGET_NODE_OPTIONS !== undefined)
+  return way === 'source text that does not compile' && Boolean(process.features.typescript) &&
+    (other === 'older' || MAJOR < 23 || env.FORGET_NODE_OPTIONS !== undefined)
 }
 
 function withoutEngine (value) {
@@ -410,7 +410,7 @@ test('the latest install is the one that workers have', { skip: MAJOR < 16 && 't
 // Threads of Node's own.
 
 test('the thread of module hooks still talks to main', {
-  skip: (MAJOR < 18 || (MAJOR === 20 && MINOR < 6)) && 'this Node has no module.register'
+  skip: typeof require('module').register !== 'function' && 'this Node has no module.register'
 }, async t => {
   const heard = await runForJSON(t, ['--no-warnings', fixture('register-hooks.mjs')])
   assert.deepStrictEqual(heard, ['hooked', 'addon'])

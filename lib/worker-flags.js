@@ -4,8 +4,8 @@
  * Reaches workers by a flag: `Worker` is replaced by a proxy whose constructor adds `-r <entry>` to `execArgv`.
  *
  * A worker that is given an `execArgv` inherits no flags, so that those of this thread have to be spelled out. That says
- * the same from Node 20 on, where workers inherit the flags of the thread that starts them. It cannot say all of them:
- * a Worker refuses flags that are for the whole process, such as V8's. Those hold in the worker anyway; only
+ * the same from Node 23 on, where workers inherit the flags of the thread that starts them (before, it was the process's
+ * flags, or none if there was an `env`). It cannot say all of them: a Worker refuses flags that are for the whole process, such as V8's. Those hold in the worker anyway; only
  * `process.execArgv` would not show them. So the list that the worker would have without us travels as environment data,
  * and the worker puts it back (this module, when it is loaded there) before any other code sees it.
  */
@@ -19,7 +19,7 @@ const { construct, get, has } = Reflect
 const KEY = 'atomics-waitasync'
 const NO_SUCH_FLAG = '--atomics-waitasync-no-such-flag'
 
-exports.supported = threads !== undefined && Number(process.versions.node.split('.')[0]) >= 20
+exports.supported = threads !== undefined && Number(process.versions.node.split('.')[0]) >= 23
 
 /** Whether workers inherit flags from a NODE_OPTIONS that is no longer in the environment. */
 let forgotten = false

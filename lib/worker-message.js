@@ -146,7 +146,7 @@ function prefixModule (source, entry) {
 function prefixScript (source, entry) {
   const isScript = compiles(source)
   // It will never run, and its error shall show what the user has written.
-  if (!isScript && !isModulePossible) return source
+  if (!isScript && !mayBeModule(source)) return source
   const hashbang = /^#!.*(?:\r\n|[\n\r\u2028\u2029]|$)/.exec(source)
   const start = hashbang === null ? 0 : hashbang[0].length
   return source.slice(0, start) + (isScript && isStrict(source) ? '"use strict";' : '') +
@@ -156,7 +156,10 @@ function prefixScript (source, entry) {
 }
 
 /** Whether Node may take source text that is no script for a module, or for TypeScript. */
-const isModulePossible = typeof process.getBuiltinModule === 'function'
+function mayBeModule (source) {
+  if (typeof process.getBuiltinModule !== 'function') return false
+  return Boolean(process.features.typescript) || /\b(?:import|export|await)\b/.test(source)
+}
 
 /** Of a script that compiles. Asks the engine: only strict code has no `with`. */
 function isStrict (source) {

@@ -5,7 +5,7 @@
  * its own: otherwise a plain `Atomics.notify` in a worker would wake nobody, and nobody would notice.
  *
  * There are two ways into a worker. `worker-flags.js` goes by what is documented (a `-r` flag) and is taken wherever it
- * can be; `worker-message.js` reaches the rest: Node before 20, and whoever took hold of `Worker` before the install.
+ * can be; `worker-message.js` reaches the rest: Node before 23, and whoever took hold of `Worker` before the install.
  */
 
 const { syncBuiltinESMExports } = require('module')

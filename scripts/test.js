@@ -67,6 +67,7 @@ class Report {
     this.failures = []
     this.skips = new Map() // reason -> what -> how often and where
     this.notes = []
+    this.unstable = []
   }
 
   row (where, what) {
@@ -118,6 +119,9 @@ class Report {
       }
     }
     for (const note of this.notes) console.log(`\n${note}`)
+    if (this.unstable.length > 0) {
+      console.log(`\npassed only when run again, alone:\n${this.unstable.map(each => `  ${each}`).join('\n')}`)
+    }
     if (this.failures.length > 0) console.log(`\nfailed:\n${this.failures.map(each => `  ${each}`).join('\n')}`)
     const ran = total.passed + total.failed > 0
     if (!ran) console.log('\nno test ran')
@@ -198,6 +202,7 @@ async function runNode (report, version, files, { subjects, jobs }) {
   version = node.version
   const together = []
   const alone = []
+  const again = []
   for (const subject of subjects) {
     const concerned = files.filter(file => file.subjects.includes(subject))
     if (concerned.length === 0) continue
@@ -206,7 +211,7 @@ async function runNode (report, version, files, { subjects, jobs }) {
       if (testFile.admits(file.nodes, version)) {
         group.left++
         const list = file.alone ? alone : together
-        list.push(() => runFile(report, group, file, node, subject))
+        list.push(() => runFile(report, group, file, node, subject, again))
       } else {
         report.skip(group.row, 1, file.nodes.reason, file.name, version)
       }
@@ -215,23 +220,36 @@ async function runNode (report, version, files, { subjects, jobs }) {
   }
   await inParallel(together, jobs)
   await inParallel(alone, 1)
+  await inParallel(again, 1)
 }
 
-async function runFile (report, group, file, node, subject) {
+// A file that fails beside others is run once more, alone. If it passes then, that is said at the end with what failed at first:
+// such a test, or what it tests, is to be looked into, but a busy machine shall not stop everything.
+async function runFile (report, group, file, node, subject, again) {
   const { row } = group
   const result = await testFile.run(file, node, subject)
   const where = `${file.name} on Node ${node.version}${subject ? `, ${subject}` : ''}`
+  if (result.problem && again) {
+    row.seconds += result.seconds
+    const failed = result.output.match(/^not ok .*$/gm) || []
+    console.log(`\nONCE MORE ${where}: ${result.problem}\n${indent(failed.join('\n') || result.output)}\n`)
+    again.push(() => runFile(report, group, file, node, subject, null).then(passed => {
+      if (passed) report.unstable.push(`${where}: ${[result.problem, ...failed].join('; ')}`)
+    }))
+    return
+  }
   row.passed += result.passed
   row.seconds += result.seconds
   for (const { name, reason } of result.skips) report.skip(row, 1, reason, `${file.name}: ${name}`, node.version)
   const unexplained = result.skipped - result.skips.length
   if (unexplained > 0) report.skip(row, unexplained, 'the file names no reason', file.name, node.version)
   if (result.problem) {
-    const again = `npm test -- --no-rust --node ${node.version} --subject ${subject || 'none'} --only ${file.name}`
-    report.fail(row, result.failed, `${where}: ${result.problem}`, result.output, again)
+    const command = `npm test -- --no-rust --node ${node.version} --subject ${subject || 'none'} --only ${file.name}`
+    report.fail(row, result.failed, `${where}: ${result.problem}`, result.output, command)
   }
   group.left--
   if (group.left === 0) report.done(row)
+  return !result.problem
 }
 
 async function inParallel (tasks, limit) {

@@ -13,6 +13,7 @@ class Claimant {
     this.resolve = resolve
     this.reject = reject
     this.onAbort = () => this.giveUp(abortReason(this.signal))
+    // Whose slot it is when this one has ended is no business of this one's.
     this.slot = -1
   }
 
@@ -28,12 +29,13 @@ class Claimant {
 
   /** Leaves the line. False if it is too late for that: then it will be told how it ended. */
   leave () {
-    if (!agent().cancel(this)) return false
+    if (this.slot < 0 || !agent().cancel(this)) return false
     this.end()
     return true
   }
 
   end () {
+    this.slot = -1
     if (this.signal === undefined || typeof this.signal.removeEventListener !== 'function') return
     try {
       this.signal.removeEventListener('abort', this.onAbort)
