@@ -271,3 +271,229 @@ export class UnlockToken {
 
 /** `using token = …` releases the lock at the end of the block, where the host has `Symbol.dispose`. */
 export interface UnlockToken extends DisposableIfAny {}
+
+/**
+ * Waiting, with a lock held, until somebody who holds it has changed something. 4 bytes of shared memory, which are never
+ * written.
+ *
+ * Every wait gives the lock up and lines up as one step with respect to {@link Condition.notify}. However it ends, the lock
+ * is held again and the same token is live. A thread that dies after it was notified, before it has the lock again, leaves
+ * its notification to another.
+ */
+export class Condition {
+  /** How many bytes of the buffer it takes. */
+  static readonly byteLength: 4
+
+  /**
+   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `byteOffset` no integer
+   * @throws {RangeError} `byteOffset` is no multiple of 4, or leaves less than 4 bytes
+   */
+  constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
+
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+
+  /**
+   * Blocks until notified. Workers only.
+   *
+   * @param token of an {@link AsyncLock}, or the exclusive one of an {@link RwLock}
+   * @returns false if the time was over first
+   * @throws {TypeError} on the main thread; `token` is none, or a shared one
+   * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live; `'ERR_DEADLOCK'`: this thread awaits the lock
+   */
+  wait(token: UnlockToken, options?: BlockOptions): boolean
+
+  /**
+   * Blocks until `predicate()` is true: asks it first, and again, with the lock held, after each notification. Workers only.
+   *
+   * @returns what the predicate says when the time is over, otherwise true
+   * @throws as {@link Condition.wait}; and what the predicate throws
+   */
+  waitFor(token: UnlockToken, predicate: () => unknown, options?: BlockOptions): boolean
+
+  /** {@link Condition.wait} without blocking, in any thread. Rejected when aborted, once the lock is held again. */
+  waitAsync(token: UnlockToken, options?: AwaitOptions): Promise<boolean>
+
+  /** {@link Condition.waitFor} without blocking, in any thread; the predicate may be asynchronous. */
+  waitForAsync(token: UnlockToken, predicate: () => unknown, options?: AwaitOptions): Promise<boolean>
+
+  /**
+   * Wakes up to `count` waiters, those first that came first. Needs no lock.
+   *
+   * @param count by default `Infinity`
+   * @returns how many were woken
+   */
+  notify(count?: number): number
+}
+
+/**
+ * A number of permits: 4 bytes of shared memory, an `Int32` that holds how many are left. Zero-filled memory has none.
+ *
+ * First come, first served: a large request is not overtaken. What was acquired belongs to nobody, so that one thread may
+ * release what another acquired; what {@link Semaphore.use} holds comes back when its thread dies.
+ */
+export class Semaphore {
+  /** How many bytes of the buffer it takes. */
+  static readonly byteLength: 4
+
+  /**
+   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `byteOffset` no integer
+   * @throws {RangeError} `byteOffset` is no multiple of 4, or leaves less than 4 bytes
+   */
+  constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
+
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  /** How many permits are left now. */
+  readonly available: number
+
+  /**
+   * Blocks until it has `n` permits. Workers only.
+   *
+   * @param n 1 to 2**31 - 1, by default 1
+   * @throws {TypeError} on the main thread; `n` is no integer
+   * @throws {RangeError} `n` is out of range
+   * @throws {Error} `name` is `'TimeoutError'`: the time is over
+   */
+  acquire(n?: number, options?: BlockOptions): void
+
+  /** {@link Semaphore.acquire} without blocking, in any thread. */
+  acquireAsync(n?: number, options?: AwaitOptions): Promise<void>
+
+  /** Takes `n` permits if they are there and nobody waits for any. Never blocks. */
+  tryAcquire(n?: number): boolean
+
+  /**
+   * Adds permits.
+   *
+   * @throws {RangeError} there would be more than 2**31 - 1
+   */
+  release(n?: number): void
+
+  /** Runs `callback` with `n` permits held, and gives them back, also if it fails or its thread dies. */
+  use<T>(n: number, callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+}
+
+/**
+ * Many readers or one writer: 4 bytes of shared memory. Zero-filled memory is an unlocked lock.
+ *
+ * First come, first served: a waiting writer stops new readers, readers that wait behind it enter together. When a writer
+ * dies, those who come after it have `ownerDied`, until somebody has written.
+ *
+ * Not re-entrant.
+ */
+export class RwLock {
+  /** How many bytes of the buffer it takes. */
+  static readonly byteLength: 4
+
+  /**
+   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `byteOffset` no integer
+   * @throws {RangeError} `byteOffset` is no multiple of 4, or leaves less than 4 bytes
+   */
+  constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
+
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  /** Whether somebody writes now. */
+  readonly locked: boolean
+  /** How many read now. */
+  readonly readers: number
+
+  /** Blocks until this thread may write. Workers only; throws as {@link AsyncLock.lock}. */
+  lock(options?: BlockOptions): ExclusiveToken
+  /** Blocks until this thread may read. Workers only; throws as {@link AsyncLock.lock}. */
+  lockShared(options?: BlockOptions): UnlockToken
+  /** The right to write, if nobody has or waits for any; otherwise null. Never blocks. */
+  tryLock(): ExclusiveToken | null
+  /** The right to read, if nobody writes or waits; otherwise null. Never blocks. */
+  tryLockShared(): UnlockToken | null
+  /** Waits without blocking until this thread may write; rejected as {@link AsyncLock.lockAsync}. */
+  lockAsync(options?: AwaitOptions): Promise<ExclusiveToken>
+  /** Waits without blocking until this thread may read; rejected as {@link AsyncLock.lockAsync}. */
+  lockSharedAsync(options?: AwaitOptions): Promise<UnlockToken>
+  /** Runs `callback` once this thread may write; gives the lock back, also if it fails. */
+  executeLocked<T>(callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  /** Runs `callback` once this thread may read; gives the lock back, also if it fails. */
+  executeShared<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+}
+
+/** The right to write under an {@link RwLock}. */
+export interface ExclusiveToken extends UnlockToken {
+  /**
+   * Lets readers in and goes on as one of them, without anybody writing in between. This token is no longer locked.
+   *
+   * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live
+   */
+  downgrade(): UnlockToken
+}
+
+/**
+ * A number of parties that wait for each other, again and again: 4 bytes of shared memory.
+ *
+ * Who gives up is no longer counted. Who dies while waiting stays counted: give the others a time-out.
+ */
+export class Barrier {
+  /** How many bytes of the buffer it takes. */
+  static readonly byteLength: 4
+
+  /**
+   * @param options.parties 1 to 65535; the same in every thread
+   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `parties` or `byteOffset` no integer
+   * @throws {RangeError} `parties` or `byteOffset` is out of range
+   */
+  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { parties: number })
+
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  readonly parties: number
+
+  /**
+   * Blocks until all parties have arrived. Workers only. The last one does not block, and is the leader.
+   *
+   * @throws {TypeError} on the main thread
+   * @throws {Error} `name` is `'TimeoutError'`: the time is over; this party is not counted
+   */
+  wait(options?: BlockOptions): { leader: boolean }
+
+  /** {@link Barrier.wait} without blocking, in any thread. */
+  waitAsync(options?: AwaitOptions): Promise<{ leader: boolean }>
+}
+
+/** Waiting until something has happened a number of times, once: 4 bytes of shared memory. */
+export class Latch {
+  /** How many bytes of the buffer it takes. */
+  static readonly byteLength: 4
+
+  /**
+   * @param options.count 0 to 2**31 - 1; the same in every thread
+   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `count` or `byteOffset` no integer
+   * @throws {RangeError} `count` or `byteOffset` is out of range
+   */
+  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { count: number })
+
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  readonly count: number
+  /** How often it still has to happen. */
+  readonly remaining: number
+
+  /**
+   * It has happened `n` times more.
+   *
+   * @param n 1 to 2**31 - 1, by default 1
+   * @throws {TypeError} `n` is no integer
+   * @throws {RangeError} `n` is out of range
+   */
+  countDown(n?: number): void
+
+  /**
+   * Blocks until it has happened often enough. Workers only.
+   *
+   * @throws {TypeError} on the main thread
+   * @throws {Error} `name` is `'TimeoutError'`: the time is over
+   */
+  wait(options?: BlockOptions): void
+
+  /** {@link Latch.wait} without blocking, in any thread. */
+  waitAsync(options?: AwaitOptions): Promise<void>
+}
