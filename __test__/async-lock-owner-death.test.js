@@ -338,7 +338,9 @@ test('an heir that is aborted when the lock is on its way passes it on', async t
   assert.strictEqual(await aborted, 'abort')
   const token = await next
   assert.strictEqual(token.locked, true)
+  assert.strictEqual(token.ownerDied, true, 'the death got lost with the one who gave up')
   token.unlock()
+  assert.strictEqual(lock.tryLock().ownerDied, false)
 })
 
 // ——— plain waiters and the bare word ———

@@ -333,6 +333,22 @@ test('a worker started while the options of another are read', async t => {
   }
 })
 
+test('workers started one after the other in one tick, one of them in vain', async t => {
+  const { Worker: HostWorker } = threads
+  installed(t)
+  const all = []
+  for (const Worker of [HostWorker, threads.Worker, HostWorker]) {
+    assert.throws(() => new HostWorker(3), TypeError)
+    all.push(messageOf(new Worker(SAY_WORLD)), messageOf(new Worker(SAY_WORLD)))
+  }
+  const worlds = await Promise.all(all)
+  const stack = worlds[0].stack
+  for (const world of worlds) {
+    assert.strictEqual(world.engine, 'addon')
+    assert.deepStrictEqual(world.stack, stack)
+  }
+})
+
 const startAndHearBy = (Worker, options) => messageOf(new Worker(SAY_WORLD, options))
 
 // How the parent came to its install.

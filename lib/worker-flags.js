@@ -5,9 +5,10 @@
  *
  * A worker that is given an `execArgv` inherits no flags, so that those of this thread have to be spelled out. That says
  * the same from Node 23 on, where workers inherit the flags of the thread that starts them (before, it was the process's
- * flags, or none if there was an `env`). It cannot say all of them: a Worker refuses flags that are for the whole process, such as V8's. Those hold in the worker anyway; only
- * `process.execArgv` would not show them. So the list that the worker would have without us travels as environment data,
- * and the worker puts it back (this module, when it is loaded there) before any other code sees it.
+ * flags, or none if there was an `env`). It cannot say all of them: a Worker refuses flags that are for the whole process,
+ * such as V8's. Those hold in the worker anyway; only `process.execArgv` would not show them. So the list that the worker
+ * would have without us travels as environment data, and the worker puts it back (this module, when it is loaded there)
+ * before any other code sees it.
  */
 
 const { MARK } = require('./host')

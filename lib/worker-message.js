@@ -9,7 +9,7 @@
  * the install, and flags, environment and all other options stay as they are. It is no documented way, though: if a Node
  * to come does it differently, then nothing is recognised and nothing changed.
  *
- * Invariant: `postMessage` is only replaced while `expected` is not 0, which ends within the constructor, or with the
+ * Invariant: `postMessage` is only replaced while `starting` is not empty, which ends within the constructor, or with the
  * current tick if the constructor throws.
  */
 
@@ -20,15 +20,16 @@ const vm = require('vm')
 const { MARK } = require('./host')
 const { threads } = require('./worker-threads')
 
+const { nextTick } = process
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
 
 const START = path.join(__dirname, 'worker-start.js')
 /** What `worker-start.js` knows its own by: a property of `workerData`, a comment in front of source text. */
 const STARTED_BY_MESSAGE = exports.STARTED_BY_MESSAGE = 'atomics-waitasync:started-by-message'
 
-/** Workers whose message is still to come. */
-let expected = 0
-/** The property as it was. */
+/** The entry to be loaded, by Worker whose message is still to come. */
+const starting = new Map()
+/** The property as it was, while it is replaced. */
 let postMessageBefore
 let passed = false
 
@@ -48,10 +49,12 @@ exports.intercept = function intercept (HostWorker, currentEntry) {
   const Parent = before[MARK] || before
   const Between = new Proxy(Parent, {
     construct (target, args, newTarget) {
-      const entry = currentEntry()
-      if (passed) passed = false
-      else if (entry !== undefined) expectMessage(entry)
-      return construct(target, args, newTarget)
+      const pass = passed
+      passed = false
+      const worker = construct(target, args, newTarget)
+      const entry = pass ? undefined : currentEntry()
+      if (entry !== undefined) expectMessage(worker, entry)
+      return worker
     },
     // Not for the class that inherits from here.
     get: (target, key, receiver) => key === MARK && receiver === Between ? Parent : get(target, key, receiver)
@@ -64,28 +67,40 @@ exports.intercept = function intercept (HostWorker, currentEntry) {
   }
 }
 
-function expectMessage (entry) {
+function expectMessage (worker, entry) {
+  starting.set(worker, entry)
   const { prototype } = threads.MessagePort
   const property = getOwnPropertyDescriptor(prototype, 'postMessage')
-  if (expected++ !== 0 || property === undefined || typeof property.value !== 'function') return
-  const { value: postMessage } = postMessageBefore = property
+  if (postMessageBefore !== undefined || property === undefined || typeof property.value !== 'function') return
+  const postMessage = property.value
+  postMessageBefore = property
   defineProperty(prototype, 'postMessage', Object.assign({}, property, {
     value (message) {
       if (isLoadScript(message)) {
-        if (--expected === 0) stopExpecting()
-        letStart(message, entry)
+        const worker = workerOf(this)
+        const entry = starting.get(worker)
+        if (starting.delete(worker)) letStart(message, entry)
+        if (starting.size === 0) stopExpecting()
       }
       return apply(postMessage, this, arguments)
     }
   }))
-  process.nextTick(stopExpecting)
+  nextTick(stopExpecting)
 }
 
 function stopExpecting () {
-  expected = 0
+  starting.clear()
   if (postMessageBefore === undefined) return
   defineProperty(threads.MessagePort.prototype, 'postMessage', postMessageBefore)
   postMessageBefore = undefined
+}
+
+/** The worker among those starting that a port belongs to: it has it as a property, by a symbol of Node's. */
+function workerOf (port) {
+  for (const worker of starting.keys()) {
+    if (Object.getOwnPropertySymbols(worker).some((symbol) => worker[symbol] === port)) return worker
+  }
+  return undefined
 }
 
 function isLoadScript (message) {

@@ -610,7 +610,12 @@ impl Agent {
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             // SAFETY: `lib/settle.js` keeps the word that the thread blocks for until its next blocking call is through
             // here (invariant 8).
-            STORE.release(location, request, &unsafe { SharedWord::at(location) });
+            let word = unsafe { SharedWord::at(location) };
+            if result == WaitResult::AcquiredFromDead {
+                STORE.abandon(location, request, &word);
+            } else {
+                STORE.release(location, request, &word);
+            }
         } else if result == WaitResult::Ok {
             // As if it had never been there.
             STORE.notify(location, 1);
@@ -706,18 +711,34 @@ impl Agent {
         wait
     }
 
-    /// Gives back what is at the place in the registers of the table of holdings.
-    pub(crate) fn give_back(&self) -> u32 {
+    /// Takes what is at the place in the registers out of the table of holdings.
+    fn take_out(&self) -> Option<(Location, Request)> {
         let registers = self.registers();
         let holdings = self.holdings.get();
         let held = &holdings.slice()[..registers.held.load(Ordering::Relaxed) as usize];
-        let (Some(entry), Some(last)) = (held.get(registers.place.get() as usize), held.last()) else { return 0 };
-        let (location, request) = entry.get();
+        let (entry, last) = (held.get(registers.place.get() as usize)?, held.last()?);
+        let taken = entry.get();
         let (moved_location, moved_request) = last.get();
         entry.set(moved_location, moved_request);
         registers.held.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the token of what is held keeps its memory, and JavaScript is in a call of that token's method.
-        STORE.release(location, request, &unsafe { SharedWord::at(location) });
+        Some(taken)
+    }
+
+    /// Gives back what is at the place in the registers of the table of holdings.
+    pub(crate) fn give_back(&self) -> u32 {
+        if let Some((location, request)) = self.take_out() {
+            // SAFETY: the token of what is held keeps its memory, and JavaScript is in a call of that token's method.
+            STORE.release(location, request, &unsafe { SharedWord::at(location) });
+        }
+        0
+    }
+
+    /// The same for what had been a dead thread's and was not used here: the next is told, as this one was.
+    pub(crate) fn pass_on(&self) -> u32 {
+        if let Some((location, request)) = self.take_out() {
+            // SAFETY: as above, and JavaScript holds the token.
+            STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
+        }
         0
     }
 

@@ -43,7 +43,7 @@ fn answer(begun: std::result::Result<Begun, NoTimer>) -> u32 {
 type Operation = fn(&Agent) -> u32;
 
 /// The operations, by the names that `lib/` knows. All but `resume` show that the thread is not blocked.
-const OPERATIONS: [(&CStr, Operation); 17] = [
+const OPERATIONS: [(&CStr, Operation); 18] = [
     // Atomics.wait: begins to block. PENDING after a slice: then `resume` is to be called.
     (c"wait", |agent| agent.wait().into()),
     // Goes on blocking for another slice.
@@ -78,6 +78,8 @@ const OPERATIONS: [(&CStr, Operation); 17] = [
     (c"released", Agent::released),
     // Whether what was just taken at the location in JavaScript had been abandoned by a dead holder.
     (c"inherit", |agent| agent.inherit().into()),
+    // Gives back what is at the place in the table of holdings and came from a dead holder, so that the next is told of that.
+    (c"passOn", Agent::pass_on),
 ];
 
 /// The place of `resume` in the table.
@@ -120,6 +122,7 @@ const CALLBACKS: [sys::napi_callback; OPERATIONS.len()] = [
     Some(operate::<14>),
     Some(operate::<15>),
     Some(operate::<16>),
+    Some(operate::<17>),
 ];
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.

@@ -6,6 +6,7 @@ const { agent } = require('../settle')
 const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
 const { COUNT, REQUEST, SIGNALS, WORD } = require('./holdings')
+const { unlockUnused } = require('./token')
 const { abortReason, timeoutError } = require('./wait-options')
 
 /**
@@ -95,7 +96,7 @@ class Acquisition extends Claimant {
     } else if (!this.hasGivenUp) {
       this.resolve(this.token)
     } else if (this.owned) {
-      this.token.unlock()
+      unlockUnused(this.token)
     } else {
       agent().holdings.addPermits(this.token[WORD], this.token[COUNT])
     }

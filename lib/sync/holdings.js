@@ -182,6 +182,13 @@ function createHoldings (binding, operations, floats, words) {
     givenBack(token)
   }
 
+  /** Gives back what a token stands for, and was a dead thread's before, unused: the next is told of the death instead. */
+  function passOn (token) {
+    words[PLACE] = token[POSITION]
+    operations.passOn()
+    givenBack(token)
+  }
+
   /** The entry of a token has been taken out of the table: the last entry is in its place now. */
   function givenBack (token) {
     const place = token[POSITION]
@@ -274,6 +281,7 @@ function createHoldings (binding, operations, floats, words) {
   return {
     take,
     give,
+    passOn,
     givenBack,
     downgrade,
     addPermits,

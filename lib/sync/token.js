@@ -46,6 +46,16 @@ function notifyHost (word) {
 /** Whether something is a token, of whichever copy of this package. */
 const isToken = (value) => typeof value === 'object' && value !== null && value[WORD] !== undefined && value[POSITION] !== undefined
 
+/** Gives a token back that nobody has seen. */
+function unlockUnused (token) {
+  if (!token.ownerDied) {
+    token.unlock()
+    return
+  }
+  agent().holdings.passOn(token)
+  if (token[REQUEST] === LOCK) notifyHost(token[WORD])
+}
+
 /** Whether nobody else can hold the same together with this token. */
 const isExclusive = (token) => token[REQUEST] === LOCK || token[REQUEST] === EXCLUSIVE
 
@@ -55,4 +65,4 @@ function notLocked (message) {
   return error
 }
 
-module.exports = { UnlockToken, isExclusive, isToken, notLocked, notifyHost }
+module.exports = { UnlockToken, isExclusive, isToken, notLocked, notifyHost, unlockUnused }

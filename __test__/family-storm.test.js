@@ -1,0 +1,25 @@
+'use strict'
+// timeout: 400
+
+// Condition, Semaphore, RwLock and Barrier in a storm: see fixtures/family-storm.js.
+//
+//   node __test__/family-storm.test.js [--seed n] [--seconds n]
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { storm } = require('./fixtures/family-storm')
+
+const argument = (name, otherwise) => {
+  const place = process.argv.indexOf(name)
+  return place < 0 ? otherwise : Number(process.argv[place + 1])
+}
+const SEED = argument('--seed', Date.now() % 1e9)
+const SECONDS = argument('--seconds', 3)
+
+console.log(`# --seed ${SEED} --seconds ${SECONDS}`)
+
+test('no law is broken, whoever gives up or dies', { timeout: 60000 + SECONDS * 1000 }, async () => {
+  const totals = await storm({ seconds: SECONDS, seed: SEED })
+  console.log(`# ${JSON.stringify(totals)}`)
+  for (const what of ['served', 'gaveUp', 'deaths', 'generations']) assert.ok(totals[what] > 0, `no ${what}: ${JSON.stringify(totals)}`)
+})

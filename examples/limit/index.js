@@ -1,0 +1,48 @@
+'use strict'
+
+// Several threads read files, but never more than three files are open at a time in the whole process. One of the threads
+// dies in the midst of it; what it had open is free again for the others.
+//
+//   node examples/limit
+
+const fs = require('fs')
+const path = require('path')
+const { Worker } = require('worker_threads')
+const { Latch, Semaphore } = require('../..')
+const readFiles = require('./read-files')
+
+const LIMIT = 3
+const THREADS = 3
+
+async function main () {
+  const folder = path.join(__dirname, '..', '..', 'lib')
+  const files = fs.readdirSync(folder).filter(name => name.endsWith('.js')).map(name => path.join(folder, name))
+  // semaphore · latch · the next file · open now · most ever · bytes
+  const memory = new SharedArrayBuffer(4 * 6)
+  const words = new Int32Array(memory)
+  const semaphore = new Semaphore(memory)
+  semaphore.release(LIMIT)
+
+  // It takes all permits and dies: nobody else could ever open a file if they did not come back.
+  const victim = new Worker(path.join(__dirname, 'victim.js'), { workerData: { memory, permits: LIMIT } })
+  await new Latch(memory, { count: 1, byteOffset: 4 }).waitAsync()
+  await victim.terminate()
+
+  const done = [readFiles(memory, files)]
+  for (let n = 1; n < THREADS; n++) {
+    const worker = new Worker(path.join(__dirname, 'worker.js'), { workerData: { memory, files } })
+    done.push(new Promise((resolve, reject) => worker.on('error', reject).on('exit', resolve)))
+  }
+  await Promise.all(done)
+
+  const [, , , open, most, bytes] = words
+  const expected = files.reduce((sum, file) => sum + fs.statSync(file).size, 0)
+  if (bytes !== expected) throw new Error(`${bytes} bytes have been read, not ${expected}`)
+  if (most > LIMIT || open !== 0 || semaphore.available !== LIMIT) throw new Error(`${most} files were open at a time`)
+  console.log(`${THREADS} threads have read ${files.length} files of ${bytes} bytes, at most ${most} at a time`)
+}
+
+main().catch(error => {
+  console.error(error)
+  process.exit(1)
+})

@@ -1,0 +1,40 @@
+'use strict'
+
+// Heat spreads over a plate. Two workers and main compute a third of the rows each, in step: the workers block for each other,
+// main awaits. The result is compared with what a single thread computes.
+//
+//   node examples/phases
+
+const path = require('path')
+const { Worker } = require('worker_threads')
+const compute = require('./compute')
+const { SIZE, STEPS, allocate, step, views } = require('./plate')
+
+const PARTIES = 3
+
+async function main () {
+  const memory = allocate()
+  const workers = []
+  for (let party = 1; party < PARTIES; party++) {
+    const worker = new Worker(path.join(__dirname, 'worker.js'), { workerData: { memory, parties: PARTIES, party } })
+    workers.push(new Promise((resolve, reject) => worker.on('error', reject).on('exit', resolve)))
+  }
+  const [result] = await Promise.all([compute(memory, PARTIES, 0, false), ...workers])
+
+  let [from, to] = views(allocate())
+  for (let n = 0; n < STEPS; n++) {
+    step(from, to, 0, SIZE)
+    ;[from, to] = [to, from]
+  }
+  const wrong = from.findIndex((value, at) => value !== result[at])
+  if (wrong >= 0) throw new Error(`point ${wrong} is ${result[wrong]}, not ${from[wrong]}`)
+  const led = new Int32Array(memory, 4, 1)[0]
+  if (led !== STEPS) throw new Error(`${led} steps had a leader, not ${STEPS}`)
+  const mean = result.reduce((sum, value) => sum + value, 0) / result.length
+  console.log(`${STEPS} steps of ${SIZE} × ${SIZE} points on ${PARTIES} threads: as on one thread; the mean is ${mean.toFixed(3)}`)
+}
+
+main().catch(error => {
+  console.error(error)
+  process.exit(1)
+})

@@ -1,0 +1,41 @@
+'use strict'
+
+// Three workers read a table in shared memory as fast as they can and block while it is being changed; main changes it now and
+// then and is never blocked. A waiting writer stops new readers, so it is not kept out by them.
+//
+//   node examples/shared-cache
+
+const path = require('path')
+const { Worker } = require('worker_threads')
+const { Latch } = require('../..')
+const { Rates } = require('./rates')
+
+const CURRENCIES = 50
+const READERS = 3
+const VERSIONS = 100
+
+async function main () {
+  const memory = Rates.allocate(CURRENCIES)
+  const rates = new Rates(memory)
+  await rates.update(0)
+  const readers = []
+  const started = new SharedArrayBuffer(Latch.byteLength)
+  for (let n = 0; n < READERS; n++) {
+    const worker = new Worker(path.join(__dirname, 'reader.js'), { workerData: { memory, started, count: READERS, last: VERSIONS } })
+    readers.push(new Promise((resolve, reject) => worker.on('error', reject).on('message', resolve)))
+  }
+  await new Latch(started, { count: READERS }).waitAsync()
+  for (let version = 1; version <= VERSIONS; version++) {
+    const sum = await rates.update(version)
+    const expected = CURRENCIES * (CURRENCIES + 1) / 2 * (version + 1)
+    if (sum !== expected) throw new Error(`the sum is ${sum}, not ${expected}`)
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
+  const reads = await Promise.all(readers)
+  console.log(`${VERSIONS} versions, read ${reads.reduce((a, b) => a + b)} times by ${READERS} workers, each time all of one version`)
+}
+
+main().catch(error => {
+  console.error(error)
+  process.exit(1)
+})
