@@ -42,6 +42,9 @@ const SLICE_MILLISECONDS: f64 = 30.0;
 /// And then no longer than this, for what the watcher does not see: time limits of `vm`, debuggers.
 const WATCHED_SLICE_MILLISECONDS: f64 = 250.0;
 
+/// How many settlements one call into JavaScript takes; `BATCH` in `lib/settle.js`.
+const SETTLEMENTS: usize = 4096;
+
 /// The words through which arguments and outcomes pass between JavaScript and here: cheaper than arguments of a Node-API
 /// call. They lie at the start of an `ArrayBuffer` that `lib/settle.js` makes; the settlements follow them.
 #[repr(C)]
@@ -231,7 +234,6 @@ pub(crate) struct Agent {
     settle: sys::napi_ref,
     registers: *const Registers,
     settlements: *mut u32,
-    capacity: usize,
     // Keeps the memory of `registers` and `settlements`.
     _buffer: sys::napi_ref,
     mail: RefCell<Mail>,
@@ -384,8 +386,8 @@ impl Agent {
         // SAFETY: `env`, `buffer` and `settle` are what the caller promises, and every out-parameter is a live local.
         unsafe {
             check_status!(sys::napi_get_arraybuffer_info(env, buffer, &raw mut data, &raw mut bytes))?;
-            if data.is_null() || bytes < size_of::<Registers>() + size_of::<u32>() {
-                return Err(Error::from_reason("atomics-waitasync: the buffer of registers is too small"));
+            if data.is_null() || bytes != size_of::<Registers>() + SETTLEMENTS * size_of::<u32>() {
+                return Err(Error::from_reason("atomics-waitasync: lib/ and the native library are not of one build"));
             }
             check_status!(sys::napi_create_reference(env, buffer, 1, &raw mut buffer_ref))?;
             check_status!(sys::napi_create_reference(env, settle, 1, &raw mut settle_ref))?;
@@ -431,7 +433,6 @@ impl Agent {
             registers: data.cast_const().cast(),
             // SAFETY: the buffer is larger than the registers, as checked above.
             settlements: unsafe { data.byte_add(size_of::<Registers>()) }.cast(),
-            capacity: (bytes - size_of::<Registers>()) / size_of::<u32>(),
             _buffer: buffer_ref,
             mail: RefCell::default(),
             holdings: Cell::new(Holdings::EMPTY),
@@ -688,16 +689,31 @@ impl Agent {
         self.holds.add(wait);
     }
 
-    /// Takes the promise in the slot out of the line. False if it is settled already, and its outcome is on the way.
+    /// Takes the promise in the slot out of the line, or what it acquired out of the mail. False if it is settled otherwise,
+    /// and its outcome is on the way.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
         let Some(ticket) = wait.ticket else { return false };
-        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot);
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) || self.recall(slot);
         if cancelled {
             self.forget(slot);
         }
         cancelled
+    }
+
+    /// Passes on what the promise in the slot has been given and has not been told of: now and not in a later turn of the
+    /// event loop, since the thread may be about to block.
+    fn recall(&self, slot: u32) -> bool {
+        let Some((result, location, request)) = self.outbox.recall(slot) else { return false };
+        // SAFETY: JavaScript holds the claimant that it cancels, and that its memory.
+        let word = unsafe { SharedWord::at(location) };
+        if result == WaitResult::AcquiredFromDead {
+            STORE.abandon(location, request, &word);
+        } else {
+            STORE.release(location, request, &word);
+        }
+        true
     }
 
     /// The wait in a slot is over.
@@ -868,7 +884,7 @@ impl Agent {
         let mut acquired = mail.acquired.drain(..);
         let mut delivers = true;
         let mut delivered = 0;
-        for batch in mail.settlements.chunks(self.capacity) {
+        for batch in mail.settlements.chunks(SETTLEMENTS) {
             let registers = self.registers();
             registers.place.set(registers.held.load(Ordering::Relaxed));
             for (place, settlement) in batch.iter().enumerate() {
@@ -877,7 +893,7 @@ impl Agent {
                 {
                     self.hold(location, request);
                 }
-                // SAFETY: `place` is less than `capacity`, the number of words behind the registers.
+                // SAFETY: `place` is less than the number of words behind the registers.
                 unsafe { self.settlements.add(place).write((settlement.slot << 3) | settlement.result as u32) };
             }
             // When the environment is ending and runs no JavaScript any more, the clean-up passes on what is held.
