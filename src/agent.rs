@@ -689,31 +689,16 @@ impl Agent {
         self.holds.add(wait);
     }
 
-    /// Takes the promise in the slot out of the line, or what it acquired out of the mail. False if it is settled otherwise,
-    /// and its outcome is on the way.
+    /// Takes the promise in the slot out of the line. False if it is settled already, and its outcome is on the way.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
         let Some(ticket) = wait.ticket else { return false };
-        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) || self.recall(slot);
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot);
         if cancelled {
             self.forget(slot);
         }
         cancelled
-    }
-
-    /// Passes on what the promise in the slot has been given and has not been told of: now and not in a later turn of the
-    /// event loop, since the thread may be about to block.
-    fn recall(&self, slot: u32) -> bool {
-        let Some((result, location, request)) = self.outbox.recall(slot) else { return false };
-        // SAFETY: JavaScript holds the claimant that it cancels, and that its memory.
-        let word = unsafe { SharedWord::at(location) };
-        if result == WaitResult::AcquiredFromDead {
-            STORE.abandon(location, request, &word);
-        } else {
-            STORE.release(location, request, &word);
-        }
-        true
     }
 
     /// The wait in a slot is over.
