@@ -1,0 +1,38 @@
+'use strict'
+
+// One mutex for main and three workers, used as the article "Atomics.wait, Atomics.notify, Atomics.waitAsync"
+// (https://v8.dev/features/atomics) uses its own: workers block for it, main does not.
+//
+//   node examples/article-mutex
+
+const { Worker } = require('worker_threads')
+const path = require('path')
+const { AsyncLock } = require('../..')
+
+const WORKERS = 3
+const TIMES = 20000
+
+// The lock in the first four bytes, and behind it what it protects: a counter that is read and written with plain operations.
+const sab = new SharedArrayBuffer(AsyncLock.byteLength + 4)
+const lock = new AsyncLock(sab)
+const counter = new Int32Array(sab, AsyncLock.byteLength)
+
+async function main () {
+  const workers = Array.from({ length: WORKERS }, () => new Worker(path.join(__dirname, 'worker.js'), { workerData: { sab, times: TIMES } }))
+  const ended = Promise.all(workers.map(worker => new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject))))
+
+  // The event loop goes on while main waits for its turn.
+  let turns = 0
+  const ticking = setInterval(() => { turns++ }, 0)
+  for (let n = 0; n < 1000; n++) {
+    await lock.executeLocked(() => { counter[0]++ })
+  }
+  await ended
+  clearInterval(ticking)
+
+  await lock.executeLocked(() => {
+    console.log(`counted to ${counter[0]} of ${WORKERS * TIMES + 1000}; main's event loop ${turns > 0 ? 'went on meanwhile' : 'stood still'}`)
+  })
+}
+
+main()

@@ -1,0 +1,16 @@
+'use strict'
+
+const { workerData: { sab, times } } = require('worker_threads')
+const { AsyncLock } = require('../..')
+
+const lock = new AsyncLock(sab)
+const counter = new Int32Array(sab, AsyncLock.byteLength)
+
+for (let n = 0; n < times; n++) {
+  const token = lock.lock()
+  try {
+    counter[0]++
+  } finally {
+    token.unlock()
+  }
+}

@@ -1,0 +1,45 @@
+'use strict'
+
+// A worker dies in the middle of its critical section. Whoever is next gets the lock all the same, and is told: so it can
+// look at what was left half done before it goes on.
+//
+//   node examples/surviving-a-crash
+
+const { Worker } = require('worker_threads')
+const path = require('path')
+const { AsyncLock } = require('../..')
+const accounts = require('./accounts')
+
+const sab = new SharedArrayBuffer(AsyncLock.byteLength + accounts.byteLength)
+const lock = new AsyncLock(sab)
+const bank = accounts(sab, AsyncLock.byteLength)
+
+function transferInWorker (amount, crash) {
+  const worker = new Worker(path.join(__dirname, 'worker.js'), { workerData: { sab, amount, crash } })
+  return new Promise(resolve => {
+    worker.on('error', error => console.log(`a worker crashed: ${error.message}`))
+    worker.on('exit', resolve)
+  })
+}
+
+async function main () {
+  bank.open(100, 0)
+  await transferInWorker(30, false)
+  console.log(`after a transfer of 30: ${bank}`)
+
+  // It takes 50 from the one account, and dies before it has given them to the other.
+  const crash = transferInWorker(50, true)
+  await crash
+  console.log(`after a crash in the middle of a transfer of 50: ${bank}`)
+
+  await lock.executeLocked(token => {
+    console.log(`main has the lock, and knows: ownerDied is ${token.ownerDied}`)
+    if (token.ownerDied) bank.repair()
+  })
+  console.log(`repaired: ${bank}`)
+
+  await transferInWorker(50, false)
+  await lock.executeLocked(token => console.log(`and on it goes: ${bank}, ownerDied is ${token.ownerDied}`))
+}
+
+main()

@@ -1,0 +1,44 @@
+'use strict'
+
+// Not waiting for ever: a time-out, an abort, and taking the lock only if it is free. Whoever gives up leaves the line, so
+// nobody behind it waits for longer because of it.
+//
+//   node examples/timeout-and-abort
+
+const { Worker } = require('worker_threads')
+const path = require('path')
+const { AsyncLock } = require('../..')
+const Controller = require('./controller')
+
+const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength))
+
+async function main () {
+  const worker = new Worker(path.join(__dirname, 'worker.js'), { workerData: lock.sab })
+  await new Promise(resolve => worker.once('message', resolve))
+  console.log('a worker holds the lock')
+
+  console.log(`free right now? ${lock.tryLock() !== null}`)
+
+  try {
+    await lock.lockAsync({ timeout: 50 })
+  } catch (error) {
+    console.log(`${error.name}: ${error.message}`)
+  }
+
+  const controller = new Controller()
+  setTimeout(() => controller.abort(), 50)
+  try {
+    await lock.executeLocked(() => console.log('never comes here'), { signal: controller.signal })
+  } catch (error) {
+    console.log(error.name)
+  }
+
+  // Those two have left the line: this one is the first in it.
+  const next = lock.lockAsync()
+  worker.postMessage('give it up')
+  const token = await next
+  console.log('main holds the lock')
+  token.unlock()
+}
+
+main()
