@@ -697,10 +697,39 @@ test('an abort that comes after the hand-over passes the lock on', async t => {
   assert.strictEqual(lock.locked, true)
   assert.strictEqual(api.waiterCount(lock.i32a, 0), 1)
   controller.abort()
+  // At once, not in a later turn of the loop: this thread may be about to block.
+  assert.strictEqual(lock.locked, false)
   assert.strictEqual(await first, 'abort')
   assert.strictEqual((await second).unlock(), true)
   assert.strictEqual(lock.locked, false)
   await worker.done()
+})
+
+test('a worker that gives up what is on its way to it may block for it', async t => {
+  const lock = newLock()
+  const flags = new Int32Array(new SharedArrayBuffer(8))
+  const worker = startWorker(t, ({ api, Atomics, post, until, require, data: { sab, flags, toolbox } }) => {
+    const { TinyController } = require(toolbox)
+    const lock = new api.AsyncLock(sab)
+    const controller = new TinyController({ reason: 'abort' })
+    const outcome = lock.lockAsync({ signal: controller.signal }).catch(reason => reason)
+    Atomics.store(flags, 0, 1)
+    while (Atomics.load(flags, 1) === 0);
+    // Handed over, and not heard of.
+    controller.abort()
+    const token = lock.lock()
+    return outcome.then(reason => `${reason} ${token.unlock()}`)
+  }, { sab: lock.sab, flags, toolbox: require.resolve('./fixtures/lock-toolbox') })
+  let token = lock.tryLock()
+  while (Atomics.load(flags, 0) === 0) await sleep(1)
+  do {
+    token.unlock()
+    token = lock.tryLock()
+    busy(1.5)
+  } while (token !== null)
+  Atomics.store(flags, 1, 1)
+  assert.strictEqual(await worker.done(), 'abort true')
+  assert.strictEqual(lock.locked, false)
 })
 
 test('a time-out that meets the nudge or the hand-over loses nothing', async t => {

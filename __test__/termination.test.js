@@ -95,7 +95,7 @@ for (const how of ['exit', 'throw']) {
 }
 
 // Where a blocked thread cannot watch its event loop's descriptor, it looks every 30 ms whether it is to end.
-const [SHARE, PERCENT] = MAJOR >= 12 && process.platform === 'linux' ? [0.005, '0.5'] : [0.05, '5']
+const [SHARE, PERCENT] = process.platform === 'linux' ? [0.005, '0.5'] : [0.05, '5']
 
 test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 90000 }, t => onAQuietMachine(async () => {
   const array = words(1)
@@ -206,7 +206,7 @@ test('the process may end while promises are pending, notified, or due', async t
 test(`${ROUNDS} rounds of loading and terminating workers, with waits pending and notifications in flight`, { timeout: 60000 + 300 * ROUNDS }, async t => {
   const seed = Number(process.env.SEED || Date.now() % 1e9)
   console.log(`# seed ${seed}`)
-  const { code, signal, lines, stderr } = await runChild(t, async ({ Atomics, api, data: { ROUNDS, seed }, now, randomFrom, say, sleep, startWorker, until, words }) => {
+  const { code, signal, lines, stderr } = await runChild(t, async ({ Atomics, api, data: { MAJOR, ROUNDS, seed }, now, randomFrom, say, sleep, startWorker, until, words }) => {
     const WORDS = 16
     const AT_ONCE = 6
     const array = words(WORDS + 1) // the last one: whether it is over
@@ -251,6 +251,8 @@ test(`${ROUNDS} rounds of loading and terminating workers, with waits pending an
         thread.done().catch(error => {
           if (!/as expected|the thread ended/.test(error.message)) throw error
         })
+        // Node 10 cannot terminate a thread that has not started yet: now and then "fn is not a function" ends the process.
+        if (MAJOR < 12) await Promise.race([thread.exited, new Promise(resolve => thread.worker.once('online', resolve))])
         // Before it has loaded the package, while it does, or later.
         const patience = 120 * random() ** 2
         await Promise.race([thread.exited, sleep(patience)])
@@ -274,7 +276,7 @@ test(`${ROUNDS} rounds of loading and terminating workers, with waits pending an
     let left = 0
     for (let index = 0; index <= WORDS; index++) left += api.waiterCount(array, index) + Atomics.notify(array, index)
     say(`${started} ${left}`)
-  }, { ROUNDS, seed })
+  }, { MAJOR, ROUNDS, seed })
   assert.strictEqual(signal, null, `seed ${seed}: ${stderr}`)
   assert.strictEqual(code, 0, `seed ${seed}: ${stderr}`)
   assert.deepStrictEqual(lines, [`${ROUNDS} 0`], `seed ${seed}: ${stderr}`)

@@ -42,6 +42,10 @@ const SLICE_MILLISECONDS: f64 = 30.0;
 /// And then no longer than this, for what the watcher does not see: time limits of `vm`, debuggers.
 const WATCHED_SLICE_MILLISECONDS: f64 = 250.0;
 
+/// Who terminates a worker may signal its event loop a moment before the termination can be noticed. So a thread that was
+/// called back, and found nothing, comes back by itself after so long, and then after twice as long each time.
+const CALLED_BACK_SLICE_MILLISECONDS: f64 = 0.5;
+
 /// How many settlements one call into JavaScript takes; `BATCH` in `lib/settle.js`.
 const SETTLEMENTS: usize = 4096;
 
@@ -214,6 +218,14 @@ struct Block {
     relayed: bool,
     /// Whether the watcher calls the thread back.
     watched: bool,
+    /// How long the thread stays away next, in milliseconds.
+    slice: f64,
+}
+
+impl Block {
+    fn new(ticket: Ticket, location: Location, deadline: Timestamp, request: Option<Request>, relayed: bool) -> Self {
+        Self { ticket, location, deadline, request, relayed, watched: false, slice: SLICE_MILLISECONDS }
+    }
 }
 
 /// A Node environment that uses the queue.
@@ -476,7 +488,7 @@ impl Agent {
 
     /// Blocks in the line, for a slice at most.
     fn block_for(&self, ticket: Ticket, location: Location, deadline: Timestamp, relayed: bool) -> Begun {
-        self.block.set(Some(Block { ticket, location, deadline, request: None, relayed, watched: false }));
+        self.block.set(Some(Block::new(ticket, location, deadline, None, relayed)));
         match self.wait_spinner.spin(|| self.thread.outcome()) {
             Some(result) => self.settled(location, None, result),
             None => self.resume(),
@@ -500,14 +512,7 @@ impl Agent {
         match STORE.claim(location, self.thread_party(), request, deadline, &word) {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
-                self.block.set(Some(Block {
-                    ticket,
-                    location,
-                    deadline,
-                    request: Some(request),
-                    relayed: false,
-                    watched: false,
-                }));
+                self.block.set(Some(Block::new(ticket, location, deadline, Some(request), false)));
                 self.resume()
             }
         }
@@ -559,10 +564,11 @@ impl Agent {
 
     /// Goes on blocking for another slice.
     pub(crate) fn resume(&self) -> Begun {
-        let Some(Block { ticket, location, deadline, request, watched, .. }) = self.block.get() else {
+        let Some(block) = self.block.get() else {
             return Begun::Over(WaitResult::TimedOut);
         };
-        let until = now().after_millis(if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS });
+        let Block { ticket, location, deadline, request, .. } = block;
+        let until = now().after_millis(block.slice);
         loop {
             match STORE.park(ticket, &self.thread, deadline, until) {
                 Woken::Settled(result) => return self.settled(location, request, result),
@@ -573,24 +579,19 @@ impl Agent {
                         return self.settled(location, request, result);
                     }
                 }
-                Woken::CalledBack => return Begun::Pending,
+                Woken::CalledBack => {
+                    self.block.set(Some(Block { slice: CALLED_BACK_SLICE_MILLISECONDS, ..block }));
+                    return Begun::Pending;
+                }
                 Woken::TimeOver => {
-                    if !watched {
-                        self.watch_block();
-                    }
+                    // Blocked for a slice, it may be so for long.
+                    let watched =
+                        block.watched || self.event_loop.is_some_and(|event_loop| event_loop.watch(&self.thread));
+                    let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
+                    self.block.set(Some(Block { watched, slice: longest.min(2.0 * block.slice), ..block }));
                     return Begun::Pending;
                 }
             }
-        }
-    }
-
-    /// The thread has been blocked for a slice, and may be so for long. From now on the watcher calls it back.
-    fn watch_block(&self) {
-        if let Some(block) = self.block.get()
-            && let Some(event_loop) = self.event_loop
-            && event_loop.watch(&self.thread)
-        {
-            self.block.set(Some(Block { watched: true, ..block }));
         }
     }
 
@@ -611,12 +612,7 @@ impl Agent {
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             // SAFETY: `lib/settle.js` keeps the word that the thread blocks for until its next blocking call is through
             // here (invariant 8).
-            let word = unsafe { SharedWord::at(location) };
-            if result == WaitResult::AcquiredFromDead {
-                STORE.abandon(location, request, &word);
-            } else {
-                STORE.release(location, request, &word);
-            }
+            STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
         } else if result == WaitResult::Ok {
             // As if it had never been there.
             STORE.notify(location, 1);
@@ -689,16 +685,26 @@ impl Agent {
         self.holds.add(wait);
     }
 
-    /// Takes the promise in the slot out of the line. False if it is settled already, and its outcome is on the way.
+    /// Takes the promise in the slot out of the line, or what it acquired out of the mail. False if it is settled otherwise,
+    /// and its outcome is on the way.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
         let Some(ticket) = wait.ticket else { return false };
-        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot);
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) || self.recall(slot);
         if cancelled {
             self.forget(slot);
         }
         cancelled
+    }
+
+    /// Passes on what the promise in the slot has been given and has not been told of: now and not in a later turn of the
+    /// event loop, since the thread may be about to block.
+    fn recall(&self, slot: u32) -> bool {
+        let Some((result, location, request)) = self.outbox.recall(slot) else { return false };
+        // SAFETY: JavaScript holds the claimant that it cancels, and that its memory.
+        STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
+        true
     }
 
     /// The wait in a slot is over.

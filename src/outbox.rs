@@ -94,6 +94,23 @@ impl Outbox {
         std::mem::swap(&mut *mail, taken);
     }
 
+    /// Takes back what the wait in `slot` acquired, if the agent has not taken that mail: as if the wait had never been.
+    pub fn recall(&self, slot: u32) -> Option<(WaitResult, Location, Request)> {
+        let mut mail = lock(&self.mail);
+        let place = mail.settlements.iter().position(|settlement| settlement.slot == slot)?;
+        let result = mail.settlements[place].result;
+        if !result.is_acquired() {
+            return None;
+        }
+        let nth = mail.settlements[..place].iter().filter(|before| before.result.is_acquired()).count();
+        mail.settlements.remove(place);
+        let (location, request) = mail.acquired.remove(nth);
+        if mail.is_empty() {
+            self.has_mail.store(false, Ordering::Relaxed);
+        }
+        Some((result, location, request))
+    }
+
     /// Whether something is in here. Exact for what the calling thread put in itself.
     pub fn has_mail(&self) -> bool {
         self.has_mail.load(Ordering::Acquire)

@@ -699,6 +699,15 @@ impl WaiterListStore {
         });
     }
 
+    /// What was acquired, with `result`, is given back unused: the next is told of a death if this one was.
+    pub fn give_back_unused(&self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
+        if result == WaitResult::AcquiredFromDead {
+            self.abandon(location, request, word);
+        } else {
+            self.release(location, request, word);
+        }
+    }
+
     /// Whether the lock, which the calling thread has just taken without coming here, had been abandoned.
     pub fn inherit(&self, location: Location, request: Request) -> bool {
         self.critical_section(self.index_of(location), |section| section.inherit(location, request))

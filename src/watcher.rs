@@ -90,15 +90,10 @@ mod watched {
             use libloading::os::unix::Library;
             type BackendFd = unsafe extern "C" fn(*const std::ffi::c_void) -> RawFd;
 
-            let (mut version, mut event_loop) = (std::ptr::null(), std::ptr::null_mut());
-            // SAFETY: on the thread of `env`; the out-parameters are live locals, and the version is a static of Node's.
-            let signals = unsafe {
-                napi::sys::napi_get_node_version(env, &raw mut version) == napi::sys::Status::napi_ok
-                    // Older Node signals the loops of only some of the workers that it terminates.
-                    && ((*version).major, (*version).minor) >= (12, 11)
-                    && napi::sys::napi_get_uv_event_loop(env, &raw mut event_loop) == napi::sys::Status::napi_ok
-            };
-            if !signals {
+            let mut event_loop = std::ptr::null_mut();
+            // SAFETY: on the thread of `env`, and the out-parameter is a live local.
+            let status = unsafe { napi::sys::napi_get_uv_event_loop(env, &raw mut event_loop) };
+            if status != napi::sys::Status::napi_ok {
                 return None;
             }
             // SAFETY: libuv has had this function, with this signature, since its beginning; the loop is a live one.
