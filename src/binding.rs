@@ -224,7 +224,7 @@ const COUNTER_WORDS: usize = size_of::<CachePadded<AtomicI32>>() / size_of::<i32
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     let counters = STORE.counters();
     let mut buffer = ptr::null_mut();
-    // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them, atomically.
+    // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them (`lib/sync/holdings.js` says how).
     let status = unsafe {
         sys::napi_create_external_arraybuffer(
             env.raw(),

@@ -7,7 +7,7 @@ const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
 const { COUNT, REQUEST, SIGNALS, WORD } = require('./holdings')
 const { unlockUnused } = require('./token')
-const { abortReason, timeoutError } = require('./wait-options')
+const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
 /**
  * Blocks until this thread has what `token` stands for. False if the time is over.
@@ -120,10 +120,19 @@ function deadlock (caller, does) {
   return error
 }
 
-/** Runs `callback(token)` and gives the token back, whatever comes of it. */
-async function runHolding (token, callback) {
+/**
+ * Runs `callback(token)` with what `token` stands for, before this returns if that needs no waiting, and gives it back,
+ * whatever comes of it.
+ */
+async function runHolding (token, callback, options, caller, what) {
+  requireFunction(callback, caller)
+  const wait = waitOptions(options, caller)
+  if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
+  if (!agent().holdings.take(token)) await acquireAsync(token, wait, what)
   try {
-    return await callback(token)
+    const result = callback(token)
+    // What is no object cannot be a promise, and needs no further turn.
+    return typeof result === 'object' || typeof result === 'function' ? await result : result
   } finally {
     token.unlock()
   }

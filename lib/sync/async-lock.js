@@ -11,11 +11,11 @@
 const util = require('util')
 const { ToTimeout } = require('../abstract-operations')
 const { agent } = require('../settle')
-const { acquire, acquireAsync, requireWorker } = require('./acquire')
+const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire')
 const { LOCK, LOCKED, UNLOCKED, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { UnlockToken, notLocked, notifyHost } = require('./token')
-const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
+const { timeoutError, waitOptions } = require('./wait-options')
 
 const INDEX = 0
 const LATE = 'The lock was not to be had'
@@ -34,8 +34,9 @@ class AsyncLock {
 
   lock (options) {
     requireWorker('lock', 'lockAsync() or executeLocked()')
-    const { timeout } = waitOptions(options, 'lock', false)
-    const token = new UnlockToken(this[WORD], LOCK)
+    const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
+    const token = new UnlockToken(this[WORD], LOCK, 0)
+    if (agent().holdings.takeLock(token)) return token
     if (!acquire(token, timeout, 'lock')) throw timeoutError(LATE, timeout)
     return token
   }
@@ -49,24 +50,15 @@ class AsyncLock {
 
   tryLock () {
     const token = new UnlockToken(this[WORD], LOCK)
-    return agent().holdings.take(token) ? token : null
+    return agent().holdings.takeLock(token) ? token : null
   }
 
   async lockAsync (options) {
     return acquireAsync(new UnlockToken(this[WORD], LOCK), waitOptions(options, 'lockAsync'), LATE)
   }
 
-  async executeLocked (callback, options) {
-    requireFunction(callback, 'executeLocked')
-    const wait = waitOptions(options, 'executeLocked')
-    if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
-    // At once if the lock is free.
-    const token = this.tryLock() || await acquireAsync(new UnlockToken(this[WORD], LOCK), wait, LATE)
-    try {
-      return await callback(token)
-    } finally {
-      token.unlock()
-    }
+  executeLocked (callback, options) {
+    return runHolding(new UnlockToken(this[WORD], LOCK), callback, options, 'executeLocked', LATE)
   }
 
   unlock () {

@@ -13,7 +13,7 @@ const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire'
 const { EXCLUSIVE, SHARED, WORD, WRITING } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { UnlockToken, notLocked } = require('./token')
-const { requireFunction, timeoutError, waitOptions } = require('./wait-options')
+const { timeoutError, waitOptions } = require('./wait-options')
 
 const LATE = 'The lock was not to be had'
 
@@ -77,14 +77,12 @@ class RwLock {
     return acquireAsync(shared(this), waitOptions(options, 'lockSharedAsync'), LATE)
   }
 
-  async executeLocked (callback, options) {
-    requireFunction(callback, 'executeLocked')
-    return runHolding(await acquireAsync(exclusive(this), waitOptions(options, 'executeLocked'), LATE), callback)
+  executeLocked (callback, options) {
+    return runHolding(exclusive(this), callback, options, 'executeLocked', LATE)
   }
 
-  async executeShared (callback, options) {
-    requireFunction(callback, 'executeShared')
-    return runHolding(await acquireAsync(shared(this), waitOptions(options, 'executeShared'), LATE), callback)
+  executeShared (callback, options) {
+    return runHolding(shared(this), callback, options, 'executeShared', LATE)
   }
 
   [util.inspect.custom] (depth, options) {

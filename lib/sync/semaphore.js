@@ -15,7 +15,7 @@ const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire'
 const { PERMITS, SIGNALS, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { UnlockToken } = require('./token')
-const { requireFunction, timeoutError, waitOptions } = require('./wait-options')
+const { timeoutError, waitOptions } = require('./wait-options')
 
 /** The most permits that one call may ask for. */
 const MOST = 0x7fffffff
@@ -58,10 +58,7 @@ class Semaphore {
   }
 
   async use (n, callback, options = undefined) {
-    const amount = permits(n, 'use')
-    requireFunction(callback, 'use')
-    const token = new UnlockToken(this[WORD], PERMITS, amount)
-    return runHolding(await acquireAsync(token, waitOptions(options, 'use'), LATE), callback)
+    return runHolding(new UnlockToken(this[WORD], PERMITS, permits(n, 'use')), callback, options, 'use', LATE)
   }
 
   [util.inspect.custom] (depth, options) {

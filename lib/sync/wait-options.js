@@ -7,6 +7,8 @@
 const { ToTimeout } = require('../abstract-operations')
 const describe = require('../describe')
 
+const UNLIMITED = Object.freeze({ timeout: Infinity, signal: undefined })
+
 /**
  * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
  * @param {string} caller the method's name, for the message
@@ -15,7 +17,7 @@ const describe = require('../describe')
  * @throws {TypeError} options, its timeout or its signal is of a wrong type
  */
 function waitOptions (options, caller, signals = true) {
-  if (options === undefined) return { timeout: Infinity, signal: undefined }
+  if (options === undefined) return UNLIMITED
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(caller + ': options must be an object, not ' + describe(options))
   }
