@@ -97,17 +97,23 @@ function createAtomics (realm) {
       const view = viewOf(typedArray, realm)
       const i = validateIndex(view, index, realm)
       const c = count === undefined ? Infinity : max(ToIntegerOrInfinity(count), 0)
-      if (!view.shared) return 0
-      const woken = agent().notify(view.address + i * size(view), c)
+      if (!view.shared || c === 0) return 0
+      const { mayBeWaiting, notify } = agent()
+      const address = view.address + i * size(view)
+      if (!(view.wide ? notifies64 : notifies32)) return notify(address, c)
+      const looks = !mayBeWaiting(address)
+      let woken = looks ? 0 : notify(address, c)
+      if (woken >= c) return woken
       // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.
-      if (woken >= c || !(view.wide ? notifies64 : notifies32)) return woken
       try {
-        return woken + hostNotify(typedArray, i, c - woken)
+        woken += hostNotify(typedArray, i, c - woken)
       } catch (error) {
         // It has no reason to, but for a stack at its end. Who has been woken is counted nevertheless.
         if (woken === 0) throw error
         return woken
       }
+      // The host's notify passes a fence before it looks at its own queue, or it would lose wake-ups itself.
+      return looks && woken < c && mayBeWaiting(address) ? woken + notify(address, c - woken) : woken
     },
 
     waitAsync (typedArray, index, value, timeout) {

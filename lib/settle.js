@@ -14,6 +14,7 @@
 
 const { setImmediate } = require('timers')
 const { load } = require('./binding')
+const createCounters = require('./counters')
 const {
   ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
@@ -320,7 +321,7 @@ function createAgent (binding) {
   // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends.
   process.on('beforeExit', () => operations.updateHold())
 
-  const holdings = createHoldings(binding, operations, floats, words)
+  const counters = createCounters(binding)
   return {
     addressOf: binding.addressOf,
     wait,
@@ -334,7 +335,9 @@ function createAgent (binding) {
     waitGivingBack,
     useNotification,
     cancel,
-    holdings
+    /** Whether somebody may be waiting at an address: no is certain only for who changed the word and has passed a fence since. */
+    mayBeWaiting: (address) => counters === undefined || counters.read(counters.of(address)) !== 0,
+    holdings: createHoldings(binding, operations, counters, floats, words)
   }
 }
 

@@ -685,8 +685,8 @@ impl Agent {
         self.holds.add(wait);
     }
 
-    /// Takes the promise in the slot out of the line, or what it acquired out of the mail. False if it is settled otherwise,
-    /// and its outcome is on the way.
+    /// Takes the promise in the slot out of the line, or its outcome out of the mail. False if that is on the way all the same:
+    /// it is a notification, or the agent is looking at that mail.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
@@ -701,9 +701,11 @@ impl Agent {
     /// Passes on what the promise in the slot has been given and has not been told of: now and not in a later turn of the
     /// event loop, since the thread may be about to block.
     fn recall(&self, slot: u32) -> bool {
-        let Some((result, location, request)) = self.outbox.recall(slot) else { return false };
-        // SAFETY: JavaScript holds the claimant that it cancels, and that its memory.
-        STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
+        let Some((result, acquired)) = self.outbox.recall(slot) else { return false };
+        if let Some((location, request)) = acquired {
+            // SAFETY: JavaScript holds the claimant that it cancels, and that its memory.
+            STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
+        }
         true
     }
 

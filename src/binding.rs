@@ -201,14 +201,6 @@ pub fn end_first(env: Env) -> Result<()> {
     Agent::of(env.raw())?.end_first()
 }
 
-/// Where the counter of the location's bucket is among the `counters`, in units of four bytes.
-#[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 counters")]
-pub fn counter_of(env: Env) -> Result<u32> {
-    let location = Agent::of(env.raw())?.registers().location();
-    Ok((STORE.index_of(location) * COUNTER_WORDS) as u32)
-}
-
 /// How far it is from one counter to the next, in units of four bytes.
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, reason = "a cache line")]
@@ -224,7 +216,7 @@ const COUNTER_WORDS: usize = size_of::<CachePadded<AtomicI32>>() / size_of::<i32
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     let counters = STORE.counters();
     let mut buffer = ptr::null_mut();
-    // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them (`lib/sync/holdings.js` says how).
+    // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them, atomically.
     let status = unsafe {
         sys::napi_create_external_arraybuffer(
             env.raw(),

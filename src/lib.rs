@@ -39,6 +39,7 @@
 pub mod alarm;
 #[forbid(unsafe_code)]
 pub mod clock;
+mod deadlines;
 #[forbid(unsafe_code)]
 pub mod line;
 pub mod location;

@@ -94,21 +94,22 @@ impl Outbox {
         std::mem::swap(&mut *mail, taken);
     }
 
-    /// Takes back what the wait in `slot` acquired, if the agent has not taken that mail: as if the wait had never been.
-    pub fn recall(&self, slot: u32) -> Option<(WaitResult, Location, Request)> {
+    /// Takes back that the wait in `slot` acquired something, and what, or that its time was over, if the agent has not taken
+    /// that mail: as if the wait had never been. A notification is not taken back: somebody counts on it.
+    pub fn recall(&self, slot: u32) -> Option<(WaitResult, Option<(Location, Request)>)> {
         let mut mail = lock(&self.mail);
         let place = mail.settlements.iter().position(|settlement| settlement.slot == slot)?;
         let result = mail.settlements[place].result;
-        if !result.is_acquired() {
+        if !result.is_acquired() && result != WaitResult::TimedOut {
             return None;
         }
         let nth = mail.settlements[..place].iter().filter(|before| before.result.is_acquired()).count();
         mail.settlements.remove(place);
-        let (location, request) = mail.acquired.remove(nth);
+        let acquired = result.is_acquired().then(|| mail.acquired.remove(nth));
         if mail.is_empty() {
             self.has_mail.store(false, Ordering::Relaxed);
         }
-        Some((result, location, request))
+        Some((result, acquired))
     }
 
     /// Whether something is in here. Exact for what the calling thread put in itself.

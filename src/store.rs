@@ -427,11 +427,12 @@ impl WaiterListStore {
         &self.occupancy[self.buckets.len()]
     }
 
-    /// The number of the bucket that `location` falls into.
+    /// The number of the bucket that `location` falls into; as `of` in `lib/counters.js`.
+    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell words apart")]
     pub fn index_of(&self, location: Location) -> usize {
         // Fibonacci hashing: neighbouring words fall into buckets far apart.
-        let hash = (location.address() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (hash >> 32) as usize & (self.buckets.len() - 1)
+        let hash = ((location.address() / 4) as u32).wrapping_mul(0x9E37_79B1);
+        ((u64::from(hash) * self.buckets.len() as u64) >> 32) as usize
     }
 
     /// Runs `body` under a bucket's lock and then, without it, wakes whom it settled.

@@ -6,12 +6,13 @@
 //!
 //! `P` is the party that waits: [`crate::store::Entrant`], or a plain number in the property test.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use crate::clock::Timestamp;
+use crate::deadlines::Deadlines;
 use crate::location::Location;
 
 /// Names a waiter within its bucket as long as it waits; may be given to another one afterwards.
@@ -28,7 +29,8 @@ const RETAINED_CAPACITY: usize = 1024;
 pub struct Waiter<P> {
     previous: WaiterKey,
     next: WaiterKey,
-    indexed: bool,
+    /// Its place among the deadlines, [`NIL`] if it is not there.
+    place: u32,
     /// Where it waits.
     pub location: Location,
     /// From this moment on it is timed out and takes no notification; [`Timestamp::NEVER`] without a time-out.
@@ -50,12 +52,12 @@ struct WaiterList {
 pub struct WaiterLists<P> {
     waiters: Slab<Waiter<P>>,
     lists: HashMap<Location, WaiterList, FxBuildHasher>,
-    deadlines: BTreeSet<(Timestamp, WaiterKey)>,
+    deadlines: Deadlines,
 }
 
 impl<P> Default for WaiterLists<P> {
     fn default() -> Self {
-        Self { waiters: Slab::new(), lists: HashMap::default(), deadlines: BTreeSet::new() }
+        Self { waiters: Slab::new(), lists: HashMap::default(), deadlines: Deadlines::default() }
     }
 }
 
@@ -72,12 +74,13 @@ impl<P> WaiterLists<P> {
         let list = self.lists.entry(location).or_insert(WaiterList { head: key, tail: NIL, length: 0 });
         let previous = std::mem::replace(&mut list.tail, key);
         list.length += 1;
-        entry.insert(Waiter { previous, next: NIL, indexed, location, deadline, party });
+        entry.insert(Waiter { previous, next: NIL, place: NIL, location, deadline, party });
         if previous != NIL {
             self.waiters[previous as usize].next = key;
         }
         if indexed {
-            self.deadlines.insert((deadline, key));
+            let waiters = &mut self.waiters;
+            self.deadlines.insert(deadline, key, |key, place| waiters[key as usize].place = place);
         }
         key
     }
@@ -102,8 +105,9 @@ impl<P> WaiterLists<P> {
                 next => self.waiters[next as usize].previous = waiter.previous,
             }
         }
-        if waiter.indexed {
-            self.deadlines.remove(&(waiter.deadline, key));
+        if waiter.place != NIL {
+            let waiters = &mut self.waiters;
+            self.deadlines.remove(waiter.place, |key, place| waiters[key as usize].place = place);
         }
         if self.waiters.is_empty() && self.waiters.capacity() > RETAINED_CAPACITY {
             *self = Self::default();
@@ -129,13 +133,13 @@ impl<P> WaiterLists<P> {
 
     /// The waiter with the earliest deadline, if that is not later than `now`, and where it waits.
     pub fn due(&self, now: Timestamp) -> Option<(WaiterKey, Location)> {
-        let &(deadline, key) = self.deadlines.first()?;
+        let (deadline, key) = self.deadlines.first()?;
         (deadline <= now).then(|| (key, self.waiters[key as usize].location))
     }
 
     /// The earliest indexed deadline.
     pub fn earliest_deadline(&self) -> Timestamp {
-        self.deadlines.first().map_or(Timestamp::NEVER, |&(deadline, _)| deadline)
+        self.deadlines.first().map_or(Timestamp::NEVER, |(deadline, _)| deadline)
     }
 
     /// How many wait at `location`.

@@ -443,16 +443,7 @@ mod property {
                     }
                 }
                 Operation::Withdraw(ref index) if !self.entrants.is_empty() => {
-                    let entrant = self.entrants.remove(index.index(self.entrants.len()));
-                    match &entrant.party {
-                        Party::Agent(outbox, slot) => {
-                            assert!(self.guard.store.withdraw_agent(entrant.ticket, outbox, *slot));
-                        }
-                        Party::Thread(thread) => {
-                            let result = self.guard.store.withdraw_thread(entrant.ticket, thread);
-                            assert_eq!(result, WaitResult::TimedOut);
-                        }
-                    }
+                    self.withdraw(index.index(self.entrants.len()));
                 }
                 Operation::Notify(count) => {
                     let woken = self.guard.store.notify(HERE, count);
@@ -472,6 +463,27 @@ mod property {
             self.hear();
         }
 
+        fn withdraw(&mut self, place: usize) {
+            let entrant = self.entrants.remove(place);
+            match &entrant.party {
+                Party::Agent(outbox, slot) => {
+                    assert!(self.guard.store.withdraw_agent(entrant.ticket, outbox, *slot));
+                }
+                Party::Thread(thread) => {
+                    let result = self.guard.store.withdraw_thread(entrant.ticket, thread);
+                    assert_eq!(result, WaitResult::TimedOut);
+                }
+            }
+        }
+
+        /// Everybody whose time is over gives up.
+        fn time_out(&mut self) {
+            while let Some(place) = self.entrants.iter().position(|entrant| !Self::is_live(entrant)) {
+                self.withdraw(place);
+                self.hear();
+            }
+        }
+
         fn check(&self) {
             assert_eq!(self.guard.word.load(), self.value());
             assert!(
@@ -481,7 +493,9 @@ mod property {
             let counter = self.guard.store.counters()[0].load(Ordering::Relaxed);
             assert_eq!(usize::try_from(counter), Ok(self.entrants.len()));
             assert_eq!(self.guard.store.any_abandoned(), self.left_behind);
+            // Who is overdue need not be nudged: it is timed out when somebody comes to it, and the next is looked after then.
             if let Some(first) = self.first_claim()
+                && self.entrants[first].deadline > now()
                 && self.entrants[first].request.is_some_and(|request| self.grants(request))
             {
                 assert!(self.entrants[first].nudged, "the word grants what the first one asks for, and it sleeps");
@@ -497,6 +511,7 @@ mod property {
                 }
             };
             add(self);
+            self.time_out();
             for _ in 0..3 * (self.entrants.len() + self.holders.len()) {
                 while let Some(place) = self.entrants.iter().position(|entrant| entrant.nudged) {
                     self.try_claim(place);

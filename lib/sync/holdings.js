@@ -45,30 +45,6 @@ const ACQUIRED_FROM_DEAD = 5
 
 const { add, compareExchange, load, store, sub } = Atomics
 
-/**
- * Whether a plain read of memory comes after the atomic operation that precedes it in the program: on these processors such
- * an operation is a full fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads.
- * A read then costs one instruction instead of another call.
- */
-const FENCED = process.arch === 'x64' || process.arch === 'ia32'
-
-/**
- * The counters of waiters as a typed array, or null where they cannot be read from JavaScript: some embedders have no buffers
- * from outside, and Node before 15 no `Atomics.load` for memory that is not shared. Then each question is a call.
- */
-function readableCounters (binding) {
-  const buffer = binding.counters()
-  if (!buffer) return null
-  const counters = new Int32Array(buffer)
-  if (FENCED) return counters
-  try {
-    load(counters, 0)
-    return counters
-  } catch (_) {
-    return null
-  }
-}
-
 /** What no word holds. */
 const NONE = -0x80000000
 
@@ -79,11 +55,8 @@ function after (kind, amount, current) {
   return current >= amount ? current - amount : NONE
 }
 
-function createHoldings (binding, operations, floats, words) {
-  const counters = readableCounters(binding)
+function createHoldings (binding, operations, counters, floats, words) {
   const keep = createLastHold(binding)
-  // How many words of dead holders nobody has taken yet: the last counter.
-  const abandoned = counters === null ? 0 : counters.length - binding.counterWords()
   // By place.
   const tokens = []
   // By place: an address, and a request's kind and amount as `kind + 8 * amount`.
@@ -91,11 +64,6 @@ function createHoldings (binding, operations, floats, words) {
   // Claims that are lined up: each may be granted a place at any time. By address, too.
   let claims = 0
   const awaited = new Map()
-
-  /** Whether somebody may be waiting for a word; also whether somebody has left it behind, by `abandoned`. */
-  function count (counter) {
-    return FENCED ? counters[counter] : load(counters, counter)
-  }
 
   /** Makes sure that there is a place for one more. */
   function makeRoom () {
@@ -120,7 +88,7 @@ function createHoldings (binding, operations, floats, words) {
     words[HELD] = place + 1
     tokens[place] = token
     token[POSITION] = place
-    if (counters === null || count(abandoned) !== 0) token.ownerDied = inherits(token)
+    if (counters === undefined || counters.read(counters.abandoned) !== 0) token.ownerDied = inherits(token)
     return true
   }
 
@@ -137,7 +105,7 @@ function createHoldings (binding, operations, floats, words) {
       words[HELD] = place + 1
     } else {
       // Nobody is overtaken: where somebody may be waiting, the line is asked.
-      if (counters === null || count(word.counter) !== 0) return takeInLine(token)
+      if (counters === undefined || counters.read(word.counter) !== 0) return takeInLine(token)
       for (;;) {
         const current = load(word.array, 0)
         const next = after(kind, token[COUNT], current)
@@ -149,7 +117,7 @@ function createHoldings (binding, operations, floats, words) {
     }
     tokens[place] = token
     token[POSITION] = place
-    if (counters === null || count(abandoned) !== 0) token.ownerDied = inherits(token)
+    if (counters === undefined || counters.read(counters.abandoned) !== 0) token.ownerDied = inherits(token)
     return true
   }
 
@@ -196,7 +164,7 @@ function createHoldings (binding, operations, floats, words) {
   function give (token) {
     const word = token[WORD]
     const place = token[POSITION]
-    if (counters !== null && count(word.counter) === 0) {
+    if (counters !== undefined && counters.read(word.counter) === 0) {
       const kind = token[REQUEST]
       const last = words[HELD] - 1
       floats[RELEASING] = word.address
@@ -207,7 +175,7 @@ function createHoldings (binding, operations, floats, words) {
       entries[2 * place + 1] = entries[2 * last + 1]
       words[HELD] = last
       // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
-      if (count(word.counter) !== 0) {
+      if (counters.read(word.counter) !== 0) {
         floats[ADDRESS] = word.address
         operations.released()
       }
@@ -276,7 +244,7 @@ function createHoldings (binding, operations, floats, words) {
 
   /** Gives the line its try, after a word has been changed. */
   function tellLine (word) {
-    if (counters === null || count(word.counter) !== 0) {
+    if (counters === undefined || counters.read(word.counter) !== 0) {
       floats[ADDRESS] = word.address
       operations.released()
     }
@@ -315,8 +283,7 @@ function createHoldings (binding, operations, floats, words) {
   function wordOf (array) {
     keep(array.buffer)
     const address = binding.addressOf(new Uint8Array(array.buffer)) + array.byteOffset
-    floats[ADDRESS] = address
-    return { array, address, counter: binding.counterOf() }
+    return { array, address, counter: counters === undefined ? 0 : counters.of(address) }
   }
 
   return {

@@ -56,9 +56,16 @@ function wait (word, value, timeout) {
   return agent().wait(word.address, false, value, timeout)
 }
 
-/** Wakes up to `count`. How many. */
+/**
+ * Wakes up to `count`. How many.
+ *
+ * A plain look at the counter is enough: Barrier and Latch change their word by an atomic operation before. Whom a Condition
+ * is to notify was counted before it freed the lock; and who has not taken the lock since then has not changed what that one
+ * waits for either.
+ */
 function notify (word, count) {
-  return agent().notify(word.address, count)
+  const { mayBeWaiting, notify } = agent()
+  return mayBeWaiting(word.address) ? notify(word.address, count) : 0
 }
 
 /** A function that gives the milliseconds left of a time-out that begins now. */

@@ -1,0 +1,53 @@
+'use strict'
+
+/**
+ * How many wait, read from memory that native code counts in: by bucket of locations, and of locks that dead threads have left
+ * behind. What needs nobody's attention then costs no native call.
+ *
+ * A counter that is not 0 says that somebody may be waiting; one that is 0 says that nobody is, to who has changed the word
+ * and then passed a fence: who waits is counted before it looks at the word (see src/store.rs).
+ */
+
+/**
+ * Whether a plain read of memory comes after the atomic operation that precedes it in the program: on these processors such
+ * an operation is a full fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads.
+ * A read then costs one instruction instead of another call.
+ */
+const FENCED = process.arch === 'x64' || process.arch === 'ia32'
+
+const { clz32, imul } = Math
+const { load } = Atomics
+
+/** Their memory, or undefined where it cannot be read: some embedders have no buffers from outside, and Node before 15 no
+ * `Atomics.load` for memory that is not shared. */
+function readable (binding) {
+  const buffer = binding.counters()
+  if (!buffer) return undefined
+  const words = new Int32Array(buffer)
+  if (FENCED) return words
+  try {
+    load(words, 0)
+    return words
+  } catch (_) {
+    return undefined
+  }
+}
+
+/** The counters, or undefined where they cannot be read: then each question is a native call. */
+module.exports = function createCounters (binding) {
+  const words = readable(binding)
+  if (words === undefined) return undefined
+  const stride = binding.counterWords()
+  // One counter for each bucket, whose number is a power of two, and one more.
+  const buckets = words.length / stride - 1
+  const shift = clz32(buckets) + 1
+
+  return {
+    /** Where the counter of what is left behind is. */
+    abandoned: buckets * stride,
+    /** Where the counter of an address's bucket is; as `index_of` in src/store.rs. */
+    of: (address) => (imul(address / 4, 0x9e3779b1) >>> shift) * stride,
+    /** The counter that is there. */
+    read: (counter) => FENCED ? words[counter] : load(words, counter)
+  }
+}
