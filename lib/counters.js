@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * How many wait, read from memory that native code counts in: by bucket of locations, and of locks that dead threads have left
+ * How many wait, read from memory that native code counts in: by hash of the word, and of locks that dead threads have left
  * behind. What needs nobody's attention then costs no native call.
  *
  * A counter that is not 0 says that somebody may be waiting; one that is 0 says that nobody is, to who has changed the word
@@ -38,16 +38,18 @@ module.exports = function createCounters (binding) {
   const words = readable(binding)
   if (words === undefined) return undefined
   const stride = binding.counterWords()
-  // One counter for each bucket, whose number is a power of two, and one more.
-  const buckets = words.length / stride - 1
-  const shift = clz32(buckets) + 1
+  // Their number is a power of two, but for the one for what is left behind.
+  const last = words.length / stride - 1
+  const shift = clz32(last) + 1
 
   return {
     /** Where the counter of what is left behind is. */
-    abandoned: buckets * stride,
-    /** Where the counter of an address's bucket is; as `index_of` in src/store.rs. */
+    abandoned: last * stride,
+    /** Where the counter of the word at an address is; as `counter` in src/store.rs. */
     of: (address) => (imul(address / 4, 0x9e3779b1) >>> shift) * stride,
-    /** The counter that is there. */
-    read: (counter) => FENCED ? words[counter] : load(words, counter)
+    /** The counter that is there, as it is after what this thread has written before. */
+    read: (counter) => FENCED ? words[counter] : load(words, counter),
+    /** The same, for who needs no such order: a value that this thread has come to know of, or a later one. */
+    peek: (counter) => words[counter]
   }
 }

@@ -35,7 +35,7 @@ function createEntry (name) {
   ENTRIES[name].load()
   const { wait, notify, waitAsync } = ENTRIES[name].trio()
   let count
-  return {
+  const entry = {
     wait,
     notify,
     waitAsync,
@@ -62,10 +62,10 @@ function createEntry (name) {
     waiterCount (typedArray, index) {
       if (count === undefined) count = require('./atomics').createWaiterCount(own)
       return count(typedArray, index)
-    },
-
-    ...sync
+    }
   }
+  for (const name of Object.keys(sync)) Object.defineProperty(entry, name, Object.getOwnPropertyDescriptor(sync, name))
+  return entry
 }
 
 function engineOf (waitAsync) {

@@ -18,7 +18,6 @@ const { createKeepAlive } = require('./keep-alive')
 const takeHostFunctions = require('./loader-thread')
 const { own, resolveTarget } = require('./realm')
 const settle = require('./settle')
-const workers = require('./workers')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
 
@@ -106,12 +105,12 @@ function install (entry, options) {
   if (holder === Atomics) {
     takeHostFunctions()
     // Before the functions are replaced, since it may throw.
-    if (reachWorkers) leaveWorkers = workers.reach(WORKER_ENTRY[markOf(trio.waitAsync).engine])
+    if (reachWorkers) leaveWorkers = require('./workers').reach(WORKER_ENTRY[markOf(trio.waitAsync).engine])
   }
   if (!replaceAll(holder, before, after)) {
     if (leaveWorkers !== undefined) leaveWorkers()
-    throw new TypeError('install: target must let ' + Array.from(ours.keys()).join(', ') +
-      ' be defined on it (on its Atomics object, if it is a global object); it is frozen, not extensible, or has them as properties that are not configurable')
+    throw new TypeError('install: target must let ' + Array.from(ours.keys()).join(', ') + ' be defined on it (on its ' +
+      'Atomics object, if it is a global object); it is frozen, not extensible, or has them as properties that are not configurable')
   }
 
   if (!installs.has(holder)) installs.set(holder, [])

@@ -36,7 +36,7 @@
 //! # Why no release is missed
 //! If the word grants what the first claim asks for, then that claim is nudged, or a release is under way which will come
 //! to it. For: whoever changes the word here sees to the first claim in the same critical section; whoever changes it in
-//! JavaScript looks at the bucket's occupancy *afterwards* and comes here if anybody is counted (and if the thread is
+//! JavaScript looks at the word's counter *afterwards* and comes here if anybody is counted (and if the thread is
 //! ended between the two, its clean-up does); a claim is counted *before* it looks at the word (the argument of `store`'s
 //! empty check); and a nudged claim either takes what it asks for, or finds it taken by somebody who will give it back, or
 //! passes the nudge on when it leaves.

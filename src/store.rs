@@ -6,11 +6,16 @@
 //! they concern are woken when it has been left.
 //!
 //! # Why a notification without waiters takes no lock
-//! `Bucket::occupancy` counts the waiters of a bucket. A waiter raises it, then passes a `SeqCst` fence, then reads the
-//! word. A notifier writes the word, then passes a `SeqCst` fence, then reads `occupancy`. In the single order of the two
-//! fences one comes first: if the notifier's, the waiter reads the new value and does not wait; if the waiter's, the
-//! notifier sees it counted and takes the lock. (The fence is needed because the program may have written the word
-//! without an atomic operation.)
+//! A counter, shared by the words of one hash, counts those who wait at them. A waiter raises it, then passes a `SeqCst`
+//! fence, then reads the word. A notifier writes the word, then passes a `SeqCst` fence, then reads the counter. In the single
+//! order of the two fences one comes first: if the notifier's, the waiter reads the new value and does not wait; if the
+//! waiter's, the notifier sees it counted and takes the lock. (The fence is needed because the program may have written the
+//! word without an atomic operation.)
+//!
+//! # Why buckets and counters are found differently
+//! The words of a cache line share a bucket: threads that use them contend for that line anyway, and whoever goes through
+//! neighbouring words finds what they need in the caches. They do not share a counter: often a lock stands beside a word that
+//! somebody waits for all the time, and giving the lock back must not take a call for that.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +24,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::clock::Timestamp;
 use crate::line::{Claim, Line, Request};
-use crate::location::{Location, Word};
+use crate::location::{CACHE_LINE, Location, Word};
 use crate::outbox::Outbox;
 use crate::parker::{BlockedThread, Woken};
 use crate::sync::{Arc, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
@@ -143,7 +148,7 @@ pub struct Ticket {
     key: WaiterKey,
 }
 
-/// The waiters of all locations whose addresses share a hash.
+/// The waiters of all locations whose cache lines share a hash.
 #[derive(Debug)]
 struct Bucket {
     earliest_deadline: AtomicU64,
@@ -179,10 +184,6 @@ struct CriticalSection<'a> {
 }
 
 impl CriticalSection<'_> {
-    fn occupancy(&self) -> &AtomicI32 {
-        &self.store.occupancy[self.index]
-    }
-
     /// The present moment, looked up once per section.
     fn now(&mut self) -> Timestamp {
         *self.now.get_or_insert_with(self.store.now)
@@ -197,10 +198,11 @@ impl CriticalSection<'_> {
         entrant: Entrant,
         enters: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
-        self.occupancy().fetch_add(1, Ordering::SeqCst);
+        let store = self.store;
+        store.counter(location).fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if !enters(self) {
-            self.occupancy().fetch_sub(1, Ordering::SeqCst);
+            store.counter(location).fetch_sub(1, Ordering::SeqCst);
             return None;
         }
         if let Entrant::Claim(_) = entrant {
@@ -217,8 +219,8 @@ impl CriticalSection<'_> {
     /// Takes a waiter out of its list. Whether the next in line is to be looked after, unless this one acquired the word:
     /// for a claim that was nudged, and for each one in a strict line.
     fn remove(&mut self, key: WaiterKey) -> (Waiter<Entrant>, bool) {
-        self.occupancy().fetch_sub(1, Ordering::SeqCst);
         let waiter = self.lists.waiters.remove(key);
+        self.store.counter(waiter.location).fetch_sub(1, Ordering::SeqCst);
         let mut passes_on = false;
         if let Some(request) = waiter.party.request() {
             let line = self.lists.lines.get_mut(&waiter.location).expect("a line exists as long as it has claims");
@@ -390,9 +392,9 @@ impl CriticalSection<'_> {
 #[derive(Debug)]
 pub struct WaiterListStore {
     buckets: Box<[CachePadded<Bucket>]>,
-    /// By bucket, how many wait there; and, as the last element, how many locations are abandoned. Apart from the buckets
-    /// because JavaScript may read them.
-    occupancy: Box<[CachePadded<AtomicI32>]>,
+    /// As many as there are buckets, and one more for how many locations are abandoned. Apart from the buckets because
+    /// JavaScript may read them.
+    counters: Box<[CachePadded<AtomicI32>]>,
     now: fn() -> Timestamp,
 }
 
@@ -408,14 +410,20 @@ impl WaiterListStore {
         assert!(buckets.is_power_of_two());
         Self {
             buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(),
-            occupancy: (0..=buckets).map(|_| CachePadded::new(AtomicI32::new(0))).collect(),
+            counters: (0..=buckets).map(|_| CachePadded::new(AtomicI32::new(0))).collect(),
             now,
         }
     }
 
-    /// The counters that JavaScript may read: of waiters by bucket, and of abandoned locations as the last one.
+    /// The counters that JavaScript may read: of waiters by word, and of abandoned locations as the last one.
     pub fn counters(&self) -> &[CachePadded<AtomicI32>] {
-        &self.occupancy
+        &self.counters
+    }
+
+    /// The counter of those who wait at `location`, or at other words of the same hash; found as by `of` in `lib/counters.js`.
+    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell words apart")]
+    pub fn counter(&self, location: Location) -> &AtomicI32 {
+        &self.counters[self.spread((location.address() / 4) as u32)]
     }
 
     /// Whether any lock at all is abandoned.
@@ -424,14 +432,18 @@ impl WaiterListStore {
     }
 
     fn abandoned(&self) -> &AtomicI32 {
-        &self.occupancy[self.buckets.len()]
+        &self.counters[self.buckets.len()]
     }
 
-    /// The number of the bucket that `location` falls into; as `of` in `lib/counters.js`.
-    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell words apart")]
+    /// The number of the bucket that `location` falls into: that of its cache line.
+    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell lines apart")]
     pub fn index_of(&self, location: Location) -> usize {
-        // Fibonacci hashing: neighbouring words fall into buckets far apart.
-        let hash = ((location.address() / 4) as u32).wrapping_mul(0x9E37_79B1);
+        self.spread((location.address() / CACHE_LINE) as u32)
+    }
+
+    /// A number below that of the buckets; far apart for neighbouring numbers (Fibonacci hashing).
+    fn spread(&self, number: u32) -> usize {
+        let hash = number.wrapping_mul(0x9E37_79B1);
         ((u64::from(hash) * self.buckets.len() as u64) >> 32) as usize
     }
 
@@ -533,11 +545,10 @@ impl WaiterListStore {
     /// A claim is woken by being nudged: so a thread that locks by means of `Atomics.wait` and `notify` tells the line.
     pub fn notify(&self, location: Location, count: usize) -> usize {
         fence(Ordering::SeqCst);
-        let index = self.index_of(location);
-        if self.occupancy[index].load(Ordering::SeqCst) == 0 || count == 0 {
+        if self.counter(location).load(Ordering::SeqCst) == 0 || count == 0 {
             return 0;
         }
-        self.critical_section(index, |section| {
+        self.critical_section(self.index_of(location), |section| {
             let mut woken = 0;
             let mut nudged = false;
             let mut passes_on = false;

@@ -8,12 +8,11 @@
 
 use std::collections::HashMap;
 
-use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use crate::clock::Timestamp;
 use crate::deadlines::Deadlines;
-use crate::location::Location;
+use crate::location::{BuildLocationHasher, Location};
 
 /// Names a waiter within its bucket as long as it waits; may be given to another one afterwards.
 pub type WaiterKey = u32;
@@ -51,7 +50,7 @@ struct WaiterList {
 #[derive(Debug)]
 pub struct WaiterLists<P> {
     waiters: Slab<Waiter<P>>,
-    lists: HashMap<Location, WaiterList, FxBuildHasher>,
+    lists: HashMap<Location, WaiterList, BuildLocationHasher>,
     deadlines: Deadlines,
 }
 

@@ -52,7 +52,7 @@ struct Guard {
 
 impl Guard {
     fn is_anybody_counted(&self) -> bool {
-        self.store.counters()[self.store.index_of(HERE)].load(Ordering::SeqCst) != 0
+        self.store.counter(HERE).load(Ordering::SeqCst) != 0
     }
 
     fn take(&self, request: Request) -> Option<WaitResult> {

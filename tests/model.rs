@@ -427,7 +427,7 @@ impl Lock {
     }
 
     fn is_anybody_counted(&self) -> bool {
-        self.store.counters()[self.store.index_of(HERE)].load(SeqCst) != 0
+        self.store.counter(HERE).load(SeqCst) != 0
     }
 
     /// Takes the lock if it is free, without coming to the store. Whether it was, and had been abandoned.

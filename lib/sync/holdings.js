@@ -15,7 +15,7 @@
  * - `tokens[place]` is the token of the entry at `place`.
  *
  * What is called a word here is `{ array, address, counter }`: the word as an Int32Array of length 1, its address, and where
- * its bucket's counter of waiters is. `src/line.rs` says what words hold and who comes next.
+ * its counter of waiters is. `src/line.rs` says what words hold and who comes next.
  */
 
 const createLastHold = require('./last-hold')
@@ -88,7 +88,7 @@ function createHoldings (binding, operations, counters, floats, words) {
     words[HELD] = place + 1
     tokens[place] = token
     token[POSITION] = place
-    if (counters === undefined || counters.read(counters.abandoned) !== 0) token.ownerDied = inherits(token)
+    if (counters === undefined || counters.peek(counters.abandoned) !== 0) token.ownerDied = inherits(token)
     return true
   }
 
@@ -117,7 +117,7 @@ function createHoldings (binding, operations, counters, floats, words) {
     }
     tokens[place] = token
     token[POSITION] = place
-    if (counters === undefined || counters.read(counters.abandoned) !== 0) token.ownerDied = inherits(token)
+    if (counters === undefined || counters.peek(counters.abandoned) !== 0) token.ownerDied = inherits(token)
     return true
   }
 
@@ -164,7 +164,7 @@ function createHoldings (binding, operations, counters, floats, words) {
   function give (token) {
     const word = token[WORD]
     const place = token[POSITION]
-    if (counters !== undefined && counters.read(word.counter) === 0) {
+    if (counters !== undefined && counters.peek(word.counter) === 0) {
       const kind = token[REQUEST]
       const last = words[HELD] - 1
       floats[RELEASING] = word.address

@@ -1,12 +1,30 @@
 'use strict'
 
-/** Locks and their family, for any mix of threads: what every entry point exports beside the functions of `Atomics`. */
-module.exports = {
-  AsyncLock: require('./async-lock'),
-  Barrier: require('./barrier'),
-  Condition: require('./condition'),
-  Latch: require('./latch'),
-  RwLock: require('./rw-lock'),
-  Semaphore: require('./semaphore'),
-  UnlockToken: require('./token').UnlockToken
+/**
+ * Locks and their family, for any mix of threads: what every entry point exports beside the functions of `Atomics`. Each is
+ * loaded when it is first asked for, since most programs use one or two.
+ */
+
+const load = {
+  AsyncLock: () => require('./async-lock'),
+  Barrier: () => require('./barrier'),
+  Condition: () => require('./condition'),
+  Latch: () => require('./latch'),
+  RwLock: () => require('./rw-lock'),
+  Semaphore: () => require('./semaphore'),
+  UnlockToken: () => require('./token').UnlockToken
+}
+
+for (const name of Object.keys(load)) {
+  const become = (object, value) => Reflect.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
+  Object.defineProperty(exports, name, {
+    get () {
+      const value = load[name]()
+      become(this, value)
+      return value
+    },
+    set (value) { become(this, value) },
+    enumerable: true,
+    configurable: true
+  })
 }
