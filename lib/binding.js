@@ -7,53 +7,34 @@
  * queues (see `src/images.rs`). `require` caches by file, so two copies in one thread also share one `exports` object.
  */
 
-const fs = require('fs')
 const path = require('path')
-
-/** What napi-rs appends to the architecture: the C library on Linux, the compiler's on Windows. */
-function abiSuffix () {
-  if (process.platform === 'win32') return '-msvc'
-  if (process.platform !== 'linux') return ''
-  const suffix = isMusl() ? '-musl' : '-gnu'
-  return process.arch === 'arm' ? suffix + 'eabihf' : suffix
-}
-
-/** Whether Node was built for musl: glibc's version is in the report's header, musl has none; the report is slow but rarely asked for. */
-function isMusl () {
-  if (fs.existsSync('/etc/alpine-release')) return true
-  if (!process.report || typeof process.report.getReport !== 'function') return false
-  const report = process.report.getReport()
-  const header = (typeof report === 'string' ? JSON.parse(report) : report).header
-  return !header.glibcVersionRuntime
-}
+const { candidates } = require('./target')
 
 function isMissing (error, request) {
   return error.code === 'MODULE_NOT_FOUND' && String(error.message).indexOf(request) !== -1
 }
 
-/** Requires the library that was built for this platform: beside the package's code, or in the platform's own package. */
+/**
+ * Requires the library that was built for this platform: beside the package's code, or in the platform's own package. One that
+ * does not load is not the end of it: where both are installed, the one for glibc is found on musl, too.
+ */
 function requireLibrary () {
-  // glibc first, without asking: almost every Linux has it, and looking it up costs more than loading the library.
-  const candidates = process.platform === 'linux' && !fs.existsSync('/etc/alpine-release')
-    ? ['-gnu' + (process.arch === 'arm' ? 'eabihf' : ''), null]
-    : [null]
   const looked = []
-  for (const candidate of candidates) {
-    const suffix = candidate === null ? abiSuffix() : candidate
-    const target = process.platform + '-' + process.arch + suffix
+  let failure
+  for (const candidate of candidates()) {
+    const target = candidate()
     const file = path.join(__dirname, '..', 'atomics-waitasync.' + target + '.node')
-    const name = 'atomics-waitasync-' + target
-    for (const request of [file, name]) {
+    for (const request of [file, 'atomics-waitasync-' + target]) {
       if (looked.indexOf(request) !== -1) continue
       looked.push(request)
       try {
         return requireWithoutProbe(request)
       } catch (error) {
-        if (!isMissing(error, request)) throw broken(request, error)
+        if (!isMissing(error, request) && failure === undefined) failure = broken(request, error)
       }
     }
   }
-  throw missing(looked)
+  throw failure || missing(looked)
 }
 
 /**
@@ -79,7 +60,9 @@ function platform () {
 function missing (looked) {
   const error = new Error(
     'atomics-waitasync has no native library for this platform (' + platform() + '). Looked for ' + looked.join(', ') +
-    '. Build it with "npm run build" in ' + path.join(__dirname, '..') + ' (needs Rust: cargo).')
+    '. Where there is one, it is an optional dependency: install without --omit=optional or --no-optional, and without a lock ' +
+    'file that was made on another platform. Otherwise build it with "npm run build" in ' + path.join(__dirname, '..') +
+    ' (needs Rust: cargo).')
   error.code = 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY'
   return error
 }

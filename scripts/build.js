@@ -2,40 +2,33 @@
 
 // `npm run build`: compiles the Rust part and puts it where index.js looks for it.
 //
+// Also in an installed package, on any Node that the package runs on.
+//
 // The file in place is replaced by a rename, never written over: a process that has it loaded keeps the one it has.
 
 const fs = require('fs')
 const path = require('path')
+const { target: hostTarget } = require('../lib/target')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 
 const root = path.join(__dirname, '..')
 
-/** The name of the binary for the Node that runs this, as napi-rs names them; lib/binding.js looks for the same one. */
-function binaryName () {
-  const { platform, arch } = process
-  let abi = ''
-  if (platform === 'win32') abi = '-msvc'
-  if (platform === 'linux') abi = (isMusl() ? '-musl' : '-gnu') + (arch === 'arm' ? 'eabihf' : '')
-  return `atomics-waitasync.${platform}-${arch}${abi}.node`
-}
-
-function isMusl () {
-  return fs.existsSync('/etc/alpine-release') || !process.report.getReport().header.glibcVersionRuntime
-}
-
 /** Builds what has changed since the last time; gives the absolute path of the binary. */
 async function build () {
-  const args = ['build', '--release', '--locked', '--message-format=json-render-diagnostics']
-  const { code, error, stdout } = await run(cargo(), args, { cwd: root, env: environment(), echo: true })
-  if (error) throw error
-  if (code !== 0) throw new Error(`cargo build failed (exit code ${code}); its messages are above`)
-
-  const library = libraryOf(stdout)
-  const target = path.join(root, binaryName())
-  const content = fs.readFileSync(library)
+  const content = fs.readFileSync(await compile('build', [], environment()))
+  const target = path.join(root, `atomics-waitasync.${hostTarget()}.node`)
   if (!fs.existsSync(target) || !content.equals(fs.readFileSync(target))) replace(target, content)
   return target
+}
+
+/** Gives the absolute path of the library that `cargo <command>` has built. */
+async function compile (command, options, env) {
+  const args = [command, '--release', '--locked', '--message-format=json-render-diagnostics', ...options]
+  const { code, error, stdout } = await run(cargo(), args, { cwd: root, env, echo: true })
+  if (error) throw error
+  if (code !== 0) throw new Error(`cargo ${command} failed (exit code ${code}); its messages are above`)
+  return libraryOf(stdout)
 }
 
 // cargo says itself where it put the library, wherever its target directory is.
@@ -47,7 +40,7 @@ function libraryOf (messages) {
     const library = filenames.find(name => /\.(so|dylib|dll)$/.test(name))
     if (library) return library
   }
-  throw new Error('cargo build made no dynamic library named atomics_waitasync')
+  throw new Error('cargo made no dynamic library named atomics_waitasync')
 }
 
 function replace (target, content) {
@@ -63,11 +56,11 @@ function replace (target, content) {
   }
   for (const name of fs.readdirSync(root)) {
     // The other half of the above: old ones go as soon as nobody has them loaded.
-    if (/\.node\.\d+\.old$/.test(name)) fs.rm(path.join(root, name), () => {})
+    if (/\.node\.\d+\.old$/.test(name)) fs.unlink(path.join(root, name), () => {})
   }
 }
 
-module.exports = { build, binaryName }
+module.exports = { build, compile }
 
 if (require.main === module) {
   build().then(

@@ -16,9 +16,14 @@ async function run () {
   if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
     throw new Error(`this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test them`)
   }
+  await installDependencies()
+  await build()
+}
+
+/** Installs the development dependencies, unless they are those of the lock file already. */
+async function installDependencies () {
   const stale = staleDependency()
   if (stale) await install(stale)
-  await build()
 }
 
 // npm writes down what it installed; it has to be what the lock file says.
@@ -51,7 +56,7 @@ async function install (stale) {
   if (error || code !== 0) throw new Error(`npm ci failed:\n${error || output}`)
 }
 
-module.exports = { run }
+module.exports = { run, installDependencies }
 
 if (require.main === module) {
   run().catch(error => {

@@ -1,7 +1,8 @@
 'use strict'
 
-// `npm test`: installs and builds what is missing, then runs the Rust steps, the type tests, and every __test__/*.test.js
-// on every supported Node, with every subject (see __test__/subject.js). Whatever is not run is reported with its reason.
+// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, every __test__/*.test.js
+// on every supported Node, with every subject (see __test__/subject.js), and the tests of what is published. Whatever is not
+// run is reported with its reason.
 // The last line is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
 
 const fs = require('fs')
@@ -9,7 +10,8 @@ const os = require('os')
 const path = require('path')
 const { cargo, environment } = require('./lib/cargo')
 const { run: runChild } = require('./lib/child')
-const { rustSteps } = require('./lib/rust-steps')
+const { javascriptLint } = require('./lib/javascript-lint')
+const { rustSteps, isMissing } = require('./lib/rust-steps')
 const testFile = require('./lib/test-file')
 const nodes = require('./nodes')
 const setup = require('./setup')
@@ -17,9 +19,9 @@ const setup = require('./setup')
 const USAGE = `usage: npm test -- [--node 14.21.3[,..]] [--subject force[,..]] [--only pattern] [--jobs n] [--no-rust] [--no-setup]
   --node      these instead of all: full versions, major ones of the list, or current (the Node that runs this)
   --subject   these instead of all: ${testFile.SUBJECTS.join(', ')}, none (the files that test no subject)
-  --only      the files of __test__ whose name matches (a regular expression), and no type tests
+  --only      the files of __test__ whose name matches (a regular expression), and nothing else but Rust
   --jobs      how many files run at the same time (unless given, one per core)
-  --no-rust   without the Rust steps
+  --no-rust   without the Rust steps, and without what is published, whose library is built for it
   --no-setup  with the dependencies and the binary that are there`
 
 const root = path.join(__dirname, '..')
@@ -138,26 +140,39 @@ const indent = text => text.trimEnd().replace(/^/gm, '  | ')
 async function runRust (report) {
   for (const step of rustSteps) {
     if (step.when && !step.when()) continue
-    const { args, count, optional } = step
+    const { args, count } = step
     report.begin('rust', step.name)
     const ended = await runChild(cargo(), args, { cwd: root, env: environment(), timeout: STEP_TIMEOUT })
-    const missing = optional && ended.code !== 0 && /^error: (no such command|.*is not installed for the toolchain)/m.test(ended.output)
+    const missing = isMissing(step, ended) && `this toolchain has no cargo ${args[0]}`
     judgeStep(report, 'rust', step.name, ended, `cargo ${args.join(' ')}`, { count, missing })
   }
 }
 
-async function runTypes (report) {
-  const script = path.join(__dirname, 'types.js')
-  if (!fs.existsSync(script)) return
-  report.begin('types', '')
-  const ended = await runChild(process.execPath, [script], { cwd: root, timeout: STEP_TIMEOUT })
-  judgeStep(report, 'types', '', ended, 'node scripts/types.js', { count: countTypes })
+async function runLint (report) {
+  const { args, skipped } = javascriptLint()
+  if (skipped) {
+    const row = report.row('lint', '')
+    report.skip(row, 1, skipped, 'lint')
+    return report.done(row)
+  }
+  report.begin('lint', '')
+  const ended = await runChild(process.execPath, args, { cwd: root, timeout: STEP_TIMEOUT })
+  judgeStep(report, 'lint', '', ended, 'npx eslint .', {})
 }
 
-// Its last line: `N passed, N failed`
-function countTypes (output) {
-  const closing = /^(\d+) passed, (\d+) failed$/.exec(output.trimEnd().split('\n').pop())
-  return closing && { passed: Number(closing[1]), failed: Number(closing[2]), skipped: 0 }
+/** Runs a script of this folder that counts its tests itself. */
+async function runScript (report, where) {
+  const script = path.join(__dirname, `${where}.js`)
+  report.begin(where, '')
+  const ended = await runChild(process.execPath, [script], { cwd: root, timeout: STEP_TIMEOUT })
+  judgeStep(report, where, '', ended, `node scripts/${where}.js`, { count: countScript })
+}
+
+// Its last line: `N passed, N failed[, N skipped]`, and a line `skip - what # reason` for each that it skipped.
+function countScript (output) {
+  const closing = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.exec(output.trimEnd().split('\n').pop())
+  const skips = Array.from(output.matchAll(/^skip - (.*) # (.*)$/gm), ([, what, reason]) => ({ what, reason }))
+  return closing && { passed: Number(closing[1]), failed: Number(closing[2]), skipped: Number(closing[3] || 0), skips }
 }
 
 // A step without a count of its own is one test.
@@ -165,14 +180,17 @@ function judgeStep (report, where, what, ended, command, { count, missing }) {
   const row = report.row(where, what)
   row.seconds = ended.seconds
   if (missing) {
-    report.skip(row, 1, `this toolchain has no ${command.split(' ', 2).join(' ')}`, `${where} ${what}`)
+    report.skip(row, 1, missing, `${where} ${what}`)
     return report.done(row)
   }
   const good = ended.code === 0 && !ended.timedOut
   const counted = count ? count(ended.output) : good && { passed: 1, failed: 0, skipped: 0 }
   if (counted) {
     row.passed = counted.passed
-    if (counted.skipped > 0) report.skip(row, counted.skipped, 'ignored in the source', `${where} ${what}`)
+    const { skips = [] } = counted
+    for (const { what, reason } of skips) report.skip(row, 1, reason, `${where}: ${what}`)
+    const ignored = counted.skipped - skips.length
+    if (ignored > 0) report.skip(row, ignored, 'ignored in the source', `${where} ${what}`)
   }
   if (!good || !counted || counted.failed > 0) {
     let problem = `exit code ${ended.code === null ? ended.signal : ended.code}`
@@ -286,9 +304,13 @@ async function main () {
   // The binaries come in while the Rust part is built; what goes wrong with one is told when it is its turn.
   fetchAhead(options.versions)
   if (!options.setup || await prepare(report)) {
+    const everything = options.only === null
+    if (everything) await runLint(report)
     if (options.rust) await runRust(report)
-    if (options.only === null) await runTypes(report)
+    if (everything) await runScript(report, 'types')
     for (const version of await runnable(options.versions)) await runNode(report, version, files, options)
+    // What is published is built, so with Rust or not at all.
+    if (everything && options.rust) for (const script of ['tarballs', 'consumers']) await runScript(report, script)
   }
   return report.close()
 }

@@ -1,9 +1,13 @@
 'use strict'
 
-// Runs the npm at hand: the one that started this script, otherwise the one on the PATH.
+// Runs npm: the one at hand (that which started this script, otherwise the one on the PATH), or a release of one's choice.
 
+const fs = require('fs')
 const path = require('path')
+const cache = require('./cache')
 const { run } = require('./child')
+
+const FETCH_TIMEOUT = 10 * 60 * 1000
 
 /** Like `run` of child.js. */
 function npm (args, options) {
@@ -13,4 +17,29 @@ function npm (args, options) {
   return run('npm', args, { ...options, shell: process.platform === 'win32' })
 }
 
-module.exports = { npm }
+/**
+ * Fetches a package from the npm registry into a folder that is there, and gives the absolute path of its files.
+ * @param {string} spec like `npm@6.14.18`
+ * @throws {cache.Unavailable} the registry has no such package
+ */
+async function download (spec, folder) {
+  const packed = await npm(['pack', spec, '--ignore-scripts', '--loglevel=error'], { cwd: folder, timeout: FETCH_TIMEOUT })
+  const archive = fs.readdirSync(folder).find(name => name.endsWith('.tgz'))
+  if (packed.code !== 0 || archive === undefined) {
+    if (/\bcode (E404|ETARGET)\b/.test(packed.output)) throw new cache.Unavailable(`the npm registry has no ${spec}`)
+    throw new Error(`npm pack ${spec} failed${packed.timedOut ? ' (timed out)' : ''}:\n${packed.error || packed.output}`)
+  }
+  // Relative names: some tars take a drive letter for the name of a host.
+  const unpacked = await run('tar', ['-xzf', archive], { cwd: folder, timeout: FETCH_TIMEOUT })
+  if (unpacked.code !== 0) throw new Error(`unpacking ${archive} failed:\n${unpacked.error || unpacked.output}`)
+  return path.join(folder, 'package')
+}
+
+/** The command line, to be run by any Node, of a release of npm (or of another tool that the registry has): its file `bin`. */
+async function release (name, version, bin) {
+  const target = cache.folder(name.replace('/', '+'), version)
+  await cache.fill(target, scratch => download(`${name}@${version}`, scratch))
+  return path.join(target, bin)
+}
+
+module.exports = { npm, download, release }

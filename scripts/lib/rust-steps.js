@@ -2,20 +2,23 @@
 
 // What `npm test` does with cargo, in this order. Each step: its name, its arguments, and `count`, which reads from its
 // output how many tests there were; a step without one counts as a single test. `when` says whether there is anything to
-// do, `optional` that a toolchain may be without this subcommand (reported as skipped).
+// do, `optional` that a toolchain may be without this subcommand (reported as skipped), `lint` that it is part of `npm run lint`.
 
 const { find } = require('./cargo')
 
 const rustSteps = [
-  { name: 'fmt', args: ['fmt', '--check', '--', '--color', 'never'], optional: true },
-  { name: 'clippy', args: ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings'], optional: true },
+  { name: 'fmt', args: ['fmt', '--check', '--', '--color', 'never'], optional: true, lint: true },
+  { name: 'clippy', args: ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings'], optional: true, lint: true },
+  // Not the advisories: they are on the network, and new ones are no fault of a change.
+  { name: 'licences', args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'], optional: true, lint: true },
   find('cargo-nextest')
     ? { name: 'tests', args: ['nextest', 'run', '--locked', '--no-fail-fast', '--color=never'], count: countNextest }
     : { name: 'tests', args: ['test', '--locked', '--no-fail-fast'], count: countCargoTest },
   {
     name: 'clippy of the models',
     args: ['clippy', '--locked', '--features', 'model', '--all-targets', '--', '-D', 'warnings'],
-    optional: true
+    optional: true,
+    lint: true
   },
   // In a folder of their own: cargo gives the library the same file name with and without the feature.
   {
@@ -24,6 +27,11 @@ const rustSteps = [
     count: countCargoTest
   }
 ]
+
+/** Whether a step failed because this toolchain is without its subcommand. */
+function isMissing (step, { code, output }) {
+  return Boolean(step.optional) && code !== 0 && /^error: (no such command|.*is not installed for the toolchain)/m.test(output)
+}
 
 // `Summary [ 0.1s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 2 skipped`
 function countNextest (output) {
@@ -51,4 +59,4 @@ function sum (text, pattern) {
   return total
 }
 
-module.exports = { rustSteps, countNextest, countCargoTest }
+module.exports = { rustSteps, isMissing, countNextest, countCargoTest }

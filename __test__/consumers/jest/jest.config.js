@@ -1,0 +1,3 @@
+'use strict'
+
+module.exports = { testEnvironment: 'node', rootDir: __dirname, cache: false }

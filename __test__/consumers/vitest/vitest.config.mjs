@@ -1,0 +1,1 @@
+export default { test: { globals: false, watch: false } }

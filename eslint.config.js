@@ -1,0 +1,77 @@
+'use strict'
+
+// One linter, which is the formatter, too (`npm run lint -- --fix`): the style is that of https://standardjs.com. What is
+// shipped and what tests it may use only what Node 10 can parse.
+
+const js = require('@eslint/js')
+const stylistic = require('@stylistic/eslint-plugin')
+const globals = require('globals')
+
+const SHARED = { Atomics: 'readonly', SharedArrayBuffer: 'readonly', BigInt: 'readonly', BigInt64Array: 'readonly', BigUint64Array: 'readonly' }
+const OLD = { ecmaVersion: 2019, globals: { ...globals.es2018, ...globals.node, ...SHARED } }
+const NEW = { ecmaVersion: 2022, globals: { ...globals.es2021, ...globals.node } }
+
+module.exports = [
+  { ignores: ['**/node_modules/', 'target/', 'dist/', '**/.*/', '__test__/types/'] },
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  js.configs.recommended,
+  stylistic.configs.customize({ indent: 2, quotes: 'single', semi: false, commaDangle: 'never', braceStyle: '1tbs', jsx: false }),
+  { files: ['**/*.js'], languageOptions: { sourceType: 'commonjs', ...OLD } },
+  { files: ['**/*.mjs'], languageOptions: { sourceType: 'module', ...NEW } },
+  { files: ['*.config.js', 'scripts/**/*.js', 'benchmark/**/*.js'], languageOptions: NEW },
+  {
+    rules: {
+      'array-callback-return': 'error',
+      eqeqeq: ['error', 'always', { null: 'ignore' }],
+      'new-cap': ['error', { capIsNew: false }],
+      'no-array-constructor': 'error',
+      'no-caller': 'error',
+      'no-empty': ['error', { allowEmptyCatch: true }],
+      'no-eval': 'error',
+      'no-extend-native': 'error',
+      'no-implied-eval': 'error',
+      'no-lone-blocks': 'error',
+      'no-new': 'error',
+      'no-new-func': 'error',
+      'no-new-wrappers': 'error',
+      'no-return-assign': 'error',
+      'no-self-compare': 'error',
+      'no-sequences': 'error',
+      'no-template-curly-in-string': 'error',
+      'no-throw-literal': 'error',
+      'no-undef-init': 'error',
+      'no-unneeded-ternary': 'error',
+      'no-unused-vars': ['error', { args: 'none', caughtErrors: 'none', varsIgnorePattern: '^_$', ignoreRestSiblings: true }],
+      'no-unused-expressions': 'error',
+      'no-use-before-define': ['error', { functions: false, classes: false, variables: false }],
+      'no-useless-call': 'error',
+      'no-useless-computed-key': 'error',
+      'no-useless-rename': 'error',
+      'no-useless-return': 'error',
+      'no-var': 'error',
+      'object-shorthand': ['error', 'properties'],
+      'prefer-const': ['error', { destructuring: 'all' }],
+      'prefer-promise-reject-errors': 'error',
+      // Old Node has no causes.
+      'preserve-caught-error': 'off',
+      strict: ['error', 'global'],
+      yoda: ['error', 'never'],
+
+      '@stylistic/arrow-parens': 'off',
+      '@stylistic/generator-star-spacing': ['error', { before: true, after: true }],
+      '@stylistic/max-statements-per-line': 'off',
+      '@stylistic/multiline-ternary': 'off',
+      '@stylistic/operator-linebreak': ['error', 'after', { overrides: { '?': 'before', ':': 'before', '|>': 'before' } }],
+      '@stylistic/quote-props': 'off',
+      '@stylistic/quotes': ['error', 'single', { avoidEscape: true, allowTemplateLiterals: 'avoidEscape' }],
+      '@stylistic/space-before-function-paren': ['error', 'always'],
+      '@stylistic/yield-star-spacing': ['error', 'both']
+    }
+  },
+  // Where names of exports are shown to those who only read them.
+  { files: ['index.js', 'force.js', 'keep-alive.js', 'pure.js'], rules: { 'no-constant-binary-expression': 'off' } },
+  { files: ['lib/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
+  // Programs as they come, and some for another world.
+  { files: ['__test__/fixtures/workers/**'], languageOptions: { globals: globals.worker }, rules: { strict: 'off' } },
+  { files: ['**/*.cjs'], languageOptions: { sourceType: 'commonjs', ...OLD } }
+]

@@ -1,0 +1,34 @@
+'use strict'
+
+/** The platform that this runs on, by the name that its native library has. */
+
+const fs = require('fs')
+
+/** What is appended to the architecture: the C library on Linux, the compiler's on Windows. */
+function abiSuffix (musl) {
+  if (process.platform === 'win32') return '-msvc'
+  if (process.platform !== 'linux') return ''
+  return (musl ? '-musl' : '-gnu') + (process.arch === 'arm' ? 'eabihf' : '')
+}
+
+const isAlpine = () => fs.existsSync('/etc/alpine-release')
+
+/** Whether Node was built for musl: glibc's version is in the report's header, musl has none; the report is slow but rarely asked for. */
+function isMusl () {
+  if (isAlpine()) return true
+  if (!process.report || typeof process.report.getReport !== 'function') return false
+  const report = process.report.getReport()
+  const header = (typeof report === 'string' ? JSON.parse(report) : report).header
+  return !header.glibcVersionRuntime
+}
+
+const nameWith = (musl) => process.platform + '-' + process.arch + abiSuffix(musl)
+
+/** The name: `linux-x64-gnu`, `darwin-arm64`, `win32-ia32-msvc`, … */
+exports.target = () => nameWith(process.platform === 'linux' && isMusl())
+
+/**
+ * The names to be tried one after the other, as functions. On Linux glibc first, without asking: almost every Linux has it, and
+ * looking it up costs more than loading the library.
+ */
+exports.candidates = () => process.platform === 'linux' && !isAlpine() ? [() => nameWith(false), exports.target] : [exports.target]

@@ -1,0 +1,197 @@
+'use strict'
+
+// `npm run test:consumers`: what is published, used through bundlers, test frameworks and other package managers than npm.
+//
+//   node scripts/consumers.js [--from folder] [--only text]
+//
+// The tools are those of __test__/consumers/package-lock.json, and kept in the user's cache folder; they run on one new Node, since
+// it is them and not Node that is tested here. `--from`: tests the two tarballs in that folder instead of making them.
+
+const assert = require('assert')
+const crypto = require('crypto')
+const fs = require('fs')
+const path = require('path')
+const cache = require('./lib/cache')
+const { npm } = require('./lib/npm')
+const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, Results, succeeds, withScratch } = require('./lib/published')
+const nodes = require('./nodes')
+
+const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
+const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
+const NODE = '24.21.0'
+const WINDOWS = process.platform === 'win32'
+
+/** Where the tools are installed; its node_modules is what counts. */
+async function tools () {
+  const lock = fs.readFileSync(path.join(CONSUMERS, 'package-lock.json'))
+  const target = cache.folder('consumers', crypto.createHash('sha256').update(lock).digest('hex').slice(0, 16))
+  await cache.fill(target, async scratch => {
+    const home = path.join(scratch, 'home')
+    fs.mkdirSync(home)
+    for (const name of ['package.json', 'package-lock.json', '.npmrc']) fs.copyFileSync(path.join(CONSUMERS, name), path.join(home, name))
+    // Not `npm ci`, which refuses a lock file that lacks a tool's packages for other platforms, as a mirror may.
+    const { code, error, output } = await npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
+    if (error || code !== 0) throw new Error(`npm install of the tools failed:\n${error || output}`)
+    return home
+  })
+  return path.join(target, 'node_modules')
+}
+
+/** A machine with the tools, a Node and a registry, and one folder for each project. */
+class Workshop {
+  constructor (scratch, modules, node, registry) {
+    this.scratch = scratch
+    this.modules = modules
+    this.node = node
+    this.registry = registry
+    this.env = { ...userEnvironment({ home: path.join(scratch, 'home'), bin: path.dirname(node.path), registry }), CI: 'true', FORCE_COLOR: '0' }
+    fs.mkdirSync(this.env.HOME)
+    // Found from every project, behind what the project has itself.
+    fs.symlinkSync(modules, path.join(scratch, 'node_modules'), 'junction')
+  }
+
+  /** A folder with a copy of some files and a manifest that asks for the package. */
+  project (name, files, manifest = {}) {
+    const folder = path.join(this.scratch, name)
+    fs.cpSync(files, folder, { recursive: true })
+    const content = { name, version: '1.0.0', private: true, dependencies: { 'atomics-waitasync': '*' }, ...manifest }
+    fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(content))
+    return folder
+  }
+
+  async installed (name, files) {
+    const folder = this.project(name, files)
+    const { code, error, output } = await npm(['install', '--loglevel=error'], { cwd: folder, env: this.env })
+    if (error || code !== 0) throw new Error(`npm install failed:\n${error || output}`)
+    return folder
+  }
+
+  tool (...names) {
+    return path.join(this.modules, ...names)
+  }
+
+  runs (folder, args, options) {
+    return succeeds(this.node.path, args, { cwd: folder, env: this.env, timeout: 2 * 60 * 1000, ...options })
+  }
+
+  async passes (folder, args) {
+    assert.strictEqual((await this.runs(folder, args)).trim(), 'passed')
+  }
+
+  async usesPrograms (folder) {
+    for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await this.passes(folder, [program])
+    await this.passes(folder, ['-r', 'atomics-waitasync/force', 'preloaded.js'])
+  }
+}
+
+const bundler = name => ({
+  name,
+  async check (workshop) {
+    const folder = await workshop.installed(name, path.join(CONSUMERS, 'bundled'))
+    await workshop.runs(folder, [`${name}.js`])
+    const [main, worker] = ['main.js', 'worker.js'].map(file => path.join('dist', file))
+    // The application's own code is in the bundle, the package is not.
+    assert.ok(fs.statSync(path.join(folder, main)).size < 10000, `${main} has more in it than the application`)
+    fs.rmSync(path.join(folder, 'main.mjs'))
+    await workshop.passes(folder, [main, path.join(folder, worker)])
+  }
+})
+
+const checks = [
+  bundler('esbuild'),
+  bundler('webpack'),
+  bundler('rollup'),
+  {
+    name: 'Jest',
+    async check (workshop) {
+      const folder = await workshop.installed('jest', path.join(CONSUMERS, 'jest'))
+      for (const how of ['--runInBand', '--maxWorkers=2']) {
+        const report = path.join(folder, 'report.json')
+        await workshop.runs(folder, [workshop.tool('jest', 'bin', 'jest.js'), how, '--detectOpenHandles=false', '--json', '--outputFile', report])
+        const { numPassedTests, numTotalTests, numTotalTestSuites } = JSON.parse(fs.readFileSync(report, 'utf8'))
+        assert.deepStrictEqual([numPassedTests, numTotalTests, numTotalTestSuites], [4, 4, 2], how)
+      }
+    }
+  },
+  {
+    name: 'Vitest',
+    async check (workshop) {
+      const folder = await workshop.installed('vitest', path.join(CONSUMERS, 'vitest'))
+      for (const pool of ['threads', 'forks', 'vmThreads']) {
+        const report = path.join(folder, `report-${pool}.json`)
+        await workshop.runs(folder, [workshop.tool('vitest', 'vitest.mjs'), 'run', '--pool', pool, '--reporter', 'json', '--outputFile', report])
+        const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
+        assert.deepStrictEqual([numPassedTests, numTotalTests], [3, 3], pool)
+      }
+    }
+  },
+  {
+    name: 'pnpm',
+    async check (workshop) {
+      const folder = workshop.project('pnpm', PROGRAMS)
+      const options = ['--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry', workshop.registry]
+      const command = workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm')
+      await succeeds(command, ['install', '--no-frozen-lockfile', ...options], { cwd: folder, env: workshop.env, shell: WINDOWS })
+      // Strictly kept apart: the platform's package is not the project's own.
+      assert.deepStrictEqual(fs.readdirSync(path.join(folder, 'node_modules')).filter(name => !name.startsWith('.')), ['atomics-waitasync'])
+      await workshop.usesPrograms(folder)
+    }
+  },
+  {
+    name: 'Yarn classic',
+    async check (workshop) {
+      const folder = workshop.project('yarn-classic', PROGRAMS)
+      fs.writeFileSync(path.join(folder, '.yarnrc'), `registry "${workshop.registry}"\n`)
+      await workshop.runs(folder, [workshop.tool('yarn', 'bin', 'yarn.js'), 'install', '--non-interactive', '--cache-folder', path.join(workshop.scratch, 'yarn-cache')])
+      await workshop.usesPrograms(folder)
+    }
+  },
+  {
+    name: 'Yarn with Plug\'n\'Play',
+    async check (workshop) {
+      const folder = workshop.project('yarn-pnp', PROGRAMS)
+      fs.writeFileSync(path.join(folder, 'yarn.lock'), '')
+      fs.writeFileSync(path.join(folder, '.yarnrc.yml'), [
+        'nodeLinker: pnp', `npmRegistryServer: "${workshop.registry}"`, 'unsafeHttpWhitelist: ["127.0.0.1"]', 'enableTelemetry: false',
+        'enableGlobalCache: false', 'pnpEnableEsmLoader: true', 'enableImmutableInstalls: false', 'npmMinimalAgeGate: 0', ''
+      ].join('\n'))
+      const yarn = workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.js')
+      await workshop.runs(folder, [yarn, 'install'])
+      assert.ok(!fs.existsSync(path.join(folder, 'node_modules')))
+      for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await workshop.passes(folder, [yarn, 'node', program])
+      await workshop.passes(folder, [yarn, 'node', '-r', 'atomics-waitasync/force', 'preloaded.js'])
+    }
+  }
+]
+
+async function main () {
+  const rest = process.argv.slice(2)
+  const options = { '--from': null, '--only': '' }
+  while (rest.length > 0) {
+    const flag = rest.shift()
+    if (options[flag] === undefined || rest.length === 0) throw new Error('usage: node scripts/consumers.js [--from folder] [--only text]')
+    options[flag] = rest.shift()
+  }
+  const results = new Results()
+  await withScratch(async scratch => {
+    const from = options['--from']
+    const node = await nodes.get(NODE)
+    if (node.skipped) return results.skip('all', node.skipped)
+    const tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'))
+    const registry = await publish(tarballs, await upstreamRegistry())
+    try {
+      const workshop = new Workshop(path.join(fs.realpathSync(scratch)), await tools(), node, registry.url)
+      for (const { name, check } of checks) {
+        if (name.includes(options['--only'])) await results.of(name, () => check(workshop))
+      }
+    } finally {
+      await registry.close()
+    }
+  })
+  results.close()
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})

@@ -1,0 +1,67 @@
+'use strict'
+
+// What is fetched and kept outside the tree, in the user's cache folder: Node binaries, npm releases, the cross compiler.
+//
+// What holds: a folder that is there is complete. It is made elsewhere and then moved into place, so two runs at once do
+// not disturb each other and an interrupted one leaves nothing that looks finished.
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+
+const ABANDONED = 24 * 60 * 60 * 1000
+
+/** Why something cannot be had on this machine at all, as opposed to a failure that may pass. */
+class Unavailable extends Error {}
+
+/** The absolute path of a folder of the cache. */
+function folder (...names) {
+  return path.join(root(), 'atomics-waitasync', ...names)
+}
+
+function root () {
+  if (process.env.XDG_CACHE_HOME) return process.env.XDG_CACHE_HOME
+  if (process.platform === 'win32') return process.env.LOCALAPPDATA || path.join(os.homedir(), 'AppData', 'Local')
+  return path.join(os.homedir(), ...(process.platform === 'darwin' ? ['Library', 'Caches'] : ['.cache']))
+}
+
+/**
+ * Makes a folder of the cache unless it is there.
+ * @param {string} target what `folder` gave
+ * @param {(scratch: string) => Promise<string>} make gives the absolute path, within `scratch`, of what shall stand at `target`
+ */
+async function fill (target, make) {
+  if (fs.existsSync(target)) return
+  const store = path.dirname(target)
+  fs.mkdirSync(store, { recursive: true })
+  removeAbandoned(store)
+  const scratch = fs.mkdtempSync(path.join(store, '.fetching-'))
+  try {
+    moveIntoPlace(await make(scratch), target)
+  } finally {
+    fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+function moveIntoPlace (fresh, target) {
+  try {
+    fs.renameSync(fresh, target)
+  } catch (error) {
+    // Another run may have been quicker: then its folder is as good as ours.
+    if (!fs.existsSync(target)) throw error
+  }
+}
+
+// What a run that was killed has left. A day, so that nobody's running one is taken for it.
+function removeAbandoned (store) {
+  for (const name of fs.readdirSync(store)) {
+    const left = path.join(store, name)
+    try {
+      if (name.startsWith('.fetching-') && Date.now() - fs.statSync(left).mtimeMs > ABANDONED) fs.rmSync(left, { recursive: true })
+    } catch {
+      // Somebody else removes it at this moment.
+    }
+  }
+}
+
+module.exports = { Unavailable, folder, fill }

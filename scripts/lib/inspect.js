@@ -1,0 +1,63 @@
+'use strict'
+
+// What has to hold of a binary before it is published: it asks of the system nothing that the oldest one has not, and
+// nothing in it tells of the machine that it was built on. Each check gives its complaints.
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { run } = require('./child')
+const { GLIBC } = require('./targets')
+
+/** The libraries of the C library itself; anything else a system may be without. */
+const SYSTEM = /^(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux(-[\w-]+)?|ld-musl-\w+|libc\.musl-\w+)\.so(\.\d+)?$/
+
+/**
+ * @param {string} file the binary
+ * @param {{ libc?: string }} target its entry in targets.js
+ * @returns {Promise<{ complaints: string[], facts: string[] }>}
+ */
+async function inspect (file, { libc }) {
+  const linked = libc ? await elf(file, libc) : { complaints: [], facts: [] }
+  return { complaints: [...linked.complaints, ...traces(file)], facts: linked.facts }
+}
+
+async function elf (file, libc) {
+  const needed = Array.from((await readelf('--dynamic', file)).matchAll(/\(NEEDED\).*\[(.*)\]/g), match => match[1])
+  if (needed.length === 0) throw new Error(`readelf found no libraries that ${path.basename(file)} needs`)
+  const complaints = needed.filter(name => !SYSTEM.test(name)).map(name => `needs ${name}`)
+  // Versions are asked for per library: `Name: GLIBC_2.17  Flags: none  Version: 3`, behind `File: libc.so.6`.
+  const versions = Array.from((await readelf('--version-info', file)).matchAll(/Name: (GLIBC_([\d.]+|PRIVATE))/g), match => match[2])
+  if (libc === 'musl') {
+    return { complaints: complaints.concat(versions.length > 0 ? ['asks for symbols of glibc'] : []), facts: [] }
+  }
+  if (versions.length === 0) throw new Error(`readelf found no version of glibc that ${path.basename(file)} asks for`)
+  const newest = versions.sort(compare).pop()
+  if (compare(newest, GLIBC) > 0) complaints.push(`asks for symbols of glibc ${newest}; ${GLIBC} is the oldest that it shall run on`)
+  return { complaints, facts: [`glibc ${newest}`] }
+}
+
+async function readelf (option, file) {
+  const { code, error, output } = await run('readelf', ['--wide', option, file], { env: { ...process.env, LC_ALL: 'C' }, timeout: 60000 })
+  if (error || code !== 0) throw new Error(`readelf (of the GNU binutils) failed: ${error ? error.message : output}`)
+  return output
+}
+
+/** PRIVATE is newer than all, for it is nobody's to use. */
+function compare (a, b) {
+  const parts = text => text === 'PRIVATE' ? [Infinity] : text.split('.').map(Number)
+  const [x, y] = [parts(a), parts(b)]
+  for (let i = 0; i < Math.max(x.length, y.length); i++) {
+    const difference = (x[i] || 0) - (y[i] || 0)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+function traces (file) {
+  const content = fs.readFileSync(file)
+  const places = [path.join(__dirname, '..', '..'), os.homedir(), process.env.CARGO_HOME, path.join('registry', 'src') + path.sep]
+  return [...new Set(places)].filter(Boolean).filter(place => content.includes(place)).map(place => `names a folder of the machine that built it: ${place}`)
+}
+
+module.exports = { inspect }

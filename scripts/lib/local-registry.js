@@ -1,0 +1,83 @@
+'use strict'
+
+// The npm registry as it will be once the tarballs are published, on this machine alone: whoever installs from it goes the
+// way of a user, with his own package manager, and nothing is published for it.
+
+const crypto = require('crypto')
+const fs = require('fs')
+const http = require('http')
+const os = require('os')
+const path = require('path')
+const { run } = require('./child')
+const { npm } = require('./npm')
+
+/**
+ * @param {{ tarballs: string[], stubs?: object[], upstream?: string }} options `tarballs`: files. `stubs`: manifests of packages
+ *   that are there, but whose library is none. `upstream`: the registry that has everything else; without it, nothing else is there
+ * @returns {Promise<{ url: string, close: () => Promise<void> }>}
+ */
+async function serve ({ tarballs, stubs = [], upstream }) {
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'registry-'))
+  const packages = new Map()
+  for (const file of tarballs) add(packages, await manifestIn(file), fs.readFileSync(file))
+  for (const manifest of stubs) add(packages, manifest, fs.readFileSync(await packStub(manifest, scratch)))
+  fs.rmSync(scratch, { recursive: true })
+
+  const server = http.createServer((request, response) => {
+    const [, name, file] = /^\/(@[^/]+(?:\/|%2f)[^/]+|[^/]+)(\/-\/.*)?$/i.exec(request.url) || []
+    const found = packages.get(name)
+    if (found && file) return response.end(found.content)
+    if (found) return answer(response, 200, describe(found, `http://${request.headers.host}`))
+    // The description says itself where its content is.
+    if (upstream) return response.writeHead(307, { location: upstream.replace(/\/$/, '') + request.url }).end()
+    answer(response, 404, { error: 'Not found' })
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    close: () => new Promise(resolve => {
+      server.close(resolve)
+      // Package managers leave theirs open for the next request.
+      if (server.closeAllConnections) server.closeAllConnections()
+    })
+  }
+}
+
+async function manifestIn (file) {
+  // Without a folder in the name, which some tars take for a host's.
+  const { code, error, stdout, output } = await run('tar', ['-xzOf', path.basename(file), 'package/package.json'], { cwd: path.dirname(file) })
+  if (error || code !== 0) throw new Error(`${file} has no package.json: ${error || output}`)
+  return JSON.parse(stdout)
+}
+
+async function packStub (manifest, scratch) {
+  const folder = path.join(scratch, manifest.name)
+  fs.mkdirSync(folder)
+  fs.writeFileSync(path.join(folder, manifest.main), 'not a library')
+  fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
+  const { code, error, output } = await npm(['pack', '--ignore-scripts', '--loglevel=error'], { cwd: folder })
+  if (error || code !== 0) throw new Error(`npm pack failed:\n${error || output}`)
+  return path.join(folder, fs.readdirSync(folder).find(name => name.endsWith('.tgz')))
+}
+
+function add (packages, manifest, content) {
+  packages.set(manifest.name, { manifest, content })
+}
+
+function describe ({ manifest, content }, url) {
+  const { name, version } = manifest
+  const digest = (algorithm, encoding) => crypto.createHash(algorithm).update(content).digest(encoding)
+  const dist = {
+    tarball: `${url}/${name}/-/${name}-${version}.tgz`,
+    shasum: digest('sha1', 'hex'),
+    integrity: `sha512-${digest('sha512', 'base64')}`
+  }
+  return { _id: name, name, 'dist-tags': { latest: version }, versions: { [version]: { _id: `${name}@${version}`, ...manifest, dist } }, time: {} }
+}
+
+function answer (response, status, body) {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(body))
+}
+
+module.exports = { serve }

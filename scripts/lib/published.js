@@ -1,0 +1,141 @@
+'use strict'
+
+// The package as users get it: its tarballs, a registry that has them, folders to install it in, and an environment in
+// which nothing of this tree or of a Rust toolchain is to be found.
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { target } = require('../../lib/target')
+const { makePackages } = require('../package')
+const cache = require('./cache')
+const { run } = require('./child')
+const { serve } = require('./local-registry')
+const { npm } = require('./npm')
+const { targets, packageName, manifestOf } = require('./targets')
+
+const EXE = process.platform === 'win32' ? '.exe' : ''
+
+/**
+ * Makes the tarballs in a folder.
+ * @returns {Promise<{ main: string, platform: string, facts: string[], unpublishable: ?string }>} the two files; the last is why
+ *   they are not those that would be published, but made for this machine's own C library
+ */
+async function makeTarballs (out) {
+  let unpublishable = null
+  const made = await makePackages({ out }).catch(error => {
+    if (!(error instanceof cache.Unavailable)) throw error
+    unpublishable = error.message
+    return makePackages({ out, old: false })
+  })
+  const [main, platform] = made.map(({ file }) => file)
+  return { main, platform, facts: made.map(({ file, facts }) => `${path.basename(file)}: ${facts.join(', ')}`), unpublishable }
+}
+
+/** The same, where they have been made already. */
+async function findTarballs (folder) {
+  const names = fs.readdirSync(folder).filter(name => name.endsWith('.tgz'))
+  const platform = names.find(name => name.startsWith(`${packageName(target())}-`))
+  const main = names.find(name => /^atomics-waitasync-\d/.test(name))
+  if (!main || !platform) throw new Error(`${folder} has not the tarballs of the main package and of ${packageName(target())}`)
+  return { main: path.resolve(folder, main), platform: path.resolve(folder, platform), facts: [], unpublishable: null }
+}
+
+/** A registry that has them, and of all other platforms packages without a library. */
+async function publish ({ main, platform }, upstream) {
+  const manifest = JSON.parse((await run('tar', ['-xzOf', path.basename(main), 'package/package.json'], { cwd: path.dirname(main) })).stdout)
+  const others = Object.keys(targets).filter(name => name !== target())
+  const strays = Object.keys(manifest.optionalDependencies).filter(name => !Object.keys(targets).map(packageName).includes(name))
+  if (strays.length > 0) throw new Error(`optional dependencies that nobody makes: ${strays.join(', ')}`)
+  return serve({ tarballs: [main, platform], stubs: others.map(name => manifestOf(name, manifest)), upstream })
+}
+
+/** The registry that the npm at hand is set to. */
+async function upstreamRegistry () {
+  const { code, error, stdout, output } = await npm(['config', 'get', 'registry', '--loglevel=error'])
+  if (error || code !== 0) throw new Error(`npm config get registry failed: ${error || output}`)
+  return stdout.trim()
+}
+
+/**
+ * The environment of a user without a compiler.
+ * @param {{ home: string, bin: string, registry: string }} options `bin` has the `node` that is meant
+ */
+function userEnvironment ({ home, bin, registry }) {
+  const env = {}
+  for (const [key, value] of Object.entries(process.env)) {
+    // What npm, cargo and the Node at hand have been told is not for those that are started here.
+    if (!/^(npm_|yarn_|pnpm_|cargo|rust|corepack_|node_|init_cwd$|path$|home$|userprofile$|xdg_)/i.test(key)) env[key] = value
+  }
+  const folders = (process.env.PATH || '').split(path.delimiter)
+    .filter(folder => folder !== '' && !fs.existsSync(path.join(folder, `cargo${EXE}`)) && !folder.includes('node_modules'))
+  return {
+    ...env,
+    PATH: [bin, ...folders].join(path.delimiter),
+    HOME: home,
+    USERPROFILE: home,
+    NO_PROXY: '127.0.0.1',
+    npm_config_registry: registry,
+    npm_config_cache: path.join(home, 'npm-cache'),
+    npm_config_audit: 'false',
+    npm_config_fund: 'false',
+    npm_config_update_notifier: 'false',
+    npm_config_progress: 'false'
+  }
+}
+
+/** What a script says of each thing it checks; `close` prints the last line, which scripts/test.js reads. */
+class Results {
+  constructor () {
+    this.passed = 0
+    this.failed = 0
+    this.skipped = 0
+  }
+
+  /** Runs `check`; what it throws is its failure. True if it passed. */
+  async of (name, check) {
+    const begin = Date.now()
+    const seconds = () => `(${((Date.now() - begin) / 1000).toFixed(1)} s)`
+    try {
+      await check()
+      this.passed++
+      console.log(`ok - ${name} ${seconds()}`)
+      return true
+    } catch (error) {
+      this.failed++
+      console.log(`not ok - ${name} ${seconds()}\n${(error.stack || String(error)).replace(/^/gm, '    ')}`)
+      return false
+    }
+  }
+
+  skip (name, reason) {
+    this.skipped++
+    console.log(`skip - ${name} # ${reason}`)
+  }
+
+  close () {
+    console.log(`${this.passed} passed, ${this.failed} failed${this.skipped > 0 ? `, ${this.skipped} skipped` : ''}`)
+    if (this.failed > 0 || this.passed === 0) process.exitCode = 1
+  }
+}
+
+/** Runs a program that has to end well; gives what it printed. */
+async function succeeds (command, args, options) {
+  const ended = await run(command, args, { timeout: 5 * 60 * 1000, ...options })
+  const good = !ended.error && ended.code === 0 && !ended.timedOut && !ended.leftBehind
+  if (good) return ended.stdout
+  const how = ended.timedOut ? 'was not over in time' : ended.leftBehind ? 'left a process behind' : `exit code ${ended.code === null ? ended.signal : ended.code}`
+  throw new Error(`${[path.basename(command), ...args].join(' ')}: ${ended.error ? ended.error.message : how}\n${ended.output}`)
+}
+
+/** Runs `use` with a folder of its own, which is gone afterwards. */
+async function withScratch (use) {
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'published-'))
+  try {
+    return await use(scratch)
+  } finally {
+    fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+module.exports = { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, Results, succeeds, withScratch }

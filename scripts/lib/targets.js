@@ -1,0 +1,51 @@
+'use strict'
+
+// The platforms that have a prebuilt binary, by the name that lib/target.js gives them: each is a package of its own,
+// `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by; `zig` is set
+// for what is linked by zig, and says with which C library.
+
+/** What the oldest system that a binary for glibc runs on has. */
+const GLIBC = '2.17'
+
+const linux = (rust, cpu, libc) => ({ rust, os: 'linux', cpu, libc, zig: libc === 'glibc' ? `${rust}.${GLIBC}` : rust })
+
+const targets = {
+  'linux-x64-gnu': linux('x86_64-unknown-linux-gnu', 'x64', 'glibc'),
+  'linux-x64-musl': linux('x86_64-unknown-linux-musl', 'x64', 'musl'),
+  'linux-arm64-gnu': linux('aarch64-unknown-linux-gnu', 'arm64', 'glibc'),
+  'linux-arm64-musl': linux('aarch64-unknown-linux-musl', 'arm64', 'musl'),
+  'linux-arm-gnueabihf': linux('armv7-unknown-linux-gnueabihf', 'arm', 'glibc'),
+  'linux-arm-musleabihf': linux('armv7-unknown-linux-musleabihf', 'arm', 'musl'),
+  'darwin-x64': { rust: 'x86_64-apple-darwin', os: 'darwin', cpu: 'x64' },
+  'darwin-arm64': { rust: 'aarch64-apple-darwin', os: 'darwin', cpu: 'arm64' },
+  'win32-x64-msvc': { rust: 'x86_64-pc-windows-msvc', os: 'win32', cpu: 'x64' },
+  'win32-arm64-msvc': { rust: 'aarch64-pc-windows-msvc', os: 'win32', cpu: 'arm64' },
+  'win32-ia32-msvc': { rust: 'i686-pc-windows-msvc', os: 'win32', cpu: 'ia32' }
+}
+
+const packageName = name => `atomics-waitasync-${name}`
+const binaryName = name => `atomics-waitasync.${name}.node`
+
+/** The package.json of a platform's package. `main` is that of the main package. */
+function manifestOf (name, main) {
+  const { os, cpu, libc } = targets[name]
+  const { version, license, engines, repository } = main
+  return {
+    name: packageName(name),
+    version,
+    description: `The native library of atomics-waitasync for ${name}`,
+    license,
+    repository,
+    engines,
+    os: [os],
+    cpu: [cpu],
+    // Versions of npm that do not know it install both; lib/binding.js finds out.
+    ...(libc && { libc: [libc] }),
+    main: binaryName(name),
+    files: [binaryName(name), 'THIRD-PARTY-LICENSES'],
+    // A package manager that keeps packages zipped has to unpack what the system loads.
+    preferUnplugged: true
+  }
+}
+
+module.exports = { targets, packageName, binaryName, manifestOf, GLIBC }

@@ -1,0 +1,43 @@
+'use strict'
+
+// The toolchain that links against an old glibc (or musl) on any Linux: cargo-zigbuild and zig, in the versions and with the
+// hashes of scripts/zig/requirements.txt, kept in the user's cache folder. pip fetches them, as that is where zig is published.
+
+const crypto = require('crypto')
+const fs = require('fs')
+const path = require('path')
+const cache = require('./cache')
+const { run } = require('./child')
+
+const REQUIREMENTS = path.join(__dirname, '..', 'zig', 'requirements.txt')
+const FETCH_TIMEOUT = 10 * 60 * 1000
+
+/**
+ * The folders that the PATH needs for `cargo zigbuild`, fetched if they are not here yet.
+ * @throws {cache.Unavailable} this machine cannot have it
+ */
+async function folders () {
+  const home = cache.folder('zig', crypto.createHash('sha256').update(fs.readFileSync(REQUIREMENTS)).digest('hex').slice(0, 16))
+  await cache.fill(home, install)
+  return [path.join(home, 'bin'), path.join(home, 'ziglang')]
+}
+
+async function install (scratch) {
+  if (process.platform !== 'linux' || process.arch !== 'x64') throw new cache.Unavailable('releases for Linux are built on Linux x64')
+  const python = await findPython()
+  const target = path.join(scratch, 'home')
+  const options = ['--target', target, '--no-deps', '--only-binary', ':all:', '--require-hashes', '--quiet', '--no-input']
+  const ended = await run(python, ['-m', 'pip', 'install', ...options, '-r', REQUIREMENTS], { cwd: scratch, timeout: FETCH_TIMEOUT })
+  if (ended.code !== 0) throw new Error(`pip install of ${path.basename(REQUIREMENTS)} failed:\n${ended.error || ended.output}`)
+  return target
+}
+
+async function findPython () {
+  for (const python of ['python3', 'python']) {
+    const ended = await run(python, ['-m', 'pip', '--version'], { timeout: 60000 })
+    if (ended.code === 0) return python
+  }
+  throw new cache.Unavailable('linking against glibc 2.17 needs zig, which is fetched with Python\'s pip, and there is none')
+}
+
+module.exports = { folders }

@@ -1,0 +1,45 @@
+'use strict'
+
+// `npm run lint`: rustfmt, clippy, cargo deny, and the linter of JavaScript; `npm run lint -- --fix` mends what they can mend. What is
+// not installed is said to be skipped, unless `--all` is given, as continuous integration does.
+
+const path = require('path')
+const { cargo, environment } = require('./lib/cargo')
+const { run } = require('./lib/child')
+const { javascriptLint } = require('./lib/javascript-lint')
+const { rustSteps, isMissing } = require('./lib/rust-steps')
+const setup = require('./setup')
+
+const root = path.join(__dirname, '..')
+
+async function main () {
+  const flags = process.argv.slice(2)
+  const unknown = flags.filter(flag => flag !== '--fix' && flag !== '--all')
+  if (unknown.length > 0) throw new Error('usage: npm run lint [-- --fix] [--all]')
+  const [fix, all] = ['--fix', '--all'].map(flag => flags.includes(flag))
+  await setup.installDependencies()
+
+  const say = (name, state, output = '') => {
+    console.log(`${state.padEnd(8)}${name}${output.trim() && `\n${output.trim()}\n`}`)
+    if (state === 'failed' || (state === 'skipped' && all)) process.exitCode = 1
+  }
+  const { args, skipped } = javascriptLint({ fix })
+  if (skipped) say('javascript', 'skipped', skipped)
+  else judge('javascript', await run(process.execPath, args, { cwd: root }))
+
+  for (const step of rustSteps.filter(({ lint }) => lint)) {
+    const ended = await run(cargo(), fix && step.name === 'fmt' ? ['fmt'] : step.args, { cwd: root, env: environment() })
+    if (isMissing(step, ended)) say(step.name, 'skipped', `this toolchain has no cargo ${step.args[0]}`)
+    else judge(step.name, ended)
+  }
+
+  function judge (name, { error, code, output }) {
+    if (error || code !== 0) say(name, 'failed', error ? error.message : output)
+    else say(name, 'passed')
+  }
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})

@@ -1,0 +1,156 @@
+'use strict'
+
+// `npm run package`: makes the tarballs that are published. The main one has no binary; each platform's binary is a package
+// of its own, an optional dependency of the main one, of which npm installs the one that fits.
+//
+// What holds: a tarball that is there has been inspected (lib/inspect.js), and the same sources and tools give the same bytes.
+//
+//   npm run package [-- --target linux-x64-gnu[,..]] [--no-main] [--out folder]
+//
+// Made are the main one and that of this platform, unless others are named (`--target none`: no platform's at all).
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { target: hostTarget } = require('../lib/target')
+const { compile } = require('./build')
+const { cargo, environment } = require('./lib/cargo')
+const { run } = require('./lib/child')
+const { inspect } = require('./lib/inspect')
+const { thirdPartyLicences } = require('./lib/licences')
+const { npm } = require('./lib/npm')
+const { targets, packageName, binaryName, manifestOf } = require('./lib/targets')
+const zig = require('./lib/zig')
+
+const root = path.join(__dirname, '..')
+
+/**
+ * Makes tarballs in a folder.
+ * @param {{ out: string, names?: string[], main?: boolean, old?: boolean }} options `names` of targets.js; `old: false` links
+ *   against the C library that this machine has, to see how the rest works where zig cannot be had: not to be published
+ * @returns {Promise<{ file: string, facts: string[] }[]>}
+ */
+async function makePackages ({ out, names = [hostTarget()], main = true, old = true }) {
+  const unknown = names.filter(name => targets[name] === undefined)
+  if (unknown.length > 0) throw new Error(`no target ${unknown.join(', ')}: there are ${Object.keys(targets).join(', ')}`)
+  fs.mkdirSync(out, { recursive: true })
+  const stage = fs.mkdtempSync(path.join(os.tmpdir(), 'package-'))
+  try {
+    const made = []
+    if (main) made.push(await pack(stageMain(path.join(stage, 'main')), out, []))
+    for (const name of names) {
+      const { folder, facts } = await stagePlatform(name, path.join(stage, name), old)
+      made.push(await pack(folder, out, facts))
+    }
+    return made
+  } finally {
+    fs.rmSync(stage, { recursive: true, force: true })
+  }
+}
+
+/** The manifest that is published, made of the one of the tree. */
+function mainManifest () {
+  const { private: _, devDependencies, scripts, ...rest } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const platforms = Object.keys(targets).map(name => [packageName(name), rest.version])
+  // The registry wants to know whence a release comes that claims to be built there.
+  const { GITHUB_REPOSITORY: repository, GITHUB_SERVER_URL: server } = process.env
+  return {
+    ...rest,
+    ...(repository && { repository: { type: 'git', url: `git+${server}/${repository}.git` } }),
+    scripts: { build: scripts.build },
+    optionalDependencies: Object.fromEntries(platforms)
+  }
+}
+
+function stageMain (folder) {
+  const manifest = mainManifest()
+  // A prebuilt binary beside the code would be found first, on every platform.
+  const absent = manifest.files.filter(name => !fs.existsSync(path.join(root, name)))
+  if (absent.length > 0) throw new Error(`package.json lists files that are not there: ${absent.join(', ')}`)
+  for (const name of [...manifest.files, 'README.md', 'LICENSE']) {
+    fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
+  }
+  writeManifest(folder, manifest)
+  return folder
+}
+
+async function stagePlatform (name, folder, old) {
+  const main = mainManifest()
+  fs.mkdirSync(folder)
+  const binary = path.join(folder, binaryName(name))
+  fs.copyFileSync(await compileFor(name, old), binary)
+  fs.chmodSync(binary, 0o755)
+  const { complaints, facts } = old ? await inspect(binary, targets[name]) : { complaints: [], facts: [] }
+  if (complaints.length > 0) throw new Error(`the binary for ${name} cannot be published: it ${complaints.join('; it ')}`)
+  fs.writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), await thirdPartyLicences(targets[name].rust))
+  fs.copyFileSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
+  fs.writeFileSync(path.join(folder, 'README.md'),
+    `# ${packageName(name)}\n\nThe native library of the package atomics-waitasync for ${name}. Install that one.\n`)
+  writeManifest(folder, manifestOf(name, main))
+  return { folder, facts: [`${fs.statSync(binary).size} bytes of binary`, ...facts] }
+}
+
+function writeManifest (folder, manifest) {
+  fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest, null, 2) + '\n')
+}
+
+/** Gives the absolute path of the library. */
+async function compileFor (name, old) {
+  const { rust, zig: linker } = targets[name]
+  // What depends on the folder that the registry's sources are in is known once they are there.
+  await mustRun(cargo(), ['fetch', '--locked'], environment())
+  const flags = { [`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS`]: remapping() }
+  if (!linker || !old) return compile('build', ['--target', rust], environment(flags))
+  const env = environment(flags)
+  const key = Object.keys(env).find(each => each.toUpperCase() === 'PATH')
+  env[key] = [...await zig.folders(), env[key]].join(path.delimiter)
+  return compile('zigbuild', ['--target', linker], env)
+}
+
+/** The compiler writes into messages where the source was: under names that are the same everywhere. */
+function remapping () {
+  const registry = path.join(process.env.CARGO_HOME || path.join(os.homedir(), '.cargo'), 'registry', 'src')
+  const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(name => path.join(registry, name)) : []
+  return [...folders, root].map(folder => `--remap-path-prefix=${folder}=${folder === root ? '/atomics-waitasync' : ''}`).join(' ')
+}
+
+async function pack (folder, out, facts) {
+  const { stdout } = await mustRunNpm(['pack', folder, '--pack-destination', out, '--ignore-scripts', '--json', '--loglevel=error'])
+  const [{ filename, size, unpackedSize }] = Object.values(JSON.parse(stdout))
+  return { file: path.join(out, filename), facts: [`${size} bytes, unpacked ${unpackedSize}`, ...facts] }
+}
+
+async function mustRun (command, args, env) {
+  return succeeded(await run(command, args, { cwd: root, env }), [path.basename(command), ...args])
+}
+
+async function mustRunNpm (args) {
+  return succeeded(await npm(args, { cwd: root }), ['npm', ...args])
+}
+
+function succeeded (ended, words) {
+  if (ended.error || ended.code !== 0) throw new Error(`${words.join(' ')} failed:\n${ended.error || ended.output}`)
+  return ended
+}
+
+module.exports = { makePackages, mainManifest }
+
+async function main () {
+  const options = { out: path.join(root, 'dist') }
+  const rest = process.argv.slice(2)
+  while (rest.length > 0) {
+    const flag = rest.shift()
+    if (flag === '--no-main') options.main = false
+    else if (flag === '--target' && rest.length > 0) options.names = rest.shift().split(',').filter(name => name !== 'none')
+    else if (flag === '--out' && rest.length > 0) options.out = path.resolve(rest.shift())
+    else throw new Error('usage: npm run package [-- --target name[,..] (or none)] [--no-main] [--out folder]')
+  }
+  for (const { file, facts } of await makePackages(options)) console.log(`${path.relative('', file)}  ${facts.join(', ')}`)
+}
+
+if (require.main === module) {
+  main().catch(error => {
+    console.error(error.message)
+    process.exitCode = 1
+  })
+}

@@ -1,0 +1,233 @@
+'use strict'
+
+// `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
+// where there is no compiler. Then the programs of __test__/tarballs use it.
+//
+//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build]
+//
+// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list;
+// `--no-build`: without the build from source.
+
+const assert = require('assert')
+const fs = require('fs')
+const path = require('path')
+const { target } = require('../lib/target')
+const cargo = require('./lib/cargo')
+const { inspect } = require('./lib/inspect')
+const { serve } = require('./lib/local-registry')
+const { release } = require('./lib/npm')
+const { findTarballs, makeTarballs, publish, userEnvironment, Results, succeeds, withScratch } = require('./lib/published')
+const { targets, packageName } = require('./lib/targets')
+const { admits } = require('./lib/test-file')
+const nodes = require('./nodes')
+
+const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
+
+/** Each Node with its own npm; the newest with the newest. */
+const INSTALLERS = [
+  { node: '10.24.1', npm: '6.14.12' },
+  { node: '12.22.12', npm: '6.14.16' },
+  { node: '14.21.3', npm: '6.14.18' },
+  { node: '26.10.0', npm: '12.2.0' }
+]
+
+const USES = [
+  { name: 'require', args: ['require.js'] },
+  { name: 'import', args: ['import.mjs'], nodes: { range: '>=12.20' }, reason: 'this Node has no named imports of CommonJS' },
+  { name: 'node -r', args: ['-r', 'atomics-waitasync', 'preloaded.js'] },
+  { name: 'node -r, /force', args: ['-r', 'atomics-waitasync/force', 'preloaded.js'] },
+  { name: '/force', args: ['force.js'] },
+  { name: 'a lock between main and workers', args: ['lock.js'] },
+  { name: 'the same where external buffers are refused, as by Electron', args: ['-r', './no-external-buffers.js', 'lock.js'], nodes: { range: '>=15' }, reason: 'nothing asks for such buffers on this Node' }
+]
+
+/** One Node and one npm on the machine of somebody who has no compiler. */
+class User {
+  constructor (node, npm, home, registry) {
+    this.node = node
+    this.npm = npm
+    this.env = userEnvironment({ home, bin: path.dirname(node.path), registry })
+    fs.mkdirSync(home, { recursive: true })
+    this.folder = path.join(home, 'app')
+  }
+
+  /** Makes the folder anew, and installs there. */
+  async install (...args) {
+    assert.strictEqual(this.compiler(), undefined, 'there is a compiler')
+    fs.rmSync(this.folder, { recursive: true, force: true })
+    fs.mkdirSync(this.folder)
+    await this.runNpm(['install', ...args])
+    assert.ok(fs.existsSync(path.join(this.folder, 'node_modules', 'atomics-waitasync', 'index.js')), 'it was installed elsewhere')
+    for (const name of fs.readdirSync(PROGRAMS)) fs.copyFileSync(path.join(PROGRAMS, name), path.join(this.folder, name))
+  }
+
+  compiler () {
+    return this.env.PATH.split(path.delimiter).find(folder => fs.existsSync(path.join(folder, 'cargo')) || fs.existsSync(path.join(folder, 'cargo.exe')))
+  }
+
+  runNpm (args, options) {
+    return succeeds(this.node.path, [this.npm, ...args], { cwd: this.folder, env: this.env, ...options })
+  }
+
+  /** Runs one of the programs. */
+  async runs (args) {
+    const output = await succeeds(this.node.path, [...this.node.flags, ...args], { cwd: this.folder, env: this.env, timeout: 60000 })
+    assert.strictEqual(output.trim(), 'passed')
+  }
+
+  installed () {
+    return fs.readdirSync(path.join(this.folder, 'node_modules')).filter(name => !name.startsWith('.')).sort()
+  }
+}
+
+async function testInstall (results, user, where) {
+  const done = await results.of(`${where}: npm install`, async () => {
+    await user.install('atomics-waitasync')
+    const installed = user.installed()
+    assert.ok(installed.includes(packageName(target())), `only ${installed.join(', ')}`)
+    assert.deepStrictEqual(installed.filter(name => name !== 'atomics-waitasync' && !fits(name)), [], 'of other platforms')
+  })
+  if (!done) return
+  for (const { name, args, nodes: range = null, reason } of USES) {
+    if (!admits(range, user.node.version)) results.skip(`${where}: ${name}`, reason)
+    else await results.of(`${where}: ${name}`, () => user.runs(args))
+  }
+}
+
+/** Whether a package is for this system and processor; npm before 10.8 does not ask for the C library. */
+function fits (name) {
+  const [, found] = Object.entries(targets).find(([each]) => packageName(each) === name) || [null, {}]
+  return found.os === process.platform && found.cpu === process.arch
+}
+
+async function testWithoutLibrary (results, user, where) {
+  const installed = await results.of(`${where}: npm install where no platform's package is to be had`, async () => {
+    await user.install('atomics-waitasync')
+    assert.deepStrictEqual(user.installed(), ['atomics-waitasync'])
+  })
+  if (installed) await results.of(`${where}: what is said there`, () => user.runs(['no-library.js', target()]))
+  return installed
+}
+
+/** With a toolchain now; unoptimized, for it is not the compiler that is tested here. */
+async function testBuild (results, user, where) {
+  await results.of(`${where}: npm run build in the installed package`, async () => {
+    const { PATH, HOME, ...env } = cargo.environment(user.env)
+    const quick = {
+      // What is built here for the second time is the package, not what it depends on.
+      CARGO_TARGET_DIR: path.join(__dirname, '..', 'target', 'installed'),
+      CARGO_PROFILE_RELEASE_LTO: 'off',
+      CARGO_PROFILE_RELEASE_OPT_LEVEL: '0',
+      CARGO_PROFILE_RELEASE_CODEGEN_UNITS: '16'
+    }
+    await user.runNpm(['run', 'build'], {
+      cwd: path.join(user.folder, 'node_modules', 'atomics-waitasync'),
+      env: {
+        ...env,
+        ...quick,
+        ...Object.fromEntries(Object.entries(process.env).filter(([key]) => /^(cargo|rustup)_/i.test(key))),
+        HOME: process.env.HOME,
+        PATH: [path.dirname(user.node.path), path.dirname(cargo.cargo()), process.env.PATH].join(path.delimiter)
+      }
+    })
+    for (const { args } of USES.filter(({ name }) => name === 'require' || name === '/force')) await user.runs(args)
+  })
+}
+
+function parseArguments (args) {
+  const options = { from: null, installers: INSTALLERS, build: true }
+  const rest = [...args]
+  while (rest.length > 0) {
+    const flag = rest.shift()
+    if (flag === '--no-build') options.build = false
+    else if (flag === '--from' && rest.length > 0) options.from = rest.shift()
+    else if (flag === '--node' && rest.length > 0) options.installers = rest.shift().split(',').map(version => INSTALLERS.find(({ node }) => node === version) || { node: version })
+    else throw new Error('usage: node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build]')
+  }
+  return options
+}
+
+/** A release of npm that is of the time of a Node. */
+function npmOf (version) {
+  const major = Number(version.split('.')[0])
+  return major < 16 ? '6.14.18' : major < 20 ? '8.19.4' : '10.9.4'
+}
+
+/** The Node that runs this asks for more than our binaries may: for C++'s library and for a newer glibc. */
+async function testInspection (results) {
+  const name = 'a binary that asks for more than the oldest system has is refused'
+  const report = process.platform === 'linux' && process.report.getReport()
+  if (!report || !report.header.glibcVersionRuntime) return results.skip(name, 'this is no Linux with glibc')
+  await results.of(name, async () => {
+    const { complaints } = await inspect(process.execPath, { libc: 'glibc' })
+    assert.ok(complaints.includes('needs libstdc++.so.6'), complaints.join('; '))
+    assert.ok(complaints.some(complaint => /^asks for symbols of glibc 2\.\d+;/.test(complaint)), complaints.join('; '))
+    const musl = await inspect(process.execPath, { libc: 'musl' })
+    assert.ok(musl.complaints.includes('asks for symbols of glibc'), musl.complaints.join('; '))
+  })
+}
+
+async function testWorkflow (results) {
+  await results.of('the release workflow builds every platform and tests it', () => {
+    const jobs = fs.readFileSync(path.join(__dirname, '..', '.github', 'workflows', 'release.yml'), 'utf8').split(/^ {2}(?=[\w-]+:$)/m)
+    const job = name => jobs.find(text => text.startsWith(`${name}:`))
+    const inJob = name => Array.from(job(name).matchAll(/\btarget: ([\w-]+)(?:, rust: ([\w-]+))?/g), ([, name, rust]) => [name, rust])
+    const known = Object.entries(targets).map(([name, { rust }]) => [name, rust]).sort()
+    assert.deepStrictEqual(inJob('build').sort(), known)
+    assert.deepStrictEqual([...inJob('test'), ...inJob('test-in-container')].map(([name]) => name).sort(), known.map(([name]) => name))
+  })
+}
+
+async function main () {
+  const { from, installers, build } = parseArguments(process.argv.slice(2))
+  const results = new Results()
+  await testInspection(results)
+  await testWorkflow(results)
+  await withScratch(async scratch => {
+    let tarballs
+    const made = await results.of(from ? `the tarballs of ${path.basename(from)}` : 'npm run package', async () => {
+      tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'))
+    })
+    if (!made) return
+    for (const fact of tarballs.facts) console.log(`    ${fact}`)
+    if (tarballs.unpublishable) results.skip('a binary that can be published', tarballs.unpublishable)
+
+    const registry = await publish(tarballs)
+    const bare = await serve({ tarballs: [tarballs.main] })
+    try {
+      const users = []
+      for (const { node: version, npm: own } of installers) {
+        const node = await nodes.get(version)
+        const npm = own || npmOf(node.version)
+        const where = `Node ${node.version}, npm ${npm}`
+        if (node.skipped) {
+          results.skip(where, node.skipped)
+          continue
+        }
+        const cli = await release('npm', npm, path.join('bin', 'npm-cli.js'))
+        const user = new User(node, cli, path.join(scratch, `${node.version}`), registry.url)
+        await testInstall(results, user, where)
+        users.push({ where, user: new User(node, cli, path.join(scratch, `${node.version}-bare`), bare.url) })
+      }
+      for (const { where, user } of users) {
+        const installed = await testWithoutLibrary(results, user, where)
+        if (build && installed && user.node.version.startsWith('12.')) await testBuild(results, user, where)
+      }
+      for (const { where, user } of users.slice(-1)) {
+        await results.of(`${where}: npm install of both files, without a registry`, async () => {
+          await user.install(tarballs.main, tarballs.platform)
+          for (const { args } of USES) await user.runs(args)
+        })
+      }
+    } finally {
+      await registry.close()
+      await bare.close()
+    }
+  })
+  results.close()
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})
