@@ -46,6 +46,14 @@ const WATCHED_SLICE_MILLISECONDS: f64 = 250.0;
 /// called back, and found nothing, comes back by itself after so long, and then after twice as long each time.
 const CALLED_BACK_SLICE_MILLISECONDS: f64 = 0.5;
 
+/// Nanoseconds that a thread may look for a notification before it sleeps: what it takes until a sleeping thread has woken
+/// up and answered.
+const LONGEST_WAIT_SPIN: u32 = 100_000;
+
+/// Nanoseconds that a thread may look for a free lock before it lines up: what most critical sections last. Longer ones are
+/// worth a sleep.
+const LONGEST_LOCK_SPIN: u32 = 20_000;
+
 /// How many settlements one call into JavaScript takes; `BATCH` in `lib/settle.js`.
 const SETTLEMENTS: usize = 4096;
 
@@ -434,8 +442,8 @@ impl Agent {
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
             thread: Arc::new(BlockedThread::current()),
             event_loop: EventLoop::of(env),
-            wait_spinner: Spinner::default(),
-            lock_spinner: Spinner::default(),
+            wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
+            lock_spinner: Spinner::new(LONGEST_LOCK_SPIN),
             block: Cell::new(None),
             waits: RefCell::default(),
             holds: Holds::default(),
@@ -552,6 +560,9 @@ impl Agent {
 
     #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
     fn settled(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
+        if request.is_none() {
+            self.wait_spinner.came_from_here(self.thread.was_settled_here());
+        }
         let relayed = self.unblock().is_some_and(|block| block.relayed);
         if relayed && result == WaitResult::Ok {
             self.registers().relay.set(location.address() as f64);

@@ -7,9 +7,11 @@
 //! | [`location`] | the address of a word, and reading it |
 //! | [`clock`] | monotonic time as one word |
 //! | [`waiter_list`] | the lists of one bucket: plain data |
+//! | `deadlines` | the deadlines of one bucket: plain data |
 //! | [`store`] | all buckets, their locks, and every operation on the queue |
 //! | [`line`] | the line before a lock: claims, nudges, hand-off, dead holders |
 //! | [`parker`] | a blocked thread: its outcome and its sleep |
+//! | `processor` | which one a thread runs on |
 //! | [`outbox`] | the outcomes on their way to an agent |
 //! | [`alarm`] | what the timer thread sleeps for |
 //! | `timer` | the thread that times promises out |
@@ -39,6 +41,7 @@
 pub mod alarm;
 #[forbid(unsafe_code)]
 pub mod clock;
+#[forbid(unsafe_code)]
 mod deadlines;
 #[forbid(unsafe_code)]
 pub mod line;
@@ -47,6 +50,7 @@ pub mod location;
 pub mod outbox;
 #[forbid(unsafe_code)]
 pub mod parker;
+mod processor;
 #[forbid(unsafe_code)]
 pub mod store;
 #[forbid(unsafe_code)]

@@ -6,9 +6,11 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use crate::clock::{Timestamp, now};
+use crate::processor;
 use crate::store::WaitResult;
 use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park_timeout};
 
@@ -21,8 +23,12 @@ pub struct BlockedThread {
     outcome: AtomicU8,
     nudged: AtomicBool,
     called_back: AtomicBool,
+    /// The processor on which the outcome was recorded; [`NOWHERE`] if that is not known.
+    settled_on: AtomicU32,
     thread: Thread,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 /// Why a blocked thread woke up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +50,7 @@ impl BlockedThread {
             outcome: AtomicU8::new(WAITING),
             nudged: AtomicBool::new(false),
             called_back: AtomicBool::new(false),
+            settled_on: AtomicU32::new(NOWHERE),
             thread: current(),
         }
     }
@@ -56,8 +63,15 @@ impl BlockedThread {
 
     /// Records the outcome. Called in the critical section in which the waiter was removed.
     pub(crate) fn settle(&self, result: WaitResult) {
+        self.settled_on.store(processor::current().unwrap_or(NOWHERE), Ordering::Relaxed);
         // Release: what the notifying thread wrote before is visible to the thread that reads the outcome.
         self.outcome.store(result as u8, Ordering::Release);
+    }
+
+    /// Whether the outcome came from the processor that the calling thread, the one that waited, runs on.
+    #[cfg(not(feature = "model"))]
+    pub(crate) fn was_settled_here(&self) -> bool {
+        processor::current().is_some_and(|here| self.settled_on.load(Ordering::Relaxed) == here)
     }
 
     /// Records that its claim is to try. Called in the critical section in which it was found first in line.
@@ -112,60 +126,75 @@ impl BlockedThread {
     }
 }
 
-/// How long a thread looks for what it waits for before it sleeps.
+/// Looks for what a thread waits for, for a moment before it sleeps.
 ///
-/// Waking a sleeping thread costs tens of microseconds, more than what most critical sections last; but spinning pays
-/// only where another core can bring the outcome meanwhile. So the time spent follows what it brought lately: doubled
-/// when it came while spinning, halved when it did not, down to nothing but an occasional try.
-#[derive(Debug, Default)]
+/// Waking a sleeping thread costs tens of microseconds, more than what most critical sections last; but spinning pays only
+/// where another core can bring the outcome meanwhile. So whether it is done follows what it brought lately: given up after
+/// a few waits in a row in which it brought nothing, but for an occasional try.
+///
+/// It is always as long as can be: two threads that answer each other, both asleep, get each other's answer only a wake-up
+/// later, and the first one to spin must stand that.
+#[derive(Debug)]
 pub struct Spinner {
-    budget: Cell<u32>,
+    /// Nanoseconds; 0 if there is only one processor.
+    longest: u32,
+    /// Whether what is waited for can come while this thread spins.
+    pays: Cell<bool>,
+    /// How often it may bring nothing before it is given up.
+    credit: Cell<u32>,
     skipped: Cell<u32>,
 }
 
 impl Spinner {
-    /// Nanoseconds. About what two context switches cost.
-    const LONGEST: u32 = 20_000;
-    /// Nanoseconds. Below this, spinning is given up.
-    const SHORTEST: u32 = 1_000;
+    /// The credit of one that has brought something.
+    const CREDIT: u32 = 3;
     /// Every so many waits, one is tried again.
     const TRY_AGAIN: u32 = 32;
 
+    /// One that spins for up to `longest` nanoseconds.
+    pub fn new(longest: u32) -> Self {
+        let longest = if single_core() { 0 } else { longest };
+        Self { longest, pays: Cell::new(true), credit: Cell::new(0), skipped: Cell::new(0) }
+    }
+
+    /// The last outcome came from the processor that this thread runs on, or did not. If it did, whoever brings the next one
+    /// cannot run while this thread spins.
+    #[cfg(not(feature = "model"))]
+    pub(crate) fn came_from_here(&self, here: bool) {
+        self.pays.set(!here);
+    }
+
     /// Asks `look` again and again for a short while.
     pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        if single_core() {
+        if !self.pays.get() || self.longest == 0 {
             return None;
         }
-        let budget = match self.budget.get() {
-            0 => {
-                self.skipped.set((self.skipped.get() + 1) % Self::TRY_AGAIN);
-                if self.skipped.get() != 1 {
-                    return None;
-                }
-                Self::LONGEST / 4
+        if self.credit.get() == 0 {
+            self.skipped.set((self.skipped.get() + 1) % Self::TRY_AGAIN);
+            if self.skipped.get() != 1 {
+                return None;
             }
-            budget => budget,
-        };
+        }
         let start = now();
         loop {
             for _ in 0..16 {
                 let found = look();
                 if found.is_some() {
-                    self.budget.set((budget * 2).min(Self::LONGEST));
+                    self.credit.set(Self::CREDIT);
                     return found;
                 }
                 std::hint::spin_loop();
             }
-            if now().duration_since(start) >= Duration::from_nanos(budget.into()) {
-                let half = budget / 2;
-                self.budget.set(if half < Self::SHORTEST { 0 } else { half });
+            if now().duration_since(start) >= Duration::from_nanos(self.longest.into()) {
+                self.credit.set(self.credit.get().saturating_sub(1));
                 return None;
             }
         }
     }
 }
 
-/// Whether this process may only use one core, so that nobody can bring an outcome while a thread spins.
+/// Whether this process may only use one core, so that nobody can bring an outcome while a thread spins. Asked when the first
+/// agent is made: a thread that has been tied to a core since would say so of itself.
 fn single_core() -> bool {
     static SINGLE_CORE: OnceLock<bool> = OnceLock::new();
     *SINGLE_CORE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1))
@@ -175,26 +204,35 @@ fn single_core() -> bool {
 mod tests {
     use super::*;
 
+    /// Whether it looks at all, when there is nothing to be seen.
+    fn looks(spinner: &Spinner) -> bool {
+        let looked = Cell::new(false);
+        let found: Option<()> = spinner.spin(|| {
+            looked.set(true);
+            None
+        });
+        assert_eq!(found, None);
+        looked.get()
+    }
+
     #[test]
     fn spinning_that_brings_nothing_is_given_up_but_for_a_try_now_and_then() {
-        let spinner = Spinner::default();
-        let spins = || {
-            let looked = Cell::new(false);
-            let found: Option<()> = spinner.spin(|| {
-                looked.set(true);
-                None
-            });
-            assert_eq!(found, None);
-            looked.get()
-        };
-        let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| spins()).count();
-        // Each try is followed by two shorter ones.
-        assert_eq!(tries, if single_core() { 0 } else { 30 });
+        let spinner = Spinner::new(2000);
+        let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| looks(&spinner)).count();
+        assert_eq!(tries, if single_core() { 0 } else { 10 });
+    }
+
+    #[test]
+    fn spinning_that_paid_is_given_up_by_and_by() {
+        let spinner = Spinner::new(2000);
+        spinner.spin(|| Some(()));
+        let spins = (0..10).filter(|_| looks(&spinner)).count();
+        assert_eq!(spins, if single_core() { 0 } else { Spinner::CREDIT as usize });
     }
 
     #[test]
     fn spinning_that_pays_goes_on() {
-        let spinner = Spinner::default();
+        let spinner = Spinner::new(2000);
         for _ in 0..10 {
             assert_eq!(spinner.spin(|| Some(7)), (!single_core()).then_some(7));
         }
