@@ -413,11 +413,12 @@ test('a worker\'s own workers and locks: the death of the parent is theirs as we
   const lock = newLock()
   const parent = startWorker(t, async ({ api, data, post, require, subject }) => {
     const { Worker } = require('worker_threads')
-    new Worker(`
+    const child = new Worker(`
       const { workerData } = require('worker_threads')
       new (require(workerData.entry).AsyncLock)(workerData.sab).lock()
       setInterval(() => {}, 1000)
     `, { eval: true, workerData: { entry: subject.entry, sab: data } })
+    child.on('error', error => { throw error })
     const lock = new api.AsyncLock(data)
     while (!lock.locked) await new Promise(resolve => setTimeout(resolve, 1))
     post('held')
@@ -463,7 +464,8 @@ test('a thread that is the last to have the memory of its locks may die with the
           post(data.sab ? 'held' : sab)
           return new Promise(() => setInterval(() => locks, 1000))
         }, { sab })
-        sab = undefined
+        // Nothing of this thread is to keep the memory.
+        sab = undefined // eslint-disable-line no-useless-assignment
         await worker.next()
         await new Promise(resolve => setTimeout(resolve, 5))
         for (let n = 0; n < 5; n++) global.gc()

@@ -6,9 +6,10 @@ const assert = require('assert')
 const asyncHooks = require('async_hooks')
 const util = require('util')
 const vm = require('vm')
+const { Worker } = require('worker_threads')
 const { test } = require('./harness')
-const { Atomics, api } = require('./subject')
-const { busy, now, randomFrom, runChild, sleep, startWorker } = require('./fixtures/queue-toolbox')
+const { Atomics, api, entry, name: subject } = require('./subject')
+const { MAJOR, busy, now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 const { TinyController, newLock, rejection, startLocker, surrounded, untilWaiters } = require('./fixtures/lock-toolbox')
 
 const { AsyncLock, UnlockToken } = api
@@ -732,6 +733,73 @@ test('a worker that gives up what is on its way to it may block for it', async t
   assert.strictEqual(lock.locked, false)
 })
 
+test('a worker that gives up when its time is over already, and it has not been told, may block for it', async t => {
+  const lock = newLock()
+  const token = lock.tryLock()
+  const worker = startWorker(t, ({ api, post, require, data: { sab, toolbox } }) => {
+    const { TinyController } = require(toolbox)
+    const lock = new api.AsyncLock(sab)
+    const controller = new TinyController({ reason: 'abort' })
+    const outcome = lock.lockAsync({ timeout: 2, signal: controller.signal }).catch(reason => reason)
+    // The loop does not turn: that the time is over is noted outside of JavaScript only.
+    while (api.waiterCount(lock.i32a, 0) === 1);
+    controller.abort()
+    post('gave up')
+    const token = lock.lock()
+    return outcome.then(reason => `${reason} ${token.unlock()}`)
+  }, { sab: lock.sab, toolbox: require.resolve('./fixtures/lock-toolbox') })
+  assert.strictEqual(await worker.next(), 'gave up')
+  await untilWaiters(lock, 1)
+  token.unlock()
+  assert.strictEqual(await worker.done(), 'abort true')
+  assert.strictEqual(lock.locked, false)
+})
+
+for (const comes of ['blocks for', 'awaits']) {
+  test(`a thread that ${comes} it after the holder has seen nobody, and before it unlocks, is not forgotten`, {
+    skip: subject !== 'export' && 'the package is in the worker before its Atomics can be replaced'
+  }, async t => {
+    const [MOMENT, LINED_UP] = [0, 1]
+    const [REACHED, PASSED] = [1, 2]
+    const lock = newLock()
+    const flags = new Int32Array(new SharedArrayBuffer(8))
+    const locker = await startLocker(t, lock.sab)
+    // Its Atomics change nothing in the lock's word, once, until somebody stands in the line.
+    const holder = new Worker(`
+      const { workerData: { entry, flags, sab, MOMENT, LINED_UP, REACHED, PASSED } } = require('worker_threads')
+      const { load, store } = Atomics
+      let armed = false
+      for (const name of ['store', 'exchange', 'compareExchange', 'sub', 'and']) {
+        const original = Atomics[name]
+        Atomics[name] = (...args) => {
+          if (armed && args[0].buffer === sab) {
+            armed = false
+            store(flags, MOMENT, REACHED)
+            while (load(flags, LINED_UP) === 0);
+          }
+          return original(...args)
+        }
+      }
+      const { AsyncLock } = require(entry)
+      const token = new AsyncLock(sab).lock()
+      armed = true
+      token.unlock()
+      if (armed) store(flags, MOMENT, PASSED)
+    `, { eval: true, workerData: { entry, flags, sab: lock.sab, MOMENT, LINED_UP, REACHED, PASSED } })
+    t.after(() => { holder.terminate() })
+    await until(() => Atomics.load(flags, MOMENT) !== 0, 'it unlocks')
+    if (Atomics.load(flags, MOMENT) === PASSED) {
+      assert.ok(MAJOR < 15, 'it unlocks by other means than Atomics')
+      t.skip('on this Node the native side unlocks')
+    }
+    const comer = comes === 'awaits' ? lock.lockAsync() : locker.call('lock', 0)
+    await untilWaiters(lock, 1)
+    Atomics.store(flags, LINED_UP, 1)
+    // If nobody tells it, nobody ever will.
+    assert.strictEqual((await comer).ownerDied, false)
+  })
+}
+
 test('a time-out that meets the nudge or the hand-over loses nothing', async t => {
   const lock = newLock()
   const stop = 1
@@ -1074,19 +1142,22 @@ test('a time limit of vm that breaks lock() off leaves the line, and the lock is
   const worker = startWorker(t, async ({ api, data, sleep, require }) => {
     const vm = require('vm')
     const lock = new api.AsyncLock(data)
-    const messages = []
+    const [messages, counts] = [[], []]
     for (let n = 0; n < 3; n++) {
       try {
         vm.runInNewContext('lock.lock()', { lock }, { timeout: 40 })
       } catch (error) {
         messages.push(error.message)
       }
+      // Such an end runs no code of ours: the thread has left the line as soon as it calls anything else of the package.
+      counts.push(api.waiterCount(lock.i32a, 0))
       await sleep(5)
     }
-    return messages
+    return { messages, counts }
   }, lock.sab)
-  const messages = await worker.done()
+  const { messages, counts } = await worker.done()
   assert.strictEqual(messages.length, 3)
+  assert.deepStrictEqual(counts, [0, 0, 0])
   for (const message of messages) assert.ok(/execution timed out/.test(message), message)
   assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
   token.unlock()
@@ -1122,7 +1193,7 @@ test('a stack that overflows while locks are given up loses neither the lock nor
     }
   }
   // What is left of the stack at the deepest point differs by the arguments that lie on it.
-  const diveFrom = (tokens, padding) => (function () { dive(tokens) }).apply(null, Array(padding))
+  const diveFrom = (tokens, padding) => (function () { dive(tokens) }.apply(null, Array(padding)))
   for (let padding = 0; padding < 60; padding++) {
     const token = await lock.lockAsync({ timeout: 20000 })
     const tokens = [other.tryLock(), token]

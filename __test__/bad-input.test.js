@@ -65,7 +65,7 @@ test('what is no Int32Array or BigInt64Array: a TypeError, before anything else 
     new Proxy({}, { get () { throw new Error('a trap was called') }, getPrototypeOf () { throw new Error('a trap was called') } }),
     vm.runInNewContext('new Uint32Array(new SharedArrayBuffer(8))'), vm.runInNewContext('({})')
   ]
-  if (HAS_BIGINT64) strange.push(new BigUint64Array(shared), big(1)) // eslint-disable-line no-undef
+  if (HAS_BIGINT64) strange.push(new BigUint64Array(shared), big(1))
   for (const each of strange) for (const method of ALL) refuses(method, [each, poison, poison, poison], TypeError)
   for (const each of strange) assert.throws(() => api.waiterCount(each, poison), TypeError)
   for (const method of ALL) refuses(method, [], TypeError)
@@ -84,7 +84,7 @@ test('an array on an ArrayBuffer: wait and waitAsync throw, before the index is 
 
 test('a detached array: a TypeError', () => {
   for (const method of ALL) refuses(method, [detached(Int32Array), poison, poison, poison], TypeError)
-  if (HAS_BIGINT64) for (const method of ALL) refuses(method, [detached(BigInt64Array), poison, poison, poison], TypeError) // eslint-disable-line no-undef
+  if (HAS_BIGINT64) for (const method of ALL) refuses(method, [detached(BigInt64Array), poison, poison, poison], TypeError)
 })
 
 test('an array that is detached while an argument is converted', () => {
@@ -510,7 +510,7 @@ test('arguments picked at random never do more than throw, and leave only what t
   const numbers = [0, 1, 2, 3, -0, -1, 4, 0.5, NaN, Infinity, -Infinity, 2 ** 31, 2 ** 32, 2 ** 53, 1e300, 5e-324, '1', 'x', '', null, undefined, true, [], [1], {}, throwing, Symbol('s')]
   const short = [0, -1, 0.01, 0.1, -Infinity, null, '', '0.05', false, [], throwing, Symbol('s')]
   if (HAS_BIGINT64) {
-    arrays.push(new BigInt64Array(new SharedArrayBuffer(32))) // eslint-disable-line no-undef
+    arrays.push(new BigInt64Array(new SharedArrayBuffer(32)))
     numbers.push(big(0), big(1), big(2) ** big(63))
     short.push(big(0))
   }

@@ -1,5 +1,8 @@
 'use strict'
 
+// The queue below these is the package's own, whatever the global Atomics is.
+// subjects: force
+
 // The family against plain models of it: random sequences of operations in one thread, see fixtures/family-models.js.
 //
 //   node __test__/family-model.test.js [--seed n] [--seconds n]

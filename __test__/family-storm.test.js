@@ -1,4 +1,7 @@
 'use strict'
+
+// The queue below these is the package's own, whatever the global Atomics is.
+// subjects: force
 // timeout: 400
 
 // Condition, Semaphore, RwLock and Barrier in a storm: see fixtures/family-storm.js.

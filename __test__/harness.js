@@ -135,7 +135,7 @@ function aliveHandles () {
   const names = typeof process.getActiveResourcesInfo === 'function'
     ? process.getActiveResourcesInfo()
     : process._getActiveHandles().filter(each => each !== process.stdout && each !== process.stderr)
-      .map(each => each.constructor.name)
+        .map(each => each.constructor.name)
   return names.join(', ') || 'a handle that Node does not list'
 }
 

@@ -1,5 +1,8 @@
 'use strict'
 
+// The queue below these is the package's own, whatever the global Atomics is.
+// subjects: force
+
 // Latch: waiting until something has happened so many times. See also family.test.js, for what all of the family promise.
 
 const assert = require('assert')

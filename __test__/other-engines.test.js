@@ -183,6 +183,22 @@ test('a worker whose only work is a wait without a time-out does not end at once
   assert.strictEqual(array[0], 1)
 })
 
+test('a thread that notifies 0 waiters, and ends, wakes nobody', async t => {
+  const array = words(1)
+  const { value } = Atomics.waitAsync(array, 0, 0)
+  let settled = false
+  value.then(() => { settled = true })
+  for (let round = 0; round < 5; round++) {
+    const thread = startWorker(t, ({ Atomics, data }) => Atomics.notify(data, 0, 0), array)
+    assert.strictEqual(await thread.done(), 0)
+    await thread.exited
+    assert.strictEqual(api.waiterCount(array, 0), 1)
+  }
+  assert.strictEqual(settled, false)
+  assert.strictEqual(Atomics.notify(array, 0), 1)
+  assert.strictEqual(await value, 'ok')
+})
+
 test('a wait that is notified but not settled yet holds the event loop', async t => {
   const array = words(1)
   const worker = startWorker(t, ({ Atomics, api, data, words }) => {

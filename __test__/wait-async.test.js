@@ -184,7 +184,7 @@ test('a change of Promise, of its prototype or of Object.prototype does not reac
   })
   const array = words(1)
   global.Promise = class { constructor () { throw new Error('the global Promise was used') } }
-  GlobalPromise.prototype.then = () => { throw new Error('then was called') } // eslint-disable-line no-extend-native
+  GlobalPromise.prototype.then = () => { throw new Error('then was called') }
   Object.defineProperty(Object.prototype, 'async', { configurable: true, set () { throw new Error('a property was assigned, not defined') } }) // eslint-disable-line no-extend-native
   const result = Atomics.waitAsync(array, 0, 0)
   const notified = Atomics.notify(array, 0)
@@ -236,7 +236,7 @@ test('a pending wait keeps the memory that it waits on, a settled one does not',
   assert.strictEqual(code, 0, stderr)
   const [held, lost, ...outcomes] = lines.reverse()
   assert.deepStrictEqual(new Set(outcomes), new Set(['timed-out']))
-  if (typeof WeakRef === 'function') assert.strictEqual(lost, '0') // eslint-disable-line no-undef
+  if (typeof WeakRef === 'function') assert.strictEqual(lost, '0')
   assert.ok(Number(held) <= 2, `${held} of 20 are still held after they were settled`)
 })
 

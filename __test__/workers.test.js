@@ -139,7 +139,7 @@ test('the Worker of an install is a Worker', async t => {
   }
   assert.deepStrictEqual(Reflect.ownKeys(Worker), Reflect.ownKeys(HostWorker))
   assert.strictEqual((await messageOf(worker)).engine, 'addon')
-  assert.throws(() => Worker(SAY_WORLD), TypeError) // eslint-disable-line new-cap
+  assert.throws(() => Worker(SAY_WORLD), TypeError)
 })
 
 test('subclasses, older and newer than the install, construct their own', async t => {
@@ -421,6 +421,17 @@ test('the latest install is the one that workers have', { skip: MAJOR < 16 && 't
   assert.strictEqual(keepAlive.uninstall(), true)
   assert.deepStrictEqual(await engines(), [null, null, null])
   assert.strictEqual(threads.Worker, HostWorker)
+})
+
+test('a Worker that is frozen is refused by the name of the option, and nothing is changed', async t => {
+  const heard = await runForJSON(t, ['-e', `
+    const { wait } = Atomics
+    Object.freeze(require('worker_threads').Worker)
+    const api = require(${JSON.stringify(entryFile('pure'))})
+    try { api.install({ force: true }) } catch (error) {
+      console.log(JSON.stringify([error.name, error.message, Atomics.wait === wait, api.install({ force: true, workers: false })]))
+    }`])
+  assert.deepStrictEqual(heard, ['TypeError', 'install: workers must be false, for worker_threads.Worker is not extensible', true, true])
 })
 
 // Threads of Node's own.

@@ -2,7 +2,9 @@
 
 // What the locks and their family cost: operations that need not wait, and two threads that wait for each other.
 //
-//   node benchmark/family.js
+//   node benchmark/family.js [--markdown]
+//
+// --markdown prints the table that is in docs/choosing.md.
 //
 // Each figure is the median of several runs, with the lowest and the highest; figures of one run of this program may be
 // compared, on one machine. Threads are where the system puts them: `taskset -c 0 node …` and `taskset -c 0,1 node …` differ.
@@ -56,9 +58,17 @@ const immediate = {
     const condition = fresh(Condition)
     return () => { condition.notify(1) }
   },
+  'Barrier    waitAsync, the last to arrive' () {
+    const barrier = fresh(Barrier, { parties: 1 })
+    return () => barrier.waitAsync()
+  },
   'Latch      countDown' () {
     const latch = fresh(Latch, { count: 0x7fffffff })
     return () => { latch.countDown() }
+  },
+  'Latch      waitAsync, open' () {
+    const latch = fresh(Latch, { count: 0 })
+    return () => latch.waitAsync()
   }
 }
 
@@ -82,7 +92,7 @@ async function measure (create) {
 
 /** Two threads that wait for each other, a round there and back. Each gets `{ me, rounds, sab }`. */
 const rounds = {
-  'AsyncLock and Condition' ({ me, rounds, sab }) {
+  'AsyncLock and Condition, a turn' ({ me, rounds, sab }) {
     const lock = new AsyncLock(sab)
     const condition = new Condition(sab, { byteOffset: 16 })
     const turn = new Int32Array(sab, 32, 1)
@@ -94,7 +104,7 @@ const rounds = {
     }
     token.unlock()
   },
-  'two Semaphores' ({ me, rounds, sab }) {
+  'two Semaphores, a signal' ({ me, rounds, sab }) {
     const mine = new Semaphore(sab, { byteOffset: 16 * me })
     const other = new Semaphore(sab, { byteOffset: 16 * (1 - me) })
     for (let n = 0; n < rounds; n++) {
@@ -103,7 +113,7 @@ const rounds = {
       if (me === 0) mine.acquire()
     }
   },
-  'Barrier (one meeting)' ({ rounds, sab }) {
+  'Barrier, one meeting' ({ rounds, sab }) {
     const barrier = new Barrier(sab, { parties: 2 })
     for (let n = 0; n < rounds; n++) barrier.wait()
   }
@@ -112,10 +122,7 @@ const rounds = {
 async function race (name) {
   const sab = new SharedArrayBuffer(64)
   const threads = [0, 1].map(me => new Worker(__filename, { workerData: { name, me, sab } }))
-  const answers = () => Promise.all(threads.map(thread => new Promise((resolve, reject) => {
-    thread.once('message', resolve)
-    thread.once('error', reject)
-  })))
+  const answers = () => Promise.all(threads.map(thread => new Promise(resolve => thread.once('message', resolve))))
   await answers()
   const figures = []
   for (let run = -1; run < RUNS; run++) {
@@ -129,18 +136,36 @@ async function race (name) {
   return figures
 }
 
-function row (name, figures, unit) {
+const statistics = (figures) => {
   const sorted = figures.slice().sort((a, b) => a - b)
-  const digits = unit === 'ns' ? 0 : 1
-  const [low, median, high] = [0, sorted.length >> 1, sorted.length - 1].map(n => sorted[n].toFixed(digits))
-  console.log(`${name.padEnd(36)}${median.padStart(8)} ${unit}   ${low} – ${high}`)
+  return { low: sorted[0], median: sorted[sorted.length >> 1], high: sorted[sorted.length - 1] }
+}
+
+/** How figures are printed: in columns, or as a Markdown table. */
+const forms = {
+  columns: {
+    title: (text) => console.log(`\n${text}`),
+    row (name, figures, unit, digits) {
+      const { low, median, high } = statistics(figures)
+      console.log(`${name.padEnd(44)}${median.toFixed(digits).padStart(8)} ${unit}   ${low.toFixed(digits)} – ${high.toFixed(digits)}`)
+    }
+  },
+  markdown: {
+    title: (text) => console.log(`\n| ${text} | median | lowest |\n|---|--:|--:|`),
+    row (name, figures, unit, digits) {
+      const { low, median } = statistics(figures)
+      console.log(`| ${name.replace(/ {2,}/, ': ')} | ${median.toFixed(digits)} ${unit} | ${low.toFixed(digits)} ${unit} |`)
+    }
+  }
 }
 
 async function main () {
-  console.log(`Node ${process.versions.node}, ${os.cpus().length} cores, load ${os.loadavg()[0].toFixed(1)}; median of ${RUNS}, lowest – highest\n`)
-  for (const name of Object.keys(immediate)) row(name, await measure(immediate[name]), 'ns')
-  console.log('\nthere and back between two blocking threads')
-  for (const name of Object.keys(rounds)) row(name, (await race(name)).map(ns => ns / 1e3), 'µs')
+  const { title, row } = forms[process.argv.includes('--markdown') ? 'markdown' : 'columns']
+  console.log(`Node ${process.versions.node}, ${os.cpus().length} cores, load ${os.loadavg()[0].toFixed(1)}; ${RUNS} runs`)
+  title('without waiting')
+  for (const name of Object.keys(immediate)) row(name, await measure(immediate[name]), 'ns', 0)
+  title('two blocking threads, there and back')
+  for (const name of Object.keys(rounds)) row(name, (await race(name)).map(ns => ns / 1e3), 'µs', 1)
 }
 
 function work () {

@@ -16,7 +16,7 @@ const describe = require('./describe')
 const { markOf, mark } = require('./host')
 const { createKeepAlive } = require('./keep-alive')
 const takeHostFunctions = require('./loader-thread')
-const { own, resolveTarget } = require('./realm')
+const { resolveTarget } = require('./realm')
 const settle = require('./settle')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect

@@ -40,7 +40,7 @@ pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterList
 const SLICE_MILLISECONDS: f64 = 30.0;
 
 /// And then no longer than this, for what the watcher does not see: time limits of `vm`, debuggers.
-const WATCHED_SLICE_MILLISECONDS: f64 = 250.0;
+const WATCHED_SLICE_MILLISECONDS: f64 = 500.0;
 
 /// Who terminates a worker may signal its event loop a moment before the termination can be noticed. So a thread that was
 /// called back, and found nothing, comes back by itself after so long, and then after twice as long each time.

@@ -1,0 +1,84 @@
+'use strict'
+
+// subjects: none
+// nodes: >=20 (what runs the benchmark is written for that)
+// timeout: 240
+
+const assert = require('assert')
+const path = require('path')
+const { test } = require('./harness')
+const { run } = require('../scripts/lib/child')
+const { chart } = require('../benchmark/bench/chart')
+const { figures, select } = require('../benchmark/bench/figures')
+const { page } = require('../benchmark/bench/report')
+const { judge, summarise } = require('../benchmark/bench/verdict')
+
+const BENCH = path.join(__dirname, '..', 'benchmark', 'bench.js')
+
+const bench = (...args) => run(process.execPath, [BENCH, ...args], { timeout: 200000 })
+
+test('a figure of each kind of group is taken', { timeout: 210000 }, async () => {
+  const only = 'turn,register-1e3,lock-unlock-force,idle,size'
+  const { code, stdout, output } = await bench('--quick', '--json', '--only', only)
+  assert.strictEqual(code, 0, output)
+  const { figures } = JSON.parse(stdout.slice(stdout.indexOf('{')))[process.versions.node]
+  assert.deepStrictEqual(Object.keys(figures).sort(), only.split(',').sort())
+  for (const id of ['turn', 'register-1e3', 'lock-unlock-force']) {
+    for (const variant of ['host', 'ours', 'again', 'floor']) assert.ok(figures[id][variant] > 0, `${id}, ${variant}: ${figures[id][variant]}`)
+  }
+  assert.ok(figures.size.ours > 50, `${figures.size.ours} kB`)
+})
+
+test('what is not there is refused, with what there is', async () => {
+  const { code, output } = await bench('--only', 'nothing')
+  assert.strictEqual(code, 1)
+  assert.ok(output.includes('nothing is called nothing: there are register,'), output)
+})
+
+test('--only finds groups, figures and parts of their names', () => {
+  assert.deepStrictEqual(select('turn').map(({ id }) => id), ['turn'])
+  assert.ok(select('lock').some(({ id }) => id === 'lock-workers'))
+  assert.ok(!select('lock').some(({ id }) => id === 'round-trip-one-core'))
+  assert.strictEqual(select(undefined), figures)
+})
+
+test('a figure is the median of its samples, and a sum where it counts', () => {
+  assert.deepStrictEqual(summarise({}, { ours: [5, 1, 100], host: [1, 2, 3, 10] }), { ours: 5, host: 2.5 })
+  assert.deepStrictEqual(summarise({ sum: true }, { ours: [1, 2, 4] }), { ours: 7 })
+})
+
+test('a figure is judged by what is wanted of it, and not where nothing is beside it', () => {
+  const atMost = { goals: [{ to: 'host', most: 0.5 }] }
+  assert.strictEqual(judge(atMost, { ours: 5, host: 10 }).goals[0].reached, true)
+  assert.strictEqual(judge(atMost, { ours: 5.1, host: 10 }).goals[0].reached, false)
+  assert.strictEqual('reached' in judge(atMost, { ours: 5 }).goals[0], false)
+  const atLeast = { goals: [{ least: 1.4 }] }
+  assert.strictEqual(judge(atLeast, { ours: 1.3 }).goals[0].reached, false)
+  assert.strictEqual(judge(atLeast, { ours: 1.4 }).goals[0].reached, true)
+})
+
+test('the noise is how far two runs of the same differ, either way', () => {
+  assert.strictEqual(judge({ goals: [] }, { ours: 10, again: 8 }).noise, 0.25)
+  assert.strictEqual(judge({ goals: [] }, { ours: 8, again: 10 }).noise, 0.25)
+})
+
+test('a verdict says so if the noise is larger than what it is about', () => {
+  const figure = { goals: [{ to: 'host', most: 0.5 }] }
+  const verdict = (ours, again) => { const [{ reached, close }] = judge(figure, { ours, again, host: 100 }).goals; return { reached, close } }
+  assert.deepStrictEqual(verdict(55, 50), { reached: false, close: false })
+  assert.deepStrictEqual(verdict(55, 49), { reached: false, close: true })
+  assert.deepStrictEqual(verdict(45, 55), { reached: true, close: true })
+  assert.deepStrictEqual(verdict(45, 45), { reached: true, close: false })
+})
+
+test('the page says yes, no, or nothing; the chart has a dot for each ratio', () => {
+  const machine = { package: '1', commit: 'abc', peers: { other: '2' }, v8: '3', system: 'S', processor: 'P', cores: 2, load: 0, date: 'D', rounds: 1 }
+  const turn = { host: 1000, ours: 500, again: 500, floor: 400 }
+  const runs = { '24.0.0': { machine, failures: {}, figures: { turn, late: { ours: 21 }, 'notify-none': { ours: 3 } } } }
+  const lines = page(runs).split('\n')
+  const line = text => lines.find(each => each.includes(text))
+  assert.ok(line('wait → notify → await').endsWith('| 1 000 ns | 500 ns | 400 ns | 0.50 × | ≤ 0.6 × | yes | ± 0 % |'))
+  assert.ok(line('the last is late by').endsWith('| – | 21.0 ms | – | – | ≤ 20 | **no** | – |'))
+  assert.ok(line('`notify` with no waiters').endsWith('| – | 3.00 ns | – | – | ≤ 1 × | – | – |'))
+  assert.strictEqual(chart(runs).split('<title>Node 24.0.0: 0.50 ×</title>').length, 2)
+})

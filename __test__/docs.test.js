@@ -1,0 +1,64 @@
+'use strict'
+
+// subjects: none
+// timeout: 300
+
+// The programs in docs/ run and print what they say, and its links lead somewhere.
+
+const assert = require('assert')
+const fs = require('fs')
+const path = require('path')
+const { test } = require('./harness')
+const { runProgram, testPrograms } = require('./fixtures/markdown-programs')
+
+const folder = path.join(__dirname, '..', 'docs')
+const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
+const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'rw-lock', 'semaphore']
+const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
+
+const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
+
+/** What a page links to in this repository: `{ file, anchor }`. */
+function linksOf (name) {
+  const links = textOf(name).replace(/^```[^]*?^```/gm, '').match(/\]\([^)\s]+\)/g) || []
+  return links.map(link => link.slice(2, -1)).filter(target => !/^https?:/.test(target)).map(target => {
+    const [file, anchor] = target.split('#')
+    return { file: file === '' ? name : file, anchor }
+  })
+}
+
+/** As GitHub names headings. */
+const anchorsOf = (text) => (text.match(/^#+ .*$/gm) || []).map(line => {
+  return line.replace(/^#+ /, '').toLowerCase().replace(/[^\w -]/g, '').replace(/ /g, '-')
+})
+
+test('each class has its page, and each page is one of those that are known', () => {
+  assert.deepStrictEqual(names.sort(), [...CLASSES, ...GUIDES, 'choosing', 'how-it-works'].map(name => `${name}.md`).sort())
+})
+
+for (const name of CLASSES) {
+  test(`docs/${name}.md says when to use it, what happens when a thread dies, and what it costs`, () => {
+    const topics = [/^\*\*When to use it\.\*\*/m, /^\*\*When (a thread|the holder) dies\*\*/m, /^\*\*Cost\.\*\*/m]
+    for (const topic of topics) assert.ok(topic.test(textOf(`${name}.md`)), String(topic))
+  })
+}
+
+test('links lead to files and headings that are there', () => {
+  let count = 0
+  for (const name of names) {
+    for (const { file, anchor } of linksOf(name)) {
+      const target = path.join(folder, file)
+      assert.ok(fs.existsSync(target), `${name}: ${file}`)
+      if (anchor !== undefined) assert.ok(anchorsOf(fs.readFileSync(target, 'utf8')).includes(anchor), `${name}: ${file}#${anchor}`)
+      count++
+    }
+  }
+  assert.ok(count > 10, `only ${count}`)
+})
+
+for (const name of names) testPrograms(test, `docs/${name}`, name === 'how-it-works.md' ? 0 : 1)
+
+for (const entry of ['', '/force']) {
+  const change = code => code.replace('atomics-waitasync/keep-alive', `atomics-waitasync${entry}`)
+  runProgram(test, 'docs/guide-wasm-threads.md', 1, `without /keep-alive (atomics-waitasync${entry}) ends early, as the page says`, change, '')
+}

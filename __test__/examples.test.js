@@ -1,0 +1,90 @@
+// subjects: none
+// timeout: 300
+'use strict'
+
+// Every example runs on every Node, and prints what it should.
+
+const assert = require('assert')
+const { spawn } = require('child_process')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { test } = require('./harness')
+
+const EXAMPLES = path.join(__dirname, '..', 'examples')
+
+/** What each prints: lines, or a function that checks them. `args`: what it is given. */
+const expected = {
+  'article-mutex': {
+    lines: ['counted to 61000 of 61000; main\'s event loop went on meanwhile']
+  },
+  'timeout-and-abort': {
+    lines: [
+      'a worker holds the lock',
+      'free right now? false',
+      'TimeoutError: The lock was not to be had within 50 ms',
+      'AbortError',
+      'main holds the lock'
+    ]
+  },
+  'surviving-a-crash': {
+    lines: [
+      'after a transfer of 30: 70 + 30 = 100',
+      'a worker crashed: out of luck',
+      'after a crash in the middle of a transfer of 50: 20 + 30 = 50',
+      'main has the lock, and knows: ownerDied is true',
+      'repaired: 70 + 30 = 100',
+      'and on it goes: 20 + 80 = 100, ownerDied is false'
+    ]
+  },
+  'bounded-queue': {
+    lines: ['4000 numbers went through 8 places; their sum is 7998000']
+  },
+  limit: {
+    check: text => assert.ok(/^3 threads have read \d+ files of \d+ bytes, at most 3 at a time\n$/.test(text), text)
+  },
+  phases: {
+    lines: ['200 steps of 64 × 64 points on 3 threads: as on one thread; the mean is 11.537']
+  },
+  'shared-cache': {
+    check: text => assert.ok(/^100 versions, read \d+ times by 3 workers, each time all of one version\n$/.test(text), text)
+  },
+  'word-count': {
+    args (t) {
+      const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'examples-'))
+      t.after(() => {
+        for (const name of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, name))
+        fs.rmdirSync(folder)
+      })
+      for (let n = 0; n < 5; n++) fs.writeFileSync(path.join(folder, `${n}.txt`), 'the quick brown fox and the lazy dog\n'.repeat(2000))
+      return [folder]
+    },
+    check (text) {
+      assert.ok(/80 000 words|80,000 words|80000 words|80\D000 words/.test(text), text)
+    }
+  }
+}
+
+function run (name, args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, process.execArgv.concat(path.join(EXAMPLES, name), args), { stdio: ['ignore', 'pipe', 'pipe'] })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', text => { stdout += text })
+    child.stderr.setEncoding('utf8').on('data', text => { stderr += text })
+    child.on('error', reject)
+    // What Node itself warns of on old versions is no part of the result.
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr: stderr.replace(/^.*ExperimentalWarning.*\n(\(Use.*\n)?/gm, '') }))
+  })
+}
+
+for (const name of fs.readdirSync(EXAMPLES)) {
+  test(`examples/${name}`, { timeout: 120000 }, async t => {
+    const { args, lines, check } = expected[name] || assert.fail(`nothing is said here of what ${name} prints`)
+    const { code, signal, stdout, stderr } = await run(name, args ? args(t) : [])
+    assert.strictEqual(stderr, '')
+    assert.deepStrictEqual([code, signal], [0, null])
+    if (check) check(stdout)
+    else assert.deepStrictEqual(stdout.trim().split('\n'), lines)
+  })
+}

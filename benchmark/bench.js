@@ -1,0 +1,105 @@
+'use strict'
+
+// What this package costs beside Node's own Atomics, what its locks cost beside others, and what cannot be done without.
+//
+//   npm run bench [-- OPTIONS]
+//
+//   --node 14.21.3[,24]   on these instead of the Node that runs this: full versions, major ones, or `current`
+//   --only lock[,turn]    some figures: groups, or parts of their names
+//   --rounds 1            how many samples are taken, against what is usual
+//   --quick               one small sample of each figure: shows that everything runs, and nothing else
+//   --json                prints the values as JSON instead of tables
+//
+// A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only or --quick writes nothing. Node 20 or newer,
+// to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
+
+const path = require('path')
+const { npm } = require('../scripts/lib/npm')
+const nodes = require('../scripts/nodes')
+const { run: runChild } = require('../scripts/lib/child')
+const { select } = require('./bench/figures')
+const machine = require('./bench/machine')
+const report = require('./bench/report')
+const { run } = require('./bench/run')
+const table = require('./bench/table')
+const { summarise } = require('./bench/verdict')
+
+const USAGE = 'usage: npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json]'
+const TIMEOUT = 120000
+
+function parse (args) {
+  const options = { node: ['current'], only: undefined, rounds: 1, quick: false, json: false }
+  while (args.length > 0) {
+    const name = args.shift()
+    if (name === '--quick' || name === '--json') {
+      options[name.slice(2)] = true
+      continue
+    }
+    const value = args.shift()
+    if (value === undefined) throw new Error(USAGE)
+    if (name === '--node') options.node = value.split(',')
+    else if (name === '--only') options.only = value
+    else if (name === '--rounds' && Number(value) > 0) options.rounds = Number(value)
+    else throw new Error(USAGE)
+  }
+  return options
+}
+
+/** The packages that the locks are compared with. What cannot be had is left out of the tables. */
+async function installPeers () {
+  const installed = await npm(['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: __dirname, timeout: TIMEOUT })
+  if (installed.code !== 0) console.error(`The packages to compare with could not be installed, and are left out:\n${installed.output}`)
+}
+
+/** One line that is written over, or, where it is not a terminal, a line for each group. */
+function createProgress (version) {
+  const begin = Date.now()
+  return (group, share) => {
+    const text = `Node ${version}  ${group}  ${Math.round(share * 100)} %  (${Math.round((Date.now() - begin) / 1000)} s)`
+    if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}${share === 1 ? '\n' : ''}`)
+    else if (share === 1) process.stderr.write(`${text}\n`)
+  }
+}
+
+async function measure (node, figures, options) {
+  const { stdout } = await runChild(node.path, ['-p', 'process.versions.v8'])
+  const where = { ...machine.describe(), v8: stdout.trim(), rounds: options.rounds }
+  const { samples, failures, errors } = await run(node, figures, { rounds: options.rounds, quick: options.quick }, createProgress(node.version))
+  const values = {}
+  for (const figure of figures) if (samples[figure.id] !== undefined) values[figure.id] = summarise(figure, samples[figure.id])
+  for (const error of errors) console.error(`Node ${node.version}: ${error}`)
+  if (errors.length > 0) process.exitCode = 1
+  return { result: { machine: where, figures: values, failures }, complete: errors.length === 0 }
+}
+
+async function main () {
+  const options = parse(process.argv.slice(2))
+  const figures = select(options.only)
+  if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
+  const results = {}
+  for (const wanted of options.node) {
+    const node = await nodes.get(wanted)
+    if (node.skipped) {
+      console.error(`Node ${node.version}: skipped, ${node.skipped}`)
+      continue
+    }
+    const { result, complete } = await measure(node, figures, options)
+    results[node.version] = result
+    if (!options.json) {
+      const trial = options.quick ? ' (--quick: a trial, of which no figure means anything)' : ''
+      console.log(`\nNode ${node.version}${trial}\n\n${table.main(result.figures)}\n`)
+      const peers = table.peers(result.figures, result.failures)
+      if (peers !== undefined) console.log(`${peers}\n`)
+    }
+    if (complete && options.only === undefined && !options.quick) {
+      report.save(node.version, result)
+      console.error(`written: ${path.relative(process.cwd(), path.join(__dirname, 'RESULTS.md'))}`)
+    }
+  }
+  if (options.json) console.log(JSON.stringify(results, null, 2))
+}
+
+main().catch((error) => {
+  console.error(error.message)
+  process.exitCode = 1
+})

@@ -1,0 +1,3 @@
+'use strict'
+
+// An empty module: what loading any costs.

@@ -1,0 +1,75 @@
+'use strict'
+
+// The figures, in the order in which they are shown. All are better the smaller they are, unless `more` says otherwise.
+//
+// `goals`: what is wanted of ours. `{ to: 'host', most: 0.6 }` is a ratio to what is measured beside it, `{ most: 20 }` the figure
+// itself; `least` likewise. `label`: a shorter title, for the chart.
+
+const LOCKS = ['article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
+
+const host = most => ({ to: 'host', most })
+
+/** @type {{ id: string, group: string, title: string, unit: string, more?: boolean, goals: object[], peers?: string[] }[]} */
+const figures = [
+  { id: 'register-1e3', label: 'register a wait, 1 000 pending', group: 'register', title: 'register a wait without time-out, 1 000 pending at one location', unit: 'ns', goals: [host(0.6)] },
+  { id: 'register-1e5', group: 'register', title: '… 100 000 pending', unit: 'ns', goals: [host(0.5)] },
+  { id: 'register-1e6', group: 'register', title: '… 1 000 000 pending', unit: 'ns', goals: [host(0.5)] },
+  { id: 'notify-all-1e3', label: 'notify all, until all have reacted, 1 000', group: 'register', title: 'notify all, until every promise has reacted, 1 000 (each)', unit: 'ns', goals: [host(0.8)] },
+  { id: 'notify-all-1e5', group: 'register', title: '… 100 000', unit: 'ns', goals: [host(0.45)] },
+  { id: 'notify-all-1e6', group: 'register', title: '… 1 000 000', unit: 'ns', goals: [host(0.35)] },
+  { id: 'register-timed', label: 'register with a time-out, 100 000', group: 'time-outs', title: 'register a wait with a time-out, 100 000', unit: 'ns', goals: [host(0.4)] },
+  { id: 'late', group: 'time-outs', title: '100 000 waits due within 100 ms: the last is late by', unit: 'ms', goals: [{ most: 20 }] },
+  { id: 'memory', group: 'memory', title: 'memory (RSS) of a pending wait', unit: 'bytes', goals: [host(0.9)] },
+  { id: 'memory-timed', group: 'memory', title: '… with a time-out', unit: 'bytes', goals: [host(0.5)] },
+  // 0 is wanted. What the heap's own size leaves open, spread over half a million waits, is about so much.
+  { id: 'memory-left', group: 'memory', title: 'memory left by a wait that was notified before its time-out', unit: 'bytes', goals: [{ most: 10 }] },
+  { id: 'turn', group: 'turn', title: 'wait → notify → await, in one thread', unit: 'ns', goals: [host(0.6)] },
+  { id: 'round-trip-two-cores', label: 'round trip, two blocking threads on two cores', group: 'round-trip', title: 'round trip of two blocking threads, on two cores', unit: 'µs', goals: [host(0.1)] },
+  { id: 'round-trip-one-core', group: 'round-trip', title: '… sharing one core', unit: 'µs', goals: [host(1.1)] },
+  { id: 'round-trip-main', label: 'round trip, awaiting main and blocking worker', group: 'round-trip', title: 'round trip of awaiting main thread and blocking worker, on two cores', unit: 'µs', goals: [host(0.7)] },
+  { id: 'notify-none', group: 'calls', title: '`notify` with no waiters', unit: 'ns', goals: [host(1)] },
+  { id: 'wait-not-equal', group: 'calls', title: '`wait` that answers `\'not-equal\'`', unit: 'ns', goals: [host(1.5)] },
+  { id: 'wait-async-not-equal', group: 'calls', title: '`waitAsync` that answers `\'not-equal\'`', unit: 'ns', goals: [host(0.6)] },
+  { id: 'notify-each', group: 'calls', title: 'notify each of 100 000 locations', unit: 'ns', goals: [host(0.8)] },
+  { id: 'scaling', group: 'scaling', title: '8 threads, each at its own location, against 1 thread', unit: '×', more: true, goals: [{ least: 1.4 }] },
+  { id: 'scaling-waits', group: 'scaling', title: '… waits per second of the 8', unit: '/s', more: true, goals: [] },
+  { id: 'lock-unlock-force', label: 'AsyncLock: lock and unlock, in force', group: 'lock', entry: 'force', title: '`AsyncLock`: lock and unlock its token, uncontended, polyfill in force', unit: 'ns', goals: [host(0.6)] },
+  { id: 'lock-unlock-instance-force', group: 'lock', entry: 'force', title: '… `lock()` and `unlock()` of the lock itself', unit: 'ns', goals: [host(0.6)] },
+  { id: 'lock-unlock-pure', label: '… and its token, not in force', group: 'lock', entry: 'pure', title: '… and its token, not in force', unit: 'ns', goals: [host(1.1)], peers: LOCKS },
+  { id: 'lock-unlock-instance-pure', group: 'lock', entry: 'pure', title: '… and the lock itself, not in force', unit: 'ns', goals: [host(1.1)] },
+  { id: 'execute-force', label: 'executeLocked on main, in force', group: 'lock', entry: 'force', title: '`executeLocked` on the main thread, uncontended, in force', unit: 'ns', goals: [host(1.1)] },
+  { id: 'execute-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', goals: [host(1.1), { to: 'web-locks', most: 0.08 }], peers: LOCKS },
+  { id: 'lock-workers', label: '2 workers in lock loops: time for each lock', group: 'contended', title: '2 workers in lock loops, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.2 }], peers: LOCKS },
+  { id: 'lock-workers-cpu', group: 'contended', title: '… processor time of each', unit: 'µs', goals: [host(0.7)], peers: LOCKS },
+  { id: 'lock-main-p99', group: 'contended', title: 'the same while main calls `executeLocked` every ms: main\'s wait, p99', unit: 'ms', goals: [{ most: 1 }], peers: LOCKS },
+  { id: 'lock-main-max', group: 'contended', title: '… maximum', unit: 'ms', goals: [{ most: 10 }], peers: LOCKS },
+  { id: 'lock-main-workers', group: 'contended', title: '… and the workers', unit: 'k/s', more: true, goals: [], peers: LOCKS },
+  { id: 'lost', group: 'contended', title: 'updates lost in all of this, because two were inside at once', unit: '', sum: true, goals: [{ most: 0 }], peers: LOCKS },
+  { id: 'idle', group: 'idle', title: '20 blocked threads, idle: processor time', unit: 'ms/s', goals: [{ most: 5 }] },
+  { id: 'require-force', group: 'start', title: '`require(\'atomics-waitasync/force\')`, cold', unit: 'ms', goals: [{ most: 4 }] },
+  { id: 'require-index', group: 'start', title: '`require(\'atomics-waitasync\')`, cold', unit: 'ms', goals: [{ most: 4 }] },
+  { id: 'size', group: 'size', title: 'size of the binary', unit: 'kB', goals: [{ most: 600 }] }
+]
+
+/** What each variant is called. */
+const VARIANTS = {
+  host: 'Node\'s own',
+  ours: 'this package',
+  floor: 'floor',
+  article: 'article\'s, which does not await the callback',
+  'async-mutex': 'async-mutex',
+  multithreading: 'multithreading',
+  'worker-mutex': 'worker-mutex',
+  'web-locks': 'Web Locks'
+}
+
+/** The groups of the figures that are asked for by a word: a group, or a part of a figure's name. All without one. */
+function select (only) {
+  if (only === undefined) return figures
+  const words = only.split(',')
+  const chosen = figures.filter(({ id, group }) => words.some(word => word === group || word === id || id.split('-').includes(word)))
+  if (chosen.length === 0) throw new Error(`nothing is called ${only}: there are ${[...new Set(figures.map(({ group }) => group))].join(', ')}`)
+  return chosen
+}
+
+module.exports = { VARIANTS, figures, select }

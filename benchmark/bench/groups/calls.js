@@ -1,0 +1,89 @@
+'use strict'
+
+// Calls that need no waiting.
+
+const { fresh, now, takeTurns } = require('../sampling')
+const { open, variants } = require('../queues')
+
+function notifyNobody (notify, array, count) {
+  let sum = 0
+  for (let n = 0; n < count; n++) sum += notify(array, 0)
+  return sum
+}
+
+function waitNotEqual (wait, array, count) {
+  let last
+  for (let n = 0; n < count; n++) last = wait(array, 0, 1)
+  return last
+}
+
+function waitAsyncNotEqual (waitAsync, array, count, results) {
+  // Kept, so that the engine cannot do without the object.
+  for (let n = 0; n < count; n++) results[n & 15] = waitAsync(array, 0, 1)
+}
+
+function notifyEach (notify, array, count) {
+  let sum = 0
+  for (let n = 0; n < count; n++) sum += notify(array, n)
+  return sum
+}
+
+/** The one atomic read and the answer, without which none of them can do. */
+const floor = {
+  notify: (array, index) => Atomics.load(array, index) === 0 ? 0 : 1,
+  wait: (array, index, value) => Atomics.load(array, index) === value ? 'ok' : 'not-equal',
+  waitAsync: (array, index, value) => ({ async: false, value: Atomics.load(array, index) === value ? 'ok' : 'not-equal' })
+}
+
+const IMMEDIATE = {
+  'notify-none': { method: 'notify', loop: notifyNobody },
+  'wait-not-equal': { method: 'wait', loop: waitNotEqual },
+  'wait-async-not-equal': { method: 'waitAsync', loop: waitAsyncNotEqual }
+}
+
+/** Many short samples, of what makes little garbage. The first are for the compiler. */
+const MANY = { warmUp: 20, gc: false }
+
+async function run ({ rounds, quick, progress }) {
+  const count = 1e4
+  const results = {}
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const names = Object.keys(IMMEDIATE)
+  for (const [index, name] of names.entries()) {
+    const { method, loop } = IMMEDIATE[name]
+    const loops = {}
+    // `wait` and `notify` are everywhere, `waitAsync` is not.
+    for (const variant of ['host', 'ours', 'again', 'floor']) {
+      const fn = variant === 'floor' ? floor[method] : open(variant)[method]
+      if (fn !== undefined) loops[variant] = { fn, loop: fresh(loop) }
+    }
+    const kept = new Array(16).fill(null)
+    Object.assign(results, await takeTurns(Object.keys(loops), rounds(300), async (variant) => {
+      const { fn, loop } = loops[variant]
+      const begin = now()
+      loop(fn, array, count, kept)
+      return { [name]: (now() - begin) / count }
+    }, share => progress((index + share) / (names.length + 1)), MANY))
+  }
+  return Object.assign(results, await locations(quick ? 1e3 : 1e5, rounds, share => progress((names.length + share) / (names.length + 1))))
+}
+
+/** One waiter at each of very many locations, each notified by a call of its own. */
+async function locations (size, rounds, progress) {
+  const array = new Int32Array(new SharedArrayBuffer(4 * size))
+  const queues = {}
+  for (const variant of variants()) queues[variant] = { ...open(variant), notifyEach: fresh(notifyEach) }
+  return takeTurns(Object.keys(queues), rounds(9), async (variant) => {
+    const { waitAsync, notify, notifyEach } = queues[variant]
+    const promises = new Array(size).fill(null)
+    for (let n = 0; n < size; n++) promises[n] = waitAsync(array, n, 0).value
+    const begin = now()
+    const woken = notifyEach(notify, array, size)
+    const took = now() - begin
+    if (woken !== size) throw new Error(`${woken} of ${size} were woken`)
+    await Promise.all(promises)
+    return { 'notify-each': took / size }
+  }, progress)
+}
+
+module.exports = { run }

@@ -1,0 +1,100 @@
+'use strict'
+
+// A lock that nobody else wants: taking it and giving it back, blocking in a worker, and by executeLocked on the main thread.
+
+const { fresh, now, takeTurns } = require('../sampling')
+const { BYTES, available, open } = require('../locks')
+const { Member, serve } = require('../team')
+
+const MANY = { warmUp: 30, gc: false }
+
+/** These have no blocking form; `article` differs from `host` in its awaiting form only. */
+const ONLY_AWAIT = ['article', 'async-mutex', 'web-locks']
+
+/** What is timed: each loop is called with what `open` gives. */
+const loops = {
+  tokens: {
+    ours: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.lock().unlock() },
+    host: function ({ lock }, count) {
+      for (let n = 0; n < count; n++) {
+        lock.lock()
+        lock.unlock()
+      }
+    },
+    others: function ({ block, release }, count) {
+      for (let n = 0; n < count; n++) {
+        block()
+        release()
+      }
+    }
+  },
+  instance: {
+    ours: function ({ lock }, count) {
+      for (let n = 0; n < count; n++) {
+        lock.lock()
+        lock.unlock()
+      }
+    }
+  },
+  execute: async function ({ execute }, count, callback) { for (let n = 0; n < count; n++) await execute(callback) },
+  executeLocked: async function ({ lock }, count, callback) { for (let n = 0; n < count; n++) await lock.executeLocked(callback) }
+}
+
+async function run ({ rounds, entry, progress }) {
+  const results = {}
+  const names = available(entry === 'pure'
+    ? ['host', 'ours', 'again', 'floor', 'article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
+    // What is installed would reach the others, too.
+    : ['host', 'ours', 'again', 'floor'])
+
+  const member = new Member('lock', 'uncontended', { entry, names: names.filter(name => !ONLY_AWAIT.includes(name)), rounds: rounds(300) })
+  const blocking = await member.ask()
+  await member.end()
+  results[`lock-unlock-${entry}`] = blocking.tokens
+  results[`lock-unlock-instance-${entry}`] = blocking.instance
+  progress(0.5)
+
+  if (entry !== 'pure') require('../../../force')
+  const locks = {}
+  for (const name of names) {
+    const lock = await open(name, { sab: new SharedArrayBuffer(BYTES), entry })
+    locks[name] = { ...lock, loop: fresh(lock.lock ? loops.executeLocked : loops.execute) }
+  }
+  const count = 500
+  const callback = () => {}
+  const executed = await takeTurns(names, rounds(100), async (name) => {
+    const lock = locks[name]
+    const begin = now()
+    await lock.loop(lock, count, callback)
+    return { value: (now() - begin) / count }
+  }, share => progress(0.5 + share / 2), MANY)
+  results[`execute-${entry}`] = executed.value
+  return results
+}
+
+const threads = {
+  async uncontended ({ entry, names, rounds }, port) {
+    if (entry !== 'pure') require('../../../force')
+    const figures = {}
+    for (const figure of ['tokens', 'instance']) {
+      const locks = {}
+      for (const name of names) {
+        if (figure === 'instance' && name !== 'ours' && name !== 'again' && name !== 'host') continue
+        const kind = name === 'again' ? 'ours' : name
+        const loop = loops[figure][kind] || loops.tokens[kind] || loops.tokens.others
+        locks[name] = { ...await open(name, { sab: new SharedArrayBuffer(BYTES), entry }), loop: fresh(loop) }
+      }
+      const count = 1e4
+      const samples = await takeTurns(Object.keys(locks), rounds, async (name) => {
+        const lock = locks[name]
+        const begin = now()
+        lock.loop(lock, count)
+        return { value: (now() - begin) / count }
+      }, () => {}, MANY)
+      figures[figure] = samples.value
+    }
+    serve(port, () => figures)
+  }
+}
+
+module.exports = { run, threads }

@@ -1,0 +1,131 @@
+'use strict'
+
+// Two threads that hand a word to each other: from one thread to the other and back. Where `taskset` is, the threads are tied to
+// two cores, or both to the same; otherwise they are where the system puts them.
+
+const { fresh, now, takeTurns } = require('../sampling')
+const { open, variants } = require('../queues')
+const { Member, cores, serve, tie } = require('../team')
+
+/** Plays until `end`, then tells the other that it is over. Gives how many round trips there were, if it is the first. */
+function play (wait, notify, now, array, me, milliseconds) {
+  const other = 1 - me
+  let trips = 0
+  let end = Infinity
+  for (;;) {
+    let turn
+    while ((turn = Atomics.load(array, 0)) === other) wait(array, 0, other)
+    if (turn === 2) return trips
+    if (trips === 0) end = now() + milliseconds * 1e6
+    if (me === 0 && (trips & 15) === 15 && now() >= end) {
+      Atomics.store(array, 0, 2)
+      notify(array, 0)
+      return trips
+    }
+    trips++
+    Atomics.store(array, 0, other)
+    notify(array, 0, 1)
+  }
+}
+
+/** The first player, on a thread that must not block. */
+async function playAwaiting (waitAsync, notify, now, array, milliseconds) {
+  let trips = 0
+  const end = now() + milliseconds * 1e6
+  for (;;) {
+    while (Atomics.load(array, 0) === 1) {
+      const { async, value } = waitAsync(array, 0, 1)
+      if (async) await value
+    }
+    if ((trips & 15) === 15 && now() >= end) {
+      Atomics.store(array, 0, 2)
+      notify(array, 0)
+      return trips
+    }
+    trips++
+    Atomics.store(array, 0, 1)
+    notify(array, 0, 1)
+  }
+}
+
+/** No queue: both look again and again. */
+const spinning = { wait () {}, notify () {} }
+
+const queueOf = variant => variant === 'floor' ? spinning : open(variant)
+
+/** Samples so short that most are over before the system gives a core to another process; the others are taken again. */
+const SHORT = { warmUp: 5, gc: false, tries: 6 }
+
+async function run ({ rounds, progress }) {
+  const milliseconds = 20
+  const places = cores()
+  const several = places !== undefined && places.length > 1
+  const members = [0, 1].map(me => new Member('round-trip', 'player', { me }))
+  const results = {}
+
+  const trip = async (figure, placement, names, share) => {
+    await Promise.all(members.map((member, n) => member.ask({ core: several ? placement[n] : undefined })))
+    Object.assign(results, await takeTurns(names, rounds(31), async (variant) => {
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      const [took] = await Promise.all(members.map(member => member.ask({ variant, array, milliseconds })))
+      return { [figure]: took }
+    }, progress => progressed(share, progress), SHORT))
+  }
+  const progressed = (share, progress) => kitProgress((share + progress) / 3)
+  const kitProgress = progress
+
+  const blocking = ['host', 'ours', 'again']
+  await trip('round-trip-two-cores', several ? [places[0], places[1]] : [], blocking.concat('floor'), 0)
+  if (several) await trip('round-trip-one-core', [places[0], places[0]], blocking, 1)
+
+  // The main thread awaits, the worker blocks. The floor: messages there and back.
+  await members[1].ask({ core: several ? places[1] : undefined })
+  if (several) tie(places[0])
+  const mains = {}
+  for (const variant of variants()) mains[variant] = { ...open(variant), play: fresh(playAwaiting) }
+  Object.assign(results, await takeTurns(Object.keys(mains).concat('floor'), rounds(31), async (variant) => {
+    if (variant === 'floor') return { 'round-trip-main': await messages(members[1], milliseconds) }
+    const { play, waitAsync, notify } = mains[variant]
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    const over = members[1].ask({ variant, array, milliseconds: Infinity })
+    // The first trip includes the start of the other.
+    const begin = now()
+    const trips = await play(waitAsync, notify, now, array, milliseconds)
+    const took = now() - begin
+    await over
+    return { 'round-trip-main': took / trips / 1e3 }
+  }, share => progressed(2, share), SHORT))
+  await Promise.all(members.map(member => member.end()))
+  return results
+}
+
+async function messages (member, milliseconds) {
+  const begin = now()
+  const end = begin + milliseconds * 1e6
+  let trips = 0
+  while (now() < end) {
+    await member.ask({ echo: true })
+    trips++
+  }
+  return (now() - begin) / trips / 1e3
+}
+
+const threads = {
+  async player ({ me }, port) {
+    const players = {}
+    serve(port, (request) => {
+      const { echo, core, variant, array, milliseconds } = request
+      if (echo) return true
+      if (variant === undefined) {
+        if (core !== undefined) tie(core)
+        return true
+      }
+      const { wait, notify, loop } = players[variant] || (players[variant] = { ...queueOf(variant), loop: fresh(play) })
+      const begin = now()
+      const trips = loop(wait, notify, now, array, me, milliseconds)
+      return (now() - begin) / trips / 1e3
+    })
+  }
+}
+
+module.exports = { run, threads }

@@ -1,0 +1,36 @@
+'use strict'
+
+// Waits with a time-out: what registering one costs, and how late the last of very many is told.
+
+const { fresh, now, takeTurns } = require('../sampling')
+const { open, variants } = require('../queues')
+
+const SIZE = 1e5
+/** Milliseconds: the first time-out, and the span in which they lie. */
+const FIRST = 500
+const SPAN = 100
+
+function register (waitAsync, array, promises, first, step) {
+  for (let n = 0; n < promises.length; n++) promises[n] = waitAsync(array, 0, 0, first + n * step).value
+}
+
+async function run ({ rounds, quick, progress }) {
+  const size = quick ? 1e3 : SIZE
+  const queues = {}
+  for (const variant of variants()) queues[variant] = { ...open(variant), register: fresh(register) }
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const promises = new Array(size).fill(null)
+  return takeTurns(Object.keys(queues), rounds(3), async (variant) => {
+    const { register, waitAsync } = queues[variant]
+    const begin = now()
+    register(waitAsync, array, promises, FIRST, SPAN / size)
+    const registered = now()
+    await Promise.all(promises)
+    // The last that was registered has the longest time-out.
+    const late = now() - (registered + (FIRST + SPAN) * 1e6)
+    promises.fill(null)
+    return { 'register-timed': (registered - begin) / size, late: Math.max(0, late / 1e6) }
+  }, progress)
+}
+
+module.exports = { run }

@@ -1,0 +1,34 @@
+'use strict'
+
+// A wait, its notification, and awaiting its promise, all in one thread. The floor is a turn of the event loop.
+
+const { fresh, now, takeTurns } = require('../sampling')
+const { open, variants } = require('../queues')
+
+async function loop (waitAsync, notify, array, count) {
+  for (let n = 0; n < count; n++) {
+    const { value } = waitAsync(array, 0, 0)
+    notify(array, 0)
+    await value
+  }
+}
+
+async function turns (setImmediate, _, array, count) {
+  for (let n = 0; n < count; n++) await new Promise(resolve => setImmediate(resolve))
+}
+
+async function run ({ rounds, progress }) {
+  const count = 500
+  const queues = {}
+  for (const variant of variants()) queues[variant] = { ...open(variant), loop: fresh(loop) }
+  queues.floor = { waitAsync: setImmediate, loop: fresh(turns) }
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  return takeTurns(Object.keys(queues), rounds(150), async (variant) => {
+    const { loop, waitAsync, notify } = queues[variant]
+    const begin = now()
+    await loop(waitAsync, notify, array, count)
+    return { turn: (now() - begin) / count }
+  }, progress, { warmUp: 10, gc: false })
+}
+
+module.exports = { run }

@@ -1,0 +1,57 @@
+'use strict'
+
+// Where and of what a result was made.
+
+const { execFileSync } = require('child_process')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+
+const ROOT = path.join(__dirname, '..', '..')
+
+function git (...args) {
+  try {
+    return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** The commit, with a plus if what is measured has been changed since. */
+function commit () {
+  const id = git('rev-parse', '--short=10', 'HEAD')
+  if (id === undefined) return 'unknown'
+  return id + (git('status', '--porcelain', '--', 'lib', 'src', 'Cargo.toml', 'Cargo.lock', 'benchmark/bench', 'benchmark/bench.js') ? '+' : '')
+}
+
+function peers () {
+  const versions = {}
+  const { dependencies, optionalDependencies } = require('../package.json')
+  for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+    const file = path.join(__dirname, '..', 'node_modules', name, 'package.json')
+    if (fs.existsSync(file)) versions[name] = JSON.parse(fs.readFileSync(file, 'utf8')).version
+  }
+  return versions
+}
+
+function describe () {
+  const cpus = os.cpus()
+  return {
+    date: new Date().toISOString().slice(0, 16).replace('T', ' '),
+    package: require('../../package.json').version,
+    commit: commit(),
+    peers: peers(),
+    system: `${os.type()} ${os.release()} ${process.arch}`,
+    processor: cpus[0].model.trim(),
+    cores: cpus.length,
+    load: os.loadavg()[0]
+  }
+}
+
+/** The native library of this platform, in kilobytes; undefined if there is none. */
+function librarySize () {
+  const name = fs.readdirSync(ROOT).find(file => file.startsWith(`atomics-waitasync.${process.platform}-${process.arch}`) && file.endsWith('.node'))
+  return name === undefined ? undefined : fs.statSync(path.join(ROOT, name)).size / 1000
+}
+
+module.exports = { describe, librarySize }

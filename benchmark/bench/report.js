@@ -1,0 +1,62 @@
+'use strict'
+
+// The page and the chart, made of the latest complete run on each Node; those are kept in results.json.
+
+const fs = require('fs')
+const path = require('path')
+const { chart } = require('./chart')
+const table = require('./table')
+
+const FOLDER = path.join(__dirname, '..')
+const STORE = path.join(FOLDER, 'results.json')
+
+/** By Node version, the oldest first. */
+function load () {
+  return fs.existsSync(STORE) ? JSON.parse(fs.readFileSync(STORE, 'utf8')) : {}
+}
+
+function save (version, run) {
+  const runs = { ...load(), [version]: run }
+  const sorted = Object.fromEntries(Object.keys(runs).sort((a, b) => parseInt(a) - parseInt(b)).map(key => [key, runs[key]]))
+  fs.writeFileSync(STORE, JSON.stringify(sorted, null, 1) + '\n')
+  fs.writeFileSync(path.join(FOLDER, 'RESULTS.md'), page(sorted))
+  fs.writeFileSync(path.join(FOLDER, 'results.svg'), chart(Object.fromEntries(Object.entries(sorted).filter(([version]) => parseInt(version) >= 16))))
+}
+
+function section (version, { machine, figures, failures }) {
+  const peers = Object.entries(machine.peers).map(([name, version]) => `${name} ${version}`).join(', ')
+  return [
+    `## Node ${version}`,
+    `atomics-waitasync ${machine.package} (commit ${machine.commit}), V8 ${machine.v8}; ${machine.system}, ${machine.processor}, ` +
+    `${machine.cores} cores, load ${machine.load.toFixed(1)} when it began; ${machine.date} UTC${peers ? `; ${peers}` : ''}` +
+    `${machine.rounds === 1 ? '' : `; ${machine.rounds} × the usual number of samples`}.`,
+    table.main(figures),
+    '### Locks',
+    table.peers(figures, failures)
+  ].filter(Boolean).join('\n\n')
+}
+
+function page (runs) {
+  return `# Results
+
+What this package costs beside Node's own \`Atomics\`, and its locks beside others. Made by \`npm run bench\`, which writes this page; each
+section is the latest complete run on its Node.
+
+![The ratios as a chart](results.svg)
+
+How to read it:
+
+- *Node's own* is what \`Atomics\` had before anything was installed; where a lock is measured, the mutex of the article
+  [Atomics.wait, Atomics.notify, Atomics.waitAsync](https://v8.dev/features/atomics) over it. A dash: this Node has none.
+- *floor* is what JavaScript cannot do without, with no queue at all: creating and resolving the promise, a turn of the event loop, two
+  atomic operations, a spinning loop, messages there and back.
+- *ratio* is this package's figure to Node's own, both from the same process, where they took turns. All values are medians.
+- *A/A* is how far this package's figure is from that of this package once more: the noise. Where a figure is nearer than that to what was wanted, the verdict says *within
+  noise*.
+- Times are nanoseconds for each wait, call or promise unless another unit is given. More is better for what is per second, and for *8 threads*.
+
+${Object.entries(runs).map(([version, run]) => section(version, run)).join('\n\n')}
+`
+}
+
+module.exports = { page, save, section }

@@ -1,0 +1,116 @@
+'use strict'
+
+// Runs groups of figures on a Node, each in processes of its own, and gathers their samples.
+
+const { spawn } = require('child_process')
+const path = require('path')
+const { librarySize } = require('./machine')
+
+const CHILD = path.join(__dirname, 'child.js')
+/** No group takes nearly that long. Milliseconds. */
+const TIMEOUT = 20 * 60 * 1000
+
+const alive = new Set()
+// scripts/lib/child.js, which is loaded too, makes an exit of an interruption.
+process.once('exit', () => { for (const child of alive) child.kill('SIGKILL') })
+
+/**
+ * One child, from start to end.
+ * @returns {Promise<object>} what it prints as its result
+ */
+function child (node, settings, progress) {
+  return new Promise((resolve, reject) => {
+    const env = { ...process.env }
+    // Meant for the Node that runs this.
+    delete env.NODE_OPTIONS
+    const child = spawn(node.path, [...node.flags, '--expose-gc', CHILD, JSON.stringify(settings)], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    alive.add(child)
+    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT)
+    let result
+    let rest = ''
+    let errors = ''
+    child.stdout.setEncoding('utf8').on('data', (chunk) => {
+      const lines = (rest + chunk).split('\n')
+      rest = lines.pop()
+      for (const line of lines) {
+        const [, kind, text] = /^(\w+) (.*)$/.exec(line) || []
+        if (kind === 'progress') progress(Number(text))
+        else if (kind === 'result') result = JSON.parse(text)
+      }
+    })
+    child.stderr.setEncoding('utf8').on('data', (chunk) => { errors += chunk })
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      clearTimeout(timer)
+      alive.delete(child)
+      if (code === 0 && result !== undefined) resolve(result)
+      else reject(new Error(`${settings.group} ended with ${signal || `exit code ${code}`}\n${errors}`))
+    })
+  })
+}
+
+/** The samples of a group that takes one in each process. */
+async function sampleByProcess (node, settings, chosen, progress) {
+  const { rounds, figures } = await child(node, settings, () => {})
+  const plan = figures.filter(({ figure }) => chosen.includes(figure))
+  const samples = {}
+  for (const [index, { figure, variants }] of plan.entries()) {
+    samples[figure] = {}
+    for (const variant of variants) samples[figure][variant] = []
+    for (let round = 0; round < rounds; round++) {
+      for (let n = 0; n < variants.length; n++) {
+        // Each round begins with another.
+        const variant = variants[(round + n) % variants.length]
+        const { sample } = await child(node, { ...settings, figure, variant }, () => {})
+        samples[figure][variant].push(sample)
+      }
+      progress((index + (round + 1) / rounds) / plan.length)
+    }
+  }
+  return samples
+}
+
+async function take (node, settings, chosen, report) {
+  if (settings.group === 'size') return { size: librarySize() === undefined ? {} : { ours: [librarySize()] } }
+  if (BY_PROCESS.includes(settings.group)) return sampleByProcess(node, settings, chosen, report)
+  return (await child(node, settings, report)).samples
+}
+
+const BY_PROCESS = ['memory', 'idle', 'start']
+
+/**
+ * @param {{ version: string, path: string, flags: string[] }} node
+ * @param {object[]} figures those of figures.js that are wanted
+ * @param {{ rounds: number, quick: boolean }} options
+ * @param {(text: string, share: number) => void} progress
+ * @returns {Promise<{ samples: Object<string, Object<string, number[]>>, failures: Object<string, string>, errors: string[] }>}
+ *   `failures`: why one of the locks could not be used to the end; `errors`: of groups that have no result
+ */
+async function run (node, figures, options, progress) {
+  const samples = {}
+  const failures = {}
+  const errors = []
+  const jobs = new Map()
+  for (const { id, group, entry } of figures) {
+    const key = entry === undefined ? group : `${group} ${entry}`
+    if (!jobs.has(key)) jobs.set(key, { settings: { ...options, group, entry }, chosen: [] })
+    jobs.get(key).chosen.push(id)
+  }
+  for (const [key, { settings, chosen }] of jobs) {
+    // It is over once its result is here.
+    const report = share => progress(key, Math.min(share, 0.99))
+    report(0)
+    let taken = {}
+    try {
+      taken = await take(node, settings, chosen, report)
+    } catch (error) {
+      errors.push(error.message)
+    }
+    Object.assign(failures, taken.failures)
+    for (const id of chosen) if (taken[id] !== undefined) samples[id] = taken[id]
+    progress(key, 1)
+  }
+  return { samples, failures, errors }
+}
+
+module.exports = { run }

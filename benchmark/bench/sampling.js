@@ -1,0 +1,114 @@
+'use strict'
+
+// How figures are taken: what is compared takes turns, round for round, in one process, so that whatever disturbs the
+// machine meanwhile disturbs all alike; and every round begins with another.
+
+const fs = require('fs')
+
+/** Nanoseconds. */
+const now = () => {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1e9 + nanoseconds
+}
+
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+/** How often the system has taken a core from a thread of this process that wanted to go on. */
+function timesInterrupted () {
+  return typeof process.resourceUsage === 'function' ? process.resourceUsage().involuntaryContextSwitches : 0
+}
+
+/** How long is waited at most for other processes to be idle, before a sample that needs all cores. Milliseconds. */
+const PATIENCE = 300
+/** How long a figure may take with samples being taken again; then they are taken as they come. Nanoseconds. */
+const RETRYING = 20e9
+
+/** Waits until nothing but this thread runs on the machine, where the system says so, for as long as that makes sense. */
+async function quiet () {
+  for (let n = 0; n < PATIENCE && othersRun(); n++) await sleep(1)
+}
+
+function othersRun () {
+  try {
+    return /^procs_running (\d+)$/m.exec(fs.readFileSync('/proc/stat', 'latin1'))[1] > 1
+  } catch (_) {
+    return false
+  }
+}
+
+let copies = 0
+
+/**
+ * A copy of a function, with type feedback and machine code of its own: a loop that has called one implementation is
+ * compiled otherwise than one that has called two. The function may use nothing but its parameters and globals.
+ */
+function fresh (fn) {
+  // The number keeps the engine from giving the copy that it made of the same text before.
+  return new Function(`'use strict'; return (${fn}) // ${++copies}`)() // eslint-disable-line no-new-func
+}
+
+/** Garbage of one sample is not to be collected in the next. */
+function collect () {
+  if (typeof gc === 'function') gc() // eslint-disable-line no-undef
+}
+
+/**
+ * Takes samples of each variant by turns, after some rounds that do not count.
+ *
+ * Where a sample is a loop of calls, many that last about a millisecond each are better than few long ones: most of them
+ * are then over before the system gives the core to somebody else, and the median is one of those.
+ *
+ * @param {string[]} variants
+ * @param {number} rounds
+ * @param {(variant: string) => Promise<Object<string, number>>} measure one sample of each figure
+ * @param {(share: number) => void} progress
+ * @param {{ warmUp?: number, gc?: boolean, tries?: number }} [options] the rounds that do not count; whether garbage is collected
+ *   before a sample; how often one is taken again if the system has taken a core from this process meanwhile (above 1, it is also
+ *   waited for a moment at which no other process runs)
+ * @returns {Promise<Object<string, Object<string, number[]>>>} samples by figure and variant
+ */
+async function takeTurns (variants, rounds, measure, progress, { warmUp = 1, gc = true, tries = 1 } = {}) {
+  const samples = {}
+  const begin = now()
+  let shown = 0
+  for (let round = -warmUp; round < rounds; round++) {
+    const first = (round + warmUp) % variants.length
+    for (let n = 0; n < variants.length; n++) {
+      const variant = variants[(first + n) % variants.length]
+      if (gc) collect()
+      let values
+      for (let left = round < 0 ? 1 : tries; left > 0; left--) {
+        const retries = tries > 1 && now() - begin < RETRYING
+        if (retries) await quiet()
+        const before = timesInterrupted()
+        values = await measure(variant)
+        if (!retries || timesInterrupted() === before) break
+      }
+      if (round < 0) continue
+      for (const figure of Object.keys(values)) {
+        const of = samples[figure] = samples[figure] || {}
+        of[variant] = of[variant] || []
+        of[variant].push(values[figure])
+      }
+    }
+    const share = (round + warmUp + 1) / (rounds + warmUp)
+    if (share - shown < 0.05) continue
+    shown = share
+    progress(share)
+  }
+  return samples
+}
+
+function median (numbers) {
+  const sorted = numbers.slice().sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+/** The number below which the given share of them lies. */
+function quantile (numbers, share) {
+  const sorted = numbers.slice().sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+}
+
+module.exports = { collect, fresh, median, now, quantile, sleep, takeTurns }

@@ -1,0 +1,60 @@
+'use strict'
+
+// Threads that work for a group of figures: started, asked, told to end.
+
+const path = require('path')
+const { execFileSync } = require('child_process')
+const fs = require('fs')
+const { Worker } = require('worker_threads')
+
+const THREAD = path.join(__dirname, 'thread.js')
+
+/** A thread that answers requests one at a time: on its side, see `serve`. */
+class Member {
+  constructor (group, name, data) {
+    this.worker = new Worker(THREAD, { workerData: { group, name, data } })
+    this.failed = new Promise((resolve, reject) => {
+      this.worker.once('error', reject)
+      this.worker.once('exit', code => reject(new Error(`a thread of ${group} ended with ${code}`)))
+    })
+    // It is of interest only while something is asked.
+    this.failed.catch(() => {})
+  }
+
+  ask (request) {
+    const answer = new Promise(resolve => this.worker.once('message', resolve))
+    this.worker.postMessage(request)
+    return Promise.race([answer, this.failed])
+  }
+
+  end () {
+    return this.worker.terminate()
+  }
+}
+
+/** The thread's side: answers each request with what `answer(request)` gives. */
+function serve (port, answer) {
+  port.on('message', async request => port.postMessage(await answer(request)))
+}
+
+/** The cores that this process may use; undefined where threads cannot be tied to cores. */
+function cores () {
+  try {
+    const list = /list: (.*)/.exec(execFileSync('taskset', ['-c', '-p', String(process.pid)], { encoding: 'utf8' }))[1]
+    return [].concat(...list.trim().split(',').map((range) => {
+      const [first, last = first] = range.split('-').map(Number)
+      return Array.from({ length: last - first + 1 }, (_, n) => first + n)
+    }))
+  } catch (_) {
+    return undefined
+  }
+}
+
+/** Ties the calling thread to a core. */
+function tie (core) {
+  // Read by the calling thread itself: its own number.
+  const [, thread] = fs.readlinkSync('/proc/thread-self').split('/task/')
+  execFileSync('taskset', ['-c', '-p', String(core), thread], { stdio: 'ignore' })
+}
+
+module.exports = { Member, cores, serve, tie }

@@ -1,0 +1,42 @@
+'use strict'
+
+// What is made of a figure's samples: medians, the ratio to what it is compared with, whether that is what was wanted, and the noise.
+
+const { median } = require('./sampling')
+
+/** A figure's value of each variant: the median of its samples, or their sum. */
+function summarise (figure, samples) {
+  const values = {}
+  for (const [variant, numbers] of Object.entries(samples)) {
+    values[variant] = figure.sum ? numbers.reduce((total, number) => total + number, 0) : median(numbers)
+  }
+  return values
+}
+
+/**
+ * @param {object} figure an entry of figures.js
+ * @param {Object<string, number>} values by variant
+ * @returns {{ ratio?: number, noise?: number, goals: { text: string, value?: number, reached?: boolean, close?: boolean }[] }}
+ *   `ratio`: ours to the host's; `noise`: how far ours and ours again differ, as a share; `reached` is missing where what it is
+ *   compared with is; `close`: with so much noise it might as well be the other way round
+ */
+function judge (figure, values) {
+  const { ours, again, host } = values
+  const ratio = host === undefined || figure.sum || host === 0 ? undefined : ours / host
+  const noise = again === undefined || figure.sum || ours === 0 || again === 0 ? undefined : Math.max(ours / again, again / ours) - 1
+  return { ratio, noise, goals: figure.goals.map(goal => judgeGoal(goal, values, noise)) }
+}
+
+/** What else than the host a goal may be compared with. */
+const NAMES = { host: '', 'web-locks': ' Web Locks' }
+
+function judgeGoal ({ to, most, least }, values, noise = 0) {
+  const limit = most === undefined ? least : most
+  const text = `${most === undefined ? '≥' : '≤'} ${limit}${to === undefined ? '' : ' ×'}${to === undefined ? '' : NAMES[to]}`
+  const value = to === undefined ? values.ours : values.ours / values[to]
+  if (value === undefined || Number.isNaN(value)) return { text }
+  const close = Math.max(value / limit, limit / value) - 1 < noise
+  return { text, value, reached: most === undefined ? value >= least : value <= most, close }
+}
+
+module.exports = { judge, summarise }

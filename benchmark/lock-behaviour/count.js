@@ -1,0 +1,35 @@
+'use strict'
+
+/** Words of the memory that threads count in. */
+const COUNTER = 0
+const INSIDE = 1
+const TOGETHER = 2
+/** From here on: how often each thread has counted. */
+const OWN = 3
+
+/**
+ * Two tasks that count for so long, each step under the lock, on a counter that the lock alone protects. Whoever is inside
+ * notes whether somebody else is; and if nobody ever was, what the threads have counted adds up to the counter.
+ *
+ * @param {number} thread from 0
+ */
+function countFor (milliseconds, lock, words, thread) {
+  const end = Date.now() + milliseconds
+  const task = async () => {
+    while (Date.now() < end) {
+      const { release } = await lock.acquire()
+      if (Atomics.add(words, INSIDE, 1) !== 0) Atomics.add(words, TOGETHER, 1)
+      const count = words[COUNTER]
+      // Between reading and writing, as in a task that does something: some work, and an await.
+      for (let n = 0; n < 1000; n++) Math.sqrt(n)
+      await undefined
+      words[COUNTER] = count + 1
+      words[OWN + thread]++
+      Atomics.sub(words, INSIDE, 1)
+      await release()
+    }
+  }
+  return Promise.all([task(), task()])
+}
+
+module.exports = { COUNTER, OWN, TOGETHER, countFor }
