@@ -6,7 +6,7 @@ const assert = require('assert')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { busy, now, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
-const { TinyController, newLock, rejection, startLocker, surrounded, untilWaiters } = require('./fixtures/lock-toolbox')
+const { TinyController, memory, newLock, rejection, startLocker, surrounded, untilWaiters } = require('./fixtures/lock-toolbox')
 
 const { AsyncLock } = api
 
@@ -133,7 +133,7 @@ test('whoever takes it is told: tryLock, lockIfAvailable, lockAsync and executeL
 })
 
 test('locks of dead holders do not confuse one another', async t => {
-  const sab = new SharedArrayBuffer(40)
+  const sab = memory(40)
   const locks = Array.from({ length: 10 }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
   const lockers = await Promise.all([0, 1, 2].map(() => startLocker(t, sab)))
   await lockers[0].call('lockMany', [0, 12, 24])
@@ -166,7 +166,7 @@ test('a thread that gave its locks up before it ended leaves nothing behind', as
 
 test('two thousand locks held by a thread that is terminated: each goes to who waits for it, or is free', { timeout: 60000 }, async t => {
   const COUNT = 2000
-  const sab = new SharedArrayBuffer(4 * COUNT)
+  const sab = memory(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
   const locker = await startLocker(t, sab)
   await locker.call('lockMany', locks.map((_, n) => 4 * n))

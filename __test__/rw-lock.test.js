@@ -10,13 +10,13 @@ const util = require('util')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
-const { TinyController, rejection } = require('./fixtures/lock-toolbox')
+const { TinyController, rejection, memory } = require('./fixtures/lock-toolbox')
 const { now, randomFrom, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const { RwLock, UnlockToken } = api
 
 function setUp () {
-  const sab = new SharedArrayBuffer(4)
+  const sab = memory(4)
   return { sab, lock: new RwLock(sab), word: new Int32Array(sab) }
 }
 
@@ -50,7 +50,7 @@ test('zero-filled memory is a free lock; the word is the number of readers, or -
 })
 
 test('two instances on one word are one lock, and neighbours are not', () => {
-  const sab = new SharedArrayBuffer(8)
+  const sab = memory(8)
   const [a, b, c] = [0, 0, 4].map(byteOffset => new RwLock(sab, { byteOffset }))
   const token = a.tryLock()
   assert.deepStrictEqual([a.locked, b.locked, c.locked], [true, true, false])
@@ -155,7 +155,7 @@ test('tokens are disposable', { skip: !disposes && 'no Symbol.dispose here' }, (
 
 test('tokens are given back in any order', () => {
   const random = randomFrom(17)
-  const sab = new SharedArrayBuffer(4 * 20)
+  const sab = memory(4 * 20)
   const locks = Array.from({ length: 20 }, (_, n) => new RwLock(sab, { byteOffset: 4 * n }))
   const words = new Int32Array(sab)
   const held = locks.map(() => [])
