@@ -18,6 +18,7 @@ const { createKeepAlive } = require('./keep-alive')
 const takeHostFunctions = require('./loader-thread')
 const { resolveTarget } = require('./realm')
 const settle = require('./settle')
+const workers = require('./workers')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
 
@@ -105,7 +106,7 @@ function install (entry, options) {
   if (holder === Atomics) {
     takeHostFunctions()
     // Before the functions are replaced, since it may throw.
-    if (reachWorkers) leaveWorkers = require('./workers').reach(WORKER_ENTRY[markOf(trio.waitAsync).engine])
+    if (reachWorkers) leaveWorkers = workers.reach(WORKER_ENTRY[markOf(trio.waitAsync).engine])
   }
   if (!replaceAll(holder, before, after)) {
     if (leaveWorkers !== undefined) leaveWorkers()
