@@ -5,7 +5,6 @@
 //! harmless: the thread looks at its outcome, finds none, and sleeps on.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -153,7 +152,7 @@ impl Spinner {
 
     /// One that spins for up to `longest` nanoseconds.
     pub fn new(longest: u32) -> Self {
-        let longest = if single_core() { 0 } else { longest };
+        let longest = if processor::is_single() { 0 } else { longest };
         Self { longest, pays: Cell::new(true), credit: Cell::new(0), skipped: Cell::new(0) }
     }
 
@@ -193,13 +192,6 @@ impl Spinner {
     }
 }
 
-/// Whether this process may only use one core, so that nobody can bring an outcome while a thread spins. Asked when the first
-/// agent is made: a thread that has been tied to a core since would say so of itself.
-fn single_core() -> bool {
-    static SINGLE_CORE: OnceLock<bool> = OnceLock::new();
-    *SINGLE_CORE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +211,7 @@ mod tests {
     fn spinning_that_brings_nothing_is_given_up_but_for_a_try_now_and_then() {
         let spinner = Spinner::new(2000);
         let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| looks(&spinner)).count();
-        assert_eq!(tries, if single_core() { 0 } else { 10 });
+        assert_eq!(tries, if processor::is_single() { 0 } else { 10 });
     }
 
     #[test]
@@ -227,14 +219,14 @@ mod tests {
         let spinner = Spinner::new(2000);
         spinner.spin(|| Some(()));
         let spins = (0..10).filter(|_| looks(&spinner)).count();
-        assert_eq!(spins, if single_core() { 0 } else { Spinner::CREDIT as usize });
+        assert_eq!(spins, if processor::is_single() { 0 } else { Spinner::CREDIT as usize });
     }
 
     #[test]
     fn spinning_that_pays_goes_on() {
         let spinner = Spinner::new(2000);
         for _ in 0..10 {
-            assert_eq!(spinner.spin(|| Some(7)), (!single_core()).then_some(7));
+            assert_eq!(spinner.spin(|| Some(7)), (!processor::is_single()).then_some(7));
         }
     }
 }

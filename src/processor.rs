@@ -1,6 +1,9 @@
-//! Which processor a thread runs on.
+//! Which processor a thread runs on, and whether there are others.
 
-#![cfg_attr(all(target_os = "linux", not(feature = "model")), allow(unsafe_code, reason = "sched_getcpu(3)"))]
+#![cfg_attr(
+    all(target_os = "linux", not(feature = "model")),
+    allow(unsafe_code, reason = "sched_getcpu(3) and sysconf(3)")
+)]
 
 /// The number of the processor that the calling thread runs on at this moment; `None` where the system does not say.
 #[cfg(all(target_os = "linux", not(feature = "model")))]
@@ -12,4 +15,16 @@ pub(crate) fn current() -> Option<u32> {
 #[cfg(not(all(target_os = "linux", not(feature = "model"))))]
 pub(crate) fn current() -> Option<u32> {
     None
+}
+
+/// Whether the system has one processor only. Not the calling thread: that may be tied to one, and others not.
+#[cfg(all(target_os = "linux", not(feature = "model")))]
+pub(crate) fn is_single() -> bool {
+    // SAFETY: a query by number; gives a number, or -1.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) == 1 }
+}
+
+#[cfg(not(all(target_os = "linux", not(feature = "model"))))]
+pub(crate) fn is_single() -> bool {
+    std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1)
 }
