@@ -30,3 +30,7 @@ exports.PLACE = 15
 exports.KIND = 16
 exports.AMOUNT = 17
 exports.ANSWER = 18
+
+// Answers: the numbers of `WaitResult` in src/store.rs. From ACQUIRED on, a claim has what it asked for.
+exports.ACQUIRED = 4
+exports.ACQUIRED_FROM_DEAD = 5

@@ -16,7 +16,7 @@ const { setImmediate } = require('timers')
 const { load } = require('./binding')
 const createCounters = require('./counters')
 const {
-  ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
 const { createHoldings } = require('./sync/holdings')
 const { threads } = require('./worker-threads')
@@ -27,9 +27,6 @@ const OUTCOMES = ['ok', 'not-equal', 'timed-out']
 const PENDING = 3
 /** No operation answers this. */
 const NONE = -1
-/** From here on: the outcomes of a claim that has what it asked for. */
-const ACQUIRED = 4
-const ACQUIRED_FROM_DEAD = 5
 /** From here on: why an operation could not be carried out. */
 const NO_TIMER = 6
 

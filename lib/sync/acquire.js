@@ -14,9 +14,13 @@ const { abortReason, requireFunction, timeoutError, waitOptions } = require('./w
  * @throws {Error} with code ERR_DEADLOCK if this thread holds or awaits the word already and would wait for itself
  */
 function acquire (token, timeout, caller) {
-  const { claim, holdings } = agent()
-  if (holdings.take(token)) return true
+  return agent().holdings.take(token) || block(token, timeout, caller)
+}
+
+/** `acquire` of what could not be had without waiting. */
+function block (token, timeout, caller) {
   if (timeout === 0) return false
+  const { claim, holdings } = agent()
   const owned = token[REQUEST] !== SIGNALS
   if (owned && holdings.tokenOf(token[WORD]) !== undefined) throw deadlock(caller, 'holds it')
   // Its own promise stands before it, and could only give it up in a later turn of the event loop.
@@ -29,6 +33,16 @@ function acquire (token, timeout, caller) {
 }
 
 /**
+ * Blocks likewise; gives `token`.
+ * @param {string} what the message of the TimeoutError
+ */
+function acquireOrThrow (token, options, caller, what) {
+  const { timeout } = waitOptions(options, caller, false)
+  if (!acquire(token, timeout, caller)) throw timeoutError(what, timeout)
+  return token
+}
+
+/**
  * A promise of `token`, resolved once this thread has what it stands for.
  *
  * Rejects with a TimeoutError, or the signal's reason. However it gives up, nothing is lost: what comes at the same moment
@@ -37,18 +51,23 @@ function acquire (token, timeout, caller) {
  * @param {string} what the message of the TimeoutError
  * @param {number} relay see `claimAsync` in lib/settle.js
  */
-function acquireAsync (token, { timeout, signal }, what, relay = 0) {
+function acquireAsync (token, wait, what, relay = 0) {
   return new Promise((resolve, reject) => {
-    if (signal !== undefined && signal.aborted) {
-      reject(abortReason(signal))
-    } else if (agent().holdings.take(token)) {
-      resolve(token)
-    } else if (timeout === 0) {
-      reject(timeoutError(what, timeout))
-    } else {
-      new Acquisition(token, timeout, signal, what, resolve, reject).begin(relay)
-    }
+    if (takeNow(token, wait)) resolve(token)
+    else lineUp(token, wait, what, relay, resolve, reject)
   })
+}
+
+/** Whether what `token` stands for could be had without waiting. Throws the signal's reason. */
+function takeNow (token, { signal }) {
+  if (signal !== undefined && signal.aborted) throw abortReason(signal)
+  return agent().holdings.take(token)
+}
+
+/** Waits for what could not be had without. */
+function lineUp (token, { timeout, signal }, what, relay, resolve, reject) {
+  if (timeout === 0) reject(timeoutError(what, timeout))
+  else new Acquisition(token, timeout, signal, what, resolve, reject).begin(relay)
 }
 
 /** One who awaits a token's word. */
@@ -127,8 +146,7 @@ function deadlock (caller, does) {
 async function runHolding (token, callback, options, caller, what) {
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
-  if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
-  if (!agent().holdings.take(token)) await acquireAsync(token, wait, what)
+  if (!takeNow(token, wait)) await new Promise((resolve, reject) => lineUp(token, wait, what, 0, resolve, reject))
   try {
     const result = callback(token)
     // What is no object cannot be a promise, and needs no further turn.
@@ -138,4 +156,4 @@ async function runHolding (token, callback, options, caller, what) {
   }
 }
 
-module.exports = { acquire, acquireAsync, deadlock, requireWorker, runHolding }
+module.exports = { acquire, acquireAsync, acquireOrThrow, block, deadlock, requireWorker, runHolding }

@@ -37,11 +37,9 @@ const REQUEST = Symbol.for('atomics-waitasync.request')
 const COUNT = Symbol.for('atomics-waitasync.amount')
 const POSITION = Symbol.for('atomics-waitasync.place')
 
-const { ADDRESS, AMOUNT, ANSWER, HELD, KIND, PLACE, RELEASING } = require('../registers')
-
-/** The answer of `tryTake` from which on it has what was asked for, and the one for what a dead thread had. */
-const ACQUIRED = 4
-const ACQUIRED_FROM_DEAD = 5
+const {
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, PLACE, RELEASING
+} = require('../registers')
 
 const { add, compareExchange, load, store, sub } = Atomics
 
@@ -75,21 +73,6 @@ function createHoldings (binding, operations, counters, floats, words) {
     larger.set(entries)
     binding.setHoldings(larger.buffer)
     entries = larger
-  }
-
-  /** `take` of a token of a lock. */
-  function takeLock (token) {
-    const word = token[WORD]
-    const place = words[HELD]
-    if (2 * (place + claims) >= entries.length) enlarge()
-    entries[2 * place] = word.address
-    entries[2 * place + 1] = LOCK
-    if (compareExchange(word.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) return false
-    words[HELD] = place + 1
-    tokens[place] = token
-    token[POSITION] = place
-    if (counters === undefined || counters.peek(counters.abandoned) !== 0) token.ownerDied = inherits(token)
-    return true
   }
 
   /** Takes what a token stands for, if that needs no waiting. Whether it has it. */
@@ -175,6 +158,7 @@ function createHoldings (binding, operations, counters, floats, words) {
       entries[2 * place + 1] = entries[2 * last + 1]
       words[HELD] = last
       // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
+      // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.
       if (counters.read(word.counter) !== 0) {
         floats[ADDRESS] = word.address
         operations.released()
@@ -288,7 +272,6 @@ function createHoldings (binding, operations, counters, floats, words) {
 
   return {
     take,
-    takeLock,
     give,
     passOn,
     givenBack,

@@ -9,11 +9,11 @@
 
 const util = require('util')
 const { agent } = require('../settle')
-const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire')
+const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
 const { EXCLUSIVE, SHARED, WORD, WRITING } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { UnlockToken, notLocked } = require('./token')
-const { timeoutError, waitOptions } = require('./wait-options')
+const { waitOptions } = require('./wait-options')
 
 const LATE = 'The lock was not to be had'
 
@@ -51,12 +51,12 @@ class RwLock {
 
   lock (options) {
     requireWorker('lock', 'lockAsync() or executeLocked()')
-    return block(exclusive(this), options, 'lock')
+    return acquireOrThrow(exclusive(this), options, 'lock', LATE)
   }
 
   lockShared (options) {
     requireWorker('lockShared', 'lockSharedAsync() or executeShared()')
-    return block(shared(this), options, 'lockShared')
+    return acquireOrThrow(shared(this), options, 'lockShared', LATE)
   }
 
   tryLock () {
@@ -96,11 +96,5 @@ Object.defineProperty(RwLock, 'byteLength', { value: Int32Array.BYTES_PER_ELEMEN
 
 const exclusive = (lock) => new ExclusiveToken(lock[WORD], EXCLUSIVE)
 const shared = (lock) => new UnlockToken(lock[WORD], SHARED)
-
-function block (token, options, caller) {
-  const { timeout } = waitOptions(options, caller, false)
-  if (!acquire(token, timeout, caller)) throw timeoutError(LATE, timeout)
-  return token
-}
 
 module.exports = RwLock

@@ -11,11 +11,11 @@
 const util = require('util')
 const describe = require('../describe')
 const { agent } = require('../settle')
-const { acquire, acquireAsync, requireWorker, runHolding } = require('./acquire')
+const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
 const { PERMITS, SIGNALS, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { UnlockToken } = require('./token')
-const { timeoutError, waitOptions } = require('./wait-options')
+const { waitOptions } = require('./wait-options')
 
 /** The most permits that one call may ask for. */
 const MOST = 0x7fffffff
@@ -36,9 +36,7 @@ class Semaphore {
 
   acquire (n = 1, options = undefined) {
     requireWorker('acquire', 'acquireAsync() or use()')
-    const token = new UnlockToken(this[WORD], SIGNALS, permits(n, 'acquire'))
-    const { timeout } = waitOptions(options, 'acquire', false)
-    if (!acquire(token, timeout, 'acquire')) throw timeoutError(LATE, timeout)
+    acquireOrThrow(new UnlockToken(this[WORD], SIGNALS, permits(n, 'acquire')), options, 'acquire', LATE)
   }
 
   async acquireAsync (n = 1, options = undefined) {
