@@ -8,7 +8,7 @@
  */
 
 const path = require('path')
-const { candidates } = require('./target')
+const { candidates, libraryFile, packageName } = require('./target')
 
 function isMissing (error, request) {
   return error.code === 'MODULE_NOT_FOUND' && String(error.message).indexOf(request) !== -1
@@ -23,8 +23,8 @@ function requireLibrary () {
   let failure
   for (const candidate of candidates()) {
     const target = candidate()
-    const file = path.join(__dirname, '..', 'atomics-waitasync.' + target + '.node')
-    for (const request of [file, 'atomics-waitasync-' + target]) {
+    const file = path.join(__dirname, '..', libraryFile(target))
+    for (const request of [file, packageName(target)]) {
       if (looked.indexOf(request) !== -1) continue
       looked.push(request)
       try {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** The platform that this runs on, by the name that its native library has. */
+/** The platform that this runs on, and what its native library and its package are called. */
 
 const fs = require('fs')
 
@@ -32,3 +32,9 @@ exports.target = () => nameWith(process.platform === 'linux' && isMusl())
  * looking it up costs more than loading the library.
  */
 exports.candidates = () => process.platform === 'linux' && !isAlpine() ? [() => nameWith(false), exports.target] : [exports.target]
+
+/** The library's file, in the package's folder. */
+exports.libraryFile = (target) => 'atomics-waitasync.' + target + '.node'
+
+/** The package that has it prebuilt. */
+exports.packageName = (target) => 'atomics-waitasync-' + target

@@ -8,7 +8,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { target: hostTarget } = require('../lib/target')
+const { libraryFile, target: hostTarget } = require('../lib/target')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 
@@ -17,7 +17,7 @@ const root = path.join(__dirname, '..')
 /** Builds what has changed since the last time; gives the absolute path of the binary. */
 async function build () {
   const content = fs.readFileSync(await compile('build', [], environment()))
-  const target = path.join(root, `atomics-waitasync.${hostTarget()}.node`)
+  const target = path.join(root, libraryFile(hostTarget()))
   if (!fs.existsSync(target) || !content.equals(fs.readFileSync(target))) replace(target, content)
   return target
 }

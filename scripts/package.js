@@ -12,14 +12,14 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { target: hostTarget } = require('../lib/target')
+const { libraryFile, packageName, target: hostTarget } = require('../lib/target')
 const { compile } = require('./build')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { inspect } = require('./lib/inspect')
 const { thirdPartyLicences } = require('./lib/licences')
 const { npm } = require('./lib/npm')
-const { targets, packageName, binaryName, manifestOf } = require('./lib/targets')
+const { targets, manifestOf } = require('./lib/targets')
 const zig = require('./lib/zig')
 
 const root = path.join(__dirname, '..')
@@ -77,7 +77,7 @@ function stageMain (folder) {
 async function stagePlatform (name, folder, old) {
   const main = mainManifest()
   fs.mkdirSync(folder)
-  const binary = path.join(folder, binaryName(name))
+  const binary = path.join(folder, libraryFile(name))
   fs.copyFileSync(await compileFor(name, old), binary)
   fs.chmodSync(binary, 0o755)
   const { complaints, facts } = old ? await inspect(binary, targets[name]) : { complaints: [], facts: [] }

@@ -6,13 +6,13 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { target } = require('../../lib/target')
+const { packageName, target } = require('../../lib/target')
 const { makePackages } = require('../package')
 const cache = require('./cache')
 const { run } = require('./child')
 const { serve } = require('./local-registry')
 const { npm } = require('./npm')
-const { targets, packageName, manifestOf } = require('./targets')
+const { targets, manifestOf } = require('./targets')
 
 const EXE = process.platform === 'win32' ? '.exe' : ''
 

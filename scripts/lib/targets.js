@@ -4,6 +4,8 @@
 // `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by; `zig` is set
 // for what is linked by zig, and says with which C library.
 
+const { libraryFile, packageName } = require('../../lib/target')
+
 /** What the oldest system that a binary for glibc runs on has. */
 const GLIBC = '2.17'
 
@@ -23,9 +25,6 @@ const targets = {
   'win32-ia32-msvc': { rust: 'i686-pc-windows-msvc', os: 'win32', cpu: 'ia32' }
 }
 
-const packageName = name => `atomics-waitasync-${name}`
-const binaryName = name => `atomics-waitasync.${name}.node`
-
 /** The package.json of a platform's package. `main` is that of the main package. */
 function manifestOf (name, main) {
   const { os, cpu, libc } = targets[name]
@@ -41,11 +40,11 @@ function manifestOf (name, main) {
     cpu: [cpu],
     // Versions of npm that do not know it install both; lib/binding.js finds out.
     ...(libc && { libc: [libc] }),
-    main: binaryName(name),
-    files: [binaryName(name), 'THIRD-PARTY-LICENSES'],
+    main: libraryFile(name),
+    files: [libraryFile(name), 'THIRD-PARTY-LICENSES'],
     // A package manager that keeps packages zipped has to unpack what the system loads.
     preferUnplugged: true
   }
 }
 
-module.exports = { targets, packageName, binaryName, manifestOf, GLIBC }
+module.exports = { targets, manifestOf, GLIBC }
