@@ -10,14 +10,10 @@
 const { test } = require('./harness')
 const worlds = require('./fixtures/family-models')
 const { turns } = require('./fixtures/family-toolbox')
-const { now, randomFrom } = require('./fixtures/queue-toolbox')
+const { now, numberArgument, randomFrom } = require('./fixtures/queue-toolbox')
 
-const argument = (name, otherwise) => {
-  const place = process.argv.indexOf(name)
-  return place < 0 ? otherwise : Number(process.argv[place + 1])
-}
-const SEED = argument('--seed', Date.now() % 1e9)
-const SECONDS = argument('--seconds', 3)
+const SEED = numberArgument('--seed', Date.now() % 1e9)
+const SECONDS = numberArgument('--seconds', 3)
 const STEPS = 60
 
 console.log(`# --seed ${SEED}`)

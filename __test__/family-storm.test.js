@@ -11,13 +11,10 @@
 const assert = require('assert')
 const { test } = require('./harness')
 const { storm } = require('./fixtures/family-storm')
+const { numberArgument } = require('./fixtures/queue-toolbox')
 
-const argument = (name, otherwise) => {
-  const place = process.argv.indexOf(name)
-  return place < 0 ? otherwise : Number(process.argv[place + 1])
-}
-const SEED = argument('--seed', Date.now() % 1e9)
-const SECONDS = argument('--seconds', 3)
+const SEED = numberArgument('--seed', Date.now() % 1e9)
+const SECONDS = numberArgument('--seconds', 3)
 
 console.log(`# --seed ${SEED} --seconds ${SECONDS}`)
 
