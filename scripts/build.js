@@ -16,18 +16,20 @@ const root = path.join(__dirname, '..')
 
 /** Builds what has changed since the last time; gives the absolute path of the binary. */
 async function build () {
-  const content = fs.readFileSync(await compile('build', [], environment()))
+  const content = fs.readFileSync(await compile([], environment()))
   const target = path.join(root, libraryFile(hostTarget()))
   if (!fs.existsSync(target) || !content.equals(fs.readFileSync(target))) replace(target, content)
   return target
 }
 
-/** Gives the absolute path of the library that `cargo <command>` has built. */
-async function compile (command, options, env) {
-  const args = [command, '--release', '--locked', '--message-format=json-render-diagnostics', ...options]
-  const { code, error, stdout } = await run(cargo(), args, { cwd: root, env, echo: true })
+/** Nothing but the dynamic library: with an rlib beside it there would be no optimisation at link time. */
+const LIBRARY = ['--lib', '--crate-type', 'cdylib', '--release', '--locked', '--message-format=json-render-diagnostics']
+
+/** Builds the library with cargo, or a program that takes its arguments; gives the absolute path of what was built. */
+async function compile (options, env, program = cargo()) {
+  const { code, error, stdout } = await run(program, ['rustc', ...LIBRARY, ...options], { cwd: root, env, echo: true })
   if (error) throw error
-  if (code !== 0) throw new Error(`cargo ${command} failed (exit code ${code}); its messages are above`)
+  if (code !== 0) throw new Error(`${path.basename(program)} rustc failed (exit code ${code}); its messages are above`)
   return libraryOf(stdout)
 }
 

@@ -100,11 +100,12 @@ async function compileFor (name, old) {
   // What depends on the folder that the registry's sources are in is known once they are there.
   await mustRun(cargo(), ['fetch', '--locked'], environment())
   const flags = { [`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS`]: remapping() }
-  if (!linker || !old) return compile('build', ['--target', rust], environment(flags))
+  if (!linker || !old) return compile(['--target', rust], environment(flags))
   const env = environment(flags)
   const key = Object.keys(env).find(each => each.toUpperCase() === 'PATH')
-  env[key] = [...await zig.folders(), env[key]].join(path.delimiter)
-  return compile('zigbuild', ['--target', linker], env)
+  const { cargoZigbuild, folders } = await zig.toolchain()
+  env[key] = [...folders, env[key]].join(path.delimiter)
+  return compile(['--target', linker], env, cargoZigbuild)
 }
 
 /** The compiler writes into messages where the source was: under names that are the same everywhere. */

@@ -13,13 +13,15 @@ const REQUIREMENTS = path.join(__dirname, '..', 'zig', 'requirements.txt')
 const FETCH_TIMEOUT = 10 * 60 * 1000
 
 /**
- * The folders that the PATH needs for `cargo zigbuild`, fetched if they are not here yet.
+ * The program `cargoZigbuild`, which takes cargo's arguments, and the `folders` that it needs in the PATH; fetched if they are
+ * not here yet.
  * @throws {cache.Unavailable} this machine cannot have it
  */
-async function folders () {
+async function toolchain () {
   const home = cache.folder('zig', crypto.createHash('sha256').update(fs.readFileSync(REQUIREMENTS)).digest('hex').slice(0, 16))
   await cache.fill(home, install)
-  return [path.join(home, 'bin'), path.join(home, 'ziglang')]
+  const programs = path.join(home, 'bin')
+  return { cargoZigbuild: path.join(programs, 'cargo-zigbuild'), folders: [programs, path.join(home, 'ziglang')] }
 }
 
 async function install (scratch) {
@@ -40,4 +42,4 @@ async function findPython () {
   throw new cache.Unavailable('linking against glibc 2.17 needs zig, which is fetched with Python\'s pip, and there is none')
 }
 
-module.exports = { folders }
+module.exports = { toolchain }
