@@ -1,8 +1,8 @@
 'use strict'
 
-// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, every __test__/*.test.js
-// on every supported Node, with every subject (see __test__/subject.js), and the tests of what is published. Whatever is not
-// run is reported with its reason.
+// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the count of instructions, the type
+// tests, every __test__/*.test.js on every supported Node, with every subject (see __test__/subject.js), and the tests of what is
+// published. Whatever is not run is reported with its reason.
 // The last line is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
 
 const fs = require('fs')
@@ -306,7 +306,10 @@ async function main () {
   if (!options.setup || await prepare(report)) {
     const everything = options.only === null
     if (everything) await runLint(report)
-    if (options.rust) await runRust(report)
+    if (options.rust) {
+      await runRust(report)
+      await runScript(report, 'instructions')
+    }
     if (everything) await runScript(report, 'types')
     for (const version of await runnable(options.versions)) await runNode(report, version, files, options)
     // What is published is built, so with Rust or not at all.
