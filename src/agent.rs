@@ -26,7 +26,9 @@ use crate::clock::{Timestamp, now};
 use crate::line::{Request, UNLOCKED};
 use crate::location::{Expected, Location, SharedWord, Word};
 use crate::outbox::{Mail, Outbox, Settlement};
-use crate::parker::{BlockedThread, Spinner, Woken};
+use crate::parker::{BlockedThread, Woken};
+
+use crate::spinner::{SparingSpinner, Spinner};
 use crate::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use crate::timer;
 use crate::watcher::EventLoop;
@@ -243,7 +245,7 @@ pub(crate) struct Agent {
     thread: Arc<BlockedThread>,
     event_loop: Option<EventLoop>,
     wait_spinner: Spinner,
-    lock_spinner: Spinner,
+    lock_spinner: SparingSpinner,
     block: Cell<Option<Block>>,
     /// By slot. Only read and written by the agent's own thread, and allowed to be out of date: a ticket whose wait was
     /// settled is recognised by the store.
@@ -443,7 +445,7 @@ impl Agent {
             thread: Arc::new(BlockedThread::current()),
             event_loop: EventLoop::of(env),
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
-            lock_spinner: Spinner::new(LONGEST_LOCK_SPIN),
+            lock_spinner: SparingSpinner::new(LONGEST_LOCK_SPIN),
             block: Cell::new(None),
             waits: RefCell::default(),
             holds: Holds::default(),
@@ -512,7 +514,7 @@ impl Agent {
         let word = registers.word();
         // While it spins it is not counted, so a release elsewhere stays as cheap as one that nobody waits for.
         let spun = || (word.load() == UNLOCKED && request.take(&word)).then_some(());
-        if request == Request::Lock && self.lock_spinner.spin(spun).is_some() {
+        if request == Request::Lock && self.lock_spinner.spin(deadline, spun).is_some() {
             let inherited = STORE.any_abandoned() && STORE.inherit(location, request);
             let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
             return self.acquired(location, request, result);
@@ -589,6 +591,8 @@ impl Agent {
                     if let Some(result) = STORE.try_claim(ticket, &self.thread_party(), &word) {
                         return self.settled(location, request, result);
                     }
+                    // If it is handed over soon, it is as well to be awake.
+                    self.lock_spinner.spin_awake(|| self.thread.outcome());
                 }
                 Woken::CalledBack => {
                     self.block.set(Some(Block { slice: CALLED_BACK_SLICE_MILLISECONDS, ..block }));

@@ -11,6 +11,7 @@
 //! | [`store`] | all buckets, their locks, and every operation on the queue |
 //! | [`line`] | the line before a lock: claims, nudges, hand-off, dead holders |
 //! | [`parker`] | a blocked thread: its outcome and its sleep |
+//! | [`spinner`] | looking for an outcome before sleeping |
 //! | `processor` | which one a thread runs on |
 //! | [`outbox`] | the outcomes on their way to an agent |
 //! | [`alarm`] | what the timer thread sleeps for |
@@ -51,6 +52,8 @@ pub mod outbox;
 #[forbid(unsafe_code)]
 pub mod parker;
 mod processor;
+#[forbid(unsafe_code)]
+pub mod spinner;
 #[forbid(unsafe_code)]
 pub mod store;
 #[forbid(unsafe_code)]

@@ -19,12 +19,14 @@
 //! | a claim comes | 0 | it takes the lock |
 //! | | 1 | it joins the line |
 //! | the holder releases | 1 → 0 | the first claim is *nudged*: woken to try; a newcomer may be quicker |
-//! | | 1 → 1 | the first claim has been passed over for [`FAIRNESS`] or longer: it is handed the lock |
+//! | | 1 → 1 | the first claim has tried in vain, or has been passed over for [`FAIRNESS`] or longer: it is handed the lock |
 //! | a nudged claim tries | 0 → 1 | it has the lock and leaves the line |
-//! | | 1 | it keeps its place and sleeps on |
+//! | | 1 | it keeps its place and sleeps on, but for a moment in which it looks whether it is handed the lock |
 //! | a claim gives up, or its agent ends | any | it leaves; if it was nudged, the next in line is |
 //! | the holder's agent ends | 1 → 1 | the first claim is handed the lock, and told so |
 //! | | 1 → 0 | nobody claims: the location is remembered as abandoned, for the next to be told |
+//!
+//! So there is time for a newcomer while the first in line wakes up, and nobody wakes up twice in vain.
 //!
 //! Plain waiters before the first claim are notified whenever it is nudged: each gets a try at its turn.
 //!
@@ -171,14 +173,27 @@ pub(crate) struct Line {
     pub(crate) claims: u32,
     /// The claim that has been woken to try and has not done so yet.
     pub(crate) nudged: Option<WaiterKey>,
+    /// The first claim, if it has been nudged and has tried in vain.
+    tried: Option<WaiterKey>,
     /// The first claim, and the first release that passed it over.
     passed_over: Option<(WaiterKey, Timestamp)>,
 }
 
 impl Line {
-    /// A release finds `first` first in the line at `now`. Whether it has been passed over long enough.
+    /// The claim `key` is about to try. Whether it is the one that was nudged.
+    pub(crate) fn tries(&mut self, key: WaiterKey) -> bool {
+        let was_nudged = self.nudged.take_if(|nudged| *nudged == key).is_some();
+        if was_nudged {
+            // If not in vain, it leaves.
+            self.tried = Some(key);
+        }
+        was_nudged
+    }
+
+    /// A release finds `first` first in the line at `now`. Whether it has tried in vain, or been passed over long enough.
     pub(crate) fn is_turn_of(&mut self, first: WaiterKey, now: Timestamp) -> bool {
         match self.passed_over {
+            _ if self.tried == Some(first) => true,
             Some((key, since)) if key == first => now.duration_since(since) >= FAIRNESS,
             _ => {
                 self.passed_over = Some((first, now));
@@ -190,6 +205,7 @@ impl Line {
     /// A claim leaves. Whether it was nudged.
     pub(crate) fn leave(&mut self, key: WaiterKey) -> bool {
         self.claims -= 1;
+        self.tried.take_if(|tried| *tried == key);
         self.passed_over.take_if(|(first, _)| *first == key);
         self.nudged.take_if(|nudged| *nudged == key).is_some()
     }

@@ -4,9 +4,7 @@
 //! with no lock held, the thread is unparked (invariants 2 and 5). A late unpark of an earlier wait is therefore
 //! harmless: the thread looks at its outcome, finds none, and sleeps on.
 
-use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 use crate::clock::{Timestamp, now};
 use crate::processor;
@@ -121,112 +119,6 @@ impl BlockedThread {
                 return Woken::TimeOver;
             }
             park_timeout(left);
-        }
-    }
-}
-
-/// Looks for what a thread waits for, for a moment before it sleeps.
-///
-/// Waking a sleeping thread costs tens of microseconds, more than what most critical sections last; but spinning pays only
-/// where another core can bring the outcome meanwhile. So whether it is done follows what it brought lately: given up after
-/// a few waits in a row in which it brought nothing, but for an occasional try.
-///
-/// It is always as long as can be: two threads that answer each other, both asleep, get each other's answer only a wake-up
-/// later, and the first one to spin must stand that.
-#[derive(Debug)]
-pub struct Spinner {
-    /// Nanoseconds; 0 if there is only one processor.
-    longest: u32,
-    /// Whether what is waited for can come while this thread spins.
-    pays: Cell<bool>,
-    /// How often it may bring nothing before it is given up.
-    credit: Cell<u32>,
-    skipped: Cell<u32>,
-}
-
-impl Spinner {
-    /// The credit of one that has brought something.
-    const CREDIT: u32 = 3;
-    /// Every so many waits, one is tried again.
-    const TRY_AGAIN: u32 = 32;
-
-    /// One that spins for up to `longest` nanoseconds.
-    pub fn new(longest: u32) -> Self {
-        let longest = if processor::is_single() { 0 } else { longest };
-        Self { longest, pays: Cell::new(true), credit: Cell::new(0), skipped: Cell::new(0) }
-    }
-
-    /// The last outcome came from the processor that this thread runs on, or did not. If it did, whoever brings the next one
-    /// cannot run while this thread spins.
-    #[cfg(not(feature = "model"))]
-    pub(crate) fn came_from_here(&self, here: bool) {
-        self.pays.set(!here);
-    }
-
-    /// Asks `look` again and again for a short while.
-    pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        if !self.pays.get() || self.longest == 0 {
-            return None;
-        }
-        if self.credit.get() == 0 {
-            self.skipped.set((self.skipped.get() + 1) % Self::TRY_AGAIN);
-            if self.skipped.get() != 1 {
-                return None;
-            }
-        }
-        let start = now();
-        loop {
-            for _ in 0..16 {
-                let found = look();
-                if found.is_some() {
-                    self.credit.set(Self::CREDIT);
-                    return found;
-                }
-                std::hint::spin_loop();
-            }
-            if now().duration_since(start) >= Duration::from_nanos(self.longest.into()) {
-                self.credit.set(self.credit.get().saturating_sub(1));
-                return None;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether it looks at all, when there is nothing to be seen.
-    fn looks(spinner: &Spinner) -> bool {
-        let looked = Cell::new(false);
-        let found: Option<()> = spinner.spin(|| {
-            looked.set(true);
-            None
-        });
-        assert_eq!(found, None);
-        looked.get()
-    }
-
-    #[test]
-    fn spinning_that_brings_nothing_is_given_up_but_for_a_try_now_and_then() {
-        let spinner = Spinner::new(2000);
-        let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| looks(&spinner)).count();
-        assert_eq!(tries, if processor::is_single() { 0 } else { 10 });
-    }
-
-    #[test]
-    fn spinning_that_paid_is_given_up_by_and_by() {
-        let spinner = Spinner::new(2000);
-        spinner.spin(|| Some(()));
-        let spins = (0..10).filter(|_| looks(&spinner)).count();
-        assert_eq!(spins, if processor::is_single() { 0 } else { Spinner::CREDIT as usize });
-    }
-
-    #[test]
-    fn spinning_that_pays_goes_on() {
-        let spinner = Spinner::new(2000);
-        for _ in 0..10 {
-            assert_eq!(spinner.spin(|| Some(7)), (!processor::is_single()).then_some(7));
         }
     }
 }

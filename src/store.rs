@@ -651,7 +651,9 @@ impl WaiterListStore {
         self.with_waiter(ticket, party, |section, key, location| {
             let request = section.request(key)?;
             // A nudge may come late, when its slot has been given to another claim, whose turn it is not.
-            section.lists.lines.get_mut(&location)?.nudged.take_if(|nudged| *nudged == key)?;
+            if !section.lists.lines.get_mut(&location)?.tries(key) {
+                return None;
+            }
             let taken = section.take(location, request, word)?;
             section.remove(key);
             if request.is_strict() {
@@ -664,7 +666,7 @@ impl WaiterListStore {
 
     /// The calling thread gives back what it took from the word.
     ///
-    /// A lock goes to the first in line if that has been passed over for long enough, otherwise to whoever is quickest.
+    /// A lock goes to the first in line if it is its turn, otherwise to whoever is quickest.
     pub fn release(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section(self.index_of(location), |section| {
             if request == Request::Lock

@@ -168,6 +168,8 @@ mod property {
         number: u32,
         deadline: Timestamp,
         nudged: bool,
+        /// Whether it has been nudged and tried in vain.
+        tried: bool,
     }
 
     /// A word, its line, and what has become of everybody.
@@ -329,7 +331,15 @@ mod property {
                     self.acquired(request, result);
                 }
                 (Claimed::Pending(ticket), _) => {
-                    self.entrants.push(Entrant { request, party, ticket, number, deadline, nudged: false });
+                    self.entrants.push(Entrant {
+                        request,
+                        party,
+                        ticket,
+                        number,
+                        deadline,
+                        nudged: false,
+                        tried: false,
+                    });
                 }
                 (Claimed::Now(_), None) => unreachable!(),
             }
@@ -343,6 +353,8 @@ mod property {
                 assert!(was_nudged, "it has overtaken the first");
                 self.entrants.remove(place);
                 self.acquired(request, result);
+            } else if was_nudged {
+                self.entrants[place].tried = true;
             }
         }
 
@@ -368,15 +380,18 @@ mod property {
 
         /// The holder of a lock frees it, or hands it over.
         fn release_lock(&mut self) {
-            let first = self.first_live_claim().map(|(first, behind_waiters)| (first.number, behind_waiters));
+            let first =
+                self.first_live_claim().map(|(first, behind_waiters)| (first.number, first.tried, behind_waiters));
             let (mut hands_over, plain_waiters) = (false, self.plain_waiters());
-            if let Some((first, behind_waiters)) = first {
-                match self.passed_over {
-                    Some((number, since)) if first == number => {
-                        hands_over = now().duration_since(since) >= FAIRNESS && !behind_waiters;
+            if let Some((first, tried, behind_waiters)) = first {
+                let is_late = match self.passed_over {
+                    Some((number, since)) if first == number => now().duration_since(since) >= FAIRNESS,
+                    _ => {
+                        self.passed_over = Some((first, now()));
+                        false
                     }
-                    _ => self.passed_over = Some((first, now())),
-                }
+                };
+                hands_over = (tried || is_late) && !behind_waiters;
             }
             self.guard.give(Request::Lock);
             let value = if hands_over { LOCKED } else { UNLOCKED };
