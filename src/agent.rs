@@ -523,7 +523,9 @@ impl Agent {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
                 self.block.set(Some(Block::new(ticket, location, deadline, Some(request), false)));
-                self.resume()
+                // What is given back in a strict line is given to the first, as a notification is.
+                let given = request.is_strict().then(|| self.wait_spinner.spin(|| self.thread.outcome())).flatten();
+                given.map_or_else(|| self.resume(), |result| self.settled(location, Some(request), result))
             }
         }
     }
@@ -556,15 +558,22 @@ impl Agent {
         }
     }
 
+    /// The outcome was recorded by whoever took the thread out of the line.
+    fn settled(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
+        // A lock is looked for differently.
+        if request != Some(Request::Lock) {
+            self.wait_spinner.came_from_here(self.thread.was_settled_here());
+        }
+        self.over(location, request, result)
+    }
+
+    /// The thread has taken what it asked for itself.
     fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Begun {
-        self.settled(location, Some(request), result)
+        self.over(location, Some(request), result)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
-    fn settled(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
-        if request.is_none() {
-            self.wait_spinner.came_from_here(self.thread.was_settled_here());
-        }
+    fn over(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
         let relayed = self.unblock().is_some_and(|block| block.relayed);
         if relayed && result == WaitResult::Ok {
             self.registers().relay.set(location.address() as f64);
@@ -589,7 +598,7 @@ impl Agent {
                     // SAFETY: only a claim is nudged, and JavaScript holds the lock's array during the call.
                     let word = unsafe { SharedWord::at(location) };
                     if let Some(result) = STORE.try_claim(ticket, &self.thread_party(), &word) {
-                        return self.settled(location, request, result);
+                        return self.over(location, request, result);
                     }
                     // If it is handed over soon, it is as well to be awake.
                     self.lock_spinner.spin_awake(|| self.thread.outcome());
