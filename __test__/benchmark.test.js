@@ -18,7 +18,7 @@ const BENCH = path.join(__dirname, '..', 'benchmark', 'bench.js')
 const bench = (...args) => run(process.execPath, [BENCH, ...args], { timeout: 200000 })
 
 test('a figure of each kind of group is taken', { timeout: 210000 }, async () => {
-  const only = 'turn,register-1e3,lock-unlock-force,idle,size'
+  const only = 'turn,register-1e3,lock-unlock-force,idle,require-force,require-parts,size'
   const { code, stdout, output } = await bench('--quick', '--json', '--only', only)
   assert.strictEqual(code, 0, output)
   const { figures } = JSON.parse(stdout.slice(stdout.indexOf('{')))[process.versions.node]
@@ -26,6 +26,9 @@ test('a figure of each kind of group is taken', { timeout: 210000 }, async () =>
   for (const id of ['turn', 'register-1e3', 'lock-unlock-force']) {
     for (const variant of ['host', 'ours', 'again', 'floor']) assert.ok(figures[id][variant] > 0, `${id}, ${variant}: ${figures[id][variant]}`)
   }
+  // What is loaded is the package, and more than an empty one.
+  assert.ok(figures['require-force'].ours > figures['require-force'].floor, JSON.stringify(figures['require-force']))
+  assert.ok(figures['require-parts'].ours > 0)
   assert.ok(figures.size.ours > 50, `${figures.size.ours} kB`)
 })
 

@@ -78,6 +78,13 @@ for (const { name, changes, engine, library, same } of expectations) {
   })
 }
 
+test('an entry that changes nothing loads neither the native library nor worker_threads, which take longest', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const [index, force] = [await load(t, 'index'), await load(t, 'force')]
+  assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
+  // They would be noticed.
+  assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
+})
+
 test('the names can be imported from each entry, by the name of the package', {
   skip: MAJOR < 12 && 'this Node has no ES modules'
 }, async t => {

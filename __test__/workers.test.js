@@ -51,6 +51,7 @@ const parents = [
   { name: 'with flags that a Worker refuses', flags: ['--expose-gc', '--no-deprecation', '--max-old-space-size=300', '--stack-trace-limit=20', '--title=a, b'] },
   { name: 'with flags from NODE_OPTIONS', flags: ['--trace-warnings'], env: { NODE_OPTIONS: `--no-deprecation -r ${PRELOAD}` } },
   { name: 'that has deleted NODE_OPTIONS since', flags: [], env: { NODE_OPTIONS: '--no-deprecation', FORGET_NODE_OPTIONS: '1' } },
+  { name: 'that preloads the plain entry', flags: ['--no-deprecation', '-r', entryFile('index')], skip: MAJOR < 16 && 'there it is an install' },
   { name: 'that is source text', flags: ['--no-deprecation', '-e', `require(${JSON.stringify(COMPARE)})`], script: [] },
   { name: 'with preloads that are modules', flags: ['--import', fixture('preload.mjs')], skip: MAJOR < 20 && 'this Node has no --import' },
   {
@@ -386,6 +387,16 @@ for (const [what, { args, env, cwd }] of preloads) {
     if (MAJOR >= 12) assert.deepStrictEqual(execArgv, [...BASE_FLAGS, ...args, '-e', source])
   })
 }
+
+test('the flags of workers are those that the process was started with, whatever has become of process.execArgv before the install', async t => {
+  const heard = await runForJSON(t, ['--no-deprecation', '-e', `
+    const api = require(${JSON.stringify(entryFile('pure'))})
+    process.execArgv.length = 0
+    api.install({ force: true })
+    const { Worker } = require('worker_threads')
+    new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine, noDeprecation }) => { console.log(JSON.stringify([engine, noDeprecation])) })`])
+  assert.deepStrictEqual(heard, ['addon', true])
+})
 
 test('a worker has the install although a preload of it takes waitAsync away', async t => {
   // So do those who want to see what their program does on an older Node.

@@ -13,11 +13,14 @@
 // A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only or --quick writes nothing. Node 20 or newer,
 // to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
 
+const fs = require('fs')
+const os = require('os')
 const path = require('path')
 const { npm } = require('../scripts/lib/npm')
 const nodes = require('../scripts/nodes')
 const { run: runChild } = require('../scripts/lib/child')
 const { select } = require('./bench/figures')
+const { install } = require('./bench/installed')
 const machine = require('./bench/machine')
 const report = require('./bench/report')
 const { run } = require('./bench/run')
@@ -64,7 +67,7 @@ function createProgress (version) {
 async function measure (node, figures, options) {
   const { stdout } = await runChild(node.path, ['-p', 'process.versions.v8'])
   const where = { ...machine.describe(), v8: stdout.trim(), rounds: options.rounds }
-  const { samples, failures, errors } = await run(node, figures, { rounds: options.rounds, quick: options.quick }, createProgress(node.version))
+  const { samples, failures, errors } = await run(node, figures, options, createProgress(node.version))
   const values = {}
   for (const figure of figures) if (samples[figure.id] !== undefined) values[figure.id] = summarise(figure, samples[figure.id])
   for (const error of errors) console.error(`Node ${node.version}: ${error}`)
@@ -76,6 +79,16 @@ async function main () {
   const options = parse(process.argv.slice(2))
   const figures = select(options.only)
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
+  const installed = fs.mkdtempSync(path.join(os.tmpdir(), 'benchmark-'))
+  try {
+    if (figures.some(({ group }) => group === 'start')) await install(installed)
+    await measureAll(figures, { ...options, installed })
+  } finally {
+    fs.rmSync(installed, { recursive: true, force: true })
+  }
+}
+
+async function measureAll (figures, options) {
   const results = {}
   for (const wanted of options.node) {
     const node = await nodes.get(wanted)

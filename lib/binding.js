@@ -7,6 +7,7 @@
  * queues (see `src/images.rs`). `require` caches by file, so two copies in one thread also share one `exports` object.
  */
 
+const fs = require('fs')
 const path = require('path')
 const { candidates, libraryFile, packageName } = require('./target')
 
@@ -27,6 +28,8 @@ function requireLibrary () {
     for (const request of [file, packageName(target)]) {
       if (looked.indexOf(request) !== -1) continue
       looked.push(request)
+      // Looking takes less time than the error of a `require` in vain.
+      if (request === file && !fs.existsSync(file)) continue
       try {
         return requireWithoutProbe(request)
       } catch (error) {

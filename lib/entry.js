@@ -4,17 +4,15 @@
  * What the four entry points export, and what each does when it is loaded.
  *
  * An entry's own `wait`, `notify` and `waitAsync` are chosen at load, once: on a Node that has a `waitAsync`, neither the
- * plain entry nor `/keep-alive` loads the native library before something needs it.
+ * plain entry nor `/keep-alive` loads the native library before something needs it. Nor does the plain entry load
+ * `worker_threads` there, which takes longer than all the rest: what only some calls need is required where they need it.
  */
 
-const util = require('util')
 const describe = require('./describe')
 const globalObject = require('./global')
 const { markOf } = require('./host')
 const { install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
-const keepAlive = require('./keep-alive')
 const { own } = require('./realm')
-const settle = require('./settle')
 const sync = require('./sync')
 
 /** What each entry does to this thread's Atomics, and the functions that it exports itself. */
@@ -51,12 +49,12 @@ function createEntry (name) {
 
     ref (promise) {
       requirePromise(promise, 'ref')
-      return settle.ref(promise) || keepAlive.ref(promise)
+      return require('./settle').ref(promise) || require('./keep-alive').ref(promise)
     },
 
     unref (promise) {
       requirePromise(promise, 'unref')
-      return settle.unref(promise) || keepAlive.unref(promise)
+      return require('./settle').unref(promise) || require('./keep-alive').unref(promise)
     },
 
     waiterCount (typedArray, index) {
@@ -74,6 +72,7 @@ function engineOf (waitAsync) {
 }
 
 function requirePromise (promise, caller) {
+  const util = require('util')
   // Also one of another realm.
   if (!util.types.isPromise(promise)) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))

@@ -11,22 +11,13 @@
  * - A target that has our own queue, from whichever copy of the package, is not installed on twice.
  */
 
-const path = require('path')
 const describe = require('./describe')
 const { markOf, mark } = require('./host')
-const { createKeepAlive } = require('./keep-alive')
-const takeHostFunctions = require('./loader-thread')
 const { resolveTarget } = require('./realm')
-const settle = require('./settle')
-const workers = require('./workers')
+// Looks at the flags now.
+require('./inherited-flags')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
-
-/** What each kind of install gives to the workers of this thread: the entry that they load before anything else. */
-const WORKER_ENTRY = {
-  addon: path.join(__dirname, '..', 'force.js'),
-  host: path.join(__dirname, '..', 'keep-alive.js')
-}
 
 /**
  * The installs on an object, the latest last.
@@ -50,7 +41,7 @@ function perRealm (create) {
 
 /** The functions on the package's own queue. Loads the native library, and makes this thread known as one that may notify. */
 const ownTrio = perRealm((realm) => {
-  settle.agent()
+  require('./settle').agent()
   const trio = require('./atomics').createAtomics(realm)
   for (const name of Object.keys(trio)) mark(trio[name], 'addon', realm.host)
   return trio
@@ -60,7 +51,7 @@ const ownTrio = perRealm((realm) => {
 const hostTrio = perRealm(({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync })
 
 /** The host's functions with a `waitAsync` that holds the event loop; undefined if the host has none. */
-const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && createKeepAlive(realm))
+const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && require('./keep-alive').createKeepAlive(realm))
 
 /** The functions that an install by an entry puts on a target; undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
@@ -104,9 +95,10 @@ function install (entry, options) {
 
   let leaveWorkers
   if (holder === Atomics) {
-    takeHostFunctions()
+    require('./loader-thread')()
+    const workers = require('./workers')
     // Before the functions are replaced, since it may throw.
-    if (reachWorkers) leaveWorkers = workers.reach(WORKER_ENTRY[markOf(trio.waitAsync).engine])
+    if (reachWorkers) leaveWorkers = workers.reach(markOf(trio.waitAsync).engine)
   }
   if (!replaceAll(holder, before, after)) {
     if (leaveWorkers !== undefined) leaveWorkers()

@@ -9,18 +9,20 @@
  * to start that thread. Later versions have taken theirs long before.
  */
 
-const Module = require('module')
 const { hostWorker } = require('./worker-threads')
 
 const { getPrototypeOf, setPrototypeOf } = Reflect
 
-let done = !(typeof Module.register === 'function' && Number(process.versions.node.split('.')[0]) < 22)
+const MAJOR = Number(process.versions.node.split('.')[0])
+let done = MAJOR < 18 || MAJOR >= 22
 
 /** To be called in each thread before its Atomics are replaced. */
 module.exports = function takeHostFunctions () {
-  const HostWorker = hostWorker()
-  if (done || HostWorker === undefined) return
+  if (done) return
   done = true
+  const Module = require('module')
+  const HostWorker = hostWorker()
+  if (HostWorker === undefined || typeof Module.register !== 'function') return
   const stop = new Error('enough')
   const Parent = getPrototypeOf(HostWorker)
   setPrototypeOf(HostWorker, function () { throw stop })

@@ -7,18 +7,18 @@
  * the same from Node 23 on, where workers inherit the flags of the thread that starts them (before, it was the process's
  * flags, or none if there was an `env`). It cannot say all of them: a Worker refuses flags that are for the whole process,
  * such as V8's. Those hold in the worker anyway; only `process.execArgv` would not show them. So the list that the worker
- * would have without us travels as environment data, and the worker puts it back (this module, when it is loaded there)
- * before any other code sees it.
+ * would have without us travels as environment data, and the worker puts it back (this module, when the entry's install
+ * loads it there) before any other code sees it.
  */
 
 const { MARK } = require('./host')
+const { flags, NODE_OPTIONS } = require('./inherited-flags')
 const { passNext } = require('./worker-message')
 const { threads } = require('./worker-threads')
 
 const { construct, get, has } = Reflect
 
 const KEY = 'atomics-waitasync'
-const NO_SUCH_FLAG = '--atomics-waitasync-no-such-flag'
 
 exports.supported = threads !== undefined && Number(process.versions.node.split('.')[0]) >= 23
 
@@ -27,10 +27,6 @@ let forgotten = false
 
 if (exports.supported && !threads.isMainThread) receive()
 
-/** The flags that this thread's workers would inherit. Taken now: `process.execArgv` is anybody's to change. */
-const flags = process.execArgv.slice()
-const { NODE_OPTIONS } = process.env
-
 /** What this thread's parent has sent along. */
 function receive () {
   const sent = threads.getEnvironmentData(KEY)
@@ -38,9 +34,10 @@ function receive () {
   threads.setEnvironmentData(KEY, undefined)
   forgotten = sent.forgotten
   if (forgotten) return
-  const { execArgv } = process
-  if (sent.flags !== undefined) execArgv.splice(0, execArgv.length, ...sent.flags)
-  else if (execArgv[0] === '-r' && execArgv[1] === sent.entry) execArgv.splice(0, 2)
+  for (const list of [process.execArgv, flags]) {
+    if (sent.flags !== undefined) list.splice(0, list.length, ...sent.flags)
+    else if (list[0] === '-r' && list[1] === sent.entry) list.splice(0, 2)
+  }
 }
 
 /** To be called before a worker is started, whichever way: notices a NODE_OPTIONS that has changed, and tells the worker. */
@@ -66,7 +63,7 @@ exports.wrap = function wrap (Worker, HostWorker, currentEntry) {
   const Wrapped = new Proxy(Worker, {
     construct (target, [script, options, ...rest], newTarget) {
       const entry = currentEntry()
-      const inherited = entry === undefined || forgotten ? undefined : accepted(HostWorker)
+      const inherited = entry === undefined || forgotten ? undefined : require('./accepted-flags')(HostWorker)
       // Without those, `worker-message.js` reaches the worker; and what is no options object is Node's to refuse.
       if (inherited === undefined || options === null) return construct(target, [script, options, ...rest], newTarget)
 
@@ -107,42 +104,4 @@ function withEntry (options, inherited, sent) {
     },
     has: (_, key) => has(options, key)
   })
-}
-
-let answer
-
-/** Those of this thread's flags that a Worker takes; undefined if that cannot be told. */
-function accepted (HostWorker) {
-  if (answer === undefined) answer = { flags: flags.length === 0 ? [] : askWorker(HostWorker) }
-  return answer.flags
-}
-
-/**
- * Asks by a worker that cannot be started, because there is a flag that does not exist: the error lists all flags that
- * it refuses, in their order.
- */
-function askWorker (HostWorker) {
-  passNext(true)
-  try {
-    new HostWorker(__filename, { // eslint-disable-line no-new
-      execArgv: flags.concat(NO_SUCH_FLAG),
-      // Comes after the flags have been looked at and before anything is started.
-      get stdin () { throw new Error('the flag was taken') }
-    })
-  } catch (error) {
-    return withoutRefused(String(error.message))
-  } finally {
-    passNext(false)
-  }
-}
-
-function withoutRefused (message) {
-  let rest = message.slice(message.indexOf(': ') + 2)
-  const taken = flags.filter((flag) => {
-    if (!rest.startsWith(flag + ', ')) return true
-    rest = rest.slice(flag.length + 2)
-    return false
-  })
-  // If something else is left, then that was another error.
-  return rest === NO_SUCH_FLAG ? taken : undefined
 }

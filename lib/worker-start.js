@@ -7,7 +7,7 @@
 
 const Module = require('module')
 const threads = require('worker_threads')
-const { STARTED_BY_MESSAGE } = require('./worker-message')
+const STARTED_BY_MESSAGE = require('./started-by-message')
 
 const { defineProperty, deleteProperty } = Reflect
 

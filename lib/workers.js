@@ -8,10 +8,16 @@
  * can be; `worker-message.js` reaches the rest: Node before 23, and whoever took hold of `Worker` before the install.
  */
 
-const { syncBuiltinESMExports } = require('module')
+const path = require('path')
 const flags = require('./worker-flags')
 const message = require('./worker-message')
 const { hostWorker, threads, unwrap } = require('./worker-threads')
+
+/** What each kind of install gives to the workers of this thread: the entry that they load before anything else. */
+const ENTRY_OF = {
+  addon: path.join(__dirname, '..', 'force.js'),
+  host: path.join(__dirname, '..', 'keep-alive.js')
+}
 
 /** The entries that workers load, of all installs that have not been undone; the latest counts. */
 const entries = []
@@ -23,11 +29,12 @@ function currentEntry () {
 }
 
 /**
- * @param {string} entry absolute path of the entry point that workers load
+ * @param {'addon' | 'host'} engine the queue that workers shall use
  * @returns {() => void} undoes it, as far as nobody else has come in between
  * @throws {TypeError} Node's class has been frozen
  */
-exports.reach = function reach (entry) {
+exports.reach = function reach (engine) {
+  const entry = ENTRY_OF[engine]
   const HostWorker = hostWorker()
   if (HostWorker === undefined) return () => {}
   const undo = [message.intercept(HostWorker, currentEntry)]
@@ -45,6 +52,7 @@ function replaceWorker (Replacement) {
   // Unless it is read-only; then all are reached by message.
   if (!Reflect.set(threads, 'Worker', Replacement)) return () => {}
   // For `import { Worker } from 'worker_threads'`.
+  const { syncBuiltinESMExports } = require('module')
   syncBuiltinESMExports()
   return () => {
     if (threads.Worker !== Replacement) return

@@ -3,6 +3,8 @@
 // `npm run package`: makes the tarballs that are published. The main one has no binary; each platform's binary is a package
 // of its own, an optional dependency of the main one, of which npm installs the one that fits.
 //
+// The main one has few files instead of lib/'s many (lib/bundle.js).
+//
 // What holds: a tarball that is there has been inspected (lib/inspect.js), and the same sources and tools give the same bytes.
 //
 //   npm run package [-- --target linux-x64-gnu[,..]] [--no-main] [--out folder]
@@ -14,6 +16,7 @@ const os = require('os')
 const path = require('path')
 const { libraryFile, packageName, target: hostTarget } = require('../lib/target')
 const { compile } = require('./build')
+const { bundle } = require('./lib/bundle')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { inspect } = require('./lib/inspect')
@@ -21,6 +24,7 @@ const { thirdPartyLicences } = require('./lib/licences')
 const { npm } = require('./lib/npm')
 const { targets, manifestOf } = require('./lib/targets')
 const zig = require('./lib/zig')
+const { installDependencies } = require('./setup')
 
 const root = path.join(__dirname, '..')
 
@@ -37,7 +41,7 @@ async function makePackages ({ out, names = [hostTarget()], main = true, old = t
   const stage = fs.mkdtempSync(path.join(os.tmpdir(), 'package-'))
   try {
     const made = []
-    if (main) made.push(await pack(stageMain(path.join(stage, 'main')), out, []))
+    if (main) made.push(await pack(await stageMain(path.join(stage, 'main')), out, []))
     for (const name of names) {
       const { folder, facts } = await stagePlatform(name, path.join(stage, name), old)
       made.push(await pack(folder, out, facts))
@@ -62,14 +66,18 @@ function mainManifest () {
   }
 }
 
-function stageMain (folder) {
+/** Makes the main package in a folder. */
+async function stageMain (folder) {
   const manifest = mainManifest()
   // A prebuilt binary beside the code would be found first, on every platform.
   const absent = manifest.files.filter(name => !fs.existsSync(path.join(root, name)))
   if (absent.length > 0) throw new Error(`package.json lists files that are not there: ${absent.join(', ')}`)
   for (const name of [...manifest.files, 'README.md', 'LICENSE']) {
-    fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
+    if (name !== 'lib') fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
   }
+  // What makes fewer files of it is a dependency for development.
+  await installDependencies()
+  bundle(path.join(folder, 'lib'))
   writeManifest(folder, manifest)
   return folder
 }
@@ -134,7 +142,7 @@ function succeeded (ended, words) {
   return ended
 }
 
-module.exports = { makePackages, mainManifest }
+module.exports = { makePackages, mainManifest, stageMain }
 
 async function main () {
   const options = { out: path.join(root, 'dist') }

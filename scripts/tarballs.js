@@ -37,6 +37,7 @@ const USES = [
   { name: 'node -r', args: ['-r', 'atomics-waitasync', 'preloaded.js'] },
   { name: 'node -r, /force', args: ['-r', 'atomics-waitasync/force', 'preloaded.js'] },
   { name: '/force', args: ['force.js'] },
+  { name: 'what an entry that changes nothing loads', args: ['light.js'], nodes: { range: '>=16' }, reason: 'no entry changes nothing on this Node' },
   { name: 'a lock between main and workers', args: ['lock.js'] },
   { name: 'the same where external buffers are refused, as by Electron', args: ['-r', './no-external-buffers.js', 'lock.js'], nodes: { range: '>=15' }, reason: 'nothing asks for such buffers on this Node' }
 ]

@@ -81,19 +81,19 @@ const BY_PROCESS = ['memory', 'idle', 'start']
 /**
  * @param {{ version: string, path: string, flags: string[] }} node
  * @param {object[]} figures those of figures.js that are wanted
- * @param {{ rounds: number, quick: boolean }} options
+ * @param {{ rounds: number, quick: boolean, installed: string }} options the last is the folder that installed.js has made
  * @param {(text: string, share: number) => void} progress
  * @returns {Promise<{ samples: Object<string, Object<string, number[]>>, failures: Object<string, string>, errors: string[] }>}
  *   `failures`: why one of the locks could not be used to the end; `errors`: of groups that have no result
  */
-async function run (node, figures, options, progress) {
+async function run (node, figures, { rounds, quick, installed }, progress) {
   const samples = {}
   const failures = {}
   const errors = []
   const jobs = new Map()
   for (const { id, group, entry } of figures) {
     const key = entry === undefined ? group : `${group} ${entry}`
-    if (!jobs.has(key)) jobs.set(key, { settings: { ...options, group, entry }, chosen: [] })
+    if (!jobs.has(key)) jobs.set(key, { settings: { rounds, quick, installed, group, entry }, chosen: [] })
     jobs.get(key).chosen.push(id)
   }
   for (const [key, { settings, chosen }] of jobs) {

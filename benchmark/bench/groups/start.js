@@ -1,21 +1,28 @@
 'use strict'
 
-// What it takes to load the package, in a process that has just started. The floor is a module that is empty.
+// What it takes to load the package, as users have it, in a process that has just started. The floor is an empty package.
 
+const path = require('path')
+const { packageName, target } = require('../../../lib/target')
 const { now } = require('../sampling')
 
-const ENTRIES = { force: '../../../force', index: '../../..', floor: '../empty' }
+const REQUESTS = {
+  'require-force': ['atomics-waitasync/force'],
+  'require-index': ['atomics-waitasync'],
+  'require-parts': ['worker_threads', packageName(target())]
+}
 
-function sample (figure, variant) {
-  const request = variant === 'floor' ? ENTRIES.floor : ENTRIES[figure.slice('require-'.length)]
+function sample (figure, variant, { installed }) {
+  const load = require(path.join(installed, 'load.js'))
+  const requests = variant === 'floor' ? ['empty'] : REQUESTS[figure]
   const begin = now()
-  require(request)
+  requests.forEach(request => load(request))
   return (now() - begin) / 1e6
 }
 
 module.exports = {
   rounds: 21,
-  figures: ['require-force', 'require-index'],
-  variants: () => ['ours', 'again', 'floor'],
+  figures: Object.keys(REQUESTS),
+  variants: figure => figure === 'require-parts' ? ['ours'] : ['ours', 'again', 'floor'],
   sample
 }

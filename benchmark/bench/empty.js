@@ -1,3 +1,0 @@
-'use strict'
-
-// An empty module: what loading any costs.
