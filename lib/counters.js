@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * How many wait, read from memory that native code counts in: by hash of the word, and of locks that dead threads have left
+ * How many wait, read from memory that native code counts in: by cache line and word, and of locks that dead threads have left
  * behind. What needs nobody's attention then costs no native call.
  *
  * A counter that is not 0 says that somebody may be waiting; one that is 0 says that nobody is, to who has changed the word
@@ -14,6 +14,10 @@
  * A read then costs one instruction instead of another call.
  */
 const FENCED = process.arch === 'x64' || process.arch === 'ia32'
+
+/** Bytes and words of a cache line. */
+const LINE = 64
+const WORDS = LINE / 4
 
 const { clz32, imul } = Math
 const { load } = Atomics
@@ -37,6 +41,7 @@ function readable (binding) {
 module.exports = function createCounters (binding) {
   const words = readable(binding)
   if (words === undefined) return undefined
+  // There is one for each word of a cache line, and these lie together.
   const stride = binding.counterWords()
   // Their number is a power of two, but for the one for what is left behind.
   const last = words.length / stride - 1
@@ -46,7 +51,7 @@ module.exports = function createCounters (binding) {
     /** Where the counter of what is left behind is. */
     abandoned: last * stride,
     /** Where the counter of the word at an address is; as `counter` in src/store.rs. */
-    of: (address) => (imul(address / 4, 0x9e3779b1) >>> shift) * stride,
+    of: (address) => (imul(address / LINE, 0x9e3779b1) >>> shift) * stride + (address / 4 & WORDS - 1),
     /** The counter that is there, as it is after what this thread has written before. */
     read: (counter) => FENCED ? words[counter] : load(words, counter),
     /** The same, for who needs no such order: a value that this thread has come to know of, or a later one. */

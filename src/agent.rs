@@ -12,6 +12,7 @@
 #![allow(unsafe_code, reason = "Node-API")]
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
@@ -21,6 +22,7 @@ use std::thread::ThreadId;
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, check_status, sys};
+use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
 use crate::line::{Request, UNLOCKED};
@@ -167,10 +169,19 @@ impl Registers {
     }
 }
 
-/// One of an agent's asynchronous waits.
+/// One of an agent's asynchronous waits. There may be a million of them.
 #[derive(Clone, Copy)]
 struct Wait {
-    ticket: Option<Ticket>,
+    ticket: Ticket,
+    timed: bool,
+    refed: bool,
+}
+
+const _: () = assert!(size_of::<Option<Wait>>() == 8);
+
+/// What an agent knows beside of those of its waits that are for more than a notification.
+#[derive(Clone, Copy)]
+struct Purpose {
     /// Where it waits. A claim's word is needed again, when it is nudged.
     location: Location,
     /// What it asks of the word, if it does.
@@ -178,19 +189,73 @@ struct Wait {
     /// Where a notification goes if the agent ends before it has made use of it: the one that the wait may come to, or the
     /// one that the claim's thread has had and wants the word because of.
     relay: Option<Location>,
-    timed: bool,
-    refed: bool,
 }
 
-impl Wait {
-    const NONE: Self = Self {
-        ticket: None,
-        location: Location::from_address(0),
-        request: None,
-        relay: None,
-        timed: false,
-        refed: false,
-    };
+impl Purpose {
+    /// `None`: to be notified, and that is all.
+    fn of(location: Location, request: Option<Request>, relay: Option<Location>) -> Option<Self> {
+        (request.is_some() || relay.is_some()).then_some(Self { location, request, relay })
+    }
+}
+
+/// An agent's asynchronous waits, by slot. Only read and written by the agent's own thread, and allowed to be out of date: a
+/// ticket whose wait was settled is recognised by the store.
+#[derive(Default)]
+struct Waits {
+    waits: Vec<Option<Wait>>,
+    purposes: HashMap<u32, Purpose, FxBuildHasher>,
+}
+
+impl Waits {
+    fn insert(&mut self, slot: u32, wait: Wait, purpose: Option<Purpose>) {
+        let place = slot as usize;
+        if self.waits.len() <= place {
+            self.waits.resize(place + 1, None);
+        }
+        self.waits[place] = Some(wait);
+        if let Some(purpose) = purpose {
+            self.purposes.insert(slot, purpose);
+        }
+    }
+
+    fn get(&self, slot: u32) -> Option<Wait> {
+        *self.waits.get(slot as usize)?
+    }
+
+    fn get_mut(&mut self, slot: u32) -> Option<&mut Wait> {
+        self.waits.get_mut(slot as usize)?.as_mut()
+    }
+
+    fn purpose(&self, slot: u32) -> Option<Purpose> {
+        self.purposes.get(&slot).copied()
+    }
+
+    fn remove(&mut self, slot: u32) -> (Option<Wait>, Option<Purpose>) {
+        let wait = self.waits.get_mut(slot as usize).and_then(Option::take);
+        // Most agents have none at all, and then looking costs nothing.
+        let purpose = if self.purposes.is_empty() { None } else { self.purposes.remove(&slot) };
+        (wait, purpose)
+    }
+
+    /// Those that have not been removed.
+    fn iter(&self) -> impl Iterator<Item = (u32, Wait)> {
+        (0..).zip(&self.waits).filter_map(|(slot, wait)| Some((slot, (*wait)?)))
+    }
+
+    /// Gives back the memory of a table that has been much longer than it needs to be.
+    fn shrink(&mut self) {
+        const RETAINED: usize = 4096;
+        if self.waits.capacity() > RETAINED {
+            // What is still pending is at the places it was.
+            while self.waits.last().is_some_and(Option::is_none) {
+                self.waits.pop();
+            }
+            self.waits.shrink_to_fit();
+        }
+        if self.purposes.capacity() > RETAINED {
+            self.purposes.shrink_to_fit();
+        }
+    }
 }
 
 /// How many of an agent's waits want its event loop to be kept alive.
@@ -247,9 +312,7 @@ pub(crate) struct Agent {
     wait_spinner: Spinner,
     lock_spinner: SparingSpinner,
     block: Cell<Option<Block>>,
-    /// By slot. Only read and written by the agent's own thread, and allowed to be out of date: a ticket whose wait was
-    /// settled is recognised by the store.
-    waits: RefCell<Vec<Wait>>,
+    waits: RefCell<Waits>,
     holds: Holds,
     held: Cell<bool>,
     tsfn: sys::napi_threadsafe_function,
@@ -329,10 +392,10 @@ enum Entrusted {
 }
 
 impl Entrusted {
-    fn with(wait: Wait, result: WaitResult) -> Option<Self> {
-        match (wait.request, wait.relay) {
+    fn with(purpose: Purpose, result: WaitResult) -> Option<Self> {
+        match (purpose.request, purpose.relay) {
             _ if result == WaitResult::TimedOut => None,
-            (Some(request), _) if !request.is_owned() => Some(Self::Taken(wait.location, request)),
+            (Some(request), _) if !request.is_owned() => Some(Self::Taken(purpose.location, request)),
             (_, Some(relay)) => Some(Self::Notification(relay)),
             _ => None,
         }
@@ -621,6 +684,8 @@ impl Agent {
 
     /// The thread is not blocked any more.
     fn unblock(&self) -> Option<Block> {
+        // Asked before every operation, and only then copied.
+        self.block.get()?;
         let block = self.block.take()?;
         if let Some(event_loop) = self.event_loop.filter(|_| block.watched) {
             event_loop.forget();
@@ -656,7 +721,7 @@ impl Agent {
         let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
             return Ok(Begun::Over(WaitResult::NotEqual));
         };
-        self.pending(ticket, location, None, relay, deadline);
+        self.pending(ticket, deadline, Purpose::of(location, None, relay));
         Ok(Begun::Pending)
     }
 
@@ -673,7 +738,7 @@ impl Agent {
         match STORE.claim(location, party, request, deadline, &registers.word()) {
             Claimed::Now(result) => Ok(self.acquired(location, request, result)),
             Claimed::Pending(ticket) => {
-                self.pending(ticket, location, Some(request), relay, deadline);
+                self.pending(ticket, deadline, Purpose::of(location, Some(request), relay));
                 Ok(Begun::Pending)
             }
         }
@@ -685,27 +750,14 @@ impl Agent {
     }
 
     /// Remembers a promise that has been lined up.
-    fn pending(
-        &self,
-        ticket: Ticket,
-        location: Location,
-        request: Option<Request>,
-        relay: Option<Location>,
-        deadline: Timestamp,
-    ) {
+    fn pending(&self, ticket: Ticket, deadline: Timestamp, purpose: Option<Purpose>) {
         let registers = self.registers();
         let timed = registers.timeout.get() != f64::INFINITY;
         if timed {
             timer::watch(deadline);
         }
-        let wait = Wait { ticket: Some(ticket), location, request, relay, timed, refed: true };
-        let slot = registers.slot() as usize;
-        let mut waits = self.waits.borrow_mut();
-        if waits.len() <= slot {
-            waits.resize(slot + 1, Wait::NONE);
-        }
-        waits[slot] = wait;
-        drop(waits);
+        let wait = Wait { ticket, timed, refed: true };
+        self.waits.borrow_mut().insert(registers.slot(), wait, purpose);
         self.holds.add(wait);
     }
 
@@ -713,8 +765,7 @@ impl Agent {
     /// it is a notification, or the agent is looking at that mail.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
-        let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
-        let Some(ticket) = wait.ticket else { return false };
+        let Some(Wait { ticket, .. }) = self.waits.borrow().get(slot) else { return false };
         let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) || self.recall(slot);
         if cancelled {
             self.forget(slot);
@@ -733,15 +784,13 @@ impl Agent {
         true
     }
 
-    /// The wait in a slot is over.
-    fn forget(&self, slot: u32) -> Wait {
-        let mut waits = self.waits.borrow_mut();
-        let Some(wait) = waits.get_mut(slot as usize) else { return Wait::NONE };
-        let wait = std::mem::replace(wait, Wait::NONE);
-        if wait.refed {
+    /// The wait in a slot is over. What it was for, beside a notification.
+    fn forget(&self, slot: u32) -> Option<Purpose> {
+        let (wait, purpose) = self.waits.borrow_mut().remove(slot);
+        if let Some(wait) = wait.filter(|wait| wait.refed) {
             self.holds.remove(wait);
         }
-        wait
+        purpose
     }
 
     /// Takes what is at the place in the registers out of the table of holdings.
@@ -851,8 +900,7 @@ impl Agent {
     /// Sets whether the wait in the slot keeps the loop alive.
     pub(crate) fn set_refed(&self, refed: bool) -> u32 {
         let slot = self.registers().slot();
-        if let Some(wait) = self.waits.borrow_mut().get_mut(slot as usize)
-            && wait.ticket.is_some()
+        if let Some(wait) = self.waits.borrow_mut().get_mut(slot)
             && wait.refed != refed
         {
             wait.refed = refed;
@@ -894,10 +942,13 @@ impl Agent {
         // What others are to have if this environment turns out to be ending: where in the mail, and what.
         let mut entrusted: Vec<(usize, Entrusted)> = Vec::new();
         for (place, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
-            let wait = self.forget(slot);
-            entrusted.extend(Entrusted::with(wait, result).map(|thing| (place, thing)));
+            let thing = self.forget(slot).and_then(|purpose| Entrusted::with(purpose, result));
+            entrusted.extend(thing.map(|thing| (place, thing)));
         }
-        self.shrink();
+        // Nothing is pending but perhaps what was unref'd.
+        if self.holds.timed.get() + self.holds.untimed.get() == 0 {
+            self.waits.borrow_mut().shrink();
+        }
         let mut acquired = mail.acquired.drain(..);
         let mut delivers = true;
         let mut delivered = 0;
@@ -930,25 +981,19 @@ impl Agent {
 
     /// A claim has been nudged: it tries, here and now, so that JavaScript only hears of it if it has the lock.
     fn try_nudged(&self, slot: u32, mail: &mut Mail) {
-        let wait = self.waits.borrow().get(slot as usize).copied().unwrap_or(Wait::NONE);
-        let Some(ticket) = wait.ticket else { return };
+        let (wait, purpose) = {
+            let waits = self.waits.borrow();
+            (waits.get(slot), waits.purpose(slot))
+        };
+        let (Some(Wait { ticket, .. }), Some(Purpose { location, request: Some(request), .. })) = (wait, purpose)
+        else {
+            return;
+        };
         // SAFETY: the table of pending promises holds the lock's array until the claim is settled (invariant 8).
-        let word = unsafe { SharedWord::at(wait.location) };
+        let word = unsafe { SharedWord::at(location) };
         if let Some(result) = STORE.try_claim(ticket, &Party::Agent(Arc::clone(&self.outbox), slot), &word) {
             mail.settlements.push(Settlement { slot, result });
-            mail.acquired.extend(wait.request.map(|request| (wait.location, request)));
-        }
-    }
-
-    /// Gives back the memory of a table that has been much longer than it needs to be.
-    fn shrink(&self) {
-        let mut waits = self.waits.borrow_mut();
-        if self.holds.timed.get() + self.holds.untimed.get() == 0 && waits.capacity() > 4096 {
-            // Nothing is pending but perhaps what was unref'd, which is at the places it was.
-            while waits.last().is_some_and(|wait| wait.ticket.is_none()) {
-                waits.pop();
-            }
-            waits.shrink_to_fit();
+            mail.acquired.push((location, request));
         }
     }
 
@@ -984,19 +1029,18 @@ impl Agent {
             died_notified.extend((relayed && result == WaitResult::Ok).then_some(location));
         }
         let waits = self.waits.take();
-        for (slot, wait) in (0..).zip(&waits) {
-            if let Some(ticket) = wait.ticket {
-                let withdrawn = STORE.withdraw_agent(ticket, &self.outbox, slot);
-                died_notified.extend(wait.relay.filter(|_| withdrawn && wait.request.is_some()));
-            }
+        for (slot, wait) in waits.iter() {
+            let withdrawn = STORE.withdraw_agent(wait.ticket, &self.outbox, slot);
+            let claim = waits.purpose(slot).filter(|purpose| withdrawn && purpose.request.is_some());
+            died_notified.extend(claim.and_then(|claim| claim.relay));
         }
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
         died_with.append(&mut mail.acquired);
         for Settlement { slot, result } in mail.settlements {
-            let wait = waits.get(slot as usize).filter(|_| result != WaitResult::TimedOut);
-            died_notified.extend(wait.and_then(|wait| wait.relay));
+            let purpose = waits.purpose(slot).filter(|_| result != WaitResult::TimedOut);
+            died_notified.extend(purpose.and_then(|purpose| purpose.relay));
         }
         for location in died_notified {
             STORE.notify(location, 1);

@@ -9,7 +9,6 @@
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::AtomicI32;
 
 use crossbeam_utils::CachePadded;
 use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, Object, Unknown};
@@ -18,6 +17,7 @@ use napi_derive::napi;
 
 use crate::agent::{Agent, Begun, NoTimer, STORE};
 use crate::images;
+use crate::store::Counters;
 
 /// What a wait or a claim answers, beside `WaitResult`'s numbers: it still waits.
 const PENDING: u32 = 3;
@@ -208,10 +208,10 @@ pub fn counter_words() -> u32 {
     COUNTER_WORDS as u32
 }
 
-const COUNTER_WORDS: usize = size_of::<CachePadded<AtomicI32>>() / size_of::<i32>();
+const COUNTER_WORDS: usize = size_of::<CachePadded<Counters>>() / size_of::<i32>();
 
-/// The counters as an `ArrayBuffer`: how many wait, by bucket, and as the last one how many locks are abandoned. To be read
-/// only, atomically. Undefined where the host allows no such buffer.
+/// The counters as an `ArrayBuffer`: how many wait, by cache line and word, and as the first of the last line how many locks are
+/// abandoned. To be read only, atomically. Undefined where the host allows no such buffer.
 #[napi(catch_unwind)]
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     let counters = STORE.counters();

@@ -21,6 +21,11 @@ impl Deadlines {
         self.heap.first().copied()
     }
 
+    /// The deadline at `place`.
+    pub(crate) fn at(&self, place: u32) -> Timestamp {
+        self.heap[place as usize].0
+    }
+
     /// Adds a deadline. Reports the place of each entry that has a new one, by `moved`.
     pub(crate) fn insert(&mut self, deadline: Timestamp, key: WaiterKey, mut moved: impl FnMut(WaiterKey, u32)) {
         self.heap.push((deadline, key));

@@ -47,7 +47,6 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::location::Word;
-use crate::store::Party;
 use crate::waiter_list::WaiterKey;
 
 /// How long the first in line may be passed over by newcomers, counted from the first release that did.
@@ -155,15 +154,6 @@ impl Request {
             }
         }
     }
-}
-
-/// One in the line: what it asks for, and who it is.
-#[derive(Debug)]
-pub struct Claim {
-    /// What it asks for.
-    pub request: Request,
-    /// Who is to be told.
-    pub party: Party,
 }
 
 /// The state of a line that has claims.

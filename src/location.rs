@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "reading memory that JavaScript owns; nothing else in the core needs it")]
 
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 /// Bytes of a cache line, as far as it matters where words are neighbours.
@@ -23,30 +22,14 @@ impl Location {
     pub const fn address(self) -> usize {
         self.0
     }
-}
 
-/// For tables by location: the words of one cache line have neighbouring places in the table.
-pub(crate) type BuildLocationHasher = BuildHasherDefault<LocationHasher>;
-
-/// See [`BuildLocationHasher`].
-#[derive(Debug, Default)]
-pub struct LocationHasher(u64);
-
-impl Hasher for LocationHasher {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("a location is one number");
-    }
-
-    fn write_usize(&mut self, address: usize) {
-        let (line, word) = ((address / CACHE_LINE) as u64, (address % CACHE_LINE / 4) as u64);
+    /// For tables by location: the words of one cache line have neighbouring places in the table.
+    pub(crate) fn hash(self) -> u64 {
+        let (line, word) = ((self.0 / CACHE_LINE) as u64, (self.0 % CACHE_LINE / 4) as u64);
         // The middle bits of a product are the well-mixed ones. The table takes a place from the lowest bits, and what it
         // compares first from the highest.
         let mixed = line.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
-        self.0 = mixed ^ word ^ (word << 57);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
+        mixed ^ word ^ (word << 57)
     }
 }
 

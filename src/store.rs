@@ -12,23 +12,27 @@
 //! waiter's, the notifier sees it counted and takes the lock. (The fence is needed because the program may have written the
 //! word without an atomic operation.)
 //!
-//! # Why buckets and counters are found differently
-//! The words of a cache line share a bucket: threads that use them contend for that line anyway, and whoever goes through
-//! neighbouring words finds what they need in the caches. They do not share a counter: often a lock stands beside a word that
-//! somebody waits for all the time, and giving the lock back must not take a call for that.
+//! Who reads that somebody is counted needs no fence, for then the lock is taken: a waiter that had it before stands in the
+//! list, and one that has it afterwards reads the new value.
+//!
+//! # What the words of a cache line share
+//! A bucket: threads that use them contend for that line anyway, and whoever goes through neighbouring words finds what they
+//! need in the caches. Not a counter: often a lock stands beside a word that somebody waits for all the time, and giving the
+//! lock back must not take a call for that. But a cache line of counters, one for each of the words.
 
 use std::collections::{HashMap, HashSet};
 
 use crossbeam_utils::CachePadded;
 use rustc_hash::FxBuildHasher;
+use slab::Slab;
 
 use crate::clock::Timestamp;
-use crate::line::{Claim, Line, Request};
+use crate::line::{Line, Request};
 use crate::location::{CACHE_LINE, Location, Word};
 use crate::outbox::Outbox;
 use crate::parker::{BlockedThread, Woken};
 use crate::sync::{Arc, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
-use crate::waiter_list::{Waiter, WaiterKey, WaiterLists};
+use crate::waiter_list::{RETAINED_CAPACITY, Waiter, WaiterKey, WaiterLists};
 
 /// How a wait ended. The numbers are those that `lib/settle.js` knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,39 +68,6 @@ impl WaitResult {
     }
 }
 
-/// Who stands in a list, and what for.
-#[derive(Debug)]
-pub enum Entrant {
-    /// Waits to be notified.
-    Wait(Party),
-    /// Waits until it has acquired the word (see `line`).
-    Claim(Box<Claim>),
-}
-
-impl Entrant {
-    fn party(&self) -> &Party {
-        match self {
-            Self::Wait(party) => party,
-            Self::Claim(claim) => &claim.party,
-        }
-    }
-
-    /// What it asks for, if it is a claim.
-    fn request(&self) -> Option<Request> {
-        match self {
-            Self::Wait(_) => None,
-            Self::Claim(claim) => Some(claim.request),
-        }
-    }
-
-    fn into_party(self) -> Party {
-        match self {
-            Self::Wait(party) => party,
-            Self::Claim(claim) => claim.party,
-        }
-    }
-}
-
 /// Who waits.
 #[derive(Debug)]
 pub enum Party {
@@ -125,6 +96,71 @@ impl Clone for Party {
     }
 }
 
+/// Who stands in a list. As small as can be, for there may be a million promises.
+#[derive(Debug)]
+enum Entrant {
+    /// A promise that waits to be notified: its agent, by its key in [`Agents`], and its number there.
+    Promise { agent: u32, slot: u32 },
+    /// Anybody else, by the key in [`Lists::others`].
+    Other(u32),
+}
+
+const _: () = assert!(size_of::<Option<Waiter<Entrant>>>() <= 32);
+
+/// A blocked thread, or a claim.
+#[derive(Debug)]
+struct Other {
+    party: Party,
+    /// What it asks for, if it is a claim (see `line`).
+    request: Option<Request>,
+    deadline: Timestamp,
+}
+
+/// The agents whose promises wait in a bucket: each once, however many those are.
+#[derive(Debug, Default)]
+struct Agents {
+    agents: Slab<Waiting>,
+    /// Who came last, and often comes again.
+    last: usize,
+}
+
+/// One of [`Agents`], and how many promises of it wait.
+#[derive(Debug)]
+struct Waiting {
+    outbox: Arc<Outbox>,
+    promises: u32,
+}
+
+impl Agents {
+    /// One more promise of the agent with this outbox. The agent's key as long as one of its promises waits.
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 agents")]
+    fn enter(&mut self, outbox: &Arc<Outbox>) -> u32 {
+        let is_it = |waiting: &Waiting| Arc::ptr_eq(&waiting.outbox, outbox);
+        if !self.agents.get(self.last).is_some_and(is_it) {
+            let known = self.agents.iter().find(|(_, waiting)| is_it(waiting)).map(|(key, _)| key);
+            self.last =
+                known.unwrap_or_else(|| self.agents.insert(Waiting { outbox: Arc::clone(outbox), promises: 0 }));
+        }
+        self.agents[self.last].promises += 1;
+        self.last as u32
+    }
+
+    fn outbox(&self, agent: u32) -> &Arc<Outbox> {
+        &self.agents[agent as usize].outbox
+    }
+
+    /// One promise less, once `body` has had the outbox.
+    fn leave<R>(&mut self, agent: u32, body: impl FnOnce(&Arc<Outbox>) -> R) -> R {
+        let waiting = &mut self.agents[agent as usize];
+        let result = body(&waiting.outbox);
+        waiting.promises -= 1;
+        if waiting.promises == 0 {
+            self.agents.remove(agent as usize);
+        }
+        result
+    }
+}
+
 /// Who is to be woken once the critical section has been left.
 enum Wake {
     Thread(Arc<BlockedThread>),
@@ -142,10 +178,13 @@ impl Wake {
 
 /// Where to find a waiter again. Only to be used with the party it was made for, which is how a key that has been given
 /// to another waiter since is told from one that has not.
+///
+/// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(Rust, packed(2))]
 pub struct Ticket {
-    bucket: u32,
     key: WaiterKey,
+    bucket: u16,
 }
 
 /// The waiters of all locations whose cache lines share a hash.
@@ -159,11 +198,62 @@ struct Bucket {
 #[derive(Debug, Default)]
 struct Lists {
     waiters: WaiterLists<Entrant>,
+    agents: Agents,
+    others: Slab<Other>,
     /// By location, the lines that have claims in them.
     lines: HashMap<Location, Line, FxBuildHasher>,
     /// The locations of locks whose holder died when nobody waited. If the memory is given back before anybody locks
     /// again, and used for another lock, then that one's first holder is told of a death it need not care for.
     abandoned: HashSet<Location, FxBuildHasher>,
+}
+
+impl Lists {
+    fn entrant(&self, key: WaiterKey) -> Option<&Entrant> {
+        self.waiters.get(key).map(|waiter| &waiter.party)
+    }
+
+    fn other(&self, key: WaiterKey) -> Option<&Other> {
+        match *self.entrant(key)? {
+            Entrant::Promise { .. } => None,
+            Entrant::Other(other) => Some(&self.others[other as usize]),
+        }
+    }
+
+    /// Whether the waiter with this key is `party`.
+    fn is(&self, key: WaiterKey, party: &Party) -> bool {
+        match (self.entrant(key), party) {
+            (Some(&Entrant::Promise { agent, slot }), Party::Agent(outbox, number)) => {
+                slot == *number && Arc::ptr_eq(self.agents.outbox(agent), outbox)
+            }
+            _ => self.other(key).is_some_and(|other| other.party.is(party)),
+        }
+    }
+
+    fn deadline(&self, key: WaiterKey) -> Timestamp {
+        match self.waiters.get(key) {
+            None => Timestamp::NEVER,
+            Some(Waiter { party: Entrant::Other(other), .. }) => self.others[*other as usize].deadline,
+            Some(waiter) => self.waiters.deadline(waiter),
+        }
+    }
+
+    /// The entrant for a blocked thread or a claim.
+    #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
+    fn admit(&mut self, other: Other) -> Entrant {
+        if let Party::Thread(thread) = &other.party {
+            thread.reset();
+        }
+        Entrant::Other(self.others.insert(other) as u32)
+    }
+
+    /// Removes one that has left its list.
+    fn dismiss(&mut self, other: u32) -> Other {
+        let dismissed = self.others.remove(other as usize);
+        if self.others.is_empty() && self.others.capacity() > RETAINED_CAPACITY {
+            self.others = Slab::new();
+        }
+        dismissed
+    }
 }
 
 impl Bucket {
@@ -189,14 +279,15 @@ impl CriticalSection<'_> {
         *self.now.get_or_insert_with(self.store.now)
     }
 
-    /// Appends an entrant if `enters`, asked after it has been counted, says so.
-    #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 buckets")]
+    /// Appends what `entrant` makes if `enters`, asked after it has been counted, says so. The store times it out at
+    /// `indexed`.
+    #[expect(clippy::cast_possible_truncation, reason = "there are no more than 2^16 buckets")]
     fn add(
         &mut self,
         location: Location,
-        deadline: Timestamp,
-        entrant: Entrant,
+        indexed: Timestamp,
         enters: impl FnOnce(&mut Self) -> bool,
+        entrant: impl FnOnce(&mut Lists) -> Entrant,
     ) -> Option<Ticket> {
         let store = self.store;
         store.counter(location).fetch_add(1, Ordering::SeqCst);
@@ -205,38 +296,61 @@ impl CriticalSection<'_> {
             store.counter(location).fetch_sub(1, Ordering::SeqCst);
             return None;
         }
-        if let Entrant::Claim(_) = entrant {
-            self.lists.lines.entry(location).or_default().claims += 1;
-        }
-        if let Party::Thread(thread) = entrant.party() {
-            thread.reset();
-        }
-        let indexed = matches!(entrant.party(), Party::Agent(..));
-        let key = self.lists.waiters.push_back(location, deadline, indexed, entrant);
-        Some(Ticket { bucket: self.index as u32, key })
+        let entrant = entrant(&mut self.lists);
+        let key = self.lists.waiters.push_back(location, indexed, entrant);
+        Some(Ticket { key, bucket: self.index as u16 })
     }
 
-    /// Takes a waiter out of its list. Whether the next in line is to be looked after, unless this one acquired the word:
-    /// for a claim that was nudged, and for each one in a strict line.
-    fn remove(&mut self, key: WaiterKey) -> (Waiter<Entrant>, bool) {
-        let waiter = self.lists.waiters.remove(key);
-        self.store.counter(waiter.location).fetch_sub(1, Ordering::SeqCst);
+    fn take_out(&mut self, key: WaiterKey) -> (Location, Entrant) {
+        let Waiter { location, party, .. } = self.lists.waiters.remove(key);
+        self.store.counter(location).fetch_sub(1, Ordering::SeqCst);
+        (location, party)
+    }
+
+    /// What is left to do when a blocked thread or a claim has left its list. Whether the next in line is to be looked after,
+    /// unless this one acquired the word: for a claim that was nudged, and for each one in a strict line.
+    fn dismiss(&mut self, key: WaiterKey, location: Location, other: u32) -> (Other, bool) {
+        let other = self.lists.dismiss(other);
         let mut passes_on = false;
-        if let Some(request) = waiter.party.request() {
-            let line = self.lists.lines.get_mut(&waiter.location).expect("a line exists as long as it has claims");
+        if let Some(request) = other.request {
+            let line = self.lists.lines.get_mut(&location).expect("a line exists as long as it has claims");
             passes_on = line.leave(key) || request.is_strict();
             if line.claims == 0 {
-                self.lists.lines.remove(&waiter.location);
+                self.lists.lines.remove(&location);
             }
         }
-        (waiter, passes_on)
+        (other, passes_on)
+    }
+
+    /// Takes a waiter out of its list. Whether the next in line is to be looked after, as above.
+    fn remove(&mut self, key: WaiterKey) -> bool {
+        match self.take_out(key) {
+            (_, Entrant::Promise { agent, .. }) => {
+                self.lists.agents.leave(agent, |_| ());
+                false
+            }
+            (location, Entrant::Other(other)) => self.dismiss(key, location, other).1,
+        }
     }
 
     /// Removes a waiter and records how its wait ended (invariant 2). Whether the next in line is to be looked after.
     fn settle_only(&mut self, key: WaiterKey, result: WaitResult) -> bool {
-        let (Waiter { location, party, .. }, passes_on) = self.remove(key);
-        let acquired = party.request().filter(|_| result.is_acquired()).map(|request| (location, request));
-        match party.into_party() {
+        let (location, other) = match self.take_out(key) {
+            (_, Entrant::Promise { agent, slot }) => {
+                let to_ring = self
+                    .lists
+                    .agents
+                    .leave(agent, |outbox| outbox.settle(slot, result, None).then(|| Arc::clone(outbox)));
+                if let Some(outbox) = to_ring {
+                    self.wake(Wake::Agent(outbox));
+                }
+                return false;
+            }
+            (location, Entrant::Other(other)) => (location, other),
+        };
+        let (Other { party, request, .. }, passes_on) = self.dismiss(key, location, other);
+        let acquired = request.filter(|_| result.is_acquired()).map(|request| (location, request));
+        match party {
             Party::Thread(thread) => {
                 thread.settle(result);
                 self.wake(Wake::Thread(thread));
@@ -268,9 +382,9 @@ impl CriticalSection<'_> {
     /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the timer nor its own
     /// thread has come to it yet.
     fn is_due(&mut self, key: WaiterKey) -> bool {
-        match self.lists.waiters.get(key).map(|waiter| waiter.deadline) {
-            None | Some(Timestamp::NEVER) => false,
-            Some(deadline) => deadline <= self.now(),
+        match self.lists.deadline(key) {
+            Timestamp::NEVER => false,
+            deadline => deadline <= self.now(),
         }
     }
 
@@ -288,7 +402,7 @@ impl CriticalSection<'_> {
 
     /// What the claim with this key asks for; `None` for a plain waiter.
     fn request(&self, key: WaiterKey) -> Option<Request> {
-        self.lists.waiters.get(key)?.party.request()
+        self.lists.other(key)?.request
     }
 
     /// The first claim at `location`, what it asks for, and whether plain waiters stood before it; those are notified on
@@ -308,8 +422,8 @@ impl CriticalSection<'_> {
 
     /// Wakes a claim so that it tries.
     fn nudge(&mut self, key: WaiterKey) {
-        let Some(waiter) = self.lists.waiters.get(key) else { return };
-        let (location, party) = (waiter.location, waiter.party.party().clone());
+        let Some(location) = self.lists.waiters.get(key).map(|waiter| waiter.location) else { return };
+        let Some(party) = self.lists.other(key).map(|claim| claim.party.clone()) else { return };
         let Some(line) = self.lists.lines.get_mut(&location) else { return };
         if line.nudged == Some(key) {
             return;
@@ -388,13 +502,16 @@ impl CriticalSection<'_> {
     }
 }
 
+/// How many wait, by place of the word in its cache line.
+pub type Counters = [AtomicI32; CACHE_LINE / 4];
+
 /// All waiters of a process (of a test, of a model). Any thread may call any method.
 #[derive(Debug)]
 pub struct WaiterListStore {
     buckets: Box<[CachePadded<Bucket>]>,
-    /// As many as there are buckets, and one more for how many locations are abandoned. Apart from the buckets because
-    /// JavaScript may read them.
-    counters: Box<[CachePadded<AtomicI32>]>,
+    /// For each bucket those of its words, and one line more, the first of which says how many locations are abandoned. Apart
+    /// from the buckets because JavaScript may read them.
+    counters: Box<[CachePadded<Counters>]>,
     now: fn() -> Timestamp,
 }
 
@@ -402,28 +519,38 @@ impl WaiterListStore {
     /// How many waiters that are due are settled before others may enter their bucket.
     const EXPIRE_AT_ONCE: usize = 512;
 
-    /// A store with `buckets` shards (a power of two) that tells the time by `now`.
+    /// A store with `buckets` shards (a power of two, up to 2^16) that tells the time by `now`.
     ///
     /// # Panics
-    /// If `buckets` is not a power of two.
+    /// If `buckets` is none.
     pub fn new(buckets: usize, now: fn() -> Timestamp) -> Self {
-        assert!(buckets.is_power_of_two());
+        assert!(buckets.is_power_of_two() && buckets <= 1 << 16);
         Self {
             buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(),
-            counters: (0..=buckets).map(|_| CachePadded::new(AtomicI32::new(0))).collect(),
+            counters: (0..=buckets).map(|_| CachePadded::new(Counters::default())).collect(),
             now,
         }
     }
 
-    /// The counters that JavaScript may read: of waiters by word, and of abandoned locations as the last one.
-    pub fn counters(&self) -> &[CachePadded<AtomicI32>] {
+    /// The counters that JavaScript may read: of waiters by cache line and word, and of abandoned locations as the first of
+    /// the last ones.
+    pub fn counters(&self) -> &[CachePadded<Counters>] {
         &self.counters
     }
 
-    /// The counter of those who wait at `location`, or at other words of the same hash; found as by `of` in `lib/counters.js`.
-    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell words apart")]
+    /// The counter of those who wait at `location`, or at the same word of other lines of the same hash; found as by `of` in
+    /// `lib/counters.js`.
     pub fn counter(&self, location: Location) -> &AtomicI32 {
-        &self.counters[self.spread((location.address() / 4) as u32)]
+        &self.counters[self.index_of(location)][location.address() % CACHE_LINE / 4]
+    }
+
+    /// Whether nobody waits at `location`: yes is certain, for who has changed the word before; no is a reason to take the lock.
+    fn is_deserted(&self, location: Location) -> bool {
+        let counter = self.counter(location);
+        counter.load(Ordering::Relaxed) == 0 && {
+            fence(Ordering::SeqCst);
+            counter.load(Ordering::Relaxed) == 0
+        }
     }
 
     /// Whether any lock at all is abandoned.
@@ -432,18 +559,14 @@ impl WaiterListStore {
     }
 
     fn abandoned(&self) -> &AtomicI32 {
-        &self.counters[self.buckets.len()]
+        &self.counters[self.buckets.len()][0]
     }
 
     /// The number of the bucket that `location` falls into: that of its cache line.
     #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell lines apart")]
     pub fn index_of(&self, location: Location) -> usize {
-        self.spread((location.address() / CACHE_LINE) as u32)
-    }
-
-    /// A number below that of the buckets; far apart for neighbouring numbers (Fibonacci hashing).
-    fn spread(&self, number: u32) -> usize {
-        let hash = number.wrapping_mul(0x9E37_79B1);
+        // Far apart for neighbouring lines (Fibonacci hashing).
+        let hash = ((location.address() / CACHE_LINE) as u32).wrapping_mul(0x9E37_79B1);
         ((u64::from(hash) * self.buckets.len() as u64) >> 32) as usize
     }
 
@@ -463,33 +586,30 @@ impl WaiterListStore {
         party: &Party,
         body: impl FnOnce(&mut CriticalSection<'_>, WaiterKey, Location) -> R,
     ) -> Option<R> {
-        self.critical_section(ticket.bucket as usize, |section| {
-            let waiter = section.lists.waiters.get(ticket.key)?;
-            let waits = waiter.party.party().is(party)
+        self.critical_section(usize::from(ticket.bucket), |section| {
+            let location = section.lists.waiters.get(ticket.key)?.location;
+            let waits = section.lists.is(ticket.key, party)
                 // A thread uses one record for all its waits; what tells whether this one is over is the outcome.
                 && !matches!(party, Party::Thread(thread) if thread.outcome().is_some());
-            let location = waiter.location;
             waits.then(|| body(section, ticket.key, location))
         })
     }
 
-    /// Lines up `party` at `location` if `is_equal` says, in the same critical section, that the word still holds the
-    /// expected value (invariant 3). `None`: it does not.
-    ///
-    /// A thread, which must be the calling one, then calls [`Self::park`] until that gives a result.
+    /// Lines up who is made by `entrant` at `location` if `is_equal` says, in the same critical section, that the word still
+    /// holds the expected value (invariant 3). `None`: it does not.
     fn enqueue(
         &self,
         location: Location,
-        party: Party,
-        deadline: Timestamp,
+        indexed: Timestamp,
         is_equal: impl FnOnce() -> bool,
+        entrant: impl FnOnce(&mut Lists) -> Entrant,
     ) -> Option<Ticket> {
         self.critical_section(self.index_of(location), |section| {
-            section.add(location, deadline, Entrant::Wait(party), |_| is_equal())
+            section.add(location, indexed, |_| is_equal(), entrant)
         })
     }
 
-    /// [`Self::enqueue`] for a blocking thread.
+    /// [`Self::enqueue`] for a blocking thread, the calling one, which then calls [`Self::park`] until that gives a result.
     pub fn enqueue_thread(
         &self,
         location: Location,
@@ -497,7 +617,10 @@ impl WaiterListStore {
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        self.enqueue(location, Party::Thread(Arc::clone(thread)), deadline, is_equal)
+        // It watches its deadline itself.
+        self.enqueue(location, Timestamp::NEVER, is_equal, |lists| {
+            lists.admit(Other { party: Party::Thread(Arc::clone(thread)), request: None, deadline })
+        })
     }
 
     /// [`Self::enqueue`] for a promise: `slot` of the agent that `outbox` belongs to.
@@ -509,7 +632,7 @@ impl WaiterListStore {
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        self.enqueue(location, Party::Agent(Arc::clone(outbox), slot), deadline, is_equal)
+        self.enqueue(location, deadline, is_equal, |lists| Entrant::Promise { agent: lists.agents.enter(outbox), slot })
     }
 
     /// Blocks `thread`, the calling one, until its wait is over, its claim is nudged, or `until` has come.
@@ -532,8 +655,7 @@ impl WaiterListStore {
     /// Takes a promise out of the line. False if it is settled already: then its outcome is in the outbox.
     pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox>, slot: u32) -> bool {
         let withdrawn = self.with_waiter(ticket, &Party::Agent(Arc::clone(outbox), slot), |section, key, location| {
-            let (_, passes_on) = section.remove(key);
-            if passes_on {
+            if section.remove(key) {
                 section.pass_on(location);
             }
         });
@@ -544,8 +666,7 @@ impl WaiterListStore {
     ///
     /// A claim is woken by being nudged: so a thread that locks by means of `Atomics.wait` and `notify` tells the line.
     pub fn notify(&self, location: Location, count: usize) -> usize {
-        fence(Ordering::SeqCst);
-        if self.counter(location).load(Ordering::SeqCst) == 0 || count == 0 {
+        if count == 0 || self.is_deserted(location) {
             return 0;
         }
         self.critical_section(self.index_of(location), |section| {
@@ -627,12 +748,16 @@ impl WaiterListStore {
     ) -> Claimed {
         self.critical_section(self.index_of(location), |section| {
             let mut taken = None;
-            let entrant = Entrant::Claim(Box::new(Claim { request, party }));
-            let ticket = section.add(location, deadline, entrant, |section| {
+            let indexed = if matches!(party, Party::Agent(..)) { deadline } else { Timestamp::NEVER };
+            let enters = |section: &mut CriticalSection<'_>| {
                 if !(request.is_strict() && section.lists.lines.contains_key(&location)) {
                     taken = section.take(location, request, word);
                 }
                 taken.is_none()
+            };
+            let ticket = section.add(location, indexed, enters, |lists| {
+                lists.lines.entry(location).or_default().claims += 1;
+                lists.admit(Other { party, request: Some(request), deadline })
             });
             ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
         })

@@ -4,15 +4,14 @@
 //! as it has a key here (invariant 1), and leaves either from the front or by that key. Adding, removing by key and
 //! taking the front cost O(1), a deadline O(log n), whatever the number of other waiters.
 //!
-//! `P` is the party that waits: [`crate::store::Entrant`], or a plain number in the property test.
+//! `P` is the party that waits: the store's entrant, or a plain number in the property test.
 
-use std::collections::HashMap;
-
+use hashbrown::HashTable;
 use slab::Slab;
 
 use crate::clock::Timestamp;
 use crate::deadlines::Deadlines;
-use crate::location::{BuildLocationHasher, Location};
+use crate::location::Location;
 
 /// Names a waiter within its bucket as long as it waits; may be given to another one afterwards.
 pub type WaiterKey = u32;
@@ -21,28 +20,29 @@ pub type WaiterKey = u32;
 const NIL: WaiterKey = WaiterKey::MAX;
 
 /// Slabs larger than this are given back to the allocator when their last waiter leaves.
-const RETAINED_CAPACITY: usize = 1024;
+pub(crate) const RETAINED_CAPACITY: usize = 1024;
 
 /// One entry of a [`WaiterList`] (the specification's Waiter Record).
 #[derive(Debug)]
 pub struct Waiter<P> {
+    /// The one before it; of the first one, the last.
     previous: WaiterKey,
+    /// The one after it; of the last one, [`NIL`].
     next: WaiterKey,
     /// Its place among the deadlines, [`NIL`] if it is not there.
     place: u32,
     /// Where it waits.
     pub location: Location,
-    /// From this moment on it is timed out and takes no notification; [`Timestamp::NEVER`] without a time-out.
-    pub deadline: Timestamp,
     /// Who is to be woken.
     pub party: P,
 }
 
 /// The waiters of one location, in the order they came (invariant 4). Never empty: the last waiter takes it along.
-#[derive(Debug, Clone, Copy)]
+///
+/// No more than what the first waiter does not say itself, so that many of them share a cache line.
+#[derive(Debug)]
 struct WaiterList {
     head: WaiterKey,
-    tail: WaiterKey,
     length: u32,
 }
 
@@ -50,34 +50,38 @@ struct WaiterList {
 #[derive(Debug)]
 pub struct WaiterLists<P> {
     waiters: Slab<Waiter<P>>,
-    lists: HashMap<Location, WaiterList, BuildLocationHasher>,
+    /// By the location of their first waiters.
+    lists: HashTable<WaiterList>,
     deadlines: Deadlines,
 }
 
 impl<P> Default for WaiterLists<P> {
     fn default() -> Self {
-        Self { waiters: Slab::new(), lists: HashMap::default(), deadlines: Deadlines::default() }
+        Self { waiters: Slab::new(), lists: HashTable::new(), deadlines: Deadlines::default() }
     }
 }
 
 impl<P> WaiterLists<P> {
     /// Appends a waiter to the list of `location` (the specification's `AddWaiter`).
     ///
-    /// An `indexed` waiter is found by [`Self::due`] when its deadline has come; one that is not watches its deadline
-    /// itself (a blocked thread does).
+    /// It is found by [`Self::due`] when its deadline has come, unless that is [`Timestamp::NEVER`].
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
-    pub fn push_back(&mut self, location: Location, deadline: Timestamp, indexed: bool, party: P) -> WaiterKey {
-        let indexed = indexed && deadline != Timestamp::NEVER;
-        let entry = self.waiters.vacant_entry();
-        let key = entry.key() as WaiterKey;
-        let list = self.lists.entry(location).or_insert(WaiterList { head: key, tail: NIL, length: 0 });
-        let previous = std::mem::replace(&mut list.tail, key);
+    pub fn push_back(&mut self, location: Location, deadline: Timestamp, party: P) -> WaiterKey {
+        let key = self.waiters.vacant_key() as WaiterKey;
+        let place_of = |list: &WaiterList| self.waiters[list.head as usize].location;
+        let entry = self.lists.entry(location.hash(), |list| place_of(list) == location, |list| place_of(list).hash());
+        let list = entry.or_insert(WaiterList { head: key, length: 0 }).into_mut();
         list.length += 1;
-        entry.insert(Waiter { previous, next: NIL, place: NIL, location, deadline, party });
-        if previous != NIL {
-            self.waiters[previous as usize].next = key;
-        }
-        if indexed {
+        let previous = match list.head {
+            head if head == key => key,
+            head => {
+                let tail = std::mem::replace(&mut self.waiters[head as usize].previous, key);
+                self.waiters[tail as usize].next = key;
+                tail
+            }
+        };
+        self.waiters.insert(Waiter { previous, next: NIL, place: NIL, location, party });
+        if deadline != Timestamp::NEVER {
             let waiters = &mut self.waiters;
             self.deadlines.insert(deadline, key, |key, place| waiters[key as usize].place = place);
         }
@@ -90,19 +94,23 @@ impl<P> WaiterLists<P> {
     /// If there is no waiter with this key.
     pub fn remove(&mut self, key: WaiterKey) -> Waiter<P> {
         let waiter = self.waiters.remove(key as usize);
-        if waiter.previous == NIL && waiter.next == NIL {
-            self.lists.remove(&waiter.location);
+        let is_its =
+            |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == waiter.location;
+        let entry = self.lists.find_entry(waiter.location.hash(), is_its);
+        let mut entry = entry.expect("a waiter's list exists as long as the waiter");
+        let list = entry.get_mut();
+        list.length -= 1;
+        if list.length == 0 {
+            entry.remove();
         } else {
-            let list = self.lists.get_mut(&waiter.location).expect("a waiter's list exists as long as the waiter");
-            list.length -= 1;
-            match waiter.previous {
-                NIL => list.head = waiter.next,
-                previous => self.waiters[previous as usize].next = waiter.next,
+            if list.head == key {
+                list.head = waiter.next;
+            } else {
+                self.waiters[waiter.previous as usize].next = waiter.next;
             }
-            match waiter.next {
-                NIL => list.tail = waiter.previous,
-                next => self.waiters[next as usize].previous = waiter.previous,
-            }
+            // Whose predecessor it was; if nobody's, it was the last, of which the first one knows.
+            let after = if waiter.next == NIL { list.head } else { waiter.next };
+            self.waiters[after as usize].previous = waiter.previous;
         }
         if waiter.place != NIL {
             let waiters = &mut self.waiters;
@@ -114,14 +122,23 @@ impl<P> WaiterLists<P> {
         waiter
     }
 
+    fn list(&self, location: Location) -> Option<&WaiterList> {
+        self.lists.find(location.hash(), |list| self.waiters[list.head as usize].location == location)
+    }
+
     /// The waiter with this key, if there is one now.
     pub fn get(&self, key: WaiterKey) -> Option<&Waiter<P>> {
         self.waiters.get(key as usize)
     }
 
+    /// The deadline of one of these waiters; [`Timestamp::NEVER`] if it has none.
+    pub fn deadline(&self, waiter: &Waiter<P>) -> Timestamp {
+        if waiter.place == NIL { Timestamp::NEVER } else { self.deadlines.at(waiter.place) }
+    }
+
     /// The one that has waited longest at `location`.
     pub fn front(&self, location: Location) -> Option<WaiterKey> {
-        self.lists.get(&location).map(|list| list.head)
+        self.list(location).map(|list| list.head)
     }
 
     /// The one that came after the waiter with this key, at the same location.
@@ -136,14 +153,14 @@ impl<P> WaiterLists<P> {
         (deadline <= now).then(|| (key, self.waiters[key as usize].location))
     }
 
-    /// The earliest indexed deadline.
+    /// The earliest deadline.
     pub fn earliest_deadline(&self) -> Timestamp {
         self.deadlines.first().map_or(Timestamp::NEVER, |(deadline, _)| deadline)
     }
 
     /// How many wait at `location`.
     pub fn count(&self, location: Location) -> u32 {
-        self.lists.get(&location).map_or(0, |list| list.length)
+        self.list(location).map_or(0, |list| list.length)
     }
 
     /// How many wait at all the bucket's locations.
@@ -165,11 +182,11 @@ mod tests {
 
     /// What the lists are meant to be: one sequence in the order of arrival.
     #[derive(Default)]
-    struct Model(Vec<(WaiterKey, Location, Timestamp, bool, u32)>);
+    struct Model(Vec<(WaiterKey, Location, Timestamp, u32)>);
 
     #[derive(Debug, Clone)]
     enum Operation {
-        PushBack { location: usize, deadline: Option<u64>, indexed: bool },
+        PushBack { location: usize, deadline: Option<u64> },
         RemoveNth(usize),
         PopFront(usize),
         PopDue(u64),
@@ -177,8 +194,8 @@ mod tests {
 
     fn operation() -> impl Strategy<Value = Operation> {
         prop_oneof![
-            4 => (0..4_usize, prop::option::of(0..20_u64), any::<bool>())
-                .prop_map(|(location, deadline, indexed)| Operation::PushBack { location, deadline, indexed }),
+            4 => (0..4_usize, prop::option::of(0..20_u64))
+                .prop_map(|(location, deadline)| Operation::PushBack { location, deadline }),
             2 => any::<usize>().prop_map(Operation::RemoveNth),
             2 => (0..4_usize).prop_map(Operation::PopFront),
             1 => (0..20_u64).prop_map(Operation::PopDue),
@@ -197,10 +214,10 @@ mod tests {
             let mut arrivals = 0;
             for operation in operations {
                 match operation {
-                    Operation::PushBack { location: at, deadline, indexed } => {
+                    Operation::PushBack { location: at, deadline } => {
                         let deadline = deadline.map_or(Timestamp::NEVER, Timestamp::from_nanos);
-                        let key = lists.push_back(location(at), deadline, indexed, arrivals);
-                        model.0.push((key, location(at), deadline, indexed, arrivals));
+                        let key = lists.push_back(location(at), deadline, arrivals);
+                        model.0.push((key, location(at), deadline, arrivals));
                         arrivals += 1;
                     }
                     Operation::RemoveNth(n) if !model.0.is_empty() => {
@@ -210,17 +227,17 @@ mod tests {
                     }
                     Operation::RemoveNth(_) => {}
                     Operation::PopFront(at) => {
-                        let expected = model.0.iter().position(|waiter| waiter.1 == location(at)).map(|n| model.0.remove(n).4);
+                        let expected = model.0.iter().position(|waiter| waiter.1 == location(at)).map(|n| model.0.remove(n).3);
                         let actual = lists.front(location(at)).map(|key| lists.remove(key).party);
                         prop_assert_eq!(actual, expected);
                     }
                     Operation::PopDue(now) => {
                         let now = Timestamp::from_nanos(now);
-                        let due = lists.due(now).map(|(key, _)| lists.remove(key)).map(|waiter| (waiter.deadline, waiter.party));
-                        let earliest = model.0.iter().filter(|waiter| waiter.3 && waiter.2 <= now).map(|waiter| waiter.2).min();
+                        let due = lists.due(now).map(|(key, _)| (lists.deadline(&lists.waiters[key as usize]), lists.remove(key).party));
+                        let earliest = model.0.iter().filter(|waiter| waiter.2 <= now).map(|waiter| waiter.2).min();
                         prop_assert_eq!(due.map(|(deadline, _)| deadline), earliest);
                         if let Some((_, arrival)) = due {
-                            model.0.retain(|waiter| waiter.4 != arrival);
+                            model.0.retain(|waiter| waiter.3 != arrival);
                         }
                     }
                 }
@@ -229,7 +246,10 @@ mod tests {
                     let waiting = model.0.iter().filter(|waiter| waiter.1 == location(at)).count();
                     prop_assert_eq!(lists.count(location(at)) as usize, waiting);
                 }
-                let earliest = model.0.iter().filter(|waiter| waiter.3).map(|waiter| waiter.2).min();
+                for waiter in &model.0 {
+                    prop_assert_eq!(lists.get(waiter.0).map(|found| lists.deadline(found)), Some(waiter.2));
+                }
+                let earliest = model.0.iter().map(|waiter| waiter.2).min();
                 prop_assert_eq!(lists.earliest_deadline(), earliest.unwrap_or(Timestamp::NEVER));
             }
         }
@@ -238,8 +258,7 @@ mod tests {
     #[test]
     fn memory_is_given_back_when_the_last_waiter_leaves() {
         let mut lists = WaiterLists::default();
-        let keys: Vec<_> =
-            (0..10_000).map(|n| lists.push_back(location(0), Timestamp::from_nanos(n), true, n)).collect();
+        let keys: Vec<_> = (0..10_000).map(|n| lists.push_back(location(0), Timestamp::from_nanos(n), n)).collect();
         for key in keys {
             lists.remove(key);
         }

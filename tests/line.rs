@@ -505,7 +505,7 @@ mod property {
                 self.kind == Kind::Semaphore || self.holders.len() <= 1 || !self.holders.contains(&Request::Exclusive)
             );
             assert_eq!(self.guard.store.count(HERE) as usize, self.entrants.len());
-            let counter = self.guard.store.counters()[0].load(Ordering::Relaxed);
+            let counter = self.guard.store.counter(HERE).load(Ordering::Relaxed);
             assert_eq!(usize::try_from(counter), Ok(self.entrants.len()));
             assert_eq!(self.guard.store.any_abandoned(), self.left_behind);
             // Who is overdue need not be nudged: it is timed out when somebody comes to it, and the next is looked after then.
@@ -804,7 +804,7 @@ mod stress {
         let Guard { store, word } = &scene.guard;
         assert_eq!(word.load(), value, "nobody holds anything");
         assert_eq!(store.count(HERE), 0);
-        assert_eq!(store.counters()[0].load(Ordering::Relaxed), 0);
+        assert_eq!(store.counter(HERE).load(Ordering::Relaxed), 0);
         let untold = u64::from(store.any_abandoned());
         assert_eq!(scene.told.load(Ordering::Relaxed) + untold, scene.deaths.load(Ordering::Relaxed));
     }

@@ -147,6 +147,27 @@ fn wait_store_notify() {
     });
 }
 
+/// The same while somebody waits already, so that the counter says so and the notifier passes no fence.
+#[test]
+fn wait_store_notify_two() {
+    loom::model(|| {
+        let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
+        agent.wait(&store, 6, NEVER);
+        let notifier = spawn({
+            let (store, word) = (store.clone(), word.clone());
+            move || {
+                word.store(1, Relaxed);
+                store.notify(HERE, usize::MAX)
+            }
+        });
+        let ticket = store.enqueue_agent(HERE, &agent.outbox, 7, NEVER, || word.load(Relaxed) == 0);
+        let settled: &[_] =
+            if ticket.is_some() { &[(6, WaitResult::Ok), (7, WaitResult::Ok)] } else { &[(6, WaitResult::Ok)] };
+        assert_eq!(agent.await_settlements(settled.len()), settled);
+        assert_eq!(notifier.join().unwrap(), settled.len());
+    });
+}
+
 /// A thread that gives up takes no notification along: either it or the one behind it is woken.
 #[test]
 fn wait_timeout_notify_thread() {
@@ -520,7 +541,7 @@ impl Lock {
     fn assert_holds(&self, value: i32) {
         assert_eq!(self.word.load(), value);
         assert_eq!(self.store.count(HERE), 0);
-        assert!(self.store.counters().iter().all(|counter| counter.load(SeqCst) == 0));
+        assert!(self.store.counters().iter().flat_map(|line| line.iter()).all(|counter| counter.load(SeqCst) == 0));
     }
 }
 

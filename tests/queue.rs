@@ -288,7 +288,11 @@ mod property {
                 );
             }
             assert_eq!(self.store.earliest_deadline(), self.earliest_deadline());
-            for agent in &self.agents {
+            for (number, agent) in self.agents.iter().enumerate() {
+                let its = |wait: &&Waiting| matches!(wait.who, Who::Agent(agent, _) if agent == number);
+                let buckets: BTreeSet<_> =
+                    self.waiting.iter().filter(its).map(|wait| self.store.index_of(location(wait.at))).collect();
+                assert_eq!(Arc::strong_count(&agent.outbox), 1 + buckets.len(), "kept where a promise of it waits");
                 assert_eq!(agent.outbox.has_mail(), !agent.settled.is_empty());
                 assert_eq!(
                     agent.rings.load(Ordering::Relaxed),
@@ -486,7 +490,14 @@ mod stress {
         assert_eq!(woken, notified);
         assert!(woken > 1000, "{woken}");
         assert!((0..LOCATIONS).all(|at| scene.store.count(location(at)) == 0));
-        assert!(scene.store.counters().iter().all(|counter| counter.load(Ordering::Relaxed) == 0));
+        assert!(
+            scene
+                .store
+                .counters()
+                .iter()
+                .flat_map(|line| line.iter())
+                .all(|counter| counter.load(Ordering::Relaxed) == 0)
+        );
         assert_eq!(scene.store.earliest_deadline(), Timestamp::NEVER);
     }
 }
