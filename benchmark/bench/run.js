@@ -23,8 +23,8 @@ function child (node, settings, progress) {
     const env = { ...process.env }
     // Meant for the Node that runs this.
     delete env.NODE_OPTIONS
-    // With a flag for V8, Node's own modules are compiled anew, which whoever takes one sample of a process would measure.
-    const flags = settings.figure === undefined ? [...node.flags, '--expose-gc'] : node.flags
+    // With a flag for V8, Node's own modules are compiled anew, which would be measured as the start.
+    const flags = settings.group === 'start' ? node.flags : [...node.flags, '--expose-gc']
     const child = spawn(node.path, [...flags, CHILD, JSON.stringify(settings)], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     alive.add(child)
     const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT)
