@@ -3,9 +3,12 @@
 //! One thread; the clock and the addresses are made up. So nothing that differs between two runs, or between two machines,
 //! decides which instructions are executed.
 
+#[path = "../tests/word/mod.rs"]
+mod word;
+
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use atomics_waitasync::alarm::Alarm;
 use atomics_waitasync::clock::Timestamp;
@@ -14,6 +17,7 @@ use atomics_waitasync::location::{Location, Word};
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
 use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use word::LocalWord;
 
 /// How often each operation is done.
 const TIMES: u32 = 1000;
@@ -22,24 +26,6 @@ static CLOCK: AtomicU64 = AtomicU64::new(0);
 
 fn now() -> Timestamp {
     Timestamp::from_nanos(CLOCK.load(Ordering::Relaxed))
-}
-
-/// As `location::SharedWord`, without its address.
-#[derive(Default)]
-struct LocalWord(AtomicI32);
-
-impl Word for LocalWord {
-    fn load(&self) -> i32 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn store(&self, value: i32) {
-        self.0.store(value, Ordering::SeqCst);
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        self.0.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
 }
 
 const HERE: Location = Location::from_address(0x1_0000);

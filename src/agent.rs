@@ -29,7 +29,6 @@ use crate::line::{Request, UNLOCKED};
 use crate::location::{Expected, Location, SharedWord, Word};
 use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
-
 use crate::spinner::{SparingSpinner, Spinner};
 use crate::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use crate::timer;
@@ -556,14 +555,16 @@ impl Agent {
         let Some(ticket) = STORE.enqueue_thread(location, &self.thread, deadline, || registers.is_equal()) else {
             return Begun::Over(WaitResult::NotEqual);
         };
-        self.block_for(ticket, location, deadline, false)
+        self.block_for(Block::new(ticket, location, deadline, None, false))
     }
 
     /// Blocks in the line, for a slice at most.
-    fn block_for(&self, ticket: Ticket, location: Location, deadline: Timestamp, relayed: bool) -> Begun {
-        self.block.set(Some(Block::new(ticket, location, deadline, None, relayed)));
-        match self.wait_spinner.spin(|| self.thread.outcome()) {
-            Some(result) => self.settled(location, None, result),
+    fn block_for(&self, block: Block) -> Begun {
+        self.block.set(Some(block));
+        // A lock has been looked for before. What is given back in a strict line is given to the first, as a notification is.
+        let looks = block.request != Some(Request::Lock);
+        match looks.then(|| self.wait_spinner.spin(|| self.thread.outcome())).flatten() {
+            Some(result) => self.settled(block.location, block.request, result),
             None => self.resume(),
         }
     }
@@ -584,12 +585,7 @@ impl Agent {
         }
         match STORE.claim(location, self.thread_party(), request, deadline, &word) {
             Claimed::Now(result) => self.acquired(location, request, result),
-            Claimed::Pending(ticket) => {
-                self.block.set(Some(Block::new(ticket, location, deadline, Some(request), false)));
-                // What is given back in a strict line is given to the first, as a notification is.
-                let given = request.is_strict().then(|| self.wait_spinner.spin(|| self.thread.outcome())).flatten();
-                given.map_or_else(|| self.resume(), |result| self.settled(location, Some(request), result))
-            }
+            Claimed::Pending(ticket) => self.block_for(Block::new(ticket, location, deadline, Some(request), false)),
         }
     }
 
@@ -611,7 +607,9 @@ impl Agent {
         let (location, deadline) = (registers.location(), registers.deadline());
         let ticket = STORE.enqueue_thread(location, &self.thread, deadline, || true);
         self.give_back();
-        ticket.map_or(Begun::Over(WaitResult::NotEqual), |ticket| self.block_for(ticket, location, deadline, true))
+        ticket.map_or(Begun::Over(WaitResult::NotEqual), |ticket| {
+            self.block_for(Block::new(ticket, location, deadline, None, true))
+        })
     }
 
     /// Passes on the notification that this thread has had and made no use of, if there is one.

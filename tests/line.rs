@@ -4,6 +4,7 @@
 #![cfg(not(feature = "model"))]
 
 mod random;
+mod word;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
 use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use proptest::prelude::*;
+use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);
 
@@ -27,27 +29,10 @@ fn now() -> Timestamp {
     Timestamp::from_nanos(CLOCK.get())
 }
 
-#[derive(Default)]
-struct TestWord(AtomicI32);
-
-impl Word for TestWord {
-    fn load(&self) -> i32 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn store(&self, value: i32) {
-        self.0.store(value, Ordering::SeqCst);
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        self.0.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-}
-
 /// A word and what JavaScript does with it by itself.
 struct Guard {
     store: WaiterListStore,
-    word: TestWord,
+    word: LocalWord,
 }
 
 impl Guard {
@@ -194,7 +179,7 @@ mod property {
             CLOCK.set(0);
             Self {
                 kind,
-                guard: Guard { store: WaiterListStore::new(1, now), word: TestWord::default() },
+                guard: Guard { store: WaiterListStore::new(1, now), word: LocalWord::default() },
                 outbox: Arc::new(Outbox::new(Box::new(|| ()))),
                 arrivals: 0,
                 entrants: Vec::new(),
@@ -771,7 +756,7 @@ mod stress {
 
     fn storm(requests: &[Request], value: i32) {
         let scene = &Scene {
-            guard: Guard { store: WaiterListStore::new(1, now), word: TestWord(AtomicI32::new(value)) },
+            guard: Guard { store: WaiterListStore::new(1, now), word: LocalWord(AtomicI32::new(value)) },
             requests: requests.to_vec(),
             alarm: Alarm::default(),
             timer: OnceLock::new(),

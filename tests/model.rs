@@ -22,7 +22,7 @@ use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListSto
 use loom::sync::atomic::Ordering::{Relaxed, SeqCst};
 use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use loom::sync::{Arc, Notify};
-use loom::thread::spawn;
+use loom::thread::{JoinHandle, spawn};
 
 const HERE: Location = Location::from_address(0x1000);
 const NEVER: Timestamp = Timestamp::NEVER;
@@ -126,19 +126,22 @@ fn wait_notify() {
     });
 }
 
+/// A thread that writes the word without an atomic operation and notifies everybody.
+fn write_and_notify_all(store: &Arc<WaiterListStore>, word: &Arc<AtomicU32>) -> JoinHandle<usize> {
+    let (store, word) = (store.clone(), word.clone());
+    spawn(move || {
+        word.store(1, Relaxed);
+        store.notify(HERE, usize::MAX)
+    })
+}
+
 /// The word is written without an atomic operation, so only the two fences order it and the bucket's occupancy. Without
 /// either of them this model deadlocks.
 #[test]
 fn wait_store_notify() {
     loom::model(|| {
         let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
-        let notifier = spawn({
-            let (store, word) = (store.clone(), word.clone());
-            move || {
-                word.store(1, Relaxed);
-                store.notify(HERE, usize::MAX)
-            }
-        });
+        let notifier = write_and_notify_all(&store, &word);
         let ticket = store.enqueue_agent(HERE, &agent.outbox, 7, NEVER, || word.load(Relaxed) == 0);
         if ticket.is_some() {
             assert_eq!(agent.await_settlements(1), [(7, WaitResult::Ok)]);
@@ -153,13 +156,7 @@ fn wait_store_notify_two() {
     loom::model(|| {
         let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
         agent.wait(&store, 6, NEVER);
-        let notifier = spawn({
-            let (store, word) = (store.clone(), word.clone());
-            move || {
-                word.store(1, Relaxed);
-                store.notify(HERE, usize::MAX)
-            }
-        });
+        let notifier = write_and_notify_all(&store, &word);
         let ticket = store.enqueue_agent(HERE, &agent.outbox, 7, NEVER, || word.load(Relaxed) == 0);
         let settled: &[_] =
             if ticket.is_some() { &[(6, WaitResult::Ok), (7, WaitResult::Ok)] } else { &[(6, WaitResult::Ok)] };
