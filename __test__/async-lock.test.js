@@ -755,8 +755,9 @@ test('a worker that gives up when its time is over already, and it has not been 
   assert.strictEqual(lock.locked, false)
 })
 
-for (const comes of ['blocks for', 'awaits']) {
-  test(`a thread that ${comes} it after the holder has seen nobody, and before it unlocks, is not forgotten`, {
+for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['awaits', true], ['awaits', false]]) {
+  const where = inForce ? 'on the package\'s queue' : 'beside the host\'s queue'
+  test(`a thread that ${comes} it after the holder has seen nobody, and before it unlocks, is not forgotten, ${where}`, {
     skip: subject !== 'export' && 'the package is in the worker before its Atomics can be replaced'
   }, async t => {
     const [MOMENT, LINED_UP] = [0, 1]
@@ -764,28 +765,33 @@ for (const comes of ['blocks for', 'awaits']) {
     const lock = newLock()
     const flags = new Int32Array(new SharedArrayBuffer(8))
     const locker = await startLocker(t, lock.sab)
-    // Its Atomics change nothing in the lock's word, once, until somebody stands in the line.
+    // Its Atomics change nothing in the lock's word, once, until somebody stands in the line. Where it is freed by a plain write
+    // and the fence of the host's `notify`, no other thread need see that before the fence.
     const holder = new Worker(`
-      const { workerData: { entry, flags, sab, MOMENT, LINED_UP, REACHED, PASSED } } = require('worker_threads')
+      const { workerData: { entry, inForce, flags, sab, MOMENT, LINED_UP, REACHED, PASSED } } = require('worker_threads')
       const { load, store } = Atomics
       let armed = false
-      for (const name of ['store', 'exchange', 'compareExchange', 'sub', 'and']) {
+      for (const name of ['store', 'exchange', 'compareExchange', 'sub', 'and', 'notify']) {
         const original = Atomics[name]
         Atomics[name] = (...args) => {
           if (armed && args[0].buffer === sab) {
             armed = false
+            const written = load(args[0], 0)
+            if (name === 'notify') store(args[0], 0, ${AsyncLock.LOCKED})
             store(flags, MOMENT, REACHED)
             while (load(flags, LINED_UP) === 0);
+            store(args[0], 0, written)
           }
           return original(...args)
         }
       }
-      const { AsyncLock } = require(entry)
+      const { AsyncLock, install } = require(entry)
+      if (inForce) install({ force: true })
       const token = new AsyncLock(sab).lock()
       armed = true
       token.unlock()
       if (armed) store(flags, MOMENT, PASSED)
-    `, { eval: true, workerData: { entry, flags, sab: lock.sab, MOMENT, LINED_UP, REACHED, PASSED } })
+    `, { eval: true, workerData: { entry, inForce, flags, sab: lock.sab, MOMENT, LINED_UP, REACHED, PASSED } })
     t.after(() => { holder.terminate() })
     await until(() => Atomics.load(flags, MOMENT) !== 0, 'it unlocks')
     if (Atomics.load(flags, MOMENT) === PASSED) {

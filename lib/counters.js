@@ -38,7 +38,7 @@ function readable (binding) {
 }
 
 /** The counters, or undefined where they cannot be read: then each question is a native call. */
-module.exports = function createCounters (binding) {
+function createCounters (binding) {
   const words = readable(binding)
   if (words === undefined) return undefined
   // There is one for each word of a cache line, and these lie together.
@@ -58,3 +58,5 @@ module.exports = function createCounters (binding) {
     peek: (counter) => words[counter]
   }
 }
+
+module.exports = { FENCED, createCounters }

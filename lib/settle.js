@@ -14,7 +14,7 @@
 
 const { setImmediate } = require('timers')
 const { load } = require('./binding')
-const createCounters = require('./counters')
+const { createCounters } = require('./counters')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')

@@ -19,8 +19,8 @@ use atomics_waitasync::location::{Location, Word};
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
 use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
-use loom::sync::atomic::Ordering::{Relaxed, SeqCst};
-use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use loom::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 
@@ -478,11 +478,28 @@ impl Lock {
         }
     }
 
+    /// Gives a lock back by a plain write, which `x64` and `ia32` make a releasing one, and a fence after it.
+    fn give_plainly(&self) {
+        if self.is_anybody_counted() {
+            self.store.release(HERE, self.request, &self.word);
+            return;
+        }
+        self.word.0.store(UNLOCKED, Release);
+        fence(SeqCst);
+        if self.store.counter(HERE).load(Relaxed) != 0 {
+            self.store.released(HERE, &self.word);
+        }
+    }
+
     /// Gives how many held the lock before.
     fn use_and_give(&self) -> u32 {
+        self.use_and(Self::give)
+    }
+
+    fn use_and(&self, give: fn(&Self)) -> u32 {
         let former = self.holders.load(Relaxed);
         self.holders.store(former + 1, Relaxed);
-        self.give();
+        give(self);
         former
     }
 
@@ -545,16 +562,26 @@ impl Lock {
 /// Without the second look at the counter after the word has been freed, this model deadlocks.
 #[test]
 fn unlock_claim() {
-    loom::model(|| {
+    unlock_while_claimed(Lock::give);
+}
+
+/// The same where the host's queue is in use: the fence is that of the host's `notify`. Without it, this model deadlocks.
+#[test]
+fn unlock_plainly_claim() {
+    unlock_while_claimed(Lock::give_plainly);
+}
+
+fn unlock_while_claimed(give: fn(&Lock)) {
+    loom::model(move || {
         let lock = Lock::held();
         let claimant = spawn({
             let lock = lock.clone();
             move || {
                 assert_eq!(lock.acquire(), WaitResult::Acquired);
-                lock.use_and_give();
+                lock.use_and(give);
             }
         });
-        lock.use_and_give();
+        lock.use_and(give);
         claimant.join().unwrap();
         lock.assert_free_after(2);
     });

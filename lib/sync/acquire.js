@@ -5,28 +5,31 @@
 const { agent } = require('../settle')
 const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
-const { COUNT, REQUEST, SIGNALS, WORD } = require('./holdings')
+const { REQUEST, SIGNALS, WORD, amountOf, kindOf } = require('./holdings')
 const { unlockUnused } = require('./token')
 const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
+
+const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
 
 /**
  * Blocks until this thread has what `token` stands for. False if the time is over.
  * @throws {Error} with code ERR_DEADLOCK if this thread holds or awaits the word already and would wait for itself
  */
 function acquire (token, timeout, caller) {
-  return agent().holdings.take(token) || block(token, timeout, caller)
+  return token[WORD].take(token) || block(token, timeout, caller)
 }
 
 /** `acquire` of what could not be had without waiting. */
 function block (token, timeout, caller) {
   if (timeout === 0) return false
   const { claim, holdings } = agent()
-  const owned = token[REQUEST] !== SIGNALS
-  if (owned && holdings.tokenOf(token[WORD]) !== undefined) throw deadlock(caller, 'holds it')
+  const word = token[WORD]
+  const owned = kindOf(token[REQUEST]) !== SIGNALS
+  if (owned && word.find() >= 0) throw deadlock(caller, 'holds it')
   // Its own promise stands before it, and could only give it up in a later turn of the event loop.
-  if (owned && timeout === Infinity && holdings.isAwaited(token[WORD])) throw deadlock(caller, 'awaits it')
+  if (owned && timeout === Infinity && word.isAwaited()) throw deadlock(caller, 'awaits it')
   holdings.makeRoom()
-  const ownerDied = claim(token[WORD], token[REQUEST], token[COUNT], timeout)
+  const ownerDied = claim(word, kindOf(token[REQUEST]), amountOf(token[REQUEST]), timeout)
   if (ownerDied === undefined) return false
   if (owned) holdings.adoptLast(token, ownerDied)
   return true
@@ -61,7 +64,7 @@ function acquireAsync (token, wait, what, relay = 0) {
 /** Whether what `token` stands for could be had without waiting. Throws the signal's reason. */
 function takeNow (token, { signal }) {
   if (signal !== undefined && signal.aborted) throw abortReason(signal)
-  return agent().holdings.take(token)
+  return token[WORD].take(token)
 }
 
 /** Waits for what could not be had without. */
@@ -77,7 +80,7 @@ class Acquisition extends Claimant {
     this.token = token
     this.timeout = timeout
     this.what = what
-    this.owned = token[REQUEST] !== SIGNALS
+    this.owned = kindOf(token[REQUEST]) !== SIGNALS
     this.hasGivenUp = false
     this.adopted = undefined
   }
@@ -85,14 +88,16 @@ class Acquisition extends Claimant {
   begin (relay) {
     const { claimAsync, holdings } = agent()
     const token = this.token
+    const word = token[WORD]
+    const request = token[REQUEST]
     holdings.makeRoom()
-    const ownerDied = claimAsync(token[WORD].address, token[REQUEST], token[COUNT], this.timeout, this, relay)
+    const ownerDied = claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this, relay)
     if (ownerDied !== undefined) {
       if (this.owned) holdings.adoptLast(token, ownerDied)
       this.resolve(token)
       return
     }
-    holdings.claimBegins(token[WORD])
+    word.claimBegins()
     super.begin()
   }
 
@@ -117,19 +122,19 @@ class Acquisition extends Claimant {
     } else if (this.owned) {
       unlockUnused(this.token)
     } else {
-      agent().holdings.addPermits(this.token[WORD], this.token[COUNT])
+      this.token[WORD].addPermits(amountOf(this.token[REQUEST]))
     }
   }
 
   end () {
-    agent().holdings.claimEnds(this.token[WORD])
+    this.token[WORD].claimEnds()
     super.end()
   }
 }
 
 /** @throws {TypeError} on the main thread, which must not block, naming what to use instead */
 function requireWorker (what, instead) {
-  if (threads === undefined || threads.isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
+  if (IS_MAIN_THREAD) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
 /** What a thread gets that would wait for itself; `does` is 'holds it' or 'awaits it'. */

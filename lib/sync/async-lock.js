@@ -14,7 +14,7 @@ const { agent } = require('../settle')
 const { acquire, acquireAsync, block, requireWorker, runHolding } = require('./acquire')
 const { LOCK, LOCKED, UNLOCKED, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
-const { UnlockToken, notLocked, notifyHost } = require('./token')
+const { UnlockToken, emptyToken, hostNotify, notLocked, notifyHost } = require('./token')
 const { timeoutError, waitOptions } = require('./wait-options')
 
 const INDEX = 0
@@ -34,46 +34,46 @@ class AsyncLock {
 
   lock (options) {
     requireWorker('lock', 'lockAsync() or executeLocked()')
-    const { timeout } = waitOptions(options, 'lock', false)
-    const token = new UnlockToken(this[WORD], LOCK)
+    const word = this[WORD]
     // Not by acquireOrThrow: what is called in between would add a tenth to what a free lock costs.
-    if (!agent().holdings.take(token) && !block(token, timeout, 'lock')) throw timeoutError(LATE, timeout)
-    return token
+    const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
+    const place = word.takeLock()
+    if (place < 0) return blockForLock(word, timeout)
+    return new UnlockToken(word, LOCK, place, word.serialAt(place), word.inherits(LOCK))
   }
 
   lockIfAvailable (timeout) {
     const t = timeout === undefined ? 0 : ToTimeout(timeout)
     if (t > 0) requireWorker('lockIfAvailable with a timeout other than 0', 'lockAsync({ timeout })')
-    const token = new UnlockToken(this[WORD], LOCK)
+    const token = emptyToken(this[WORD], LOCK)
     return acquire(token, t, 'lockIfAvailable') ? token : null
   }
 
   tryLock () {
-    const token = new UnlockToken(this[WORD], LOCK)
-    return agent().holdings.take(token) ? token : null
+    const token = emptyToken(this[WORD], LOCK)
+    return token[WORD].take(token) ? token : null
   }
 
   async lockAsync (options) {
-    return acquireAsync(new UnlockToken(this[WORD], LOCK), waitOptions(options, 'lockAsync'), LATE)
+    return acquireAsync(emptyToken(this[WORD], LOCK), waitOptions(options, 'lockAsync'), LATE)
   }
 
   executeLocked (callback, options) {
-    return runHolding(new UnlockToken(this[WORD], LOCK), callback, options, 'executeLocked', LATE)
+    return runHolding(emptyToken(this[WORD], LOCK), callback, options, 'executeLocked', LATE)
   }
 
   unlock () {
     const word = this[WORD]
-    const { holdings } = agent()
-    const token = holdings.tokenOf(word)
-    if (token !== undefined) {
-      token.unlock()
+    const place = word.find()
+    if (place >= 0) {
+      word.giveLock(place, hostNotify())
       return
     }
     if (!this.locked) throw notLocked('unlock: the lock is not held')
-    const holder = holdings.holder(word)
+    const holder = word.holder()
     if (holder !== null) throw notLocked('unlock: the lock is held by thread ' + holder + ', not by this one')
     // Locked by code that uses the bare word: it cannot be told whose it is.
-    holdings.free(word)
+    word.free()
     notifyHost(word)
   }
 
@@ -82,12 +82,18 @@ class AsyncLock {
     const { locked } = this
     const state = { locked }
     if (locked) {
-      const holder = agent().holdings.holder(word)
+      const holder = word.holder()
       state.holder = holder === null ? 'unknown' : 'thread ' + holder
     }
     state.waiters = agent().waiterCount(word.address)
     return this.constructor.name + ' ' + util.inspect(state, options)
   }
+}
+
+function blockForLock (word, timeout) {
+  const token = emptyToken(word, LOCK)
+  if (!block(token, timeout, 'lock')) throw timeoutError(LATE, timeout)
+  return token
 }
 
 Object.defineProperties(AsyncLock, {

@@ -12,10 +12,10 @@ const describe = require('../describe')
 const { ToIntegerOrInfinity } = require('../abstract-operations')
 const { agent } = require('../settle')
 const { acquire, acquireAsync, deadlock, requireWorker } = require('./acquire')
-const { POSITION, WORD } = require('./holdings')
+const { WORD } = require('./holdings')
 const notice = require('./notice')
 const sharedWords = require('./shared-words')
-const { isExclusive, isToken, notLocked, notifyHost } = require('./token')
+const { isExclusive, isToken, notLocked, notifyHost, placeOf } = require('./token')
 const { abortReason, requireFunction, waitOptions } = require('./wait-options')
 
 const NO_LIMIT = { timeout: Infinity, signal: undefined }
@@ -79,10 +79,11 @@ Object.defineProperty(Condition, 'byteLength', { value: Int32Array.BYTES_PER_ELE
 function block (word, token, timeout, caller) {
   if (timeout === 0) return false
   const { holdings, useNotification, waitGivingBack } = agent()
-  if (holdings.isAwaited(token[WORD])) throw deadlock(caller, 'awaits the lock')
+  if (token[WORD].isAwaited()) throw deadlock(caller, 'awaits the lock')
+  const place = holdings.toEnd(placeOf(token))
   try {
-    return waitGivingBack(word.address, timeout, token[POSITION], () => {
-      holdings.givenBack(token)
+    return waitGivingBack(word.address, timeout, place, () => {
+      holdings.vacate()
       notifyHost(token[WORD])
     }) === 'ok'
   } finally {

@@ -5,22 +5,27 @@
  * which they outlive the thread.
  *
  * Invariants:
- * - An entry is in the first `held` places of the table exactly as long as this thread holds what it says. The table is read
- *   by native code when the thread ends, whatever ends it, and what is in it then is passed on.
+ * - An entry is in the first `words[HELD]` places of the table exactly as long as this thread holds what it says. The table is
+ *   read by native code when the thread ends, whatever ends it, and what is in it then is passed on.
  * - Therefore the word and the table change together: first the word, by an atomic operation, then the table, by plain writes,
  *   and between the two there is no call and no loop, nothing at which the engine could end the thread. (It may do so when
  *   a built-in Atomics function is called, but not between that one's work and its return.)
  * - Whoever changes a word puts its address into the registers before, and takes it away once the line has been told: if the
  *   thread ends in between, its clean-up tells the line.
- * - `tokens[place]` is the token of the entry at `place`.
+ * - Each entry has a serial number, which its token knows. A token stands for what is held as long as there is an entry of its
+ *   number: so nobody has to find the token when an entry goes. What is at no place of the table has the number 0.
+ * - `held[place]` is the word of the entry at `place`: what is held keeps its memory.
  *
- * What is called a word here is `{ array, address, counter }`: the word as an Int32Array of length 1, its address, and where
- * its counter of waiters is. `src/line.rs` says what words hold and who comes next.
+ * `src/line.rs` says what words hold and who comes next.
  */
 
+const { FENCED } = require('../counters')
 const createLastHold = require('./last-hold')
 
-/** What can be asked of a word. The numbers are those of `Request` in src/line.rs. */
+/**
+ * What can be asked of a word, by the numbers of `Request` in src/line.rs. A request is such a kind and an amount, as
+ * `kind + 8 * amount`; where there is nothing to count, the amount is 0.
+ */
 const LOCK = 0
 const SHARED = 1
 const EXCLUSIVE = 2
@@ -34,8 +39,8 @@ const WRITING = -1
 // A token's own. By names that two copies of the package share, since they share this thread's table.
 const WORD = Symbol.for('atomics-waitasync.word')
 const REQUEST = Symbol.for('atomics-waitasync.request')
-const COUNT = Symbol.for('atomics-waitasync.amount')
 const POSITION = Symbol.for('atomics-waitasync.place')
+const SERIAL = Symbol.for('atomics-waitasync.serial')
 
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, PLACE, RELEASING
@@ -45,6 +50,18 @@ const { add, compareExchange, load, store, sub } = Atomics
 
 /** What no word holds. */
 const NONE = -0x80000000
+
+/** The serial number of a token that has nothing yet. */
+const NOT_HELD = -1
+/**
+ * The numbers go from 1 to this, and on with 1; 31 bits are what every engine keeps in a property without a box. So a number comes
+ * again after a thousand million holdings. A token that gave back itself what it stood for has forgotten its number; only one whose
+ * lock was given back by `lock.unlock()` could then be taken for the one who holds it.
+ */
+const LAST_SERIAL = 0x3fffffff
+
+const kindOf = (request) => request & 7
+const amountOf = (request) => (request - kindOf(request)) / 8
 
 /** What a word that holds `current` is to hold once the request has been taken from it; NONE if it cannot be now. */
 function after (kind, amount, current) {
@@ -56,79 +73,284 @@ function after (kind, amount, current) {
 function createHoldings (binding, operations, counters, floats, words) {
   const keep = createLastHold(binding)
   // By place.
-  const tokens = []
-  // By place: an address, and a request's kind and amount as `kind + 8 * amount`.
-  let entries = new Float64Array(0)
-  // Claims that are lined up: each may be granted a place at any time. By address, too.
+  const held = []
+  const table = {
+    // By place: an address and a request.
+    entries: new Float64Array(0),
+    // By place.
+    serials: new Int32Array(0),
+    // The latest number.
+    serial: 0,
+    // How many entries there may be; the other places are for the claims that are lined up, of which each may be granted one.
+    room: 0
+  }
+  // The places of entries that have been moved, by serial number: their tokens know an earlier place.
+  const moved = new Map()
+  // How many claims of this thread's promises are lined up; by address, too.
   let claims = 0
   const awaited = new Map()
 
+  /**
+   * A word of shared memory from which something can be taken.
+   * - `array`: the word, as an Int32Array of length 1
+   * - `address`: where it is
+   * - `counter`: where its counter of waiters is
+   */
+  class Word {
+    constructor (array, address, counter) {
+      this.array = array
+      this.address = address
+      this.counter = counter
+    }
+
+    /** Takes the lock that this word is, if it is free. The place of the entry, whose token is still to be made; -1 if it is not. */
+    takeLock () {
+      if (words[HELD] >= table.room) enlarge()
+      const place = words[HELD]
+      table.entries[2 * place] = this.address
+      table.entries[2 * place + 1] = LOCK
+      if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) return -1
+      words[HELD] = place + 1
+      held[place] = this
+      table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
+      return place
+    }
+
+    /** Takes anything else, by who would wait for nothing. The place, likewise; for SIGNALS, which nobody holds, any number from 0. */
+    takeUncontended (request) {
+      const kind = kindOf(request)
+      const amount = amountOf(request)
+      const place = words[HELD]
+      table.entries[2 * place] = this.address
+      table.entries[2 * place + 1] = request
+      for (;;) {
+        const current = load(this.array, 0)
+        const next = after(kind, amount, current)
+        if (next === NONE) return -1
+        if (compareExchange(this.array, 0, current, next) === current) break
+      }
+      if (kind === SIGNALS) return place
+      words[HELD] = place + 1
+      held[place] = this
+      table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
+      return place
+    }
+
+    /** Takes what `token` stands for, if that needs no waiting. Whether it has it. */
+    take (token) {
+      const request = token[REQUEST]
+      let place
+      if (request === LOCK) {
+        place = this.takeLock()
+      } else {
+        makeRoom()
+        // Nobody is overtaken: where somebody may be waiting, the line is asked.
+        if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(token)
+        place = this.takeUncontended(request)
+      }
+      if (place < 0) return false
+      if (kindOf(request) === SIGNALS) return true
+      token[POSITION] = place
+      token[SERIAL] = table.serials[place]
+      token.ownerDied = this.inherits(request)
+      return true
+    }
+
+    takeInLine (token) {
+      const request = token[REQUEST]
+      this.setRequest(request)
+      operations.tryTake()
+      const answer = words[ANSWER]
+      if (answer < ACQUIRED) return false
+      if (kindOf(request) !== SIGNALS) adoptLast(token, answer === ACQUIRED_FROM_DEAD)
+      return true
+    }
+
+    setRequest (request) {
+      floats[ADDRESS] = this.address
+      words[KIND] = kindOf(request)
+      words[AMOUNT] = amountOf(request)
+    }
+
+    /** Whether what was just taken had been left behind by a dead holder. */
+    inherits (request) {
+      if (counters !== undefined && counters.peek(counters.abandoned) === 0) return false
+      try {
+        this.setRequest(request)
+        operations.inherit()
+        return words[ANSWER] === 1
+      } catch (_) {
+        // No stack is left for the call. It is held all the same, and not knowing is better than losing its token.
+        return false
+      }
+    }
+
+    /**
+     * Gives back the lock that this word is; its entry is at `place`. `hostNotify`, if given, is the host's `notify`, for those
+     * who wait in the host's queue.
+     */
+    giveLock (place, hostNotify) {
+      if (counters === undefined || counters.peek(this.counter) !== 0) {
+        giveInLine(place)
+        if (hostNotify !== undefined) hostNotify(this.array, 0, 1)
+        return
+      }
+      const last = toEnd(place)
+      floats[RELEASING] = this.address
+      // The host's `notify` passes a fence anyway, and a plain write comes after all writes before it on these processors.
+      if (FENCED && hostNotify !== undefined) this.array[0] = UNLOCKED
+      else store(this.array, 0, UNLOCKED)
+      words[HELD] = last
+      const serial = table.serials[last]
+      // As `vacate`, which is not called, for the same reason as `tellLine` is not.
+      table.serials[last] = 0
+      held[last] = undefined
+      try {
+        if (moved.size !== 0) moved.delete(serial)
+        if (hostNotify !== undefined) hostNotify(this.array, 0, 1)
+      } finally {
+        // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
+        // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.
+        if (counters.read(this.counter) !== 0) {
+          floats[ADDRESS] = this.address
+          operations.released()
+        }
+        floats[RELEASING] = 0
+      }
+    }
+
+    /** Gives back what `request` has taken, by the entry at `place`. */
+    give (place, request) {
+      if (counters === undefined || counters.peek(this.counter) !== 0) {
+        giveInLine(place)
+        return
+      }
+      const kind = kindOf(request)
+      const amount = amountOf(request)
+      const last = toEnd(place)
+      floats[RELEASING] = this.address
+      if (kind === SHARED) sub(this.array, 0, 1)
+      else if (kind === PERMITS) add(this.array, 0, amount)
+      else store(this.array, 0, UNLOCKED)
+      words[HELD] = last
+      // As in `giveLock`.
+      const serial = table.serials[last]
+      table.serials[last] = 0
+      held[last] = undefined
+      try {
+        if (moved.size !== 0) moved.delete(serial)
+      } finally {
+        if (counters.read(this.counter) !== 0) {
+          floats[ADDRESS] = this.address
+          operations.released()
+        }
+        floats[RELEASING] = 0
+      }
+    }
+
+    /** Who wrote, by the entry at `place`, becomes one of those who read: the entry becomes that of `shared`. */
+    downgrade (place, ownerDied, shared) {
+      floats[RELEASING] = this.address
+      store(this.array, 0, 1)
+      table.entries[2 * place + 1] = SHARED
+      moved.delete(table.serials[place])
+      adopt(shared, place, ownerDied)
+      this.tellLine()
+    }
+
+    /** Adds permits. The number there was, or -1 if there would be too many. */
+    addPermits (amount) {
+      floats[RELEASING] = this.address
+      let current
+      do {
+        current = load(this.array, 0)
+        if (current + amount > 0x7fffffff) {
+          floats[RELEASING] = 0
+          return -1
+        }
+      } while (compareExchange(this.array, 0, current, current + amount) !== current)
+      this.tellLine()
+      return current
+    }
+
+    /** Frees a lock that no token of this package stands for. */
+    free () {
+      floats[RELEASING] = this.address
+      store(this.array, 0, UNLOCKED)
+      this.tellLine()
+    }
+
+    /** Gives the line its try, after the word has been changed. */
+    tellLine () {
+      if (counters === undefined || counters.read(this.counter) !== 0) {
+        floats[ADDRESS] = this.address
+        operations.released()
+      }
+      floats[RELEASING] = 0
+    }
+
+    /** A promise of this thread's has been lined up for it. */
+    claimBegins () {
+      claims++
+      table.room--
+      awaited.set(this.address, (awaited.get(this.address) || 0) + 1)
+    }
+
+    claimEnds () {
+      claims--
+      table.room++
+      const left = awaited.get(this.address) - 1
+      if (left > 0) awaited.set(this.address, left)
+      else awaited.delete(this.address)
+    }
+
+    /** Whether a promise of this thread's is lined up for it. */
+    isAwaited () {
+      return awaited.has(this.address)
+    }
+
+    /** Where an entry of this thread's for it is, -1 if there is none. */
+    find () {
+      let place = words[HELD] - 1
+      while (place >= 0 && table.entries[2 * place] !== this.address) place--
+      return place
+    }
+
+    /** The `threadId` of a thread that holds it by means of this package, null if none does. */
+    holder () {
+      floats[ADDRESS] = this.address
+      const holder = binding.holder()
+      return typeof holder === 'number' ? holder : null
+    }
+
+    /** The serial number of the entry at `place`. */
+    serialAt (place) {
+      return table.serials[place]
+    }
+
+    /** Where the entry with this number is that was last known to be at `place`. -1 if there is none any more. */
+    placeOf (serial, place) {
+      if (table.serials[place] === serial) return place
+      const now = moved.get(serial)
+      return now === undefined || table.serials[now] !== serial ? -1 : now
+    }
+  }
+
   /** Makes sure that there is a place for one more. */
   function makeRoom () {
-    if (2 * (words[HELD] + claims) >= entries.length) enlarge()
+    if (words[HELD] >= table.room) enlarge()
   }
 
   function enlarge () {
-    const larger = new Float64Array(Math.max(32, entries.length * 2))
-    larger.set(entries)
-    binding.setHoldings(larger.buffer)
-    entries = larger
-  }
-
-  /** Takes what a token stands for, if that needs no waiting. Whether it has it. */
-  function take (token) {
-    makeRoom()
-    const word = token[WORD]
-    const kind = token[REQUEST]
-    const place = words[HELD]
-    entries[2 * place] = word.address
-    entries[2 * place + 1] = kind + 8 * token[COUNT]
-    if (kind === LOCK) {
-      if (compareExchange(word.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) return false
-      words[HELD] = place + 1
-    } else {
-      // Nobody is overtaken: where somebody may be waiting, the line is asked.
-      if (counters === undefined || counters.read(word.counter) !== 0) return takeInLine(token)
-      for (;;) {
-        const current = load(word.array, 0)
-        const next = after(kind, token[COUNT], current)
-        if (next === NONE) return false
-        if (compareExchange(word.array, 0, current, next) === current) break
-      }
-      if (kind === SIGNALS) return true
-      words[HELD] = place + 1
-    }
-    tokens[place] = token
-    token[POSITION] = place
-    if (counters === undefined || counters.peek(counters.abandoned) !== 0) token.ownerDied = inherits(token)
-    return true
-  }
-
-  function takeInLine (token) {
-    setRequest(token)
-    operations.tryTake()
-    const answer = words[ANSWER]
-    if (answer < ACQUIRED) return false
-    if (token[REQUEST] !== SIGNALS) adoptLast(token, answer === ACQUIRED_FROM_DEAD)
-    return true
-  }
-
-  function setRequest (token) {
-    floats[ADDRESS] = token[WORD].address
-    words[KIND] = token[REQUEST]
-    words[AMOUNT] = token[COUNT]
-  }
-
-  /** Whether what was just taken had been left behind by a dead holder. */
-  function inherits (token) {
-    try {
-      setRequest(token)
-      operations.inherit()
-      return words[ANSWER] === 1
-    } catch (_) {
-      // No stack is left for the call. It is held all the same, and not knowing is better than losing its token.
-      return false
-    }
+    const places = Math.max(16, 2 * table.serials.length)
+    const entries = new Float64Array(2 * places)
+    const serials = new Int32Array(places)
+    entries.set(table.entries)
+    serials.set(table.serials)
+    binding.setHoldings(entries.buffer)
+    table.entries = entries
+    table.serials = serials
+    table.room = places - claims
   }
 
   /** `token` becomes that of the last entry of the table, which native code has put there. */
@@ -137,160 +359,87 @@ function createHoldings (binding, operations, counters, floats, words) {
   }
 
   function adopt (token, place, ownerDied) {
-    tokens[place] = token
+    held[place] = token[WORD]
+    table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
     token[POSITION] = place
+    token[SERIAL] = table.serial
     token.ownerDied = ownerDied
     return token
   }
 
-  /** Gives back what a token stands for. */
-  function give (token) {
-    const word = token[WORD]
-    const place = token[POSITION]
-    if (counters !== undefined && counters.peek(word.counter) === 0) {
-      const kind = token[REQUEST]
-      const last = words[HELD] - 1
-      floats[RELEASING] = word.address
-      if (kind === SHARED) sub(word.array, 0, 1)
-      else if (kind === PERMITS) add(word.array, 0, token[COUNT])
-      else store(word.array, 0, UNLOCKED)
-      entries[2 * place] = entries[2 * last]
-      entries[2 * place + 1] = entries[2 * last + 1]
-      words[HELD] = last
-      // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
-      // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.
-      if (counters.read(word.counter) !== 0) {
-        floats[ADDRESS] = word.address
-        operations.released()
-      }
-      floats[RELEASING] = 0
-    } else {
-      words[PLACE] = place
-      operations.giveBack()
-    }
-    givenBack(token)
+  function giveInLine (place) {
+    words[PLACE] = toEnd(place)
+    operations.giveBack()
+    vacate()
   }
 
-  /** Gives back what a token stands for, and was a dead thread's before, unused: the next is told of the death instead. */
-  function passOn (token) {
-    words[PLACE] = token[POSITION]
+  /** Gives back what was a dead thread's before, unused: the next is told of the death instead. */
+  function passOn (place) {
+    words[PLACE] = toEnd(place)
     operations.passOn()
-    givenBack(token)
+    vacate()
   }
 
-  /** The entry of a token has been taken out of the table: the last entry is in its place now. */
-  function givenBack (token) {
-    const place = token[POSITION]
-    const last = words[HELD]
-    if (place !== last) {
-      const moved = tokens[last]
-      tokens[place] = moved
-      moved[POSITION] = place
-    }
+  /** Moves an entry that is to be given back to the end of the table. Its place there. */
+  function toEnd (place) {
+    const last = words[HELD] - 1
+    return place === last ? last : swap(place, last)
+  }
+
+  function swap (place, last) {
+    const { entries, serials } = table
+    const serial = serials[place]
+    // First, since there may be no stack for it.
+    moved.set(serials[last], place)
+    moved.set(serial, last)
+    const address = entries[2 * place]
+    const request = entries[2 * place + 1]
+    const word = held[place]
+    entries[2 * place] = entries[2 * last]
+    entries[2 * place + 1] = entries[2 * last + 1]
+    held[place] = held[last]
+    serials[place] = serials[last]
+    entries[2 * last] = address
+    entries[2 * last + 1] = request
+    held[last] = word
+    serials[last] = serial
+    return last
+  }
+
+  /** The last entry has been taken out of the table. */
+  function vacate () {
+    const place = words[HELD]
+    if (moved.size !== 0) moved.delete(table.serials[place])
+    table.serials[place] = 0
     // Not `pop`, which takes longer than all the rest.
-    tokens[last] = undefined
-    token[POSITION] = -1
-  }
-
-  /** Who wrote becomes one of those who read: `shared` takes the place of `exclusive`. */
-  function downgrade (exclusive, shared) {
-    const word = exclusive[WORD]
-    const place = exclusive[POSITION]
-    floats[RELEASING] = word.address
-    store(word.array, 0, 1)
-    entries[2 * place + 1] = SHARED
-    adopt(shared, place, exclusive.ownerDied)
-    exclusive[POSITION] = -1
-    tellLine(word)
-  }
-
-  /** Adds permits. The number there was, or -1 if there would be too many. */
-  function addPermits (word, amount) {
-    floats[RELEASING] = word.address
-    let current
-    do {
-      current = load(word.array, 0)
-      if (current + amount > 0x7fffffff) {
-        floats[RELEASING] = 0
-        return -1
-      }
-    } while (compareExchange(word.array, 0, current, current + amount) !== current)
-    tellLine(word)
-    return current
-  }
-
-  /** Frees a lock that no token of this package stands for. */
-  function free (word) {
-    floats[RELEASING] = word.address
-    store(word.array, 0, UNLOCKED)
-    tellLine(word)
-  }
-
-  /** Gives the line its try, after a word has been changed. */
-  function tellLine (word) {
-    if (counters === undefined || counters.read(word.counter) !== 0) {
-      floats[ADDRESS] = word.address
-      operations.released()
-    }
-    floats[RELEASING] = 0
-  }
-
-  /** A promise of this thread's has been lined up for a word. */
-  function claimBegins (word) {
-    claims++
-    awaited.set(word.address, (awaited.get(word.address) || 0) + 1)
-  }
-
-  function claimEnds (word) {
-    claims--
-    const left = awaited.get(word.address) - 1
-    if (left > 0) awaited.set(word.address, left)
-    else awaited.delete(word.address)
-  }
-
-  /** A token of this thread's for a word, undefined if it has none. */
-  function tokenOf (word) {
-    for (let place = words[HELD] - 1; place >= 0; place--) {
-      if (entries[2 * place] === word.address) return tokens[place]
-    }
-    return undefined
-  }
-
-  /** The `threadId` of a thread that holds a word by means of this package, null if none does. */
-  function holder (word) {
-    floats[ADDRESS] = word.address
-    const holder = binding.holder()
-    return typeof holder === 'number' ? holder : null
+    held[place] = undefined
   }
 
   /** The word in an Int32Array of length 1 on shared memory. */
   function wordOf (array) {
     keep(array.buffer)
     const address = binding.addressOf(new Uint8Array(array.buffer)) + array.byteOffset
-    return { array, address, counter: counters === undefined ? 0 : counters.of(address) }
+    return new Word(array, address, counters === undefined ? 0 : counters.of(address))
   }
 
-  return {
-    take,
-    give,
-    passOn,
-    givenBack,
-    downgrade,
-    addPermits,
-    free,
-    adopt,
-    adoptLast,
-    tokenOf,
-    holder,
-    wordOf,
-    makeRoom,
-    claimBegins,
-    claimEnds,
-    /** Whether a promise of this thread's is lined up for a word. */
-    isAwaited: (word) => awaited.has(word.address)
-  }
+  return { adopt, adoptLast, makeRoom, passOn, toEnd, vacate, wordOf }
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, UNLOCKED, LOCKED, WRITING, WORD, REQUEST, COUNT, POSITION, createHoldings
+  LOCK,
+  SHARED,
+  EXCLUSIVE,
+  PERMITS,
+  SIGNALS,
+  UNLOCKED,
+  LOCKED,
+  WRITING,
+  WORD,
+  REQUEST,
+  POSITION,
+  SERIAL,
+  NOT_HELD,
+  amountOf,
+  createHoldings,
+  kindOf
 }

@@ -10,9 +10,9 @@
 const util = require('util')
 const { agent } = require('../settle')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
-const { EXCLUSIVE, SHARED, WORD, WRITING } = require('./holdings')
+const { EXCLUSIVE, NOT_HELD, SHARED, WORD, WRITING } = require('./holdings')
 const sharedWords = require('./shared-words')
-const { UnlockToken, notLocked } = require('./token')
+const { UnlockToken, emptyToken, notLocked, placeOf } = require('./token')
 const { waitOptions } = require('./wait-options')
 
 const LATE = 'The lock was not to be had'
@@ -24,9 +24,10 @@ class ExclusiveToken extends UnlockToken {
    * @returns {UnlockToken} the token of a reader; this one is no longer locked
    */
   downgrade () {
-    if (!this.locked) throw notLocked('downgrade: the token is not locked any more')
-    const shared = new UnlockToken(this[WORD], SHARED)
-    agent().holdings.downgrade(this, shared)
+    const place = placeOf(this)
+    if (place < 0) throw notLocked('downgrade: the token is not locked any more')
+    const shared = emptyToken(this[WORD], SHARED)
+    this[WORD].downgrade(place, this.ownerDied, shared)
     return shared
   }
 }
@@ -61,12 +62,12 @@ class RwLock {
 
   tryLock () {
     const token = exclusive(this)
-    return agent().holdings.take(token) ? token : null
+    return token[WORD].take(token) ? token : null
   }
 
   tryLockShared () {
     const token = shared(this)
-    return agent().holdings.take(token) ? token : null
+    return token[WORD].take(token) ? token : null
   }
 
   async lockAsync (options) {
@@ -94,7 +95,7 @@ class RwLock {
 
 Object.defineProperty(RwLock, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
 
-const exclusive = (lock) => new ExclusiveToken(lock[WORD], EXCLUSIVE)
-const shared = (lock) => new UnlockToken(lock[WORD], SHARED)
+const exclusive = (lock) => new ExclusiveToken(lock[WORD], EXCLUSIVE, 0, NOT_HELD, false)
+const shared = (lock) => emptyToken(lock[WORD], SHARED)
 
 module.exports = RwLock

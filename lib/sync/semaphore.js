@@ -14,7 +14,7 @@ const { agent } = require('../settle')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
 const { PERMITS, SIGNALS, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
-const { UnlockToken } = require('./token')
+const { emptyToken } = require('./token')
 const { waitOptions } = require('./wait-options')
 
 /** The most permits that one call may ask for. */
@@ -36,27 +36,28 @@ class Semaphore {
 
   acquire (n = 1, options = undefined) {
     requireWorker('acquire', 'acquireAsync() or use()')
-    acquireOrThrow(new UnlockToken(this[WORD], SIGNALS, permits(n, 'acquire')), options, 'acquire', LATE)
+    acquireOrThrow(emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'acquire')), options, 'acquire', LATE)
   }
 
   async acquireAsync (n = 1, options = undefined) {
-    const token = new UnlockToken(this[WORD], SIGNALS, permits(n, 'acquireAsync'))
+    const token = emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'acquireAsync'))
     await acquireAsync(token, waitOptions(options, 'acquireAsync'), LATE)
   }
 
   tryAcquire (n = 1) {
-    return agent().holdings.take(new UnlockToken(this[WORD], SIGNALS, permits(n, 'tryAcquire')))
+    const token = emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'tryAcquire'))
+    return token[WORD].take(token)
   }
 
   release (n = 1) {
     const amount = permits(n, 'release')
-    if (agent().holdings.addPermits(this[WORD], amount) === -1) {
+    if (this[WORD].addPermits(amount) === -1) {
       throw new RangeError('release: ' + amount + ' more permits would be more than ' + MOST)
     }
   }
 
   async use (n, callback, options = undefined) {
-    return runHolding(new UnlockToken(this[WORD], PERMITS, permits(n, 'use')), callback, options, 'use', LATE)
+    return runHolding(emptyToken(this[WORD], PERMITS + 8 * permits(n, 'use')), callback, options, 'use', LATE)
   }
 
   [util.inspect.custom] (depth, options) {

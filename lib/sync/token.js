@@ -4,31 +4,41 @@
 
 const { own } = require('../realm')
 const { agent } = require('../settle')
-const { COUNT, EXCLUSIVE, LOCK, POSITION, REQUEST, WORD } = require('./holdings')
+const { EXCLUSIVE, LOCK, NOT_HELD, POSITION, REQUEST, SERIAL, WORD } = require('./holdings')
 
 class UnlockToken {
-  /** @private made by what is held */
-  constructor (word, request, amount = 0) {
+  /**
+   * @private made by what is held, from a word and a request (see holdings.js); `serial` is the number of its entry in the table
+   *   of holdings, and `place` where that is
+   */
+  constructor (word, request, place, serial, ownerDied) {
     this[WORD] = word
     this[REQUEST] = request
-    this[COUNT] = amount
-    // Its place in the table of holdings; -1 when it is not there.
-    this[POSITION] = -1
-    this.ownerDied = false
+    this[POSITION] = place
+    this[SERIAL] = serial
+    this.ownerDied = ownerDied
   }
 
   /** Whether it is still held by this token. */
   get locked () {
-    return this[POSITION] >= 0
+    return placeOf(this) >= 0
   }
 
   /** Gives it back. True the first time, false if that had been done already. */
   unlock () {
-    if (this[POSITION] < 0) return false
-    agent().holdings.give(this)
-    if (this[REQUEST] === LOCK) notifyHost(this[WORD])
+    const word = this[WORD]
+    const place = word.placeOf(this[SERIAL], this[POSITION])
+    if (place < 0) return false
+    if (this[REQUEST] === LOCK) word.giveLock(place, hostNotify())
+    else word.give(place, this[REQUEST])
+    this[SERIAL] = NOT_HELD
     return true
   }
+}
+
+/** Where the entry of a token in the table of holdings is; -1 if it has been given back. */
+function placeOf (token) {
+  return token[WORD].placeOf(token[SERIAL], token[POSITION])
 }
 
 if (typeof Symbol.dispose === 'symbol') {
@@ -37,10 +47,10 @@ if (typeof Symbol.dispose === 'symbol') {
   })
 }
 
-/** Where the host's queue is in use, plain waiters on a lock's word may stand in that. */
-function notifyHost (word) {
+/** The host's `notify`, where the host's queue is in use: then plain waiters on a lock's word may stand in that. */
+function hostNotify () {
   const { notify } = own.host
-  if (notify !== undefined && own.Atomics.notify === notify) notify(word.array, 0, 1)
+  return own.Atomics.notify === notify ? notify : undefined
 }
 
 /** Whether something is a token, of whichever copy of this package. */
@@ -52,9 +62,17 @@ function unlockUnused (token) {
     token.unlock()
     return
   }
-  agent().holdings.passOn(token)
+  agent().holdings.passOn(placeOf(token))
   if (token[REQUEST] === LOCK) notifyHost(token[WORD])
 }
+
+function notifyHost (word) {
+  const notify = hostNotify()
+  if (notify !== undefined) notify(word.array, 0, 1)
+}
+
+/** A token that has nothing yet: it can be given what `request` asks of `word`. */
+const emptyToken = (word, request) => new UnlockToken(word, request, 0, NOT_HELD, false)
 
 /** Whether nobody else can hold the same together with this token. */
 const isExclusive = (token) => token[REQUEST] === LOCK || token[REQUEST] === EXCLUSIVE
@@ -65,4 +83,4 @@ function notLocked (message) {
   return error
 }
 
-module.exports = { UnlockToken, isExclusive, isToken, notLocked, notifyHost, unlockUnused }
+module.exports = { UnlockToken, emptyToken, hostNotify, isExclusive, isToken, notLocked, notifyHost, placeOf, unlockUnused }
