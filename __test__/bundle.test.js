@@ -10,17 +10,18 @@ const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
 const { runForJSON } = require('./fixtures/run-node')
+const { libraryFile, target } = require('../lib/target')
 const { bundle } = require('../scripts/lib/bundle')
 
 const root = path.join(__dirname, '..')
 const CLASSES = ['AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken']
 
-/** A folder with them and the plain entry. */
+/** A folder with them, two entries and the native library. */
 function bundled (t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-bundle-'))
   t.after(() => { fs.rmSync(folder, { recursive: true, force: true }) })
   bundle(path.join(folder, 'lib'))
-  fs.copyFileSync(path.join(root, 'index.js'), path.join(folder, 'index.js'))
+  for (const name of ['index.js', 'force.js', libraryFile(target())]) fs.copyFileSync(path.join(root, name), path.join(folder, name))
   return folder
 }
 
@@ -57,4 +58,29 @@ test('an entry that changes nothing loads one of them, and the classes when they
     const names = ${JSON.stringify(CLASSES)}.map((name) => api[name].name)
     console.log(JSON.stringify({ before, names, after: loaded() }))`])
   assert.deepStrictEqual(seen, { before: ['entry.js', 'index.js'], names: CLASSES, after: ['entry.js', 'index.js', 'later.js', 'queue.js'] })
+})
+
+test('what runs while /force is loaded is in the files that are compiled at once, and in parentheses', async t => {
+  const folder = bundled(t)
+  const covered = await runForJSON(t, ['-e', `
+    const { Session } = require('inspector')
+    const session = new Session()
+    session.connect()
+    session.post('Profiler.enable')
+    session.post('Profiler.startPreciseCoverage', { callCount: true })
+    require(${JSON.stringify(path.join(folder, 'force.js'))})
+    session.post('Profiler.takePreciseCoverage', (_, { result }) => {
+      const lib = ${JSON.stringify(path.join(folder, 'lib'))}
+      console.log(JSON.stringify(Object.assign(...Object.keys(require.cache).filter((file) => file.startsWith(lib)).map((file) => ({
+        [file]: result.find(({ url }) => url.endsWith(file.slice(lib.length).replace(/\\\\/g, '/'))).functions
+          .filter(({ ranges: [{ count }] }) => count > 0).map(({ ranges: [{ startOffset }] }) => startOffset)
+      })))))
+    })`])
+  assert.deepStrictEqual(Object.keys(covered).map(file => path.basename(file)).sort(), ['entry.js', 'queue.js'])
+  const passedOver = Object.entries(covered).flatMap(([file, starts]) => {
+    const text = fs.readFileSync(file, 'utf8')
+    return starts.filter(start => text.startsWith('function ', start) && text[start - 1] !== '(')
+      .map(start => text.slice(start, text.indexOf('(', start)))
+  })
+  assert.deepStrictEqual(passedOver, [])
 })

@@ -87,11 +87,11 @@ function install (entry, options) {
   if (trio === undefined) return false
   const { holder } = resolved
 
-  const ours = new Map(Object.keys(trio).map((name) => [name, trio[name]]))
+  const ours = new Map(Object.entries(trio))
   if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', trio.notify)
-  const before = new Map(Array.from(ours.keys(), (name) => [name, getOwnPropertyDescriptor(holder, name)]))
-
-  const after = new Map(Array.from(ours, ([name, value]) => [name, { value, writable: true, enumerable: false, configurable: true }]))
+  const before = propertiesOf(holder, ours.keys())
+  const after = new Map()
+  for (const [name, value] of ours) after.set(name, { value, writable: true, enumerable: false, configurable: true })
 
   let leaveWorkers
   if (holder === Atomics) {
@@ -123,7 +123,7 @@ function uninstall (target) {
   const stack = installs.get(holder) || []
   if (stack.length === 0) return false
   const { ours, before, leaveWorkers } = stack[stack.length - 1]
-  const now = new Map(Array.from(ours.keys(), (name) => [name, getOwnPropertyDescriptor(holder, name)]))
+  const now = propertiesOf(holder, ours.keys())
   for (const [name, fn] of ours) {
     const property = now.get(name)
     if (property === undefined || property.value !== fn) return false
@@ -132,6 +132,13 @@ function uninstall (target) {
   stack.pop()
   if (leaveWorkers !== undefined) leaveWorkers()
   return true
+}
+
+/** What an object has by these names now, undefined where it has nothing. */
+function propertiesOf (holder, names) {
+  const properties = new Map()
+  for (const name of names) properties.set(name, getOwnPropertyDescriptor(holder, name))
+  return properties
 }
 
 /** Defines all properties as `to` says, where undefined is none, or leaves all as `from` says. */

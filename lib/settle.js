@@ -18,7 +18,6 @@ const { createCounters } = require('./counters')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
-const { createHoldings } = require('./sync/holdings')
 const { threads } = require('./worker-threads')
 
 /** Outcomes of a wait by their number in `src/store.rs`. */
@@ -319,6 +318,7 @@ function createAgent (binding) {
   process.on('beforeExit', () => operations.updateHold())
 
   const counters = createCounters(binding)
+  let holdings
   return {
     addressOf: binding.addressOf,
     wait,
@@ -334,7 +334,11 @@ function createAgent (binding) {
     cancel,
     /** Whether somebody may be waiting at an address: no is certain only for who changed the word and has passed a fence since. */
     mayBeWaiting: (address) => counters === undefined || counters.read(counters.of(address)) !== 0,
-    holdings: createHoldings(binding, operations, counters, floats, words)
+    /** What this thread holds: for locks and their like, so made for the first of them. */
+    get holdings () {
+      if (holdings === undefined) holdings = require('./sync/holdings').createHoldings(binding, operations, counters, floats, words)
+      return holdings
+    }
   }
 }
 

@@ -11,7 +11,9 @@ function abiSuffix (musl) {
   return (musl ? '-musl' : '-gnu') + (process.arch === 'arm' ? 'eabihf' : '')
 }
 
-const isAlpine = () => fs.existsSync('/etc/alpine-release')
+function isAlpine () {
+  return fs.existsSync('/etc/alpine-release')
+}
 
 /** Whether Node was built for musl: glibc's version is in the report's header, musl has none; the report is slow but rarely asked for. */
 function isMusl () {
@@ -22,7 +24,9 @@ function isMusl () {
   return !header.glibcVersionRuntime
 }
 
-const nameWith = (musl) => process.platform + '-' + process.arch + abiSuffix(musl)
+function nameWith (musl) {
+  return process.platform + '-' + process.arch + abiSuffix(musl)
+}
 
 /** The name: `linux-x64-gnu`, `darwin-arm64`, `win32-ia32-msvc`, … */
 exports.target = () => nameWith(process.platform === 'linux' && isMusl())

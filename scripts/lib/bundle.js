@@ -19,6 +19,27 @@ const QUEUE = ['settle.js', 'atomics.js', 'loader-thread.js', 'workers.js']
 /** What is loaded by its path: by scripts/build.js, and as what a worker runs. They hold no state, and may be in another of these files, too. */
 const BY_PATH = ['target.js', 'worker-start.js', 'started-by-message.js']
 
+/**
+ * The functions that run while `force.js` is loaded. V8 compiles a function in parentheses together with what it stands in; any other it
+ * passes over first, and reads again when it is called.
+ */
+const AT_LOAD = {
+  'atomics.js': ['accepts', 'createAtomics'],
+  'binding.js': ['load', 'requireLibrary', 'requireWithoutProbe'],
+  'counters.js': ['createCounters', 'readable'],
+  'entry.js': ['createEntry'],
+  'host.js': ['hostOf', 'mark', 'markOf'],
+  'install.js': ['chooseTrio', 'install', 'isOurs', 'perRealm', 'propertiesOf', 'readOptions', 'replaceAll', 'replaceOne'],
+  'loader-thread.js': ['takeHostFunctions'],
+  'realm.js': ['realmOf', 'resolveTarget'],
+  'settle.js': ['agent', 'createAgent'],
+  'target.js': ['abiSuffix', 'isAlpine', 'nameWith'],
+  'worker-flags.js': ['wrap'],
+  'worker-message.js': ['intercept'],
+  'worker-threads.js': ['hostWorker', 'unwrap'],
+  'workers.js': ['reach', 'replaceWorker']
+}
+
 const HEADER = `'use strict'
 
 // Made from the repository's lib/, where each file has its comments.
@@ -28,7 +49,7 @@ const HEADER = `'use strict'
 const LINKER = `
 const files = {}
 const evaluated = {}
-function requireFile (name) {
+const requireFile = (function requireFile (name) {
   let module = evaluated[name]
   if (module === undefined) {
     module = { exports: {} }
@@ -38,7 +59,7 @@ function requireFile (name) {
     evaluated[name] = module
   }
   return module.exports
-}
+})
 `
 
 /** The files of a folder, by their paths from it. */
@@ -84,13 +105,29 @@ function closure (files, names, found = new Set()) {
   return found
 }
 
-/** Statements that define files. A function in parentheses is compiled at once, one without is passed over until it is called. */
+/** Statements that define files: those that are loaded `atOnce`, with what runs then, are compiled at once, too. */
 function define (files, names, atOnce) {
   return Array.from(names, name => {
-    const code = files.get(name).code.replace(REQUIRE, (_, request) => `requireFile("${resolve(name, request)}")`)
+    const required = files.get(name).code.replace(REQUIRE, (_, request) => `requireFile("${resolve(name, request)}")`)
+    const code = atOnce ? compiledAtOnce(required, AT_LOAD[name] || []) : required
     const fn = `function (module, exports) {\n${code}}`
     return `\n// lib/${name}\nfiles['${name}'] = ${atOnce ? `(${fn})` : fn}\n`
   }).join('')
+}
+
+/** A file's code with these functions in parentheses. What was declared is a variable then, so it comes first. */
+function compiledAtOnce (code, names) {
+  const variables = []
+  for (const name of names) {
+    const fn = new RegExp(`^(exports\\.\\w+ = |module\\.exports = |)(function ${name}\\([^]*?\n})(;?\n)`, 'm')
+    if (!fn.test(code)) throw new Error(`lib/ has no function ${name} where the bundle looks for it`)
+    code = code.replace(fn, (_, assigned, text, end) => {
+      if (assigned !== '') return `${assigned}(${text})${end}`
+      variables.push(`var ${name} = (${text});\n`)
+      return ''
+    })
+  }
+  return variables.join('') + code
 }
 
 /** Writes the files that `lib/` has in the published package into a folder that it makes. */
@@ -100,7 +137,7 @@ function bundle (folder) {
   const queue = [...closure(files, QUEUE)].filter(name => !entry.has(name))
   const later = [...closure(files, [...files.keys()].filter(name => !BY_PATH.includes(name)))]
     .filter(name => !entry.has(name) && !queue.includes(name))
-  const more = definitions => `${HEADER}\nmodule.exports = function (files, requireFile) {${definitions}}\n`
+  const more = definitions => `${HEADER}\nmodule.exports = (function (files, requireFile) {${definitions}})\n`
   const texts = {
     'entry.js': `${HEADER}${LINKER}${define(files, entry, true)}\nmodule.exports = requireFile('entry.js')\n`,
     'queue.js': more(define(files, queue, true)),
