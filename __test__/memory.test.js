@@ -95,6 +95,34 @@ for (const kind of Object.keys(kinds)) {
   }))
 }
 
+const NO_WEAK_REFERENCES = typeof WeakRef === 'function' && typeof FinalizationRegistry === 'function'
+  ? undefined
+  : 'this Node has no weak references'
+
+test('the array that was used last is not kept', { skip: NO_WEAK_REFERENCES, timeout: 60000 }, async t => {
+  const { code, lines, stderr } = await runChild(t, async ({ Atomics, sleep, say }) => {
+    const use = (...lengths) => lengths.map((length) => {
+      const array = new Int32Array(new SharedArrayBuffer(length))
+      for (let n = 0; n < 3; n++) {
+        Atomics.notify(array, 0)
+        Atomics.waitAsync(array, 0, 1)
+      }
+      return new WeakRef(array.buffer) // eslint-disable-line no-undef
+    })
+    // Each time anew.
+    for (let round = 0; round < 3; round++) {
+      const buffers = use(4, 1 << 20, 4096)
+      const kept = () => buffers.filter(buffer => buffer.deref() !== undefined).length
+      for (let pass = 0; pass < 100 && kept() > 0; pass++) {
+        await sleep(1)
+        global.gc()
+      }
+      say(kept())
+    }
+  }, undefined, { execArgv: ['--expose-gc'] })
+  assert.deepStrictEqual([code, lines], [0, ['0', '0', '0']], stderr)
+})
+
 test('1 000 000 waiters on one word: one is woken as fast as ever, and the end of their thread takes them all', { timeout: 120000 }, async t => {
   const MILLION = 1000000
   const array = words(2)

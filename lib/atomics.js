@@ -61,6 +61,8 @@ function createAtomics (realm) {
   const loads64 = typeof BigInt64Array === 'function' && accepts(load, BigInt64Array)
   const notifies32 = hostNotify !== undefined && accepts(hostNotify, Int32Array)
   const notifies64 = hostNotify !== undefined && typeof BigInt64Array === 'function' && accepts(hostNotify, BigInt64Array)
+  const queue = agent()
+  const { mayBeWaiting } = queue
   let canSuspend
 
   // Written once, so that making a promise makes no closure.
@@ -90,7 +92,7 @@ function createAtomics (realm) {
       if (canSuspend === undefined) canSuspend = agentCanSuspend(host.wait)
       if (!canSuspend) throw new TypeError('Atomics.wait cannot be called in this thread')
       if (differs(view, typedArray, i, v)) return 'not-equal'
-      return agent().wait(view.address + i * size(view), view.wide, v, t)
+      return queue.wait(view.address + i * size(view), view.wide, v, t)
     },
 
     notify (typedArray, index, count) {
@@ -98,22 +100,22 @@ function createAtomics (realm) {
       const i = validateIndex(view, index, realm)
       const c = count === undefined ? Infinity : max(ToIntegerOrInfinity(count), 0)
       if (!view.shared || c === 0) return 0
-      const { mayBeWaiting, notify } = agent()
       const address = view.address + i * size(view)
-      if (!(view.wide ? notifies64 : notifies32)) return notify(address, c)
+      if (!(view.wide ? notifies64 : notifies32)) return queue.notify(address, c)
       const looks = !mayBeWaiting(address)
-      let woken = looks ? 0 : notify(address, c)
+      let woken = looks ? 0 : queue.notify(address, c)
       if (woken >= c) return woken
       // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.
       try {
-        woken += hostNotify(typedArray, i, c - woken)
+        // It takes nothing for Infinity, and faster than that, which is no small integer.
+        woken += hostNotify(typedArray, i, c === Infinity ? undefined : c - woken)
       } catch (error) {
         // It has no reason to, but for a stack at its end. Who has been woken is counted nevertheless.
         if (woken === 0) throw error
         return woken
       }
       // The host's notify passes a fence before it looks at its own queue, or it would lose wake-ups itself.
-      return looks && woken < c && mayBeWaiting(address) ? woken + notify(address, c - woken) : woken
+      return looks && woken < c && mayBeWaiting(address) ? woken + queue.notify(address, c - woken) : woken
     },
 
     waitAsync (typedArray, index, value, timeout) {
@@ -128,7 +130,7 @@ function createAtomics (realm) {
       if (resolve === undefined) throw new RangeError('Maximum call stack size exceeded')
       // Made now, since it might fail to be when the stack is at its end, and then nobody would have the promise.
       const pending = { async: true, value: promise }
-      const outcome = agent().waitAsync(view.address + i * size(view), view.wide, v, t, typedArray, promise, resolve)
+      const outcome = queue.waitAsync(view.address + i * size(view), view.wide, v, t, typedArray, promise, resolve)
       resolve = undefined
       return outcome === undefined ? pending : { async: false, value: outcome }
     }

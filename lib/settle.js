@@ -31,8 +31,21 @@ const NO_TIMER = 6
 
 /** How many settlements one call of `settle` takes. */
 const BATCH = 4096
-/** Tables longer than this are given back when nothing is pending. */
-const RETAINED = 1024
+/** How many slots a chunk of the table has, as a power of two. */
+const CHUNK_BITS = 8
+const CHUNK = 1 << CHUNK_BITS
+/** A table of more chunks than this is given back when nothing is pending. */
+const RETAINED = 4
+
+// What the table has of a slot, and how much that is.
+/** What settles the promise. */
+const RESOLVE = 0
+/** The typed array that it waits on. */
+const ARRAY = 1
+const PROMISE = 2
+/** The slot that is vacant after this one, if this one is. */
+const NEXT = 3
+const FIELDS = 4
 
 function createAgent (binding) {
   const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
@@ -40,13 +53,11 @@ function createAgent (binding) {
   const words = new Int32Array(buffer)
   const expected = typeof BigInt64Array === 'function' ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
 
-  // Parallel arrays: by slot, what settles the promise, what it waits on, and the promise itself.
-  let resolvers = []
-  let arrays = []
-  let promises = []
-  // The slots that are vacant: the first `vacancies` of these.
-  let free = []
-  let vacancies = 0
+  // The table. In chunks, since an array that grows is copied time and again, to memory fresh from the system if it is long.
+  let chunks = []
+  // The first slot that is vacant, or would be with one chunk more; and the next one, as `fillSlot` found it.
+  let vacant = 0
+  let nextVacant
   let pending = 0
   // The word that this thread blocks for, so that its memory is kept also when the blocking is broken off.
   let blockedFor = null
@@ -152,7 +163,7 @@ function createAgent (binding) {
     operations.waitAsync()
     const answer = words[ANSWER]
     if (answer !== PENDING) return OUTCOMES[refused(slot, answer)]
-    vacancies--
+    vacant = nextVacant
     pending++
     return undefined
   }
@@ -177,7 +188,7 @@ function createAgent (binding) {
     const answer = words[ANSWER]
     if (answer !== PENDING) return refused(slot, answer) === ACQUIRED_FROM_DEAD
     claimant.slot = slot
-    vacancies--
+    vacant = nextVacant
     pending++
     return undefined
   }
@@ -196,7 +207,7 @@ function createAgent (binding) {
     const answer = words[ANSWER]
     if (answer !== PENDING) return OUTCOMES[refused(slot, answer)]
     claimant.slot = slot
-    vacancies--
+    vacant = nextVacant
     pending++
     return undefined
   }
@@ -210,28 +221,45 @@ function createAgent (binding) {
     return true
   }
 
+  /** The chunk of a slot, and the place there of what is kept of it. */
+  const chunkOf = (slot) => chunks[slot >>> CHUNK_BITS]
+  const placeOf = (slot) => (slot & CHUNK - 1) * FIELDS
+
+  function addChunk () {
+    const chunk = []
+    const first = chunks.length * CHUNK
+    for (let slot = first; slot < first + CHUNK; slot++) chunk.push(undefined, undefined, undefined, slot + 1)
+    chunks.push(chunk)
+  }
+
   /**
-   * Writes down a wait that is about to begin, in a slot that stays vacant: it is in use from the moment that the caller,
-   * once native code has answered "pending", takes it from the vacancies.
+   * Writes down a wait that is about to begin, in the first vacant slot. It stays that until the caller, once native code has
+   * answered "pending", makes `nextVacant` the first.
    */
   function fillSlot (resolve, array, promise) {
-    if (vacancies === 0) free[vacancies++] = resolvers.length
-    const slot = free[vacancies - 1]
-    resolvers[slot] = resolve
-    arrays[slot] = array
-    promises[slot] = promise
+    const slot = vacant
+    if (slot === chunks.length * CHUNK) addChunk()
+    const chunk = chunkOf(slot)
+    const place = placeOf(slot)
+    chunk[place + RESOLVE] = resolve
+    chunk[place + ARRAY] = array
+    chunk[place + PROMISE] = promise
+    nextVacant = chunk[place + NEXT]
     if (slots !== null) slots.set(promise, slot)
     return slot
   }
 
   function emptySlot (slot) {
-    if (slots !== null) slots.delete(promises[slot])
-    resolvers[slot] = arrays[slot] = promises[slot] = undefined
+    const chunk = chunkOf(slot)
+    const place = placeOf(slot)
+    if (slots !== null) slots.delete(chunk[place + PROMISE])
+    chunk[place + RESOLVE] = chunk[place + ARRAY] = chunk[place + PROMISE] = undefined
   }
 
   function vacate (slot) {
     emptySlot(slot)
-    free[vacancies++] = slot
+    chunkOf(slot)[placeOf(slot) + NEXT] = vacant
+    vacant = slot
     pending--
   }
 
@@ -262,9 +290,9 @@ function createAgent (binding) {
       const settlement = words[WORDS + n]
       const slot = settlement >>> 3
       const code = settlement & 7
-      const resolve = resolvers[slot]
+      const resolve = chunkOf(slot)[placeOf(slot) + RESOLVE]
       if (resolve === CLAIMANT) {
-        const claimant = arrays[slot]
+        const claimant = chunkOf(slot)[placeOf(slot) + ARRAY]
         vacate(slot)
         claimant.settle(code < ACQUIRED ? OUTCOMES[code] : claimant.adopted)
       } else {
@@ -274,12 +302,9 @@ function createAgent (binding) {
     }
     if (pending === 0) {
       slots = null
-      if (resolvers.length > RETAINED) {
-        resolvers = []
-        arrays = []
-        promises = []
-        free = []
-        vacancies = 0
+      if (chunks.length > RETAINED) {
+        chunks = []
+        vacant = 0
       }
     }
   }
@@ -294,7 +319,8 @@ function createAgent (binding) {
       const settlement = words[WORDS + n]
       const code = settlement & 7
       if (code < ACQUIRED) continue
-      const claimant = arrays[settlement >>> 3]
+      const slot = settlement >>> 3
+      const claimant = chunkOf(slot)[placeOf(slot) + ARRAY]
       claimant.adopted = claimant.adopt(claimant.owned ? place++ : -1, code === ACQUIRED_FROM_DEAD)
     }
   }
@@ -302,7 +328,10 @@ function createAgent (binding) {
   function setRefed (promise, refed) {
     if (slots === null) {
       slots = new Map()
-      promises.forEach((promise, slot) => { if (promise !== undefined) slots.set(promise, slot) })
+      for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
+        const promise = chunkOf(slot)[placeOf(slot) + PROMISE]
+        if (promise !== undefined) slots.set(promise, slot)
+      }
     }
     const slot = slots.get(promise)
     if (slot === undefined) return false

@@ -303,8 +303,12 @@ impl CriticalSection<'_> {
 
     fn take_out(&mut self, key: WaiterKey) -> (Location, Entrant) {
         let Waiter { location, party, .. } = self.lists.waiters.remove(key);
-        self.store.counter(location).fetch_sub(1, Ordering::SeqCst);
+        self.uncount(location);
         (location, party)
+    }
+
+    fn uncount(&self, location: Location) {
+        self.store.counter(location).fetch_sub(1, Ordering::SeqCst);
     }
 
     /// What is left to do when a blocked thread or a claim has left its list. Whether the next in line is to be looked after,
@@ -337,13 +341,7 @@ impl CriticalSection<'_> {
     fn settle_only(&mut self, key: WaiterKey, result: WaitResult) -> bool {
         let (location, other) = match self.take_out(key) {
             (_, Entrant::Promise { agent, slot }) => {
-                let to_ring = self
-                    .lists
-                    .agents
-                    .leave(agent, |outbox| outbox.settle(slot, result, None).then(|| Arc::clone(outbox)));
-                if let Some(outbox) = to_ring {
-                    self.wake(Wake::Agent(outbox));
-                }
+                self.settle_promise(agent, slot, result);
                 return false;
             }
             (location, Entrant::Other(other)) => (location, other),
@@ -362,6 +360,29 @@ impl CriticalSection<'_> {
             }
         }
         passes_on && acquired.is_none()
+    }
+
+    /// Records how the wait of a promise ended that has been removed.
+    fn settle_promise(&mut self, agent: u32, slot: u32, result: WaitResult) {
+        let to_ring =
+            self.lists.agents.leave(agent, |outbox| outbox.settle(slot, result, None).then(|| Arc::clone(outbox)));
+        if let Some(outbox) = to_ring {
+            self.wake(Wake::Agent(outbox));
+        }
+    }
+
+    /// Notifies the first at `location` if that is a promise without a time-out, as most are. How many that makes, and who is
+    /// the first now. What the general way looks up three times is looked up once here.
+    fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
+        let is_promise = |entrant: &Entrant| matches!(entrant, Entrant::Promise { .. });
+        let Some((first, next)) = self.lists.waiters.pop_front_if(location, is_promise) else {
+            return (0, self.lists.waiters.front(location));
+        };
+        self.uncount(location);
+        if let Entrant::Promise { agent, slot } = first {
+            self.settle_promise(agent, slot, WaitResult::Ok);
+        }
+        (1, next)
     }
 
     /// Removes a waiter and records how its wait ended. If it was a claim that has not acquired the word, the next one gets
@@ -670,10 +691,9 @@ impl WaiterListStore {
             return 0;
         }
         self.critical_section(self.index_of(location), |section| {
-            let mut woken = 0;
             let mut nudged = false;
             let mut passes_on = false;
-            let mut next = section.lists.waiters.front(location);
+            let (mut woken, mut next) = section.notify_first_promise(location);
             while woken < count
                 && let Some(key) = next
             {

@@ -116,10 +116,40 @@ impl<P> WaiterLists<P> {
             let waiters = &mut self.waiters;
             self.deadlines.remove(waiter.place, |key, place| waiters[key as usize].place = place);
         }
+        self.shrink();
+        waiter
+    }
+
+    /// Takes out the first one at `location` if that has no deadline and `takes` says so. And which one is the first then.
+    pub fn pop_front_if(
+        &mut self,
+        location: Location,
+        takes: impl FnOnce(&P) -> bool,
+    ) -> Option<(P, Option<WaiterKey>)> {
+        let is_its = |list: &WaiterList| self.waiters[list.head as usize].location == location;
+        let mut entry = self.lists.find_entry(location.hash(), is_its).ok()?;
+        let list = entry.get_mut();
+        let head = list.head as usize;
+        if !self.waiters.get(head).is_some_and(|first| first.place == NIL && takes(&first.party)) {
+            return None;
+        }
+        let Waiter { previous, next, party, .. } = self.waiters.remove(head);
+        list.length -= 1;
+        if next == NIL {
+            entry.remove();
+        } else {
+            list.head = next;
+            self.waiters[next as usize].previous = previous;
+        }
+        self.shrink();
+        Some((party, (next != NIL).then_some(next)))
+    }
+
+    /// Gives back the memory that many waiters have left.
+    fn shrink(&mut self) {
         if self.waiters.is_empty() && self.waiters.capacity() > RETAINED_CAPACITY {
             *self = Self::default();
         }
-        waiter
     }
 
     fn list(&self, location: Location) -> Option<&WaiterList> {
@@ -189,6 +219,7 @@ mod tests {
         PushBack { location: usize, deadline: Option<u64> },
         RemoveNth(usize),
         PopFront(usize),
+        PopFrontIf { location: usize, parity: u32 },
         PopDue(u64),
     }
 
@@ -198,6 +229,7 @@ mod tests {
                 .prop_map(|(location, deadline)| Operation::PushBack { location, deadline }),
             2 => any::<usize>().prop_map(Operation::RemoveNth),
             2 => (0..4_usize).prop_map(Operation::PopFront),
+            2 => (0..4_usize, 0..2_u32).prop_map(|(location, parity)| Operation::PopFrontIf { location, parity }),
             1 => (0..20_u64).prop_map(Operation::PopDue),
         ]
     }
@@ -229,6 +261,17 @@ mod tests {
                     Operation::PopFront(at) => {
                         let expected = model.0.iter().position(|waiter| waiter.1 == location(at)).map(|n| model.0.remove(n).3);
                         let actual = lists.front(location(at)).map(|key| lists.remove(key).party);
+                        prop_assert_eq!(actual, expected);
+                    }
+                    Operation::PopFrontIf { location: at, parity } => {
+                        let first = model.0.iter().position(|waiter| waiter.1 == location(at));
+                        let taken = first.filter(|&n| model.0[n].2 == Timestamp::NEVER && model.0[n].3 % 2 == parity);
+                        let expected = taken.map(|n| {
+                            let (.., arrival) = model.0.remove(n);
+                            let next = model.0.iter().find(|waiter| waiter.1 == location(at)).map(|waiter| waiter.0);
+                            (arrival, next)
+                        });
+                        let actual = lists.pop_front_if(location(at), |arrival| arrival % 2 == parity);
                         prop_assert_eq!(actual, expected);
                     }
                     Operation::PopDue(now) => {
