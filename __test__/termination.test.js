@@ -43,6 +43,41 @@ test('terminate() ends a blocked thread within 50 ms', { timeout: 90000 }, t => 
   assert.ok(median(blocked) <= 50 + median(idle) + stall, `${blocked} ms; threads that are not blocked: ${idle} ms; no core for ${stall} ms each`)
 }))
 
+test('terminate() ends a thread that has only just blocked within 50 ms, also if nobody had for a while', { timeout: 90000 }, t => onAQuietMachine(async () => {
+  const array = words(1)
+  const blocked = []
+  const before = starved()
+  for (const idle of [1300, 0, 0, 1300, 0]) { // without anybody who sleeps, nobody ticks after a second
+    await sleep(idle)
+    const [thread] = await blockedThreads(t, array, 1)
+    blocked.push(await timeOf(thread.terminate))
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+  }
+  assert.ok(Math.max.apply(null, blocked) < 5000, `${blocked} ms`)
+  assert.ok(median(blocked) <= 50 + (starved() - before) / 5, `${blocked} ms`)
+}))
+
+test('terminate() ends threads that wake each other again and again', t => onAQuietMachine(async () => {
+  const array = words(1)
+  const times = []
+  const before = starved()
+  for (let round = 0; round < 3; round++) {
+    array[0] = 0
+    const threads = [0, 1].map(me => startWorker(t, ({ Atomics, data: { array, me } }) => {
+      for (;;) {
+        let turn
+        while ((turn = Atomics.load(array, 0)) % 2 === me) Atomics.wait(array, 0, turn)
+        Atomics.add(array, 0, 1)
+        Atomics.notify(array, 0)
+      }
+    }, { array, me }))
+    await until(() => Atomics.load(array, 0) > 1000, 'they do')
+    times.push(await timeOf(() => Promise.all(threads.map(thread => thread.terminate()))))
+    assert.strictEqual(api.waiterCount(array, 0), 0)
+  }
+  assert.ok(median(times) <= 150 + starved() - before, `${times} ms`)
+}))
+
 test('terminate() ends a thread that blocks again and again', t => onAQuietMachine(async () => {
   const array = words(2)
   const times = []

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::ThreadId;
+use std::time::Duration;
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, check_status, sys};
@@ -31,12 +32,17 @@ use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
 use crate::spinner::{SparingSpinner, Spinner};
 use crate::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use crate::ticker::Ticker;
 use crate::timer;
 use crate::watcher::EventLoop;
 
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.
 pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
+
+/// Ends the first slice of a thread that blocks. `None` if the system gave no thread for it.
+static TICKER: LazyLock<Option<&'static Ticker>> =
+    LazyLock::new(|| Ticker::start(Duration::from_secs_f64(SLICE_MILLISECONDS / 1e3), Agents::tick));
 
 /// A worker that is terminated, or a process that exits, waits until a thread blocked in native code comes back to
 /// JavaScript. So no thread stays away longer than this, unless the watcher calls it back when there is reason to.
@@ -292,13 +298,19 @@ struct Block {
     relayed: bool,
     /// Whether the watcher calls the thread back.
     watched: bool,
-    /// How long the thread stays away next, in milliseconds.
-    slice: f64,
+    /// How long the thread stays away next, in milliseconds. `None`: it has not been away for a slice yet.
+    slice: Option<f64>,
 }
 
 impl Block {
     fn new(ticket: Ticket, location: Location, deadline: Timestamp, request: Option<Request>, relayed: bool) -> Self {
-        Self { ticket, location, deadline, request, relayed, watched: false, slice: SLICE_MILLISECONDS }
+        Self { ticket, location, deadline, request, relayed, watched: false, slice: None }
+    }
+
+    /// Whether its next slice is the first, and over well before the deadline.
+    fn has_a_slice_left(&self) -> bool {
+        let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
+        self.slice.is_none() && is_far(self.deadline)
     }
 }
 
@@ -528,6 +540,7 @@ impl Agent {
             thread: std::thread::current().id(),
             js_thread,
             outbox: Arc::clone(&agent.outbox),
+            blocked_thread: Arc::clone(&agent.thread),
             registers: agent.registers,
             holdings: Holdings::EMPTY,
         });
@@ -650,8 +663,16 @@ impl Agent {
         let Some(block) = self.block.get() else {
             return Begun::Over(WaitResult::TimedOut);
         };
-        let Block { ticket, location, deadline, request, .. } = block;
-        let until = now().after_millis(block.slice);
+        let ticker = if block.has_a_slice_left() { *TICKER } else { None };
+        if let Some(ticker) = ticker {
+            return ticker.watch_over(&self.thread, || self.sleep(block, Timestamp::NEVER, Timestamp::NEVER));
+        }
+        self.sleep(block, block.deadline, now().after_millis(block.slice.unwrap_or(SLICE_MILLISECONDS)))
+    }
+
+    /// Sleeps until the wait is over, or `deadline` or `until` has come, or the thread is to come back.
+    fn sleep(&self, block: Block, deadline: Timestamp, until: Timestamp) -> Begun {
+        let Block { ticket, location, request, .. } = block;
         loop {
             match STORE.park(ticket, &self.thread, deadline, until) {
                 Woken::Settled(result) => return self.settled(location, request, result),
@@ -665,7 +686,7 @@ impl Agent {
                     self.lock_spinner.spin_awake(|| self.thread.outcome());
                 }
                 Woken::CalledBack => {
-                    self.block.set(Some(Block { slice: CALLED_BACK_SLICE_MILLISECONDS, ..block }));
+                    self.block.set(Some(Block { slice: Some(CALLED_BACK_SLICE_MILLISECONDS), ..block }));
                     return Begun::Pending;
                 }
                 Woken::TimeOver => {
@@ -673,7 +694,8 @@ impl Agent {
                     let watched =
                         block.watched || self.event_loop.is_some_and(|event_loop| event_loop.watch(&self.thread));
                     let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
-                    self.block.set(Some(Block { watched, slice: longest.min(2.0 * block.slice), ..block }));
+                    let slice = longest.min(2.0 * block.slice.unwrap_or(SLICE_MILLISECONDS));
+                    self.block.set(Some(Block { watched, slice: Some(slice), ..block }));
                     return Begun::Pending;
                 }
             }
@@ -1112,6 +1134,7 @@ struct Known {
     /// Its `worker_threads.threadId`.
     js_thread: u32,
     outbox: Arc<Outbox>,
+    blocked_thread: Arc<BlockedThread>,
     registers: *const Registers,
     holdings: Holdings,
 }
@@ -1141,6 +1164,11 @@ impl Agents {
 
     fn leave(outbox: &Arc<Outbox>) {
         Self::change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.outbox, outbox)));
+    }
+
+    /// The ticker's tick, for all of them. Whether it concerned any.
+    fn tick() -> bool {
+        Self::locked(|agents| agents.iter().fold(false, |any, agent| agent.blocked_thread.tick() | any))
     }
 
     /// When there is more than one thread now and was not before, or the other way round, every agent is rung.

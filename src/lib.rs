@@ -11,6 +11,7 @@
 //! | [`store`] | all buckets, their locks, and every operation on the queue |
 //! | [`line`] | the line before a lock: claims, nudges, hand-off, dead holders |
 //! | [`parker`] | a blocked thread: its outcome and its sleep |
+//! | [`ticker`] | ends the first slice of blocked threads |
 //! | [`spinner`] | looking for an outcome before sleeping |
 //! | `processor` | which one a thread runs on |
 //! | [`outbox`] | the outcomes on their way to an agent |
@@ -58,6 +59,8 @@ pub mod spinner;
 pub mod store;
 #[forbid(unsafe_code)]
 mod sync;
+#[forbid(unsafe_code)]
+pub mod ticker;
 #[cfg(not(feature = "model"))]
 #[forbid(unsafe_code)]
 pub mod timer;

@@ -9,10 +9,20 @@ use std::sync::atomic::AtomicU32;
 use crate::clock::{Timestamp, now};
 use crate::processor;
 use crate::store::WaitResult;
-use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park_timeout};
+use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_timeout};
 
 /// No outcome yet.
 const WAITING: u8 = u8::MAX;
+
+// What a thread's slice is to the ticker.
+/// The ticker has nothing to do with it.
+const UNTICKED: u8 = 0;
+/// No tick has come since it began.
+const BEGUN: u8 = 1;
+/// One tick has come.
+const TICKED: u8 = 2;
+/// The second one: the thread is to come back.
+const OVER: u8 = 3;
 
 /// The part of a blocked thread that other threads see. Made once per thread, used for one wait after the other.
 #[derive(Debug)]
@@ -20,6 +30,8 @@ pub struct BlockedThread {
     outcome: AtomicU8,
     nudged: AtomicBool,
     called_back: AtomicBool,
+    /// [`UNTICKED`] outside of [`crate::ticker::Ticker::watch_over`].
+    slice: AtomicU8,
     /// The processor on which the outcome was recorded; [`NOWHERE`] if that is not known.
     settled_on: AtomicU32,
     thread: Thread,
@@ -47,6 +59,7 @@ impl BlockedThread {
             outcome: AtomicU8::new(WAITING),
             nudged: AtomicBool::new(false),
             called_back: AtomicBool::new(false),
+            slice: AtomicU8::new(UNTICKED),
             settled_on: AtomicU32::new(NOWHERE),
             thread: current(),
         }
@@ -82,6 +95,27 @@ impl BlockedThread {
         self.unpark();
     }
 
+    /// From here on it is the ticker that ends the thread's slice. Called by the thread itself.
+    pub(crate) fn begin_slice(&self) {
+        self.slice.store(BEGUN, Ordering::Relaxed);
+    }
+
+    /// It no longer is.
+    pub(crate) fn end_slice(&self) {
+        self.slice.store(UNTICKED, Ordering::Relaxed);
+    }
+
+    /// Ends the slice of a thread that has been in the same one since the last tick. Whether it was in one that it is the ticker
+    /// who ends. Called by the ticker.
+    pub fn tick(&self) -> bool {
+        let step = |from, to| self.slice.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if step(TICKED, OVER) {
+            self.unpark();
+            return true;
+        }
+        step(BEGUN, TICKED)
+    }
+
     /// The outcome, if the wait is over.
     pub fn outcome(&self) -> Option<WaitResult> {
         match self.outcome.load(Ordering::Acquire) {
@@ -103,16 +137,23 @@ impl BlockedThread {
             Some(Woken::Nudged)
         } else if self.called_back.load(Ordering::Relaxed) && self.called_back.swap(false, Ordering::Acquire) {
             Some(Woken::CalledBack)
+        } else if self.slice.load(Ordering::Relaxed) == OVER {
+            Some(Woken::TimeOver)
         } else {
             None
         }
     }
 
-    /// Blocks until there is an outcome or a nudge, or until `until`. May only be called by the thread itself.
+    /// Blocks until there is something to wake up for, or until `until`. May only be called by the thread itself.
     pub(crate) fn park_until(&self, until: Timestamp) -> Woken {
         loop {
             if let Some(woken) = self.woken() {
                 return woken;
+            }
+            // A limit, however far away, is a timer that the system has to set.
+            if until == Timestamp::NEVER {
+                park();
+                continue;
             }
             let left = until.duration_since(now());
             if left.is_zero() {

@@ -4,7 +4,7 @@
 mod primitives {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
-    pub(crate) use std::thread::{Thread, current, park_timeout};
+    pub(crate) use std::thread::{Thread, current, park, park_timeout};
 }
 
 #[cfg(feature = "model")]
@@ -32,9 +32,13 @@ mod primitives {
         CURRENT.with(Clone::clone)
     }
 
+    pub(crate) fn park() {
+        current().0.wait();
+    }
+
     /// A model has no clock: a thread parks until it is unparked.
     pub(crate) fn park_timeout(_: std::time::Duration) {
-        current().0.wait();
+        park();
     }
 }
 

@@ -19,6 +19,7 @@ use atomics_waitasync::location::{Location, Word};
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
 use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::ticker::Ticker;
 use loom::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
@@ -301,6 +302,54 @@ fn park_call_back() {
         assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::CalledBack);
         watcher.join().unwrap();
         assert_eq!(store.withdraw_thread(ticket, &thread), WaitResult::TimedOut);
+    });
+}
+
+/// A thread falls asleep without a limit while the ticker goes to rest: it is seen, or it rings. Without either of the two
+/// fences this model deadlocks.
+#[test]
+fn sleep_rest() {
+    loom::model(|| {
+        let (store, thread, ticker) = (store(), this_thread(), Arc::new(Ticker::default()));
+        let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        let ticks = spawn({
+            let (thread, ticker) = (thread.clone(), ticker.clone());
+            move || {
+                ticker.rest(|| thread.tick());
+                thread.tick();
+                thread.tick();
+            }
+        });
+        let woken = ticker.watch_over(&thread, || store.park(wait, &thread, NEVER, NEVER));
+        assert_eq!(woken, Woken::TimeOver);
+        ticks.join().unwrap();
+    });
+}
+
+/// Ticks come while a thread is notified: however often it comes back meanwhile, it has the notification.
+#[test]
+fn notify_tick() {
+    bounded_model(|| {
+        let (store, thread, ticker) = (store(), this_thread(), Arc::new(Ticker::default()));
+        let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        let ticks = spawn({
+            let thread = thread.clone();
+            move || [(); 3].map(|()| thread.tick())
+        });
+        let notifier = spawn({
+            let store = store.clone();
+            move || store.notify(HERE, 1)
+        });
+        let sleep = || ticker.watch_over(&thread, || store.park(wait, &thread, NEVER, NEVER));
+        let woken = loop {
+            match sleep() {
+                Woken::TimeOver => {}
+                woken => break woken,
+            }
+        };
+        assert_eq!(woken, Woken::Settled(WaitResult::Ok));
+        assert_eq!(notifier.join().unwrap(), 1);
+        ticks.join().unwrap();
     });
 }
 
