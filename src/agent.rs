@@ -391,6 +391,17 @@ impl Holdings {
         // it from another thread holds the lock under which it is exchanged and its agent leaves.
         unsafe { std::slice::from_raw_parts(self.entries, self.capacity) }
     }
+
+    /// Whether one of the first `held` entries is of that location.
+    fn include(&self, held: u32, location: Location) -> bool {
+        let wanted = Holding::encode(location);
+        self.slice().iter().take(held as usize).any(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+    }
+}
+
+/// Takes a lock that is free.
+fn take_free(word: &impl Word) -> Option<()> {
+    (word.load() == UNLOCKED && Request::Lock.take(word)).then_some(())
 }
 
 /// What a settled promise has that is not to be lost if its thread ends before it hears of it; beside what the table of
@@ -590,11 +601,8 @@ impl Agent {
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = registers.word();
         // While it spins it is not counted, so a release elsewhere stays as cheap as one that nobody waits for.
-        let spun = || (word.load() == UNLOCKED && request.take(&word)).then_some(());
-        if request == Request::Lock && self.lock_spinner.spin(deadline, spun).is_some() {
-            let inherited = STORE.any_abandoned() && STORE.inherit(location, request);
-            let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
-            return self.acquired(location, request, result);
+        if request == Request::Lock && self.lock_spinner.spin(deadline, || take_free(&word)).is_some() {
+            return self.acquired_free(location);
         }
         match STORE.claim(location, self.thread_party(), request, deadline, &word) {
             Claimed::Now(result) => self.acquired(location, request, result),
@@ -639,6 +647,13 @@ impl Agent {
             self.wait_spinner.came_from_here(self.thread.was_settled_here());
         }
         self.over(location, request, result)
+    }
+
+    /// The thread has taken a lock that was free, without coming to the store.
+    fn acquired_free(&self, location: Location) -> Begun {
+        let inherited = STORE.any_abandoned() && STORE.inherit(location, Request::Lock);
+        let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+        self.acquired(location, Request::Lock, result)
     }
 
     /// The thread has taken what it asked for itself.
@@ -752,10 +767,19 @@ impl Agent {
         let registers = self.registers();
         let relay = registers.take_relay();
         self.start_timer()?;
-        let (location, deadline) = (registers.location(), registers.deadline());
+        let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
+        let word = registers.word();
+        // As who blocks for it does, since a turn of the event loop takes longer than most locks are held. But not where that
+        // is for this thread itself to give back, and not while others wait.
+        if request == Request::Lock
+            && STORE.counter(location).load(Ordering::Relaxed) == 0
+            && !self.holdings.get().include(registers.held.load(Ordering::Relaxed), location)
+            && self.lock_spinner.spin_without_nap(|| take_free(&word)).is_some()
+        {
+            return Ok(self.acquired_free(location));
+        }
         let party = Party::Agent(Arc::clone(&self.outbox), registers.slot());
-        let request = registers.request();
-        match STORE.claim(location, party, request, deadline, &registers.word()) {
+        match STORE.claim(location, party, request, deadline, &word) {
             Claimed::Now(result) => Ok(self.acquired(location, request, result)),
             Claimed::Pending(ticket) => {
                 self.pending(ticket, deadline, Purpose::of(location, Some(request), relay));
@@ -899,12 +923,12 @@ impl Agent {
 
     /// The `threadId` of the thread that holds the lock at the location in the registers, if one of the agents does.
     pub(crate) fn holder(&self) -> Option<u32> {
-        let wanted = Holding::encode(self.registers().location());
+        let location = self.registers().location();
         Agents::locked(|agents| {
             let holds = |agent: &&Known| {
                 // SAFETY: an agent leaves, under this lock, before its registers go.
-                let held = unsafe { &*agent.registers }.held.load(Ordering::Relaxed) as usize;
-                agent.holdings.slice().iter().take(held).any(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+                let held = unsafe { &*agent.registers }.held.load(Ordering::Relaxed);
+                agent.holdings.include(held, location)
             };
             agents.iter().find(holds).map(|agent| agent.js_thread)
         })

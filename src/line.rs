@@ -50,7 +50,7 @@ use crate::location::Word;
 use crate::waiter_list::WaiterKey;
 
 /// How long the first in line may be passed over by newcomers, counted from the first release that did.
-pub const FAIRNESS: Duration = Duration::from_millis(1);
+pub const FAIRNESS: Duration = Duration::from_micros(500);
 
 /// The word of a lock that is free.
 pub const UNLOCKED: i32 = 0;

@@ -151,6 +151,16 @@ impl SparingSpinner {
         found
     }
 
+    /// Asks `look` for a while, if that may be spent: for an event loop, which has other things to do than to nap.
+    pub fn spin_without_nap<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
+        if self.earn() < 0 {
+            return None;
+        }
+        let found = self.spinner.spin(look);
+        self.spend();
+        found
+    }
+
     /// Asks `look` for a moment, whatever has been spent: for who has just been woken because of the lock.
     pub fn spin_awake<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
         self.spinner.spin(look)
@@ -213,6 +223,17 @@ mod tests {
         assert_eq!((found, looks.get()), (None, SparingSpinner::NAPS));
         assert!(now().duration_since(begin) >= SparingSpinner::NAP * SparingSpinner::NAPS);
         assert_eq!(sparing.spin(Timestamp::NEVER, || Some(7)), Some(7));
+    }
+
+    #[test]
+    fn who_does_not_nap_spins_for_its_share_only() {
+        let sparing = SparingSpinner::new(2000);
+        if processor::is_single() {
+            return;
+        }
+        assert_eq!(sparing.spin_without_nap(|| Some(7)), Some(7));
+        sparing.allowance.set(-1_000_000_000);
+        assert_eq!(sparing.spin_without_nap(|| Some(7)), None);
     }
 
     #[test]
