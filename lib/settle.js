@@ -226,9 +226,10 @@ function createAgent (binding) {
   const placeOf = (slot) => (slot & CHUNK - 1) * FIELDS
 
   function addChunk () {
-    const chunk = []
+    // As long as it is going to be, since one that grows gets more than it needs.
+    const chunk = new Array(CHUNK * FIELDS).fill(undefined)
     const first = chunks.length * CHUNK
-    for (let slot = first; slot < first + CHUNK; slot++) chunk.push(undefined, undefined, undefined, slot + 1)
+    for (let n = 0; n < CHUNK; n++) chunk[n * FIELDS + NEXT] = first + n + 1
     chunks.push(chunk)
   }
 
