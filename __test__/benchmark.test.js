@@ -10,6 +10,7 @@ const { test } = require('./harness')
 const { run } = require('../scripts/lib/child')
 const { chart } = require('../benchmark/bench/chart')
 const { figures, select } = require('../benchmark/bench/figures')
+const limits = require('../benchmark/bench/limits')
 const { page } = require('../benchmark/bench/report')
 const { judge, summarise } = require('../benchmark/bench/verdict')
 
@@ -84,4 +85,31 @@ test('the page says yes, no, or nothing; the chart has a dot for each ratio', ()
   assert.ok(line('the last is late by').endsWith('| – | 21.0 ms | – | – | ≤ 20 | **no** | – |'))
   assert.ok(line('`notify` with no waiters').endsWith('| – | 3.00 ns | – | – | ≤ 1 × | – | – |'))
   assert.strictEqual(chart(runs).split('<title>Node 24.0.0: 0.50 ×</title>').length, 2)
+})
+
+test('the page says of what is not reached how far that is, on which Node, and why', () => {
+  const machine = { package: '1', commit: 'abc', peers: {}, v8: '3', system: 'S', processor: 'P', cores: 2, load: 0, date: 'D', rounds: 1 }
+  const runs = {
+    '20.0.0': { machine, failures: {}, figures: { 'notify-none': { host: 10, ours: 15 } } },
+    '24.0.0': { machine, failures: {}, figures: { 'notify-none': { host: 10, ours: 9 } } },
+    '26.0.0': { machine, failures: {}, figures: { 'notify-none': { host: 10, ours: 20 } } }
+  }
+  const { what, why } = limits.find(({ figures }) => figures.includes('notify-none'))
+  assert.ok(page(runs).endsWith(`## What is not reached
+
+What stands in the way, as far as it was measured, and what was tried.
+
+- **${what}**: 1.50 × on Node 20, 2.00 × on Node 26, wanted ≤ 1 ×. ${why}
+`))
+  delete runs['20.0.0']
+  delete runs['26.0.0']
+  assert.ok(!page(runs).includes('What is not reached'))
+})
+
+test('whatever is not reached is explained', () => {
+  const explained = [].concat(...limits.map(({ figures }) => figures))
+  assert.deepStrictEqual(explained.filter(id => !figures.some(figure => figure.id === id)), [])
+  const runs = Object.values(require('../benchmark/results.json'))
+  const missed = figures.filter(figure => runs.some(({ figures }) => figures[figure.id] && judge(figure, figures[figure.id]).goals.some(({ reached }) => reached === false)))
+  assert.deepStrictEqual(missed.map(({ id }) => id).filter(id => !explained.includes(id)), [])
 })

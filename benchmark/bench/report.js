@@ -6,6 +6,7 @@ const fs = require('fs')
 const path = require('path')
 const { chart } = require('./chart')
 const table = require('./table')
+const limits = require('./limits')
 
 const FOLDER = path.join(__dirname, '..')
 const STORE = path.join(FOLDER, 'results.json')
@@ -36,6 +37,16 @@ function section (version, { machine, figures, failures }) {
   ].filter(Boolean).join('\n\n')
 }
 
+/** What is wanted and not reached on some Node: how far it is from that, and why. Undefined if there is nothing. */
+function unreached (runs) {
+  const entries = limits.map(({ figures, what, why }) => {
+    const misses = figures.map(id => table.misses(id, runs)).filter(Boolean)
+    return misses.length === 0 ? undefined : `- **${what}**: ${misses.join('; ')}. ${why}`
+  }).filter(Boolean)
+  if (entries.length === 0) return undefined
+  return ['## What is not reached', 'What stands in the way, as far as it was measured, and what was tried.', entries.join('\n')].join('\n\n')
+}
+
 function page (runs) {
   return `# Results
 
@@ -55,7 +66,7 @@ How to read it:
   noise*.
 - Times are nanoseconds for each wait, call or promise unless another unit is given. More is better for what is per second, and for *8 threads*.
 
-${Object.entries(runs).map(([version, run]) => section(version, run)).join('\n\n')}
+${[...Object.entries(runs).map(([version, run]) => section(version, run)), unreached(runs)].filter(Boolean).join('\n\n')}
 `
 }
 

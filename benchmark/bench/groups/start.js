@@ -9,7 +9,7 @@ const { now } = require('../sampling')
 const REQUESTS = {
   'require-force': ['atomics-waitasync/force'],
   'require-index': ['atomics-waitasync'],
-  'require-parts': ['worker_threads', packageName(target())]
+  'require-parts': ['empty', 'worker_threads', packageName(target())]
 }
 
 function sample (figure, variant, { installed }) {
