@@ -31,7 +31,7 @@ module.exports = [
     what: '`lock` and `unlock`, polyfill in force',
     why: 'Two atomic operations are 15.5 ns (0.38 ×) by themselves. Of the rest, measured by adding one after the other to them: the entry in ' +
       'the table by which a lock outlives its holder 3 ns, reading the counter of waiters twice 1 ns, the token 2 ns, and more where memory is ' +
-      'cold; two calls that the engine does not inline and the checks of shapes the others. It was 40 to 44 ns. What paid: code short enough to ' +
+      'cold; calls that the engine does not inline, and the checks of shapes, the others. It was 40 to 44 ns. What paid: code short enough to ' +
       'be inlined (8 ns), tokens known by a number instead of a table of them (6 ns), words with methods, since of an object of closures each ' +
       'is checked (3 ns), state in an object instead of variables that may not have been initialised (2 ns).'
   },

@@ -14,7 +14,7 @@ const { agent } = require('../settle')
 const { acquire, acquireAsync, block, requireWorker, runHolding } = require('./acquire')
 const { LOCK, LOCKED, UNLOCKED, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
-const { UnlockToken, emptyToken, hostNotify, notLocked, notifyHost } = require('./token')
+const { UnlockToken, emptyToken, giveLock, notLocked, notifyHost } = require('./token')
 const { timeoutError, waitOptions } = require('./wait-options')
 
 const INDEX = 0
@@ -66,7 +66,7 @@ class AsyncLock {
     const word = this[WORD]
     const place = word.find()
     if (place >= 0) {
-      word.giveLock(place, hostNotify())
+      giveLock(word, place)
       return
     }
     if (!this.locked) throw notLocked('unlock: the lock is not held')

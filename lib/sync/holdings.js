@@ -84,7 +84,7 @@ function createHoldings (binding, operations, counters, floats, words) {
     // How many entries there may be; the other places are for the claims that are lined up, of which each may be granted one.
     room: 0
   }
-  // The places of entries that have been moved, by serial number: their tokens know an earlier place.
+  // The places of entries that have been moved, by serial number: their tokens know an earlier place. And some of what has gone.
   const moved = new Map()
   // How many claims of this thread's promises are lined up; by address, too.
   let claims = 0
@@ -185,32 +185,48 @@ function createHoldings (binding, operations, counters, floats, words) {
       }
     }
 
-    /**
-     * Gives back the lock that this word is; its entry is at `place`. `hostNotify`, if given, is the host's `notify`, for those
-     * who wait in the host's queue.
-     */
-    giveLock (place, hostNotify) {
+    /** Gives back the lock that this word is; its entry is at `place`. */
+    giveLock (place) {
       if (counters === undefined || counters.peek(this.counter) !== 0) {
         giveInLine(place)
-        if (hostNotify !== undefined) hostNotify(this.array, 0, 1)
         return
       }
       const last = toEnd(place)
       floats[RELEASING] = this.address
-      // The host's `notify` passes a fence anyway, and a plain write comes after all writes before it on these processors.
-      if (FENCED && hostNotify !== undefined) this.array[0] = UNLOCKED
-      else store(this.array, 0, UNLOCKED)
+      store(this.array, 0, UNLOCKED)
       words[HELD] = last
-      const serial = table.serials[last]
-      // As `vacate`, which is not called, for the same reason as `tellLine` is not.
+      table.serials[last] = 0
+      held[last] = undefined
+      // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
+      // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.
+      if (counters.read(this.counter) !== 0) {
+        floats[ADDRESS] = this.address
+        operations.released()
+      }
+      floats[RELEASING] = 0
+    }
+
+    /**
+     * The same where somebody may wait in the host's queue; `hostNotify` is the host's `notify`.
+     *
+     * That passes a fence anyway. So the word is freed by a plain write, where such a write comes after all writes before it.
+     */
+    giveLockBesideHost (place, hostNotify) {
+      if (!FENCED || counters === undefined || counters.peek(this.counter) !== 0) {
+        this.giveLock(place)
+        hostNotify(this.array, 0, 1)
+        return
+      }
+      const last = toEnd(place)
+      floats[RELEASING] = this.address
+      this.array[0] = UNLOCKED
+      words[HELD] = last
       table.serials[last] = 0
       held[last] = undefined
       try {
-        if (moved.size !== 0) moved.delete(serial)
-        if (hostNotify !== undefined) hostNotify(this.array, 0, 1)
+        hostNotify(this.array, 0, 1)
       } finally {
-        // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
-        // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.
+        // As in `giveLock`.
         if (counters.read(this.counter) !== 0) {
           floats[ADDRESS] = this.address
           operations.released()
@@ -233,19 +249,14 @@ function createHoldings (binding, operations, counters, floats, words) {
       else if (kind === PERMITS) add(this.array, 0, amount)
       else store(this.array, 0, UNLOCKED)
       words[HELD] = last
-      // As in `giveLock`.
-      const serial = table.serials[last]
       table.serials[last] = 0
       held[last] = undefined
-      try {
-        if (moved.size !== 0) moved.delete(serial)
-      } finally {
-        if (counters.read(this.counter) !== 0) {
-          floats[ADDRESS] = this.address
-          operations.released()
-        }
-        floats[RELEASING] = 0
+      // As in `giveLock`.
+      if (counters.read(this.counter) !== 0) {
+        floats[ADDRESS] = this.address
+        operations.released()
       }
+      floats[RELEASING] = 0
     }
 
     /** Who wrote, by the entry at `place`, becomes one of those who read: the entry becomes that of `shared`. */
@@ -253,7 +264,6 @@ function createHoldings (binding, operations, counters, floats, words) {
       floats[RELEASING] = this.address
       store(this.array, 0, 1)
       table.entries[2 * place + 1] = SHARED
-      moved.delete(table.serials[place])
       adopt(shared, place, ownerDied)
       this.tellLine()
     }
@@ -390,6 +400,7 @@ function createHoldings (binding, operations, counters, floats, words) {
     const { entries, serials } = table
     const serial = serials[place]
     // First, since there may be no stack for it.
+    if (moved.size > 2 * last + 32) forgetMoved()
     moved.set(serials[last], place)
     moved.set(serial, last)
     const address = entries[2 * place]
@@ -406,10 +417,14 @@ function createHoldings (binding, operations, counters, floats, words) {
     return last
   }
 
+  /** Takes out of the map what is not in the table any more. */
+  function forgetMoved () {
+    moved.forEach((place, serial) => { if (table.serials[place] !== serial) moved.delete(serial) })
+  }
+
   /** The last entry has been taken out of the table. */
   function vacate () {
     const place = words[HELD]
-    if (moved.size !== 0) moved.delete(table.serials[place])
     table.serials[place] = 0
     // Not `pop`, which takes longer than all the rest.
     held[place] = undefined

@@ -29,7 +29,7 @@ class UnlockToken {
     const word = this[WORD]
     const place = word.placeOf(this[SERIAL], this[POSITION])
     if (place < 0) return false
-    if (this[REQUEST] === LOCK) word.giveLock(place, hostNotify())
+    if (this[REQUEST] === LOCK) giveLock(word, place)
     else word.give(place, this[REQUEST])
     this[SERIAL] = NOT_HELD
     return true
@@ -51,6 +51,13 @@ if (typeof Symbol.dispose === 'symbol') {
 function hostNotify () {
   const { notify } = own.host
   return own.Atomics.notify === notify ? notify : undefined
+}
+
+/** Gives back the lock that `word` is, by the entry at `place` of the table of holdings. */
+function giveLock (word, place) {
+  const notify = hostNotify()
+  if (notify === undefined) word.giveLock(place)
+  else word.giveLockBesideHost(place, notify)
 }
 
 /** Whether something is a token, of whichever copy of this package. */
@@ -83,4 +90,4 @@ function notLocked (message) {
   return error
 }
 
-module.exports = { UnlockToken, emptyToken, hostNotify, isExclusive, isToken, notLocked, notifyHost, placeOf, unlockUnused }
+module.exports = { UnlockToken, emptyToken, giveLock, isExclusive, isToken, notLocked, notifyHost, placeOf, unlockUnused }
