@@ -38,8 +38,7 @@ class AsyncLock {
     // Not by acquireOrThrow: what is called in between would add a tenth to what a free lock costs.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
     const place = word.takeLock()
-    if (place < 0) return blockForLock(word, timeout)
-    return new UnlockToken(word, LOCK, place, word.serialAt(place), word.inherits(LOCK))
+    return place < 0 ? blockForLock(word, timeout) : tokenAt(word, place)
   }
 
   lockIfAvailable (timeout) {
@@ -50,8 +49,9 @@ class AsyncLock {
   }
 
   tryLock () {
-    const token = emptyToken(this[WORD], LOCK)
-    return token[WORD].take(token) ? token : null
+    const word = this[WORD]
+    const place = word.takeLock()
+    return place < 0 ? null : tokenAt(word, place)
   }
 
   async lockAsync (options) {
@@ -88,6 +88,11 @@ class AsyncLock {
     state.waiters = agent().waiterCount(word.address)
     return this.constructor.name + ' ' + util.inspect(state, options)
   }
+}
+
+/** The token of a lock that has just been taken; its entry is at `place` of the table of holdings. */
+function tokenAt (word, place) {
+  return new UnlockToken(word, LOCK, place, word.serialAt(place), word.inherits(LOCK))
 }
 
 function blockForLock (word, timeout) {
