@@ -42,11 +42,12 @@ class View {
 let latest
 const NONE = new View({}, false, false, 0, 0, false)
 const forget = () => { latest = NONE }
-const collections = typeof FinalizationRegistry === 'function' ? new FinalizationRegistry(forget) : undefined // eslint-disable-line no-undef
+const collections = parseInt(process.versions.node) >= 18 ? new FinalizationRegistry(forget) : undefined // eslint-disable-line no-undef
 forget()
 
 function remember (view) {
-  // A view that may have grown is to be looked at each time. Before Node 14.6 nobody would say when to forget.
+  // A view that may have grown is to be looked at each time. Before Node 14.6 nobody would say when to forget, and up to Node 16 a
+  // process hangs when a worker ends that has a FinalizationRegistry.
   if (view.grows || collections === undefined) return
   if (latest === NONE) collections.register({}, undefined)
   latest = view

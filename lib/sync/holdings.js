@@ -7,9 +7,9 @@
  * Invariants:
  * - An entry is in the first `words[HELD]` places of the table exactly as long as this thread holds what it says. The table is
  *   read by native code when the thread ends, whatever ends it, and what is in it then is passed on.
- * - Therefore the word and the table change together: first the word, by an atomic operation, then the table, by plain writes,
- *   and between the two there is no call and no loop, nothing at which the engine could end the thread. (It may do so when
- *   a built-in Atomics function is called, but not between that one's work and its return.)
+ * - Therefore the word and the table change together: first the word, then the table, by plain writes, and between the two there
+ *   is no call and no loop, nothing at which the engine could end the thread. (It may do so when a built-in Atomics function is
+ *   called, but not between that one's work and its return.)
  * - Whoever changes a word puts its address into the registers before, and takes it away once the line has been told: if the
  *   thread ends in between, its clean-up tells the line.
  * - Each entry has a serial number, which its token knows. A token stands for what is held as long as there is an entry of its
