@@ -146,16 +146,15 @@ impl SparingSpinner {
                 return found;
             }
         }
-        let found = self.spinner.spin(look);
-        self.spend();
-        found
+        self.spend_on(look)
     }
 
     /// Asks `look` for a while, if that may be spent: for an event loop, which has other things to do than to nap.
     pub fn spin_without_nap<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        if self.earn() < 0 {
-            return None;
-        }
+        if self.earn() < 0 { None } else { self.spend_on(look) }
+    }
+
+    fn spend_on<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
         let found = self.spinner.spin(look);
         self.spend();
         found

@@ -105,7 +105,7 @@ function createHoldings (binding, operations, counters, floats, words) {
 
     /** Takes the lock that this word is, if it is free. The place of the entry, whose token is still to be made; -1 if it is not. */
     takeLock () {
-      if (words[HELD] >= table.room) enlarge()
+      makeRoom()
       const place = words[HELD]
       table.entries[2 * place] = this.address
       table.entries[2 * place + 1] = LOCK

@@ -27,7 +27,7 @@ class UnlockToken {
   /** Gives it back. True the first time, false if that had been done already. */
   unlock () {
     const word = this[WORD]
-    const place = word.placeOf(this[SERIAL], this[POSITION])
+    const place = placeOf(this)
     if (place < 0) return false
     if (this[REQUEST] === LOCK) giveLock(word, place)
     else word.give(place, this[REQUEST])
