@@ -19,30 +19,51 @@
 //! | a claim comes | 0 | it takes the lock |
 //! | | 1 | it joins the line |
 //! | the holder releases | 1 → 0 | the first claim is *nudged*: woken to try; a newcomer may be quicker |
-//! | | 1 → 1 | the first claim has tried in vain, or has been passed over for [`FAIRNESS`] or longer: it is handed the lock |
+//! | | 1 → 1 | it is the turn of a claim: that one is handed the lock |
 //! | a nudged claim tries | 0 → 1 | it has the lock and leaves the line |
 //! | | 1 | it keeps its place and sleeps on, but for a moment in which it looks whether it is handed the lock |
 //! | a claim gives up, or its agent ends | any | it leaves; if it was nudged, the next in line is |
-//! | the holder's agent ends | 1 → 1 | the first claim is handed the lock, and told so |
-//! | | 1 → 0 | nobody claims: the location is remembered as abandoned, for the next to be told |
+//! | the holder's agent ends | 1 → 1 | the first claim is handed the lock, and told so; a promise's only if it has tried in vain |
+//! | | 1 → 0 | otherwise: the location is remembered as abandoned, for the next to be told; and as for a release |
 //!
 //! So there is time for a newcomer while the first in line wakes up, and nobody wakes up twice in vain.
 //!
 //! Plain waiters before the first claim are notified whenever it is nudged: each gets a try at its turn.
 //!
+//! # A busy event loop holds nobody up
+//! A blocked thread does nothing but wait, so it tries soon after it has been nudged. A promise's claim tries when its thread's
+//! event loop turns, and that may be computing for seconds. Therefore:
+//!
+//! - When the claim that is nudged is a promise's, the first blocked thread behind it is nudged as well, and plain waiters that
+//!   block before that one are notified. Whichever of the two tries first has the lock. So at most two claims are nudged at a
+//!   time: one of a promise, which is the first in line, and one of a blocked thread.
+//! - It is the turn of the first claim if that has been nudged and has tried in vain: its thread ran a moment ago. For a blocked
+//!   thread it is enough to have been passed over for [`FAIRNESS`]. If the first claim is a promise's that has not tried, then the
+//!   same is asked of the first blocked thread behind it.
+//!
+//! Two things remain. A loop may become busy after its promise's claim has tried: then the lock that it is handed stays with it
+//! until the loop turns. And of several promises only the first is nudged: event loops behind a busy one wait for it, or for a
+//! blocked thread's release.
+//!
 //! # The other lines are strict
 //! Nobody overtakes: a claim that finds a line joins it, and what is given back goes to the first claims, as many as it is
 //! enough for. So a writer, or who asks for many permits, is not passed over for ever, and readers behind a writer enter
-//! together. When a claim gives up, the first one is nudged, since what the other waited for may be enough for it.
+//! together. What is given to a promise whose thread is busy stays with it: it was its turn. When a claim gives up, the first
+//! one is nudged, since what the other waited for may be enough for it. A blocked thread that is nudged behind a promise's claim
+//! does not try for itself: it gives the first claims what the word is enough for, as a release does.
 //!
 //! # Why no release is missed
-//! If the word grants what the first claim asks for, then that claim is nudged, or a release is under way which will come
-//! to it. For: whoever changes the word here sees to the first claim in the same critical section; whoever changes it in
-//! JavaScript looks at the word's counter *afterwards* and comes here if anybody is counted (and if the thread is
-//! ended between the two, its clean-up does); a claim is counted *before* it looks at the word (the argument of `store`'s
-//! empty check); and a nudged claim either takes what it asks for, or finds it taken by somebody who will give it back, or
-//! passes the nudge on when it leaves.
+//! If the word grants what the first claim asks for, then that claim is nudged, and if it is a promise's the first blocked
+//! thread behind it, too; or a release is under way which will come to it. For: whoever changes the word here sees to the first
+//! claim, and to the thread, in the same critical section; whoever changes it in JavaScript looks at the word's counter
+//! *afterwards* and comes here if anybody is counted (and if the thread is ended between the two, its clean-up does); a claim is
+//! counted *before* it looks at the word (the argument of `store`'s empty check); and a nudged claim either takes what it asks
+//! for, or finds it taken by somebody who will give it back, or passes the nudge on when it leaves.
+//!
+//! A blocked thread that joins a lock's line has found the lock taken, so a release is to come. One that joins a strict line
+//! behind a nudged promise gives that one what the word grants before it waits itself.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -156,47 +177,130 @@ impl Request {
     }
 }
 
-/// The state of a line that has claims.
+/// Up to one claim of a promise and one of a blocked thread.
+#[derive(Debug, Default)]
+struct OneOfEach {
+    promise: Option<WaiterKey>,
+    thread: Option<WaiterKey>,
+}
+
+impl OneOfEach {
+    fn place_for(&mut self, blocks: bool) -> &mut Option<WaiterKey> {
+        if blocks { &mut self.thread } else { &mut self.promise }
+    }
+
+    fn has(&self, key: WaiterKey) -> bool {
+        self.promise == Some(key) || self.thread == Some(key)
+    }
+
+    /// Whether it was one of them.
+    fn remove(&mut self, key: WaiterKey) -> bool {
+        self.promise.take_if(|promise| *promise == key).is_some()
+            || self.thread.take_if(|thread| *thread == key).is_some()
+    }
+}
+
+/// The state of a line that has claims. `blocks`: whether a claim is a blocked thread's and not a promise's.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     /// How many claims are in it. Never 0: the last one takes the line along.
-    pub(crate) claims: u32,
-    /// The claim that has been woken to try and has not done so yet.
-    pub(crate) nudged: Option<WaiterKey>,
-    /// The first claim, if it has been nudged and has tried in vain.
-    tried: Option<WaiterKey>,
-    /// The first claim, and the first release that passed it over.
+    claims: u32,
+    /// How many of them are promises'.
+    promises: u32,
+    /// The blocked threads, claims and plain waiters, that came while a promise's claim was in the line; in their order. If the
+    /// first claim is a promise's, then these are all the threads behind it.
+    threads: VecDeque<WaiterKey>,
+    /// Who has been woken to try and has not done so yet.
+    nudged: OneOfEach,
+    /// Who has been nudged and has tried in vain.
+    tried: OneOfEach,
+    /// The claim that was to be the next, and the first release that passed it over.
     passed_over: Option<(WaiterKey, Timestamp)>,
 }
 
 impl Line {
-    /// The claim `key` is about to try. Whether it is the one that was nudged.
-    pub(crate) fn tries(&mut self, key: WaiterKey) -> bool {
-        let was_nudged = self.nudged.take_if(|nudged| *nudged == key).is_some();
+    /// A claim comes.
+    pub(crate) fn join(&mut self, key: WaiterKey, blocks: bool) {
+        self.claims += 1;
+        if blocks {
+            self.join_plainly(key);
+        } else {
+            self.promises += 1;
+        }
+    }
+
+    /// A blocked thread comes that is to be notified.
+    pub(crate) fn join_plainly(&mut self, key: WaiterKey) {
+        if self.promises > 0 {
+            self.threads.push_back(key);
+        }
+    }
+
+    /// The first blocked thread behind the first claim, which is a promise's.
+    pub(crate) fn first_thread(&self) -> Option<WaiterKey> {
+        self.threads.front().copied()
+    }
+
+    /// The claim `key` is being nudged. False if it has been, and has not tried yet.
+    pub(crate) fn nudge(&mut self, key: WaiterKey, blocks: bool) -> bool {
+        self.nudged.place_for(blocks).replace(key) != Some(key)
+    }
+
+    /// Whether the first claim is a promise's that has been nudged and has not tried yet.
+    pub(crate) fn waits_for_promise(&self) -> bool {
+        self.nudged.promise.is_some()
+    }
+
+    /// The claim `key` is about to try. Whether it was nudged.
+    pub(crate) fn tries(&mut self, key: WaiterKey, blocks: bool) -> bool {
+        let was_nudged = self.nudged.remove(key);
         if was_nudged {
             // If not in vain, it leaves.
-            self.tried = Some(key);
+            *self.tried.place_for(blocks) = Some(key);
         }
         was_nudged
     }
 
-    /// A release finds `first` first in the line at `now`. Whether it has tried in vain, or been passed over long enough.
-    pub(crate) fn is_turn_of(&mut self, first: WaiterKey, now: Timestamp) -> bool {
+    /// Whether the claim has been nudged and has tried in vain.
+    pub(crate) fn has_tried(&self, key: WaiterKey) -> bool {
+        self.tried.has(key)
+    }
+
+    /// A release at `now` finds that the claim `key`, a blocked thread's, is to be the next. Whether it has been passed over for
+    /// long enough.
+    pub(crate) fn passes_over(&mut self, key: WaiterKey, now: Timestamp) -> bool {
         match self.passed_over {
-            _ if self.tried == Some(first) => true,
-            Some((key, since)) if key == first => now.duration_since(since) >= FAIRNESS,
+            Some((passed_over, since)) if passed_over == key => now.duration_since(since) >= FAIRNESS,
             _ => {
-                self.passed_over = Some((first, now));
+                self.passed_over = Some((key, now));
                 false
             }
         }
     }
 
     /// A claim leaves. Whether it was nudged.
-    pub(crate) fn leave(&mut self, key: WaiterKey) -> bool {
+    pub(crate) fn leave(&mut self, key: WaiterKey, blocks: bool) -> bool {
         self.claims -= 1;
-        self.tried.take_if(|tried| *tried == key);
-        self.passed_over.take_if(|(first, _)| *first == key);
-        self.nudged.take_if(|nudged| *nudged == key).is_some()
+        if blocks {
+            self.leave_plainly(key);
+        } else {
+            self.promises -= 1;
+        }
+        self.tried.remove(key);
+        self.passed_over.take_if(|(passed_over, _)| *passed_over == key);
+        self.nudged.remove(key)
+    }
+
+    /// A blocked thread leaves that was to be notified.
+    pub(crate) fn leave_plainly(&mut self, key: WaiterKey) {
+        // Mostly the first; and there are no more of them than threads.
+        if let Some(place) = self.threads.iter().position(|thread| *thread == key) {
+            self.threads.remove(place);
+        }
+    }
+
+    /// Whether the last claim has left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.claims == 0
     }
 }

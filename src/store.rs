@@ -78,6 +78,10 @@ pub enum Party {
 }
 
 impl Party {
+    fn blocks(&self) -> bool {
+        matches!(self, Self::Thread(_))
+    }
+
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Thread(a), Self::Thread(b)) => Arc::ptr_eq(a, b),
@@ -315,13 +319,17 @@ impl CriticalSection<'_> {
     /// unless this one acquired the word: for a claim that was nudged, and for each one in a strict line.
     fn dismiss(&mut self, key: WaiterKey, location: Location, other: u32) -> (Other, bool) {
         let other = self.lists.dismiss(other);
-        let mut passes_on = false;
-        if let Some(request) = other.request {
-            let line = self.lists.lines.get_mut(&location).expect("a line exists as long as it has claims");
-            passes_on = line.leave(key) || request.is_strict();
-            if line.claims == 0 {
-                self.lists.lines.remove(&location);
+        let line = self.lists.lines.get_mut(&location);
+        let Some(request) = other.request else {
+            if let Some(line) = line {
+                line.leave_plainly(key);
             }
+            return (other, false);
+        };
+        let line = line.expect("a line exists as long as it has claims");
+        let passes_on = line.leave(key, other.party.blocks()) || request.is_strict();
+        if line.is_empty() {
+            self.lists.lines.remove(&location);
         }
         (other, passes_on)
     }
@@ -426,6 +434,32 @@ impl CriticalSection<'_> {
         self.lists.other(key)?.request
     }
 
+    /// Whether the claim with this key is a blocked thread's.
+    fn blocks(&self, key: WaiterKey) -> bool {
+        self.lists.other(key).is_some_and(|claim| claim.party.blocks())
+    }
+
+    /// Whether a claim may be handed a lock as far as its thread is concerned: that blocks, or ran a moment ago.
+    fn is_ready(&self, location: Location, key: WaiterKey) -> bool {
+        self.blocks(key) || self.lists.lines.get(&location).is_some_and(|line| line.has_tried(key))
+    }
+
+    /// Whose turn it is to be handed the lock at `location`, which is being released, if it is anybody's (see `line`).
+    fn whose_turn(&mut self, location: Location) -> Option<WaiterKey> {
+        let (mut key, _, mut passed_waiters) = self.first_claim(location)?;
+        if !self.is_ready(location, key) {
+            let behind_waiters;
+            (key, behind_waiters) = self.first_thread(location)?;
+            passed_waiters |= behind_waiters;
+        }
+        let has_tried = self.lists.lines.get(&location)?.has_tried(key);
+        let is_its_turn = has_tried || {
+            let now = self.now();
+            self.lists.lines.get_mut(&location)?.passes_over(key, now)
+        };
+        (is_its_turn && !passed_waiters).then_some(key)
+    }
+
     /// The first claim at `location`, what it asks for, and whether plain waiters stood before it; those are notified on
     /// the way.
     fn first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
@@ -441,15 +475,39 @@ impl CriticalSection<'_> {
         None
     }
 
-    /// Wakes a claim so that it tries.
-    fn nudge(&mut self, key: WaiterKey) {
-        let Some(location) = self.lists.waiters.get(key).map(|waiter| waiter.location) else { return };
+    /// The first blocked thread behind the first claim at `location`, which is a promise's, that still waits and has a claim;
+    /// and whether blocked threads stood before it that were to be notified, which is done on the way.
+    fn first_thread(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
+        let mut passed_waiters = false;
+        loop {
+            let key = self.lists.lines.get(&location)?.first_thread()?;
+            if self.is_due(key) {
+                self.settle_only(key, WaitResult::TimedOut);
+            } else if self.request(key).is_some() {
+                return Some((key, passed_waiters));
+            } else {
+                passed_waiters = true;
+                self.settle_only(key, WaitResult::Ok);
+            }
+        }
+    }
+
+    /// Wakes the first claim at `location` so that it tries. If it is a promise's, whose agent may be busy, the first blocked
+    /// thread behind it, too.
+    fn nudge(&mut self, location: Location, first: WaiterKey) {
+        if !self.blocks(first)
+            && let Some((thread, _)) = self.first_thread(location)
+        {
+            self.nudge_only(location, thread);
+        }
+        self.nudge_only(location, first);
+    }
+
+    fn nudge_only(&mut self, location: Location, key: WaiterKey) {
         let Some(party) = self.lists.other(key).map(|claim| claim.party.clone()) else { return };
-        let Some(line) = self.lists.lines.get_mut(&location) else { return };
-        if line.nudged == Some(key) {
+        if !self.lists.lines.get_mut(&location).is_some_and(|line| line.nudge(key, party.blocks())) {
             return;
         }
-        line.nudged = Some(key);
         match party {
             Party::Thread(thread) => {
                 thread.nudge();
@@ -466,7 +524,7 @@ impl CriticalSection<'_> {
     /// The word may be free: the next in line gets its try.
     fn pass_on(&mut self, location: Location) {
         if let Some((key, ..)) = self.first_claim(location) {
-            self.nudge(key);
+            self.nudge(location, key);
         } else if let Some(key) = self.front(location) {
             self.settle_only(key, WaitResult::Ok);
         }
@@ -638,9 +696,18 @@ impl WaiterListStore {
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        // It watches its deadline itself.
-        self.enqueue(location, Timestamp::NEVER, is_equal, |lists| {
-            lists.admit(Other { party: Party::Thread(Arc::clone(thread)), request: None, deadline })
+        self.critical_section(self.index_of(location), |section| {
+            // It watches its deadline itself.
+            let ticket = section.add(
+                location,
+                Timestamp::NEVER,
+                |_| is_equal(),
+                |lists| lists.admit(Other { party: Party::Thread(Arc::clone(thread)), request: None, deadline }),
+            )?;
+            if let Some(line) = section.lists.lines.get_mut(&location) {
+                line.join_plainly(ticket.key);
+            }
+            Some(ticket)
         })
     }
 
@@ -705,7 +772,9 @@ impl WaiterListStore {
                     woken += 1;
                 } else if !nudged {
                     nudged = true;
-                    section.nudge(key);
+                    section.nudge(location, key);
+                    // Behind a promise's claim, plain waiters that block may have been notified, too: they are not counted.
+                    next = section.lists.waiters.next(key);
                     woken += 1;
                 }
             }
@@ -767,19 +836,24 @@ impl WaiterListStore {
         word: &impl Word,
     ) -> Claimed {
         self.critical_section(self.index_of(location), |section| {
+            if request.is_strict() && section.lists.lines.get(&location).is_some_and(Line::waits_for_promise) {
+                // Its agent may be busy, and this one is not to wait for more than its turn.
+                section.advance(location, word);
+            }
             let mut taken = None;
-            let indexed = if matches!(party, Party::Agent(..)) { deadline } else { Timestamp::NEVER };
+            let blocks = party.blocks();
+            let indexed = if blocks { Timestamp::NEVER } else { deadline };
             let enters = |section: &mut CriticalSection<'_>| {
                 if !(request.is_strict() && section.lists.lines.contains_key(&location)) {
                     taken = section.take(location, request, word);
                 }
                 taken.is_none()
             };
-            let ticket = section.add(location, indexed, enters, |lists| {
-                lists.lines.entry(location).or_default().claims += 1;
-                lists.admit(Other { party, request: Some(request), deadline })
-            });
-            ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
+            let ticket = section
+                .add(location, indexed, enters, |lists| lists.admit(Other { party, request: Some(request), deadline }));
+            let Some(ticket) = ticket else { return Claimed::Now(taken.unwrap_or(WaitResult::Acquired)) };
+            section.lists.lines.entry(location).or_default().join(ticket.key, blocks);
+            Claimed::Pending(ticket)
         })
     }
 
@@ -796,7 +870,11 @@ impl WaiterListStore {
         self.with_waiter(ticket, party, |section, key, location| {
             let request = section.request(key)?;
             // A nudge may come late, when its slot has been given to another claim, whose turn it is not.
-            if !section.lists.lines.get_mut(&location)?.tries(key) {
+            if !section.lists.lines.get_mut(&location)?.tries(key, party.blocks()) {
+                return None;
+            }
+            if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {
+                section.advance(location, word);
                 return None;
             }
             let taken = section.take(location, request, word)?;
@@ -815,15 +893,10 @@ impl WaiterListStore {
     pub fn release(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section(self.index_of(location), |section| {
             if request == Request::Lock
-                && let Some((first, _, passed_waiters)) = section.first_claim(location)
+                && let Some(next) = section.whose_turn(location)
             {
-                let now = section.now();
-                let is_its_turn =
-                    section.lists.lines.get_mut(&location).is_some_and(|line| line.is_turn_of(first, now));
-                if is_its_turn && !passed_waiters {
-                    section.settle_only(first, WaitResult::Acquired);
-                    return;
-                }
+                section.settle_only(next, WaitResult::Acquired);
+                return;
             }
             request.give_back(word);
             section.advance(location, word);
@@ -845,6 +918,7 @@ impl WaiterListStore {
         self.critical_section(self.index_of(location), |section| {
             if request == Request::Lock
                 && let Some((first, ..)) = section.first_claim(location)
+                && section.is_ready(location, first)
             {
                 section.settle_only(first, WaitResult::AcquiredFromDead);
                 return;

@@ -115,7 +115,9 @@ mod property {
         TryUnasked(prop::sample::Index),
         Withdraw(prop::sample::Index),
         /// Somebody waits for a notification.
-        Wait,
+        Wait {
+            blocks: bool,
+        },
         Notify(usize),
         Tick(u64),
         Expire,
@@ -135,7 +137,7 @@ mod property {
             4 => index().prop_map(Operation::Try),
             1 => index().prop_map(Operation::TryUnasked),
             2 => index().prop_map(Operation::Withdraw),
-            2 => Just(Operation::Wait),
+            2 => any::<bool>().prop_map(|blocks| Operation::Wait { blocks }),
             2 => (1..3_usize).prop_map(Operation::Notify),
             1 => Just(Operation::GiveBare),
             3 => (1..800_u64).prop_map(micros).prop_map(Operation::Tick),
@@ -155,6 +157,21 @@ mod property {
         nudged: bool,
         /// Whether it has been nudged and tried in vain.
         tried: bool,
+    }
+
+    impl Entrant {
+        fn blocks(&self) -> bool {
+            matches!(self.party, Party::Thread(_))
+        }
+
+        fn is_live(&self) -> bool {
+            self.deadline > now()
+        }
+
+        /// Whether its claim, the first, may be handed the lock: its thread blocks, or ran when the claim tried.
+        fn is_ready(&self) -> bool {
+            self.blocks() || self.tried
+        }
     }
 
     /// A word, its line, and what has become of everybody.
@@ -275,13 +292,19 @@ mod property {
             };
             assert_eq!(mail.acquired.len(), settled.iter().filter(agents).count(), "what a dying agent has to pass on");
             for (gone, (place, result)) in settled.into_iter().enumerate() {
-                let first = self.first_claim();
+                let first =
+                    self.first_claim().map(|first| (self.entrants[first].number, self.entrants[first].is_ready()));
                 let entrant = self.entrants.remove(place - gone);
                 match (entrant.request, result) {
                     (_, WaitResult::TimedOut) => assert!(entrant.deadline <= now(), "timed out early"),
                     (None, WaitResult::Ok) => {}
                     (Some(request), result) if result.is_acquired() => {
-                        assert_eq!(first, Some(place - gone), "granted to another one than the first");
+                        let is_first = first.is_some_and(|(number, _)| number == entrant.number);
+                        let is_behind_promise = self.kind == Kind::Lock
+                            && entrant.blocks()
+                            && first.is_some_and(|(_, is_ready)| !is_ready)
+                            && !self.entrants[..place - gone].iter().any(|one| one.request.is_some() && one.blocks());
+                        assert!(is_first || is_behind_promise, "granted to another one than the first");
                         assert!(entrant.deadline > now(), "granted to one whose time is over");
                         self.acquired(request, result);
                     }
@@ -310,6 +333,8 @@ mod property {
                     Claimed::Pending(store.enqueue_agent(HERE, outbox, *slot, deadline, || true).unwrap())
                 }
             };
+            // Those before it may have been given something on the way.
+            self.hear();
             match (claimed, request) {
                 (Claimed::Now(result), Some(request)) => {
                     assert!(self.kind == Kind::Lock || self.first_claim().is_none(), "it has overtaken somebody");
@@ -343,14 +368,10 @@ mod property {
             }
         }
 
-        fn is_live(entrant: &Entrant) -> bool {
-            entrant.deadline > now()
-        }
-
         /// The first claim that is not due, and whether plain waiters stand before it.
         fn first_live_claim(&self) -> Option<(&Entrant, bool)> {
             let mut behind_waiters = false;
-            for entrant in self.entrants.iter().filter(|entrant| Self::is_live(entrant)) {
+            for entrant in self.entrants.iter().filter(|entrant| entrant.is_live()) {
                 if entrant.request.is_some() {
                     return Some((entrant, behind_waiters));
                 }
@@ -359,31 +380,54 @@ mod property {
             None
         }
 
+        /// Of the blocked threads behind the first live claim the first one with a claim, and how many before it have none.
+        fn first_live_thread(&self) -> (Option<&Entrant>, usize) {
+            let threads = self.entrants.iter().filter(|entrant| entrant.is_live());
+            let mut behind =
+                threads.skip_while(|entrant| entrant.request.is_none()).skip(1).filter(|entrant| entrant.blocks());
+            let mut plain = 0;
+            let claim = behind.find(|entrant| {
+                plain += usize::from(entrant.request.is_none());
+                entrant.request.is_some()
+            });
+            (claim, plain)
+        }
+
         fn plain_waiters(&self) -> usize {
             self.entrants.iter().filter(|entrant| entrant.request.is_none()).count()
         }
 
         /// The holder of a lock frees it, or hands it over.
         fn release_lock(&mut self) {
-            let first =
-                self.first_live_claim().map(|(first, behind_waiters)| (first.number, first.tried, behind_waiters));
-            let (mut hands_over, plain_waiters) = (false, self.plain_waiters());
-            if let Some((first, tried, behind_waiters)) = first {
-                let is_late = match self.passed_over {
-                    Some((number, since)) if first == number => now().duration_since(since) >= FAIRNESS,
-                    _ => {
-                        self.passed_over = Some((first, now()));
-                        false
-                    }
-                };
+            let plain_waiters = self.plain_waiters();
+            let (first, behind_waiters) = self.first_live_claim().unzip();
+            let first_is_ready = first.is_none_or(Entrant::is_ready);
+            let (thread, plain_threads) = self.first_live_thread();
+            let next = if first_is_ready { first } else { thread };
+            let behind_waiters = behind_waiters == Some(true) || (!first_is_ready && plain_threads > 0);
+            let next = next.map(|next| (next.number, next.tried));
+            let nobody_claims = first.is_none();
+            let mut hands_over = false;
+            if let Some((next, tried)) = next {
+                let is_late = !tried
+                    && match self.passed_over {
+                        Some((number, since)) if next == number => now().duration_since(since) >= FAIRNESS,
+                        _ => {
+                            self.passed_over = Some((next, now()));
+                            false
+                        }
+                    };
                 hands_over = (tried || is_late) && !behind_waiters;
             }
             self.guard.give(Request::Lock);
             let value = if hands_over { LOCKED } else { UNLOCKED };
             assert_eq!(self.guard.word.load(), value, "handed over if it is somebody's turn");
             self.hear();
-            if first.is_none() && plain_waiters > 0 {
+            if nobody_claims && plain_waiters > 0 {
                 assert!(self.plain_waiters() < plain_waiters, "one of those who only wait gets a try");
+            }
+            if !first_is_ready && !hands_over {
+                assert_eq!(self.first_live_thread().1, 0, "those that block and only wait behind a promise get a try");
             }
         }
 
@@ -392,7 +436,7 @@ mod property {
                 Operation::Claim { what, blocks, timeout } => {
                     self.line_up(Some(self.request(what)), blocks, timeout);
                 }
-                Operation::Wait => self.line_up(None, false, None),
+                Operation::Wait { blocks } => self.line_up(None, blocks, None),
                 Operation::Take { what } => {
                     let request = self.request(what);
                     let may = self.grants(request) && (self.kind == Kind::Lock || self.first_claim().is_none());
@@ -421,9 +465,14 @@ mod property {
                     let request = self.holders.remove(index.index(self.holders.len()));
                     self.given_back(request);
                     self.left_behind |= matches!(request, Request::Lock | Request::Exclusive);
-                    let hands_over = request == Request::Lock && self.first_live_claim().is_some();
+                    let hands_over =
+                        request == Request::Lock && self.first_live_claim().is_some_and(|(first, _)| first.is_ready());
                     self.guard.store.abandon(HERE, request, &self.guard.word);
-                    assert!(!hands_over || self.guard.word.load() == LOCKED, "handed over to the first");
+                    assert_eq!(
+                        hands_over,
+                        self.guard.word.load() == LOCKED && self.kind == Kind::Lock,
+                        "handed over to the first"
+                    );
                 }
                 Operation::Add(amount) if self.kind == Kind::Semaphore => {
                     self.permits += i32::try_from(amount).unwrap();
@@ -478,7 +527,7 @@ mod property {
 
         /// Everybody whose time is over gives up.
         fn time_out(&mut self) {
-            while let Some(place) = self.entrants.iter().position(|entrant| !Self::is_live(entrant)) {
+            while let Some(place) = self.entrants.iter().position(|entrant| !entrant.is_live()) {
                 self.withdraw(place);
                 self.hear();
             }
@@ -499,8 +548,17 @@ mod property {
                 && self.entrants[first].request.is_some_and(|request| self.grants(request))
             {
                 assert!(self.entrants[first].nudged, "the word grants what the first one asks for, and it sleeps");
+                if !self.entrants[first].blocks() {
+                    let thread = self.entrants.iter().find(|entrant| entrant.request.is_some() && entrant.blocks());
+                    let sleeps = thread.is_some_and(|thread| thread.is_live() && !thread.nudged);
+                    assert!(!sleeps, "a blocked thread sleeps behind a promise, whose agent may be busy");
+                }
             }
-            assert!(self.entrants.iter().filter(|entrant| entrant.nudged).count() <= 1);
+            for blocks in [true, false] {
+                assert!(
+                    self.entrants.iter().filter(|entrant| entrant.nudged && entrant.blocks() == blocks).count() <= 1
+                );
+            }
         }
 
         /// Everybody gets what they wait for, one after the other.

@@ -478,11 +478,12 @@ impl Lock {
         Self::new(Request::Lock, LOCKED)
     }
 
-    /// A lock that the calling thread holds, and claims, the first of which has been passed over for long enough.
+    /// A lock that the calling thread holds, and claims, the first of which has tried in vain.
     fn held_before(claims: &[&Agent]) -> (Arc<Self>, Vec<Ticket>) {
         let lock = Self::held();
-        let tickets = claims.iter().map(|agent| lock.line_up(agent, NEVER)).collect();
+        let tickets: Vec<_> = claims.iter().map(|agent| lock.line_up(agent, NEVER)).collect();
         lock.be_passed_over();
+        assert_eq!(lock.deliver(claims[0], tickets[0]), None);
         (lock, tickets)
     }
 
@@ -762,6 +763,76 @@ fn grant_death() {
         assert_eq!(lock.deliver(&next, tickets[1]), Some(result));
         lock.use_and_give();
         lock.assert_free_after(2);
+    });
+}
+
+/// The first in line is a promise whose thread is busy: the lock goes to a thread that blocks behind it, and afterwards the
+/// promise's claim can still take it. Unless that thread is nudged as well, this model deadlocks.
+#[test]
+fn unlock_busy_claim() {
+    loom::model(|| {
+        let (lock, busy) = (Lock::held(), Agent::deaf());
+        let ticket = lock.line_up(&busy, NEVER);
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                assert_eq!(lock.acquire(), WaitResult::Acquired);
+                lock.use_and_give();
+            }
+        });
+        lock.use_and_give();
+        claimant.join().unwrap();
+        assert_eq!(lock.deliver(&busy, ticket), Some(WaitResult::Acquired));
+        lock.use_and_give();
+        lock.assert_free_after(3);
+    });
+}
+
+/// The same with a thread that gives up the moment it is nudged: the one behind it has the lock.
+#[test]
+fn unlock_busy_claim_give_up() {
+    bounded_model(|| {
+        let (lock, busy, quits) = (Lock::held(), Agent::deaf(), this_thread());
+        let ticket = lock.line_up(&busy, NEVER);
+        let party = Party::Thread(quits.clone());
+        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
+        let Claimed::Pending(quitted) = claimed else { panic!("{claimed:?}") };
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                assert_eq!(lock.acquire(), WaitResult::Acquired);
+                lock.use_and_give();
+            }
+        });
+        let holder = spawn({
+            let lock = lock.clone();
+            move || lock.use_and_give()
+        });
+        assert_eq!(lock.store.withdraw_thread(quitted, &quits), WaitResult::TimedOut);
+        holder.join().unwrap();
+        claimant.join().unwrap();
+        assert_eq!(lock.deliver(&busy, ticket), Some(WaitResult::Acquired));
+        lock.use_and_give();
+        lock.assert_free_after(3);
+    });
+}
+
+/// A writer gives up before a reader that is a promise of a busy thread's: a thread that comes to read behind it enters.
+#[test]
+fn write_give_up_busy_read() {
+    loom::model(|| {
+        let (writer, busy) = (Agent::deaf(), Agent::deaf());
+        let lock = Lock::new(Request::Shared, 1);
+        let write_ticket = lock.line_up_for(Request::Exclusive, &writer, NEVER);
+        let read_ticket = lock.line_up(&busy, NEVER);
+        let quitter = spawn({
+            let lock = lock.clone();
+            move || assert!(lock.store.withdraw_agent(write_ticket, &writer.outbox, 0))
+        });
+        assert_eq!(lock.acquire(), WaitResult::Acquired);
+        quitter.join().unwrap();
+        assert_eq!(lock.deliver(&busy, read_ticket), Some(WaitResult::Acquired));
+        lock.assert_holds(3);
     });
 }
 
