@@ -427,7 +427,7 @@ impl Entrusted {
     fn pass_on(self) {
         match self {
             Self::Notification(location) => {
-                STORE.notify(location, 1);
+                STORE.notify(location, 1, None);
             }
             // SAFETY: JavaScript's table of pending promises keeps the memory until it hears that they are settled, which it
             // did not (invariant 8).
@@ -636,7 +636,7 @@ impl Agent {
     /// Passes on the notification that this thread has had and made no use of, if there is one.
     fn relay(&self) {
         if let Some(location) = self.registers().take_relay() {
-            STORE.notify(location, 1);
+            STORE.notify(location, 1, None);
         }
     }
 
@@ -739,7 +739,7 @@ impl Agent {
             STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
         } else if result == WaitResult::Ok {
             // As if it had never been there.
-            STORE.notify(location, 1);
+            STORE.notify(location, 1, None);
         }
         self.relay();
     }
@@ -938,7 +938,7 @@ impl Agent {
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
     pub(crate) fn notify(&self) -> u32 {
         let registers = self.registers();
-        STORE.notify(registers.location(), registers.count()) as u32
+        STORE.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
     }
 
     /// Sets whether the wait in the slot keeps the loop alive.
@@ -983,6 +983,8 @@ impl Agent {
         for slot in std::mem::take(&mut mail.nudges) {
             self.try_nudged(slot, &mut mail);
         }
+        // This is the job in which the time-outs of this agent's promises are decided.
+        STORE.decide(&self.outbox, &mut mail.settlements, |slot| self.waits.borrow().get(slot).map(|wait| wait.ticket));
         // What others are to have if this environment turns out to be ending: where in the mail, and what.
         let mut entrusted: Vec<(usize, Entrusted)> = Vec::new();
         for (place, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
@@ -1083,11 +1085,11 @@ impl Agent {
         self.outbox.take(&mut mail);
         died_with.append(&mut mail.acquired);
         for Settlement { slot, result } in mail.settlements {
-            let purpose = waits.purpose(slot).filter(|_| result != WaitResult::TimedOut);
+            let purpose = waits.purpose(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             died_notified.extend(purpose.and_then(|purpose| purpose.relay));
         }
         for location in died_notified {
-            STORE.notify(location, 1);
+            STORE.notify(location, 1, None);
         }
         let held = self.registers().held.swap(0, Ordering::Relaxed) as usize;
         died_with.extend(self.holdings.get().slice().iter().take(held).map(Holding::get));

@@ -29,7 +29,7 @@ use slab::Slab;
 use crate::clock::Timestamp;
 use crate::line::{Line, Request};
 use crate::location::{CACHE_LINE, Location, Word};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
 use crate::sync::{Arc, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::waiter_list::{RETAINED_CAPACITY, Waiter, WaiterKey, WaiterLists};
@@ -49,6 +49,10 @@ pub enum WaitResult {
     Acquired = 4,
     /// The same, and who held it before died.
     AcquiredFromDead = 5,
+    // 6 and 7 are the binding's words for why an operation failed.
+    /// Not the end of a wait yet: the deadline of a promise has come, and a job of its agent is to decide what that means
+    /// ([`WaiterListStore::decide`]). JavaScript never sees it.
+    Due = 8,
 }
 
 impl WaitResult {
@@ -219,6 +223,11 @@ impl Lists {
         }
     }
 
+    fn is_promise_of(&self, outbox: &Arc<Outbox>, key: WaiterKey) -> bool {
+        let entrant = self.entrant(key);
+        matches!(entrant, Some(&Entrant::Promise { agent, .. }) if Arc::ptr_eq(self.agents.outbox(agent), outbox))
+    }
+
     /// Whether the waiter with this key is `party`.
     fn is(&self, key: WaiterKey, party: &Party) -> bool {
         match (self.entrant(key), party) {
@@ -268,6 +277,8 @@ struct CriticalSection<'a> {
     index: usize,
     lists: MutexGuard<'a, Lists>,
     now: Option<Timestamp>,
+    /// The agent for whose overdue promises the time is not over, since a job of its is running: this one.
+    runs: Option<&'a Arc<Outbox>>,
     // Most sections wake one party at most, so the first one needs no allocation.
     first: Option<Wake>,
     rest: Vec<Wake>,
@@ -401,12 +412,39 @@ impl CriticalSection<'_> {
     }
 
     /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the timer nor its own
-    /// thread has come to it yet.
+    /// thread has come to it yet. But a promise does, as long as it is its own agent that runs.
     fn is_due(&mut self, key: WaiterKey) -> bool {
         match self.lists.deadline(key) {
             Timestamp::NEVER => false,
-            deadline => deadline <= self.now(),
+            deadline => {
+                deadline <= self.now() && !self.runs.is_some_and(|outbox| self.lists.is_promise_of(outbox, key))
+            }
         }
+    }
+
+    /// The deadline of a waiter has come. That of a claim is over; that of a promise stays in the list, for its agent to decide.
+    fn expire(&mut self, key: WaiterKey, location: Location) {
+        let Some(&Entrant::Promise { agent, slot }) = self.lists.entrant(key) else {
+            self.settle(key, location, WaitResult::TimedOut);
+            return;
+        };
+        self.lists.waiters.mark_overdue(key);
+        let outbox = self.lists.agents.outbox(agent);
+        if outbox.settle(slot, WaitResult::Due, None) {
+            let outbox = Arc::clone(outbox);
+            self.wake(Wake::Agent(outbox));
+        }
+    }
+
+    /// Removes the promise in this slot of an agent if it is the waiter with this key, and overdue. Whether it was.
+    fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox>, slot: u32) -> bool {
+        let Some(waiter) = self.lists.waiters.get(key).filter(|waiter| waiter.is_overdue()) else { return false };
+        let Entrant::Promise { agent, slot: its_slot } = waiter.party else { return false };
+        let is_its = its_slot == slot && Arc::ptr_eq(self.lists.agents.outbox(agent), outbox);
+        if is_its {
+            self.remove(key);
+        }
+        is_its
     }
 
     /// The first at `location` that still waits. Those before it whose deadlines have passed are timed out; the caller is
@@ -592,9 +630,10 @@ impl WaiterListStore {
     }
 
     /// Runs `body` under a bucket's lock and then, without it, wakes whom it settled.
-    fn critical_section<R>(&self, index: usize, body: impl FnOnce(&mut CriticalSection<'_>) -> R) -> R {
+    fn critical_section<'a, R>(&'a self, index: usize, body: impl FnOnce(&mut CriticalSection<'a>) -> R) -> R {
         let lists = lock(&self.buckets[index].lists);
-        let mut section = CriticalSection { store: self, index, lists, now: None, first: None, rest: Vec::new() };
+        let mut section =
+            CriticalSection { store: self, index, lists, now: None, runs: None, first: None, rest: Vec::new() };
         let result = body(&mut section);
         section.leave();
         result
@@ -686,11 +725,15 @@ impl WaiterListStore {
     /// Wakes up to `count` waiters at `location`, those first that came first, and gives their number.
     ///
     /// A claim is woken by being nudged: so a thread that locks by means of `Atomics.wait` and `notify` tells the line.
-    pub fn notify(&self, location: Location, count: usize) -> usize {
+    ///
+    /// `runs`: the agent that notifies, whose own promises can be woken until a job of its has decided otherwise. Those of
+    /// other agents are timed out on the way once their deadlines have passed.
+    pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox>>) -> usize {
         if count == 0 || self.is_deserted(location) {
             return 0;
         }
         self.critical_section(self.index_of(location), |section| {
+            section.runs = runs;
             let mut nudged = false;
             let mut passes_on = false;
             let (mut woken, mut next) = section.notify_first_promise(location);
@@ -716,7 +759,7 @@ impl WaiterListStore {
         })
     }
 
-    /// Times out the promises that are due, and gives the earliest deadline of the others.
+    /// Times out the claims that are due, tells the agents of promises that are, and gives the earliest deadline of the others.
     pub fn expire(&self) -> Timestamp {
         let now = (self.now)();
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -724,12 +767,52 @@ impl WaiterListStore {
                 self.critical_section(index, |section| {
                     for _ in 0..Self::EXPIRE_AT_ONCE {
                         let Some((key, location)) = section.lists.waiters.due(now) else { return };
-                        section.settle(key, location, WaitResult::TimedOut);
+                        section.expire(key, location);
                     }
                 });
             }
         }
         self.earliest_deadline()
+    }
+
+    /// Decides the time-outs of an agent's promises, in a job of that agent: those of `settlements` that are [`WaitResult::Due`]
+    /// become time-outs, except of waits that have ended otherwise meanwhile; these are left out. `ticket` gives that of a slot.
+    pub fn decide(
+        &self,
+        outbox: &Arc<Outbox>,
+        settlements: &mut Vec<Settlement>,
+        ticket: impl Fn(u32) -> Option<Ticket>,
+    ) {
+        let mut rest = settlements.as_mut_slice();
+        let mut any = false;
+        while let Some(place) = rest.iter().position(|settlement| settlement.result == WaitResult::Due) {
+            any = true;
+            rest = &mut rest[place..];
+            let Some(Ticket { bucket, .. }) = ticket(rest[0].slot) else {
+                rest = &mut rest[1..];
+                continue;
+            };
+            let decided = self.critical_section(usize::from(bucket), |section| {
+                // The timer comes to one bucket after the other, so the next ones mostly are of this one, too.
+                for (place, settlement) in rest.iter_mut().take(Self::EXPIRE_AT_ONCE).enumerate() {
+                    if settlement.result != WaitResult::Due {
+                        continue;
+                    }
+                    match ticket(settlement.slot) {
+                        Some(ticket) if ticket.bucket != bucket => return place,
+                        Some(ticket) if section.remove_overdue(ticket.key, outbox, settlement.slot) => {
+                            settlement.result = WaitResult::TimedOut;
+                        }
+                        _ => {}
+                    }
+                }
+                Self::EXPIRE_AT_ONCE
+            });
+            rest = rest.get_mut(decided..).unwrap_or_default();
+        }
+        if any {
+            settlements.retain(|settlement| settlement.result != WaitResult::Due);
+        }
     }
 
     /// The earliest deadline of all promises.

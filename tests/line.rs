@@ -415,7 +415,7 @@ mod property {
                 {
                     self.holders.clear();
                     self.guard.word.store(UNLOCKED);
-                    self.guard.store.notify(HERE, 1);
+                    self.guard.store.notify(HERE, 1, None);
                 }
                 Operation::Die(ref index) if !self.holders.is_empty() => {
                     let request = self.holders.remove(index.index(self.holders.len()));
@@ -446,7 +446,7 @@ mod property {
                     self.withdraw(index.index(self.entrants.len()));
                 }
                 Operation::Notify(count) => {
-                    let woken = self.guard.store.notify(HERE, count);
+                    let woken = self.guard.store.notify(HERE, count, None);
                     assert!(woken <= count);
                 }
                 Operation::Tick(nanos) => CLOCK.set(CLOCK.get() + nanos),
