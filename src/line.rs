@@ -167,6 +167,9 @@ pub(crate) struct Line {
     tried: Option<WaiterKey>,
     /// The first claim, and the first release that passed it over.
     passed_over: Option<(WaiterKey, Timestamp)>,
+    /// The last of the claims at the front of the list, as far as is known: no plain waiter stands before it. So whoever looks
+    /// for plain waiters goes over each claim once in its life.
+    pub(crate) leading: Option<WaiterKey>,
 }
 
 impl Line {
@@ -192,9 +195,19 @@ impl Line {
         }
     }
 
-    /// A claim leaves. Whether it was nudged.
-    pub(crate) fn leave(&mut self, key: WaiterKey) -> bool {
+    /// The claim `key` has joined, behind the waiter `previous`.
+    pub(crate) fn join(&mut self, key: WaiterKey, previous: Option<WaiterKey>) {
+        if previous.is_none() || previous == self.leading {
+            self.leading = Some(key);
+        }
+    }
+
+    /// A claim leaves that stood behind the waiter `previous`. Whether it was nudged.
+    pub(crate) fn leave(&mut self, key: WaiterKey, previous: Option<WaiterKey>) -> bool {
         self.claims -= 1;
+        if self.leading == Some(key) {
+            self.leading = previous;
+        }
         self.tried.take_if(|tried| *tried == key);
         self.passed_over.take_if(|(first, _)| *first == key);
         self.nudged.take_if(|nudged| *nudged == key).is_some()

@@ -123,9 +123,12 @@ struct Other {
 /// The agents whose promises wait in a bucket: each once, however many those are.
 #[derive(Debug, Default)]
 struct Agents {
-    agents: Slab<Waiting>,
+    waiting: Slab<Waiting>,
     /// Who came last, and often comes again.
     last: usize,
+    /// By [`Agents::id`], the keys of all, from when there were more than [`Self::FEW`] until there are none. Finding one of
+    /// few takes no longer without it.
+    keys: HashMap<usize, usize, FxBuildHasher>,
 }
 
 /// One of [`Agents`], and how many promises of it wait.
@@ -136,32 +139,65 @@ struct Waiting {
 }
 
 impl Agents {
+    const FEW: usize = 8;
+
+    /// What tells this outbox from all others as long as it exists.
+    fn id(outbox: &Arc<Outbox>) -> usize {
+        Arc::as_ptr(outbox).addr()
+    }
+
     /// One more promise of the agent with this outbox. The agent's key as long as one of its promises waits.
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 agents")]
     fn enter(&mut self, outbox: &Arc<Outbox>) -> u32 {
-        let is_it = |waiting: &Waiting| Arc::ptr_eq(&waiting.outbox, outbox);
-        if !self.agents.get(self.last).is_some_and(is_it) {
-            let known = self.agents.iter().find(|(_, waiting)| is_it(waiting)).map(|(key, _)| key);
-            self.last =
-                known.unwrap_or_else(|| self.agents.insert(Waiting { outbox: Arc::clone(outbox), promises: 0 }));
+        if !self.waiting.get(self.last).is_some_and(|waiting| Arc::ptr_eq(&waiting.outbox, outbox)) {
+            self.last = self.find(outbox).unwrap_or_else(|| self.insert(outbox));
         }
-        self.agents[self.last].promises += 1;
+        self.waiting[self.last].promises += 1;
         self.last as u32
     }
 
+    fn find(&self, outbox: &Arc<Outbox>) -> Option<usize> {
+        if !self.keys.is_empty() {
+            return self.keys.get(&Self::id(outbox)).copied();
+        }
+        let mut all = self.waiting.iter();
+        all.find(|(_, waiting)| Arc::ptr_eq(&waiting.outbox, outbox)).map(|(key, _)| key)
+    }
+
+    fn insert(&mut self, outbox: &Arc<Outbox>) -> usize {
+        let key = self.waiting.insert(Waiting { outbox: Arc::clone(outbox), promises: 0 });
+        if !self.keys.is_empty() {
+            self.keys.insert(Self::id(outbox), key);
+        } else if self.waiting.len() > Self::FEW {
+            self.keys.extend(self.waiting.iter().map(|(key, waiting)| (Self::id(&waiting.outbox), key)));
+        }
+        key
+    }
+
     fn outbox(&self, agent: u32) -> &Arc<Outbox> {
-        &self.agents[agent as usize].outbox
+        &self.waiting[agent as usize].outbox
     }
 
     /// One promise less, once `body` has had the outbox.
     fn leave<R>(&mut self, agent: u32, body: impl FnOnce(&Arc<Outbox>) -> R) -> R {
-        let waiting = &mut self.agents[agent as usize];
+        let waiting = &mut self.waiting[agent as usize];
         let result = body(&waiting.outbox);
         waiting.promises -= 1;
         if waiting.promises == 0 {
-            self.agents.remove(agent as usize);
+            self.remove(agent as usize);
         }
         result
+    }
+
+    fn remove(&mut self, key: usize) {
+        let Waiting { outbox, .. } = self.waiting.remove(key);
+        if !self.keys.is_empty() {
+            self.keys.remove(&Self::id(&outbox));
+        }
+        if self.waiting.is_empty() {
+            // Or the places of those that were there would be looked through next time.
+            self.waiting.clear();
+        }
     }
 }
 
@@ -312,10 +348,10 @@ impl CriticalSection<'_> {
         Some(Ticket { key, bucket: self.index as u16 })
     }
 
-    fn take_out(&mut self, key: WaiterKey) -> (Location, Entrant) {
-        let Waiter { location, party, .. } = self.lists.waiters.remove(key);
-        self.uncount(location);
-        (location, party)
+    fn take_out(&mut self, key: WaiterKey) -> Waiter<Entrant> {
+        let waiter = self.lists.waiters.remove(key);
+        self.uncount(waiter.location);
+        waiter
     }
 
     fn uncount(&self, location: Location) {
@@ -324,12 +360,13 @@ impl CriticalSection<'_> {
 
     /// What is left to do when a blocked thread or a claim has left its list. Whether the next in line is to be looked after,
     /// unless this one acquired the word: for a claim that was nudged, and for each one in a strict line.
-    fn dismiss(&mut self, key: WaiterKey, location: Location, other: u32) -> (Other, bool) {
+    fn dismiss(&mut self, key: WaiterKey, waiter: &Waiter<Entrant>, other: u32) -> (Other, bool) {
+        let location = waiter.location;
         let other = self.lists.dismiss(other);
         let mut passes_on = false;
         if let Some(request) = other.request {
             let line = self.lists.lines.get_mut(&location).expect("a line exists as long as it has claims");
-            passes_on = line.leave(key) || request.is_strict();
+            passes_on = line.leave(key, waiter.before()) || request.is_strict();
             if line.claims == 0 {
                 self.lists.lines.remove(&location);
             }
@@ -339,44 +376,48 @@ impl CriticalSection<'_> {
 
     /// Takes a waiter out of its list. Whether the next in line is to be looked after, as above.
     fn remove(&mut self, key: WaiterKey) -> bool {
-        match self.take_out(key) {
-            (_, Entrant::Promise { agent, .. }) => {
+        let waiter = self.take_out(key);
+        match waiter.party {
+            Entrant::Promise { agent, .. } => {
                 self.lists.agents.leave(agent, |_| ());
                 false
             }
-            (location, Entrant::Other(other)) => self.dismiss(key, location, other).1,
+            Entrant::Other(other) => self.dismiss(key, &waiter, other).1,
         }
     }
 
     /// Removes a waiter and records how its wait ended (invariant 2). Whether the next in line is to be looked after.
     fn settle_only(&mut self, key: WaiterKey, result: WaitResult) -> bool {
-        let (location, other) = match self.take_out(key) {
-            (_, Entrant::Promise { agent, slot }) => {
+        let waiter = self.take_out(key);
+        let other = match waiter.party {
+            Entrant::Promise { agent, slot } => {
                 self.settle_promise(agent, slot, result);
                 return false;
             }
-            (location, Entrant::Other(other)) => (location, other),
+            Entrant::Other(other) => other,
         };
-        let (Other { party, request, .. }, passes_on) = self.dismiss(key, location, other);
-        let acquired = request.filter(|_| result.is_acquired()).map(|request| (location, request));
+        let (Other { party, request, .. }, passes_on) = self.dismiss(key, &waiter, other);
         match party {
             Party::Thread(thread) => {
                 thread.settle(result);
                 self.wake(Wake::Thread(thread));
             }
             Party::Agent(outbox, slot) => {
-                if outbox.settle(slot, result, acquired) {
+                let rings = match request {
+                    Some(request) => outbox.settle_claim(slot, result, waiter.location, request),
+                    None => outbox.settle(slot, result),
+                };
+                if rings {
                     self.wake(Wake::Agent(outbox));
                 }
             }
         }
-        passes_on && acquired.is_none()
+        passes_on && !result.is_acquired()
     }
 
     /// Records how the wait of a promise ended that has been removed.
     fn settle_promise(&mut self, agent: u32, slot: u32, result: WaitResult) {
-        let to_ring =
-            self.lists.agents.leave(agent, |outbox| outbox.settle(slot, result, None).then(|| Arc::clone(outbox)));
+        let to_ring = self.lists.agents.leave(agent, |outbox| outbox.settle(slot, result).then(|| Arc::clone(outbox)));
         if let Some(outbox) = to_ring {
             self.wake(Wake::Agent(outbox));
         }
@@ -430,7 +471,7 @@ impl CriticalSection<'_> {
         };
         self.lists.waiters.mark_overdue(key);
         let outbox = self.lists.agents.outbox(agent);
-        if outbox.settle(slot, WaitResult::Due, None) {
+        if outbox.settle(slot, WaitResult::Due) {
             let outbox = Arc::clone(outbox);
             self.wake(Wake::Agent(outbox));
         }
@@ -477,6 +518,24 @@ impl CriticalSection<'_> {
             self.settle_only(key, WaitResult::Ok);
         }
         None
+    }
+
+    /// The first plain waiter at `location`, where a claim is the first of all.
+    fn first_plain_waiter(&mut self, location: Location) -> Option<WaiterKey> {
+        let line = self.lists.lines.get(&location)?;
+        if self.lists.waiters.count(location) == line.claims {
+            return None;
+        }
+        let mut leading = line.leading.or_else(|| self.lists.waiters.front(location))?;
+        let first = loop {
+            let next = self.lists.waiters.next(leading)?;
+            if self.request(next).is_none() {
+                break next;
+            }
+            leading = next;
+        };
+        self.lists.lines.get_mut(&location)?.leading = Some(leading);
+        Some(first)
     }
 
     /// Wakes a claim so that it tries.
@@ -740,16 +799,22 @@ impl WaiterListStore {
             while woken < count
                 && let Some(key) = next
             {
+                let is_claim = section.request(key).is_some();
+                if is_claim && nudged {
+                    next = section.first_plain_waiter(location);
+                    continue;
+                }
                 next = section.lists.waiters.next(key);
                 if section.is_due(key) {
                     passes_on |= section.settle_only(key, WaitResult::TimedOut);
-                } else if section.request(key).is_none() {
-                    section.settle_only(key, WaitResult::Ok);
-                    woken += 1;
-                } else if !nudged {
+                    continue;
+                }
+                woken += 1;
+                if is_claim {
                     nudged = true;
                     section.nudge(key);
-                    woken += 1;
+                } else {
+                    section.settle_only(key, WaitResult::Ok);
                 }
             }
             if passes_on {
@@ -862,6 +927,10 @@ impl WaiterListStore {
                 lists.lines.entry(location).or_default().claims += 1;
                 lists.admit(Other { party, request: Some(request), deadline })
             });
+            if let Some(Ticket { key, .. }) = ticket {
+                let previous = section.lists.waiters.previous(key);
+                section.lists.lines.entry(location).or_default().join(key, previous);
+            }
             ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
         })
     }

@@ -45,6 +45,11 @@ impl<P> Waiter<P> {
     pub fn is_overdue(&self) -> bool {
         self.place == OVERDUE
     }
+
+    /// The one that stood before it when it was taken out of its list; `None` if it was the first.
+    pub(crate) fn before(&self) -> Option<WaiterKey> {
+        (self.previous != NIL).then_some(self.previous)
+    }
 }
 
 /// The waiters of one location, in the order they came (invariant 4). Never empty: the last waiter takes it along.
@@ -98,22 +103,23 @@ impl<P> WaiterLists<P> {
         key
     }
 
-    /// Takes a waiter out of its list (the specification's `RemoveWaiter`).
+    /// Takes a waiter out of its list (the specification's `RemoveWaiter`), which still knows the one [`Waiter::before`] it.
     ///
     /// # Panics
     /// If there is no waiter with this key.
     pub fn remove(&mut self, key: WaiterKey) -> Waiter<P> {
-        let waiter = self.waiters.remove(key as usize);
+        let mut waiter = self.waiters.remove(key as usize);
         let is_its =
             |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == waiter.location;
         let entry = self.lists.find_entry(waiter.location.hash(), is_its);
         let mut entry = entry.expect("a waiter's list exists as long as the waiter");
         let list = entry.get_mut();
+        let was_first = list.head == key;
         list.length -= 1;
         if list.length == 0 {
             entry.remove();
         } else {
-            if list.head == key {
+            if was_first {
                 list.head = waiter.next;
             } else {
                 self.waiters[waiter.previous as usize].next = waiter.next;
@@ -124,6 +130,9 @@ impl<P> WaiterLists<P> {
         }
         self.remove_deadline(waiter.place);
         self.shrink();
+        if was_first {
+            waiter.previous = NIL;
+        }
         waiter
     }
 
@@ -203,6 +212,13 @@ impl<P> WaiterLists<P> {
     pub fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
         let next = self.waiters.get(key as usize)?.next;
         (next != NIL).then_some(next)
+    }
+
+    /// The one that came before the waiter with this key, at the same location.
+    pub fn previous(&self, key: WaiterKey) -> Option<WaiterKey> {
+        let previous = self.waiters.get(key as usize)?.previous;
+        // The first one has the last there.
+        (self.waiters.get(previous as usize)?.next == key).then_some(previous)
     }
 
     /// The waiter with the earliest deadline, if that is not later than `now`, and where it waits.
