@@ -133,8 +133,8 @@ export function ref(promise: Promise<unknown>): boolean
 export function unref(promise: Promise<unknown>): boolean
 
 /**
- * How many wait for an element in the package's own queue: blocked threads and pending promises of all threads. The
- * host's queue cannot be asked.
+ * How many wait for an element in the package's own queue: blocked threads and pending promises of all threads. A promise past
+ * its deadline counts until its thread has timed it out, or another thread's `notify` has come to it. The host's queue cannot be asked.
  *
  * @throws {TypeError} `typedArray` is no `Int32Array` or `BigInt64Array`
  * @throws {RangeError} `index` is not one of the array's

@@ -89,12 +89,20 @@ test('everything that was there is put back as it was: accessors, attributes, an
   assert.strictEqual(target.notify, 'inherited')
 })
 
-test('wake, where it exists, is notify too; where it does not, it still does not', () => {
-  const functions = { wait: Atomics.wait, notify: Atomics.notify, wake () {} }
+test('wake, where it exists, is a function of its own that notifies; where it does not, it still does not', async () => {
+  const functions = { wait: Atomics.wait, notify: Atomics.notify, wake (typedArray, index) {} }
   const target = atomics(functions)
   assert.strictEqual(api.install({ target, force: true }), true)
-  assert.strictEqual(target.wake, target.notify)
+  assert.notStrictEqual(target.wake, target.notify)
+  assert.deepStrictEqual([target.wake.name, target.wake.length, 'prototype' in target.wake], ['wake', 2, false])
+  assert.throws(() => new target.wake(), TypeError) // eslint-disable-line new-cap
+  assert.deepStrictEqual(target.wake[MARK], { engine: 'addon', host: target.notify[MARK].host })
   assert.ok(isOurs(target))
+  const array = words()
+  const all = [0, 0].map(() => target.waitAsync(array, 0, 0).value)
+  assert.strictEqual(target.wake(array, 0, 1), 1)
+  assert.strictEqual(target.wake(array, 0), 1)
+  assert.deepStrictEqual(await Promise.all(all), ['ok', 'ok'])
   assert.strictEqual(api.uninstall(target), true)
   assert.strictEqual(target.wake, functions.wake)
   const without = atomics({ wait: Atomics.wait, notify: Atomics.notify })
@@ -335,7 +343,14 @@ test('installed and uninstalled on the global object, Atomics is as it was', () 
   for (const target of [undefined, global, Atomics]) {
     assert.strictEqual(api.install({ target, force: true }), true)
     assert.ok(isOurs(Atomics))
-    if (MAJOR < 12) assert.strictEqual(Atomics.wake, Atomics.notify)
+    if (MAJOR < 12) {
+      const [, hosts] = before.find(([name]) => name === 'wake')
+      const wake = Object.getOwnPropertyDescriptor(Atomics, 'wake')
+      assert.deepStrictEqual(Object.assign({}, wake, { value: hosts.value }), hosts)
+      assert.deepStrictEqual([wake.value.name, wake.value.length], ['wake', hosts.value.length])
+      assert.notStrictEqual(wake.value, hosts.value)
+      assert.notStrictEqual(wake.value, Atomics.notify)
+    }
     // Whichever way the same object is named.
     assert.strictEqual(api.uninstall(target === Atomics ? undefined : Atomics), true)
     assert.deepStrictEqual(snapshot(Atomics), before)

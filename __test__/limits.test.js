@@ -37,6 +37,27 @@ function wasm () {
 
 const { missing: WITHOUT_WASM } = wasm()
 
+test('notify of another thread does not wake a promise past its deadline', async t => {
+  const words = newWords()
+  const worker = new Worker(`
+    const { workerData: { pure, words } } = require('worker_threads')
+    const { notify } = require(pure)
+    words[1] = 1
+    while (Atomics.load(words, 1) === 1);
+    words[2] = notify(words, 0)
+    Atomics.store(words, 1, 3)
+  `, { eval: true, workerData: { pure: require.resolve('../pure'), words } })
+  t.after(() => worker.terminate())
+  while (Atomics.load(words, 1) === 0) await new Promise(resolve => setTimeout(resolve, 1))
+  const { value } = own.waitAsync(words, 0, 0, 5)
+  const start = Date.now()
+  while (Date.now() - start < 10);
+  Atomics.store(words, 1, 2)
+  while (Atomics.load(words, 1) === 2);
+  assert.strictEqual(words[2], 0)
+  assert.strictEqual(await value, 'timed-out')
+})
+
 test('memory.atomic.notify of WebAssembly does not reach the package\'s own queue', { skip: WITHOUT_WASM }, async () => {
   const { words, notify } = wasm()
   const { value } = own.waitAsync(words, 1, 0, 50)

@@ -1,6 +1,7 @@
 'use strict'
 
-// Time-outs: never early, not late, and decided by the clock alone, whatever the waiting thread is doing.
+// Time-outs: never early, not late; and for other threads than the one that waits decided by the clock alone, whatever that is
+// doing.
 
 const assert = require('assert')
 const vm = require('vm')
@@ -89,31 +90,105 @@ test('100 000 promises that are due within 100 ms all settle within 50 ms of the
   assert.ok(late <= 50 + stall, `the latest came ${late} ms late, for ${stall} ms of which the machine had no core free`)
 }))
 
-test('a promise leaves the line at its time although its thread is busy', () => {
-  const array = words(2)
-  const { value } = Atomics.waitAsync(array, 1, 0, 5)
-  Atomics.waitAsync(array, 1, 0, 8)
-  const patient = Atomics.waitAsync(array, 1, 0).value
-  const start = now()
-  while (api.waiterCount(array, 1) > 1 && now() - start < 20000);
-  assert.strictEqual(api.waiterCount(array, 1), 1)
-  assert.strictEqual(Atomics.notify(array, 1, 1), 1)
-  return Promise.all([value, patient]).then(outcomes => assert.deepStrictEqual(outcomes, ['timed-out', 'ok']))
+/** A thread that notifies one waiter of the second word, at the moment in `data.times`, when it is told to by the first. */
+const startNotifier = (t, data) => startWorker(t, ({ Atomics, data: { array, times }, now }) => {
+  let round = 0
+  const results = []
+  Atomics.store(array, 2, 1)
+  while (round >= 0) {
+    if (Atomics.load(array, 0) === round) continue
+    round = Atomics.load(array, 0)
+    while (round > 0 && now() < times[0]);
+    if (round > 0) results.push(Atomics.notify(array, 1, 1))
+    Atomics.store(array, 2, round)
+  }
+  return results
+}, data)
+
+test('a promise past its deadline absorbs no notification of another thread, even at the very moment', async t => {
+  // This thread is busy until it has been notified, and the timer has not come to most of these yet.
+  const data = { array: words(3), times: new Float64Array(new SharedArrayBuffer(8)) }
+  const { array, times } = data
+  const other = startNotifier(t, data)
+  await until(() => Atomics.load(array, 2) === 1, 'the other thread looks for what to do')
+  const random = randomFrom(7)
+  for (let round = 1; round <= 100; round++) {
+    const timeout = 0.1 + 3 * random()
+    const { value } = Atomics.waitAsync(array, 1, 0, timeout)
+    times[0] = now() + timeout
+    const patient = Atomics.waitAsync(array, 1, 0).value
+    Atomics.store(array, 2, 0)
+    Atomics.store(array, 0, round)
+    while (Atomics.load(array, 2) === 0);
+    assert.deepStrictEqual(await Promise.all([value, patient]), ['timed-out', 'ok'])
+    assert.strictEqual(api.waiterCount(array, 1), 0)
+  }
+  Atomics.store(array, 0, -1)
+  assert.deepStrictEqual(await other.done(), new Array(100).fill(1))
 })
 
-test('a promise past its deadline absorbs no notification, even at the very moment', async () => {
-  // The timer has not come to most of these yet when they are notified.
+// ECMAScript decides a time-out in a job of the thread that waits. While that runs another job, nothing has been decided.
+
+test('a thread wakes its own promise after the deadline, as long as one job of its runs', async () => {
   const array = words(1)
-  const random = randomFrom(7)
-  for (let round = 0; round < 100; round++) {
-    const timeout = 0.1 + 3 * random()
-    const { value } = Atomics.waitAsync(array, 0, 0, timeout)
-    const patient = Atomics.waitAsync(array, 0, 0).value
-    busy(timeout)
-    assert.strictEqual(Atomics.notify(array, 0, 1), 1)
-    assert.deepStrictEqual(await Promise.all([value, patient]), ['timed-out', 'ok'])
+  // The timer has come to some of these, and not to others.
+  for (const milliseconds of [30, 2, 1, 1, 1]) {
+    const { value } = Atomics.waitAsync(array, 0, 0, 1)
+    busy(milliseconds)
+    assert.strictEqual(api.waiterCount(array, 0), 1)
+    assert.strictEqual(Atomics.notify(array, 0), 1)
     assert.strictEqual(api.waiterCount(array, 0), 0)
+    assert.strictEqual(await value, 'ok')
   }
+})
+
+test('its own promises past their deadlines keep their places in the line', async () => {
+  const array = words(1)
+  const outcomes = []
+  const wait = (name, timeout) => Atomics.waitAsync(array, 0, 0, timeout).value.then(outcome => { outcomes.push(name + outcome) })
+  const all = [wait('a ', 5), wait('b '), wait('c ', 2), wait('d ', 5), wait('e ')]
+  busy(20)
+  assert.strictEqual(Atomics.notify(array, 0, 1), 1)
+  assert.strictEqual(Atomics.notify(array, 0, 2), 2)
+  await Promise.all(all.slice(0, 4))
+  assert.deepStrictEqual(outcomes.slice().sort(), ['a ok', 'b ok', 'c ok', 'd timed-out'])
+  assert.strictEqual(Atomics.notify(array, 0), 1)
+  await all[4]
+})
+
+test('the microtasks of a job belong to it: what they notify is not timed out yet', async () => {
+  const array = words(1)
+  const { value } = Atomics.waitAsync(array, 0, 0, 5)
+  await undefined
+  busy(20)
+  await undefined
+  assert.strictEqual(Atomics.notify(array, 0), 1)
+  assert.strictEqual(await value, 'ok')
+})
+
+test('a promise past its deadline is timed out in the next turn of its thread, and not notified after that', async () => {
+  const array = words(1)
+  const { value } = Atomics.waitAsync(array, 0, 0, 5)
+  assert.strictEqual(await value, 'timed-out')
+  assert.strictEqual(Atomics.notify(array, 0), 0)
+  assert.strictEqual(api.waiterCount(array, 0), 0)
+})
+
+test('a thread that ends with promises past their deadlines leaves nothing in the line', async t => {
+  const array = words(2)
+  const other = startWorker(t, ({ Atomics, data, busy }) => {
+    for (let n = 0; n < 100; n++) Atomics.waitAsync(data, 0, 0, 1 + n / 20)
+    busy(20)
+    Atomics.store(data, 1, 1)
+    for (;;);
+  }, array)
+  const patient = until(() => Atomics.load(array, 1) === 1, 'the deadlines of the other thread\'s have passed')
+    .then(() => Atomics.waitAsync(array, 0, 0).value)
+  await until(() => Atomics.load(array, 1) === 1, 'the same')
+  await other.terminate()
+  assert.strictEqual(api.waiterCount(array, 0), 1)
+  assert.strictEqual(Atomics.notify(array, 0, 1), 1)
+  assert.strictEqual(await patient, 'ok')
 })
 
 test('a promise of another, busy thread that is past its deadline absorbs no notification', async t => {

@@ -140,23 +140,23 @@ fn waits() {
 
 fn notifications() {
     let scene = Scene::new();
-    count("notify, nobody waits", 0, || here().map(|at| scene.store.notify(at, 1)).sum());
+    count("notify, nobody waits", 0, || here().map(|at| scene.store.notify(at, 1, None)).sum());
 
     let (scene, _) = Scene::with_waiters(here(), Timestamp::NEVER);
-    count("notify one of many", TIMES, || here().map(|at| scene.store.notify(at, 1)).sum());
+    count("notify one of many", TIMES, || here().map(|at| scene.store.notify(at, 1, None)).sum());
 
     let (scene, _) = Scene::with_waiters(here(), Timestamp::NEVER);
-    count("notify all", TIMES, || scene.store.notify(HERE, usize::MAX));
+    count("notify all", TIMES, || scene.store.notify(HERE, usize::MAX, None));
 
     let (scene, _) = Scene::with_waiters(locations(), Timestamp::NEVER);
-    count("notify each elsewhere", TIMES, || locations().map(|at| scene.store.notify(at, 1)).sum());
+    count("notify each elsewhere", TIMES, || locations().map(|at| scene.store.notify(at, 1, None)).sum());
 
     let scene = Scene::new();
     let thread = Arc::new(BlockedThread::current());
     count("block and be notified", TIMES, || {
         let block = |at| {
             let ticket = scene.store.enqueue_thread(at, &thread, Timestamp::NEVER, || scene.word.load() == 0)?;
-            scene.store.notify(at, 1);
+            scene.store.notify(at, 1, None);
             Some(scene.store.park(ticket, &thread, Timestamp::NEVER, Timestamp::NEVER))
         };
         here().filter_map(block).filter(|&woken| woken == Woken::Settled(WaitResult::Ok)).count()
@@ -164,14 +164,17 @@ fn notifications() {
 }
 
 fn time_outs() {
-    let (mut scene, _) = Scene::with_waiters(here(), now().after_millis(1.0));
+    let (mut scene, tickets) = Scene::with_waiters(here(), now().after_millis(1.0));
     let alarm = Alarm::default();
     count("the timer's turn, nothing is due", TIMES, || (0..TIMES).filter(|_| alarm.set(&scene.store) > now()).count());
 
     CLOCK.fetch_add(1_000_000, Ordering::Relaxed);
     count("time out", TIMES, || {
         alarm.set(&scene.store);
-        scene.take_mail(WaitResult::TimedOut)
+        scene.take_mail(WaitResult::Due);
+        let ticket = |slot: u32| tickets.get(slot as usize).map(|&(_, ticket)| ticket);
+        scene.store.decide(&scene.outbox, &mut scene.mail.settlements, ticket);
+        scene.mail.settlements.iter().filter(|settlement| settlement.result == WaitResult::TimedOut).count()
     });
 }
 

@@ -64,6 +64,22 @@ function chooseTrio (entry, { holder, realm, plain }, force) {
   return plain || markOf(holder.waitAsync) !== undefined ? undefined : holding
 }
 
+const wakes = new WeakMap()
+
+/**
+ * What `notify` was called before, where a host still has that: a function of its own that does what the trio's `notify` does, and
+ * has the length that the host's has.
+ */
+function wakeOf (notify, host) {
+  if (!wakes.has(notify)) {
+    const { wake } = { wake (typedArray, index, count) { return notify(typedArray, index, count) } }
+    if (typeof host.wake === 'function') defineProperty(wake, 'length', { value: host.wake.length })
+    const known = markOf(notify)
+    wakes.set(notify, known === undefined ? wake : mark(wake, known.engine, known.host))
+  }
+  return wakes.get(notify)
+}
+
 /** Whether an object has the three functions on the package's own queue. */
 function isOurs (holder) {
   return ['wait', 'notify', 'waitAsync'].every((name) => {
@@ -88,7 +104,7 @@ function install (entry, options) {
   const { holder } = resolved
 
   const ours = new Map(Object.entries(trio))
-  if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', trio.notify)
+  if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', wakeOf(trio.notify, resolved.realm.host))
   const before = propertiesOf(holder, ours.keys())
   const after = new Map()
   for (const [name, value] of ours) after.set(name, { value, writable: true, enumerable: false, configurable: true })

@@ -427,7 +427,7 @@ impl Entrusted {
     fn pass_on(self) {
         match self {
             Self::Notification(location) => {
-                STORE.notify(location, 1);
+                STORE.notify(location, 1, None);
             }
             // SAFETY: JavaScript's table of pending promises keeps the memory until it hears that they are settled, which it
             // did not (invariant 8).
@@ -636,7 +636,7 @@ impl Agent {
     /// Passes on the notification that this thread has had and made no use of, if there is one.
     fn relay(&self) {
         if let Some(location) = self.registers().take_relay() {
-            STORE.notify(location, 1);
+            STORE.notify(location, 1, None);
         }
     }
 
@@ -739,7 +739,7 @@ impl Agent {
             STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
         } else if result == WaitResult::Ok {
             // As if it had never been there.
-            STORE.notify(location, 1);
+            STORE.notify(location, 1, None);
         }
         self.relay();
     }
@@ -805,8 +805,8 @@ impl Agent {
         self.holds.add(wait);
     }
 
-    /// Takes the promise in the slot out of the line, or its outcome out of the mail. False if that is on the way all the same:
-    /// it is a notification, or the agent is looking at that mail.
+    /// Takes the promise in the slot out of the line, or its outcome out of the mail if it is a claim. False if that is on the way
+    /// all the same: it is that of a plain wait, or the agent is looking at that mail.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let Some(Wait { ticket, .. }) = self.waits.borrow().get(slot) else { return false };
@@ -938,7 +938,7 @@ impl Agent {
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
     pub(crate) fn notify(&self) -> u32 {
         let registers = self.registers();
-        STORE.notify(registers.location(), registers.count()) as u32
+        STORE.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
     }
 
     /// Sets whether the wait in the slot keeps the loop alive.
@@ -983,6 +983,8 @@ impl Agent {
         for slot in std::mem::take(&mut mail.nudges) {
             self.try_nudged(slot, &mut mail);
         }
+        // This is the job in which the time-outs of this agent's promises are decided.
+        STORE.decide(&self.outbox, &mut mail.settlements, |slot| self.waits.borrow().get(slot).map(|wait| wait.ticket));
         // What others are to have if this environment turns out to be ending: where in the mail, and what.
         let mut entrusted: Vec<(usize, Entrusted)> = Vec::new();
         for (place, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
@@ -993,7 +995,6 @@ impl Agent {
         if self.holds.timed.get() + self.holds.untimed.get() == 0 {
             self.waits.borrow_mut().shrink();
         }
-        let mut acquired = mail.acquired.drain(..);
         let mut delivers = true;
         let mut delivered = 0;
         for batch in mail.settlements.chunks(SETTLEMENTS) {
@@ -1001,7 +1002,7 @@ impl Agent {
             registers.place.set(registers.held.load(Ordering::Relaxed));
             for (place, settlement) in batch.iter().enumerate() {
                 if settlement.result.is_acquired()
-                    && let Some((location, request)) = acquired.next()
+                    && let Some((location, request)) = mail.acquired_by(settlement.slot)
                 {
                     self.hold(location, request);
                 }
@@ -1014,7 +1015,6 @@ impl Agent {
                 delivered += batch.len();
             }
         }
-        drop(acquired);
         for (_, thing) in entrusted.into_iter().filter(|&(place, _)| place >= delivered) {
             thing.pass_on();
         }
@@ -1036,8 +1036,7 @@ impl Agent {
         // SAFETY: the table of pending promises holds the lock's array until the claim is settled (invariant 8).
         let word = unsafe { SharedWord::at(location) };
         if let Some(result) = STORE.try_claim(ticket, &Party::Agent(Arc::clone(&self.outbox), slot), &word) {
-            mail.settlements.push(Settlement { slot, result });
-            mail.acquired.push((location, request));
+            mail.settle_claim(slot, result, location, request);
         }
     }
 
@@ -1081,13 +1080,13 @@ impl Agent {
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
-        died_with.append(&mut mail.acquired);
+        died_with.extend(mail.acquired());
         for Settlement { slot, result } in mail.settlements {
-            let purpose = waits.purpose(slot).filter(|_| result != WaitResult::TimedOut);
+            let purpose = waits.purpose(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             died_notified.extend(purpose.and_then(|purpose| purpose.relay));
         }
         for location in died_notified {
-            STORE.notify(location, 1);
+            STORE.notify(location, 1, None);
         }
         let held = self.registers().held.swap(0, Ordering::Relaxed) as usize;
         died_with.extend(self.holdings.get().slice().iter().take(held).map(Holding::get));

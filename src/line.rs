@@ -216,12 +216,18 @@ pub(crate) struct Line {
     tried: OneOfEach,
     /// The claim that was to be the next, and the first release that passed it over.
     passed_over: Option<(WaiterKey, Timestamp)>,
+    /// The last of the claims at the front of the list, as far as is known: no plain waiter stands before it. So whoever looks
+    /// for plain waiters goes over each claim once in its life.
+    pub(crate) leading: Option<WaiterKey>,
 }
 
 impl Line {
-    /// A claim comes.
-    pub(crate) fn join(&mut self, key: WaiterKey, blocks: bool) {
+    /// A claim comes, behind the waiter `previous`.
+    pub(crate) fn join(&mut self, key: WaiterKey, previous: Option<WaiterKey>, blocks: bool) {
         self.claims += 1;
+        if previous.is_none() || previous == self.leading {
+            self.leading = Some(key);
+        }
         if blocks {
             self.join_plainly(key);
         } else {
@@ -278,13 +284,16 @@ impl Line {
         }
     }
 
-    /// A claim leaves. Whether it was nudged.
-    pub(crate) fn leave(&mut self, key: WaiterKey, blocks: bool) -> bool {
+    /// A claim leaves that stood behind the waiter `previous`. Whether it was nudged.
+    pub(crate) fn leave(&mut self, key: WaiterKey, previous: Option<WaiterKey>, blocks: bool) -> bool {
         self.claims -= 1;
         if blocks {
             self.leave_plainly(key);
         } else {
             self.promises -= 1;
+        }
+        if self.leading == Some(key) {
+            self.leading = previous;
         }
         self.tried.remove(key);
         self.passed_over.take_if(|(passed_over, _)| *passed_over == key);
@@ -297,6 +306,11 @@ impl Line {
         if let Some(place) = self.threads.iter().position(|thread| *thread == key) {
             self.threads.remove(place);
         }
+    }
+
+    /// How many claims are in it.
+    pub(crate) fn claims(&self) -> u32 {
+        self.claims
     }
 
     /// Whether the last claim has left.

@@ -4,6 +4,10 @@
 //! last in the lock order (invariant 6). Whoever finds the outbox empty also rings, later, with no lock held: so a
 //! thousand outcomes cost one job on the agent's event loop (invariant 5). The agent takes all of it at once.
 
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
 use crate::line::Request;
 use crate::location::Location;
 use crate::store::WaitResult;
@@ -25,12 +29,37 @@ pub struct Mail {
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to try now. Looked at first.
     pub nudges: Vec<u32>,
-    /// What the settlements in here acquired, in their order: if the agent ends before it takes its mail, that is to be
-    /// passed on.
-    pub acquired: Vec<(Location, Request)>,
+    /// By slot, the settlements in here that are of claims. Of plain waits, of which there may be a million, it knows nothing.
+    claims: HashMap<u32, ClaimSettled, FxBuildHasher>,
+}
+
+/// The settlement of a claim.
+#[derive(Debug)]
+struct ClaimSettled {
+    /// Where it is among the settlements. Only known until the mail is taken.
+    place: usize,
+    /// What it acquired.
+    acquired: Option<(Location, Request)>,
 }
 
 impl Mail {
+    /// Puts in the outcome of a claim of the word at `location`.
+    pub fn settle_claim(&mut self, slot: u32, result: WaitResult, location: Location, request: Request) {
+        let acquired = result.is_acquired().then_some((location, request));
+        self.claims.insert(slot, ClaimSettled { place: self.settlements.len(), acquired });
+        self.settlements.push(Settlement { slot, result });
+    }
+
+    /// What the claim in the slot acquired, if its settlement is in here and says so.
+    pub fn acquired_by(&self, slot: u32) -> Option<(Location, Request)> {
+        self.claims.get(&slot)?.acquired
+    }
+
+    /// Everything that the claims settled in here acquired: if the agent ends before it takes its mail, that is to be passed on.
+    pub fn acquired(&self) -> impl Iterator<Item = (Location, Request)> {
+        self.claims.values().filter_map(|claim| claim.acquired)
+    }
+
     fn is_empty(&self) -> bool {
         self.settlements.is_empty() && self.nudges.is_empty()
     }
@@ -43,7 +72,10 @@ impl Mail {
         }
         self.settlements.clear();
         self.nudges.clear();
-        self.acquired.clear();
+        // Clearing a table costs what it has room for.
+        if !self.claims.is_empty() {
+            self.claims.clear();
+        }
     }
 }
 
@@ -74,12 +106,14 @@ impl Outbox {
         was_empty
     }
 
-    /// Puts in the outcome of a wait, and what it acquired. True if the caller is to ring.
-    pub(crate) fn settle(&self, slot: u32, result: WaitResult, acquired: Option<(Location, Request)>) -> bool {
-        self.put(|mail| {
-            mail.settlements.push(Settlement { slot, result });
-            mail.acquired.extend(acquired);
-        })
+    /// Puts in the outcome of a wait. True if the caller is to ring.
+    pub(crate) fn settle(&self, slot: u32, result: WaitResult) -> bool {
+        self.put(|mail| mail.settlements.push(Settlement { slot, result }))
+    }
+
+    /// Puts in the outcome of a claim of the word at `location`. True if the caller is to ring.
+    pub(crate) fn settle_claim(&self, slot: u32, result: WaitResult, location: Location, request: Request) -> bool {
+        self.put(|mail| mail.settle_claim(slot, result, location, request))
     }
 
     /// Puts in a nudge. True if the caller is to ring.
@@ -94,21 +128,15 @@ impl Outbox {
         std::mem::swap(&mut *mail, taken);
     }
 
-    /// Takes back that the wait in `slot` acquired something, and what, or that its time was over, if the agent has not taken
-    /// that mail: as if the wait had never been. A notification is not taken back: somebody counts on it.
+    /// Takes back how the claim in `slot` ended, and what it acquired, if the agent has not taken that mail: as if the claim had
+    /// never been. How a plain wait ended is not taken back: somebody counts on its notification.
+    ///
+    /// However much mail there is, the cost is the same: what is left is a settlement that says nothing.
     pub fn recall(&self, slot: u32) -> Option<(WaitResult, Option<(Location, Request)>)> {
         let mut mail = lock(&self.mail);
-        let place = mail.settlements.iter().position(|settlement| settlement.slot == slot)?;
-        let result = mail.settlements[place].result;
-        if !result.is_acquired() && result != WaitResult::TimedOut {
-            return None;
-        }
-        let nth = mail.settlements[..place].iter().filter(|before| before.result.is_acquired()).count();
-        mail.settlements.remove(place);
-        let acquired = result.is_acquired().then(|| mail.acquired.remove(nth));
-        if mail.is_empty() {
-            self.has_mail.store(false, Ordering::Relaxed);
-        }
+        let ClaimSettled { place, acquired } = mail.claims.remove(&slot)?;
+        // Drops out when the agent decides what is due, since there is no wait in the slot, or one that is not marked as due.
+        let result = std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due);
         Some((result, acquired))
     }
 

@@ -29,7 +29,7 @@ use slab::Slab;
 use crate::clock::Timestamp;
 use crate::line::{Line, Request};
 use crate::location::{CACHE_LINE, Location, Word};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
 use crate::sync::{Arc, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::waiter_list::{RETAINED_CAPACITY, Waiter, WaiterKey, WaiterLists};
@@ -49,6 +49,10 @@ pub enum WaitResult {
     Acquired = 4,
     /// The same, and who held it before died.
     AcquiredFromDead = 5,
+    // 6 and 7 are the binding's words for why an operation failed.
+    /// Not the end of a wait yet: the deadline of a promise has come, and a job of its agent is to decide what that means
+    /// ([`WaiterListStore::decide`]). JavaScript never sees it.
+    Due = 8,
 }
 
 impl WaitResult {
@@ -123,9 +127,12 @@ struct Other {
 /// The agents whose promises wait in a bucket: each once, however many those are.
 #[derive(Debug, Default)]
 struct Agents {
-    agents: Slab<Waiting>,
+    waiting: Slab<Waiting>,
     /// Who came last, and often comes again.
     last: usize,
+    /// By [`Agents::id`], the keys of all, from when there were more than [`Self::FEW`] until there are none. Finding one of
+    /// few takes no longer without it.
+    keys: HashMap<usize, usize, FxBuildHasher>,
 }
 
 /// One of [`Agents`], and how many promises of it wait.
@@ -136,32 +143,65 @@ struct Waiting {
 }
 
 impl Agents {
+    const FEW: usize = 8;
+
+    /// What tells this outbox from all others as long as it exists.
+    fn id(outbox: &Arc<Outbox>) -> usize {
+        Arc::as_ptr(outbox).addr()
+    }
+
     /// One more promise of the agent with this outbox. The agent's key as long as one of its promises waits.
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 agents")]
     fn enter(&mut self, outbox: &Arc<Outbox>) -> u32 {
-        let is_it = |waiting: &Waiting| Arc::ptr_eq(&waiting.outbox, outbox);
-        if !self.agents.get(self.last).is_some_and(is_it) {
-            let known = self.agents.iter().find(|(_, waiting)| is_it(waiting)).map(|(key, _)| key);
-            self.last =
-                known.unwrap_or_else(|| self.agents.insert(Waiting { outbox: Arc::clone(outbox), promises: 0 }));
+        if !self.waiting.get(self.last).is_some_and(|waiting| Arc::ptr_eq(&waiting.outbox, outbox)) {
+            self.last = self.find(outbox).unwrap_or_else(|| self.insert(outbox));
         }
-        self.agents[self.last].promises += 1;
+        self.waiting[self.last].promises += 1;
         self.last as u32
     }
 
+    fn find(&self, outbox: &Arc<Outbox>) -> Option<usize> {
+        if !self.keys.is_empty() {
+            return self.keys.get(&Self::id(outbox)).copied();
+        }
+        let mut all = self.waiting.iter();
+        all.find(|(_, waiting)| Arc::ptr_eq(&waiting.outbox, outbox)).map(|(key, _)| key)
+    }
+
+    fn insert(&mut self, outbox: &Arc<Outbox>) -> usize {
+        let key = self.waiting.insert(Waiting { outbox: Arc::clone(outbox), promises: 0 });
+        if !self.keys.is_empty() {
+            self.keys.insert(Self::id(outbox), key);
+        } else if self.waiting.len() > Self::FEW {
+            self.keys.extend(self.waiting.iter().map(|(key, waiting)| (Self::id(&waiting.outbox), key)));
+        }
+        key
+    }
+
     fn outbox(&self, agent: u32) -> &Arc<Outbox> {
-        &self.agents[agent as usize].outbox
+        &self.waiting[agent as usize].outbox
     }
 
     /// One promise less, once `body` has had the outbox.
     fn leave<R>(&mut self, agent: u32, body: impl FnOnce(&Arc<Outbox>) -> R) -> R {
-        let waiting = &mut self.agents[agent as usize];
+        let waiting = &mut self.waiting[agent as usize];
         let result = body(&waiting.outbox);
         waiting.promises -= 1;
         if waiting.promises == 0 {
-            self.agents.remove(agent as usize);
+            self.remove(agent as usize);
         }
         result
+    }
+
+    fn remove(&mut self, key: usize) {
+        let Waiting { outbox, .. } = self.waiting.remove(key);
+        if !self.keys.is_empty() {
+            self.keys.remove(&Self::id(&outbox));
+        }
+        if self.waiting.is_empty() {
+            // Or the places of those that were there would be looked through next time.
+            self.waiting.clear();
+        }
     }
 }
 
@@ -223,6 +263,11 @@ impl Lists {
         }
     }
 
+    fn is_promise_of(&self, outbox: &Arc<Outbox>, key: WaiterKey) -> bool {
+        let entrant = self.entrant(key);
+        matches!(entrant, Some(&Entrant::Promise { agent, .. }) if Arc::ptr_eq(self.agents.outbox(agent), outbox))
+    }
+
     /// Whether the waiter with this key is `party`.
     fn is(&self, key: WaiterKey, party: &Party) -> bool {
         match (self.entrant(key), party) {
@@ -272,6 +317,8 @@ struct CriticalSection<'a> {
     index: usize,
     lists: MutexGuard<'a, Lists>,
     now: Option<Timestamp>,
+    /// The agent for whose overdue promises the time is not over, since a job of its is running: this one.
+    runs: Option<&'a Arc<Outbox>>,
     // Most sections wake one party at most, so the first one needs no allocation.
     first: Option<Wake>,
     rest: Vec<Wake>,
@@ -305,10 +352,10 @@ impl CriticalSection<'_> {
         Some(Ticket { key, bucket: self.index as u16 })
     }
 
-    fn take_out(&mut self, key: WaiterKey) -> (Location, Entrant) {
-        let Waiter { location, party, .. } = self.lists.waiters.remove(key);
-        self.uncount(location);
-        (location, party)
+    fn take_out(&mut self, key: WaiterKey) -> Waiter<Entrant> {
+        let waiter = self.lists.waiters.remove(key);
+        self.uncount(waiter.location);
+        waiter
     }
 
     fn uncount(&self, location: Location) {
@@ -317,7 +364,8 @@ impl CriticalSection<'_> {
 
     /// What is left to do when a blocked thread or a claim has left its list. Whether the next in line is to be looked after,
     /// unless this one acquired the word: for a claim that was nudged, and for each one in a strict line.
-    fn dismiss(&mut self, key: WaiterKey, location: Location, other: u32) -> (Other, bool) {
+    fn dismiss(&mut self, key: WaiterKey, waiter: &Waiter<Entrant>, other: u32) -> (Other, bool) {
+        let location = waiter.location;
         let other = self.lists.dismiss(other);
         let line = self.lists.lines.get_mut(&location);
         let Some(request) = other.request else {
@@ -327,7 +375,7 @@ impl CriticalSection<'_> {
             return (other, false);
         };
         let line = line.expect("a line exists as long as it has claims");
-        let passes_on = line.leave(key, other.party.blocks()) || request.is_strict();
+        let passes_on = line.leave(key, waiter.before(), other.party.blocks()) || request.is_strict();
         if line.is_empty() {
             self.lists.lines.remove(&location);
         }
@@ -336,44 +384,48 @@ impl CriticalSection<'_> {
 
     /// Takes a waiter out of its list. Whether the next in line is to be looked after, as above.
     fn remove(&mut self, key: WaiterKey) -> bool {
-        match self.take_out(key) {
-            (_, Entrant::Promise { agent, .. }) => {
+        let waiter = self.take_out(key);
+        match waiter.party {
+            Entrant::Promise { agent, .. } => {
                 self.lists.agents.leave(agent, |_| ());
                 false
             }
-            (location, Entrant::Other(other)) => self.dismiss(key, location, other).1,
+            Entrant::Other(other) => self.dismiss(key, &waiter, other).1,
         }
     }
 
     /// Removes a waiter and records how its wait ended (invariant 2). Whether the next in line is to be looked after.
     fn settle_only(&mut self, key: WaiterKey, result: WaitResult) -> bool {
-        let (location, other) = match self.take_out(key) {
-            (_, Entrant::Promise { agent, slot }) => {
+        let waiter = self.take_out(key);
+        let other = match waiter.party {
+            Entrant::Promise { agent, slot } => {
                 self.settle_promise(agent, slot, result);
                 return false;
             }
-            (location, Entrant::Other(other)) => (location, other),
+            Entrant::Other(other) => other,
         };
-        let (Other { party, request, .. }, passes_on) = self.dismiss(key, location, other);
-        let acquired = request.filter(|_| result.is_acquired()).map(|request| (location, request));
+        let (Other { party, request, .. }, passes_on) = self.dismiss(key, &waiter, other);
         match party {
             Party::Thread(thread) => {
                 thread.settle(result);
                 self.wake(Wake::Thread(thread));
             }
             Party::Agent(outbox, slot) => {
-                if outbox.settle(slot, result, acquired) {
+                let rings = match request {
+                    Some(request) => outbox.settle_claim(slot, result, waiter.location, request),
+                    None => outbox.settle(slot, result),
+                };
+                if rings {
                     self.wake(Wake::Agent(outbox));
                 }
             }
         }
-        passes_on && acquired.is_none()
+        passes_on && !result.is_acquired()
     }
 
     /// Records how the wait of a promise ended that has been removed.
     fn settle_promise(&mut self, agent: u32, slot: u32, result: WaitResult) {
-        let to_ring =
-            self.lists.agents.leave(agent, |outbox| outbox.settle(slot, result, None).then(|| Arc::clone(outbox)));
+        let to_ring = self.lists.agents.leave(agent, |outbox| outbox.settle(slot, result).then(|| Arc::clone(outbox)));
         if let Some(outbox) = to_ring {
             self.wake(Wake::Agent(outbox));
         }
@@ -409,12 +461,39 @@ impl CriticalSection<'_> {
     }
 
     /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the timer nor its own
-    /// thread has come to it yet.
+    /// thread has come to it yet. But a promise does, as long as it is its own agent that runs.
     fn is_due(&mut self, key: WaiterKey) -> bool {
         match self.lists.deadline(key) {
             Timestamp::NEVER => false,
-            deadline => deadline <= self.now(),
+            deadline => {
+                deadline <= self.now() && !self.runs.is_some_and(|outbox| self.lists.is_promise_of(outbox, key))
+            }
         }
+    }
+
+    /// The deadline of a waiter has come. That of a claim is over; that of a promise stays in the list, for its agent to decide.
+    fn expire(&mut self, key: WaiterKey, location: Location) {
+        let Some(&Entrant::Promise { agent, slot }) = self.lists.entrant(key) else {
+            self.settle(key, location, WaitResult::TimedOut);
+            return;
+        };
+        self.lists.waiters.mark_overdue(key);
+        let outbox = self.lists.agents.outbox(agent);
+        if outbox.settle(slot, WaitResult::Due) {
+            let outbox = Arc::clone(outbox);
+            self.wake(Wake::Agent(outbox));
+        }
+    }
+
+    /// Removes the promise in this slot of an agent if it is the waiter with this key, and overdue. Whether it was.
+    fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox>, slot: u32) -> bool {
+        let Some(waiter) = self.lists.waiters.get(key).filter(|waiter| waiter.is_overdue()) else { return false };
+        let Entrant::Promise { agent, slot: its_slot } = waiter.party else { return false };
+        let is_its = its_slot == slot && Arc::ptr_eq(self.lists.agents.outbox(agent), outbox);
+        if is_its {
+            self.remove(key);
+        }
+        is_its
     }
 
     /// The first at `location` that still waits. Those before it whose deadlines have passed are timed out; the caller is
@@ -473,6 +552,24 @@ impl CriticalSection<'_> {
             self.settle_only(key, WaitResult::Ok);
         }
         None
+    }
+
+    /// The first plain waiter at `location`, where a claim is the first of all.
+    fn first_plain_waiter(&mut self, location: Location) -> Option<WaiterKey> {
+        let line = self.lists.lines.get(&location)?;
+        if self.lists.waiters.count(location) == line.claims() {
+            return None;
+        }
+        let mut leading = line.leading.or_else(|| self.lists.waiters.front(location))?;
+        let first = loop {
+            let next = self.lists.waiters.next(leading)?;
+            if self.request(next).is_none() {
+                break next;
+            }
+            leading = next;
+        };
+        self.lists.lines.get_mut(&location)?.leading = Some(leading);
+        Some(first)
     }
 
     /// The first blocked thread behind the first claim at `location`, which is a promise's, that still waits and has a claim;
@@ -650,9 +747,10 @@ impl WaiterListStore {
     }
 
     /// Runs `body` under a bucket's lock and then, without it, wakes whom it settled.
-    fn critical_section<R>(&self, index: usize, body: impl FnOnce(&mut CriticalSection<'_>) -> R) -> R {
+    fn critical_section<'a, R>(&'a self, index: usize, body: impl FnOnce(&mut CriticalSection<'a>) -> R) -> R {
         let lists = lock(&self.buckets[index].lists);
-        let mut section = CriticalSection { store: self, index, lists, now: None, first: None, rest: Vec::new() };
+        let mut section =
+            CriticalSection { store: self, index, lists, now: None, runs: None, first: None, rest: Vec::new() };
         let result = body(&mut section);
         section.leave();
         result
@@ -753,29 +851,39 @@ impl WaiterListStore {
     /// Wakes up to `count` waiters at `location`, those first that came first, and gives their number.
     ///
     /// A claim is woken by being nudged: so a thread that locks by means of `Atomics.wait` and `notify` tells the line.
-    pub fn notify(&self, location: Location, count: usize) -> usize {
+    ///
+    /// `runs`: the agent that notifies, whose own promises can be woken until a job of its has decided otherwise. Those of
+    /// other agents are timed out on the way once their deadlines have passed.
+    pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox>>) -> usize {
         if count == 0 || self.is_deserted(location) {
             return 0;
         }
         self.critical_section(self.index_of(location), |section| {
+            section.runs = runs;
             let mut nudged = false;
             let mut passes_on = false;
             let (mut woken, mut next) = section.notify_first_promise(location);
             while woken < count
                 && let Some(key) = next
             {
+                let is_claim = section.request(key).is_some();
+                if is_claim && nudged {
+                    next = section.first_plain_waiter(location);
+                    continue;
+                }
                 next = section.lists.waiters.next(key);
                 if section.is_due(key) {
                     passes_on |= section.settle_only(key, WaitResult::TimedOut);
-                } else if section.request(key).is_none() {
-                    section.settle_only(key, WaitResult::Ok);
-                    woken += 1;
-                } else if !nudged {
+                    continue;
+                }
+                woken += 1;
+                if is_claim {
                     nudged = true;
                     section.nudge(location, key);
                     // Behind a promise's claim, plain waiters that block may have been notified, too: they are not counted.
                     next = section.lists.waiters.next(key);
-                    woken += 1;
+                } else {
+                    section.settle_only(key, WaitResult::Ok);
                 }
             }
             if passes_on {
@@ -785,7 +893,7 @@ impl WaiterListStore {
         })
     }
 
-    /// Times out the promises that are due, and gives the earliest deadline of the others.
+    /// Times out the claims that are due, tells the agents of promises that are, and gives the earliest deadline of the others.
     pub fn expire(&self) -> Timestamp {
         let now = (self.now)();
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -793,12 +901,52 @@ impl WaiterListStore {
                 self.critical_section(index, |section| {
                     for _ in 0..Self::EXPIRE_AT_ONCE {
                         let Some((key, location)) = section.lists.waiters.due(now) else { return };
-                        section.settle(key, location, WaitResult::TimedOut);
+                        section.expire(key, location);
                     }
                 });
             }
         }
         self.earliest_deadline()
+    }
+
+    /// Decides the time-outs of an agent's promises, in a job of that agent: those of `settlements` that are [`WaitResult::Due`]
+    /// become time-outs, except of waits that have ended otherwise meanwhile; these are left out. `ticket` gives that of a slot.
+    pub fn decide(
+        &self,
+        outbox: &Arc<Outbox>,
+        settlements: &mut Vec<Settlement>,
+        ticket: impl Fn(u32) -> Option<Ticket>,
+    ) {
+        let mut rest = settlements.as_mut_slice();
+        let mut any = false;
+        while let Some(place) = rest.iter().position(|settlement| settlement.result == WaitResult::Due) {
+            any = true;
+            rest = &mut rest[place..];
+            let Some(Ticket { bucket, .. }) = ticket(rest[0].slot) else {
+                rest = &mut rest[1..];
+                continue;
+            };
+            let decided = self.critical_section(usize::from(bucket), |section| {
+                // The timer comes to one bucket after the other, so the next ones mostly are of this one, too.
+                for (place, settlement) in rest.iter_mut().take(Self::EXPIRE_AT_ONCE).enumerate() {
+                    if settlement.result != WaitResult::Due {
+                        continue;
+                    }
+                    match ticket(settlement.slot) {
+                        Some(ticket) if ticket.bucket != bucket => return place,
+                        Some(ticket) if section.remove_overdue(ticket.key, outbox, settlement.slot) => {
+                            settlement.result = WaitResult::TimedOut;
+                        }
+                        _ => {}
+                    }
+                }
+                Self::EXPIRE_AT_ONCE
+            });
+            rest = rest.get_mut(decided..).unwrap_or_default();
+        }
+        if any {
+            settlements.retain(|settlement| settlement.result != WaitResult::Due);
+        }
     }
 
     /// The earliest deadline of all promises.
@@ -852,7 +1000,8 @@ impl WaiterListStore {
             let ticket = section
                 .add(location, indexed, enters, |lists| lists.admit(Other { party, request: Some(request), deadline }));
             let Some(ticket) = ticket else { return Claimed::Now(taken.unwrap_or(WaitResult::Acquired)) };
-            section.lists.lines.entry(location).or_default().join(ticket.key, blocks);
+            let previous = section.lists.waiters.previous(ticket.key);
+            section.lists.lines.entry(location).or_default().join(ticket.key, previous, blocks);
             Claimed::Pending(ticket)
         })
     }

@@ -19,6 +19,9 @@ pub type WaiterKey = u32;
 /// The end of a list.
 const NIL: WaiterKey = WaiterKey::MAX;
 
+/// The place of a waiter whose deadline has come and is no longer among the deadlines. (No key is as large, nor any place.)
+const OVERDUE: u32 = NIL - 1;
+
 /// Slabs larger than this are given back to the allocator when their last waiter leaves.
 pub(crate) const RETAINED_CAPACITY: usize = 1024;
 
@@ -29,12 +32,24 @@ pub struct Waiter<P> {
     previous: WaiterKey,
     /// The one after it; of the last one, [`NIL`].
     next: WaiterKey,
-    /// Its place among the deadlines, [`NIL`] if it is not there.
+    /// Its place among the deadlines; [`NIL`] if it has no deadline, [`OVERDUE`] if that has come.
     place: u32,
     /// Where it waits.
     pub location: Location,
     /// Who is to be woken.
     pub party: P,
+}
+
+impl<P> Waiter<P> {
+    /// Whether it has been marked by [`WaiterLists::mark_overdue`].
+    pub fn is_overdue(&self) -> bool {
+        self.place == OVERDUE
+    }
+
+    /// The one that stood before it when it was taken out of its list; `None` if it was the first.
+    pub(crate) fn before(&self) -> Option<WaiterKey> {
+        (self.previous != NIL).then_some(self.previous)
+    }
 }
 
 /// The waiters of one location, in the order they came (invariant 4). Never empty: the last waiter takes it along.
@@ -88,22 +103,23 @@ impl<P> WaiterLists<P> {
         key
     }
 
-    /// Takes a waiter out of its list (the specification's `RemoveWaiter`).
+    /// Takes a waiter out of its list (the specification's `RemoveWaiter`), which still knows the one [`Waiter::before`] it.
     ///
     /// # Panics
     /// If there is no waiter with this key.
     pub fn remove(&mut self, key: WaiterKey) -> Waiter<P> {
-        let waiter = self.waiters.remove(key as usize);
+        let mut waiter = self.waiters.remove(key as usize);
         let is_its =
             |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == waiter.location;
         let entry = self.lists.find_entry(waiter.location.hash(), is_its);
         let mut entry = entry.expect("a waiter's list exists as long as the waiter");
         let list = entry.get_mut();
+        let was_first = list.head == key;
         list.length -= 1;
         if list.length == 0 {
             entry.remove();
         } else {
-            if list.head == key {
+            if was_first {
                 list.head = waiter.next;
             } else {
                 self.waiters[waiter.previous as usize].next = waiter.next;
@@ -112,12 +128,28 @@ impl<P> WaiterLists<P> {
             let after = if waiter.next == NIL { list.head } else { waiter.next };
             self.waiters[after as usize].previous = waiter.previous;
         }
-        if waiter.place != NIL {
-            let waiters = &mut self.waiters;
-            self.deadlines.remove(waiter.place, |key, place| waiters[key as usize].place = place);
-        }
+        self.remove_deadline(waiter.place);
         self.shrink();
+        if was_first {
+            waiter.previous = NIL;
+        }
         waiter
+    }
+
+    /// A waiter that is due stays in its list, and [`Self::due`] does not find it any more.
+    ///
+    /// # Panics
+    /// If there is no waiter with this key.
+    pub fn mark_overdue(&mut self, key: WaiterKey) {
+        let place = std::mem::replace(&mut self.waiters[key as usize].place, OVERDUE);
+        self.remove_deadline(place);
+    }
+
+    fn remove_deadline(&mut self, place: u32) {
+        if place < OVERDUE {
+            let waiters = &mut self.waiters;
+            self.deadlines.remove(place, |key, place| waiters[key as usize].place = place);
+        }
     }
 
     /// Takes out the first one at `location` if that has no deadline and `takes` says so. And which one is the first then.
@@ -161,9 +193,14 @@ impl<P> WaiterLists<P> {
         self.waiters.get(key as usize)
     }
 
-    /// The deadline of one of these waiters; [`Timestamp::NEVER`] if it has none.
+    /// The deadline of one of these waiters; [`Timestamp::NEVER`] if it has none. That of one that is marked overdue is not known
+    /// any more: some moment in the past.
     pub fn deadline(&self, waiter: &Waiter<P>) -> Timestamp {
-        if waiter.place == NIL { Timestamp::NEVER } else { self.deadlines.at(waiter.place) }
+        match waiter.place {
+            NIL => Timestamp::NEVER,
+            OVERDUE => Timestamp::from_nanos(0),
+            place => self.deadlines.at(place),
+        }
     }
 
     /// The one that has waited longest at `location`.
@@ -175,6 +212,13 @@ impl<P> WaiterLists<P> {
     pub fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
         let next = self.waiters.get(key as usize)?.next;
         (next != NIL).then_some(next)
+    }
+
+    /// The one that came before the waiter with this key, at the same location.
+    pub fn previous(&self, key: WaiterKey) -> Option<WaiterKey> {
+        let previous = self.waiters.get(key as usize)?.previous;
+        // The first one has the last there.
+        (self.waiters.get(previous as usize)?.next == key).then_some(previous)
     }
 
     /// The waiter with the earliest deadline, if that is not later than `now`, and where it waits.
@@ -214,6 +258,16 @@ mod tests {
     #[derive(Default)]
     struct Model(Vec<(WaiterKey, Location, Timestamp, u32)>);
 
+    /// The deadline of those marked overdue: earlier than any that `operation` makes, and found by nobody.
+    const LONG_AGO: Timestamp = Timestamp::from_nanos(0);
+
+    impl Model {
+        fn earliest_deadline(&self) -> Option<Timestamp> {
+            let deadlines = self.0.iter().map(|waiter| waiter.2);
+            deadlines.filter(|&deadline| deadline != LONG_AGO && deadline != Timestamp::NEVER).min()
+        }
+    }
+
     #[derive(Debug, Clone)]
     enum Operation {
         PushBack { location: usize, deadline: Option<u64> },
@@ -221,16 +275,18 @@ mod tests {
         PopFront(usize),
         PopFrontIf { location: usize, parity: u32 },
         PopDue(u64),
+        MarkDue(u64),
     }
 
     fn operation() -> impl Strategy<Value = Operation> {
         prop_oneof![
-            4 => (0..4_usize, prop::option::of(0..20_u64))
+            4 => (0..4_usize, prop::option::of(1..20_u64))
                 .prop_map(|(location, deadline)| Operation::PushBack { location, deadline }),
             2 => any::<usize>().prop_map(Operation::RemoveNth),
             2 => (0..4_usize).prop_map(Operation::PopFront),
             2 => (0..4_usize, 0..2_u32).prop_map(|(location, parity)| Operation::PopFrontIf { location, parity }),
             1 => (0..20_u64).prop_map(Operation::PopDue),
+            1 => (0..20_u64).prop_map(Operation::MarkDue),
         ]
     }
 
@@ -245,6 +301,7 @@ mod tests {
             let mut model = Model::default();
             let mut arrivals = 0;
             for operation in operations {
+                let earliest_before = model.earliest_deadline();
                 match operation {
                     Operation::PushBack { location: at, deadline } => {
                         let deadline = deadline.map_or(Timestamp::NEVER, Timestamp::from_nanos);
@@ -277,11 +334,17 @@ mod tests {
                     Operation::PopDue(now) => {
                         let now = Timestamp::from_nanos(now);
                         let due = lists.due(now).map(|(key, _)| (lists.deadline(&lists.waiters[key as usize]), lists.remove(key).party));
-                        let earliest = model.0.iter().filter(|waiter| waiter.2 <= now).map(|waiter| waiter.2).min();
-                        prop_assert_eq!(due.map(|(deadline, _)| deadline), earliest);
+                        prop_assert_eq!(due.map(|(deadline, _)| deadline), model.earliest_deadline().filter(|&earliest| earliest <= now));
                         if let Some((_, arrival)) = due {
                             model.0.retain(|waiter| waiter.3 != arrival);
                         }
+                    }
+                    Operation::MarkDue(now) => {
+                        let Some((key, _)) = lists.due(Timestamp::from_nanos(now)) else { continue };
+                        lists.mark_overdue(key);
+                        let marked = model.0.iter_mut().find(|waiter| waiter.0 == key).expect("it waits");
+                        prop_assert_eq!(Some(marked.2), earliest_before);
+                        marked.2 = LONG_AGO;
                     }
                 }
                 prop_assert_eq!(lists.len(), model.0.len());
@@ -291,9 +354,9 @@ mod tests {
                 }
                 for waiter in &model.0 {
                     prop_assert_eq!(lists.get(waiter.0).map(|found| lists.deadline(found)), Some(waiter.2));
+                    prop_assert_eq!(lists.get(waiter.0).map(Waiter::is_overdue), Some(waiter.2 == LONG_AGO));
                 }
-                let earliest = model.0.iter().map(|waiter| waiter.2).min();
-                prop_assert_eq!(lists.earliest_deadline(), earliest.unwrap_or(Timestamp::NEVER));
+                prop_assert_eq!(lists.earliest_deadline(), model.earliest_deadline().unwrap_or(Timestamp::NEVER));
             }
         }
     }

@@ -290,7 +290,11 @@ mod property {
             let agents = |&&(place, result): &&(usize, WaitResult)| {
                 result.is_acquired() && matches!(self.entrants[place].party, Party::Agent(..))
             };
-            assert_eq!(mail.acquired.len(), settled.iter().filter(agents).count(), "what a dying agent has to pass on");
+            assert_eq!(
+                mail.acquired().count(),
+                settled.iter().filter(agents).count(),
+                "what a dying agent has to pass on"
+            );
             for (gone, (place, result)) in settled.into_iter().enumerate() {
                 let first =
                     self.first_claim().map(|first| (self.entrants[first].number, self.entrants[first].is_ready()));
@@ -366,6 +370,17 @@ mod property {
             } else if was_nudged {
                 self.entrants[place].tried = true;
             }
+        }
+
+        /// The numbers of those that a notification wakes if nobody is overdue: plain waiters, and one claim at most.
+        fn notified(&self, count: usize) -> Vec<u32> {
+            let first_claim = self.first_claim();
+            let wakes = |&(place, entrant): &(usize, &Entrant)| entrant.request.is_none() || Some(place) == first_claim;
+            self.entrants.iter().enumerate().filter(wakes).map(|(_, entrant)| entrant.number).take(count).collect()
+        }
+
+        fn is_live(entrant: &Entrant) -> bool {
+            entrant.deadline > now()
         }
 
         /// The first claim that is not due, and whether plain waiters stand before it.
@@ -459,7 +474,7 @@ mod property {
                 {
                     self.holders.clear();
                     self.guard.word.store(UNLOCKED);
-                    self.guard.store.notify(HERE, 1);
+                    self.guard.store.notify(HERE, 1, None);
                 }
                 Operation::Die(ref index) if !self.holders.is_empty() => {
                     let request = self.holders.remove(index.index(self.holders.len()));
@@ -495,8 +510,17 @@ mod property {
                     self.withdraw(index.index(self.entrants.len()));
                 }
                 Operation::Notify(count) => {
-                    let woken = self.guard.store.notify(HERE, count);
+                    let expected = self.notified(count);
+                    let woken = self.guard.store.notify(HERE, count, None);
                     assert!(woken <= count);
+                    if self.entrants.iter().all(Self::is_live) {
+                        assert_eq!(woken, expected.len());
+                        self.hear();
+                        let is_left = |number: &u32| {
+                            self.entrants.iter().any(|entrant| entrant.number == *number && !entrant.nudged)
+                        };
+                        assert!(!expected.iter().any(is_left), "not the first ones were woken");
+                    }
                 }
                 Operation::Tick(nanos) => CLOCK.set(CLOCK.get() + nanos),
                 Operation::Expire => {

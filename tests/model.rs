@@ -77,7 +77,15 @@ impl Agent {
         mail
     }
 
-    /// The settlements in the outbox, by slot and result.
+    /// A job of the agent: the settlements in the outbox, those of `waits` timed out that are overdue.
+    fn run(&self, store: &WaiterListStore, waits: &[(u32, Ticket)]) -> Vec<(u32, WaitResult)> {
+        let mut settlements = self.mail().settlements;
+        let ticket = |slot| waits.iter().find(|wait| wait.0 == slot).map(|wait| wait.1);
+        store.decide(&self.outbox, &mut settlements, ticket);
+        settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect()
+    }
+
+    /// What is in the outbox, by slot and result.
     fn settled(&self) -> Vec<(u32, WaitResult)> {
         self.mail().settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect()
     }
@@ -115,7 +123,7 @@ fn wait_notify() {
             move || {
                 word.store(1, SeqCst);
                 data.store(1, Relaxed);
-                store.notify(HERE, 1)
+                store.notify(HERE, 1, None)
             }
         });
         let result = block(&store, &this_thread(), || word.load(SeqCst) == 0);
@@ -132,7 +140,7 @@ fn write_and_notify_all(store: &Arc<WaiterListStore>, word: &Arc<AtomicU32>) -> 
     let (store, word) = (store.clone(), word.clone());
     spawn(move || {
         word.store(1, Relaxed);
-        store.notify(HERE, usize::MAX)
+        store.notify(HERE, usize::MAX, None)
     })
 }
 
@@ -175,7 +183,7 @@ fn wait_timeout_notify_thread() {
         agent.wait(&store, 7, NEVER);
         let notifier = spawn({
             let store = store.clone();
-            move || store.notify(HERE, 1)
+            move || store.notify(HERE, 1, None)
         });
         let result = store.withdraw_thread(ticket, &thread);
         assert_eq!(notifier.join().unwrap(), 1);
@@ -189,27 +197,112 @@ fn wait_timeout_notify_thread() {
     });
 }
 
-/// A promise is settled once, by the timer or by the notification, and one that is due does not absorb the latter.
+/// The timer thread's turn when [`DEADLINE`] has come.
+fn expire(store: &Arc<WaiterListStore>) -> JoinHandle<()> {
+    let store = store.clone();
+    spawn(move || {
+        CLOCK.store(DEADLINE.as_nanos(), SeqCst);
+        assert_eq!(store.expire(), NEVER);
+    })
+}
+
+/// A promise is settled once, by its agent's job or by the notification of another thread, and one that is due does not absorb
+/// the latter.
 #[test]
 fn wait_timeout_notify_promise() {
     loom::model(|| {
         let (store, agent) = (store(), Agent::deaf());
-        agent.wait(&store, 1, DEADLINE);
-        agent.wait(&store, 2, NEVER);
-        let timer = spawn({
-            let store = store.clone();
-            move || {
-                CLOCK.store(DEADLINE.as_nanos(), SeqCst);
-                assert_eq!(store.expire(), NEVER);
-            }
-        });
+        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
+        let timer = expire(&store);
         let is_due = now() >= DEADLINE;
-        assert_eq!(store.notify(HERE, 1), 1);
+        assert_eq!(store.notify(HERE, 1, None), 1);
         timer.join().unwrap();
-        let settled = agent.settled();
+        let settled = agent.run(&store, &waits);
         let is_behind = settled == [(1, WaitResult::TimedOut), (2, WaitResult::Ok)];
         assert!(is_behind || (settled == [(1, WaitResult::Ok)] && !is_due), "{settled:?}");
         assert_eq!(store.count(HERE), u32::from(!is_behind));
+    });
+}
+
+/// Whatever the timer has come to, an agent's notification wakes its own promise, which came first: no job of the agent has timed
+/// it out yet.
+#[test]
+fn wait_timeout_notify_own_promise() {
+    loom::model(|| {
+        let (store, agent) = (store(), Agent::deaf());
+        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
+        let timer = expire(&store);
+        assert_eq!(store.notify(HERE, 1, Some(&agent.outbox)), 1);
+        timer.join().unwrap();
+        assert_eq!(agent.run(&store, &waits), [(1, WaitResult::Ok)]);
+        assert_eq!(store.count(HERE), 1);
+    });
+}
+
+/// The timer tells the agent, a job of which decides, while another thread notifies: the promise is settled once, and the
+/// notification wakes it or the one behind it.
+#[test]
+fn timeout_decide_notify() {
+    bounded_model(|| {
+        let (store, agent) = (store(), Agent::deaf());
+        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
+        let timer = expire(&store);
+        let notifier = spawn({
+            let store = store.clone();
+            move || store.notify(HERE, 1, None)
+        });
+        let mut settled = agent.run(&store, &waits);
+        assert_eq!(notifier.join().unwrap(), 1);
+        timer.join().unwrap();
+        settled.extend(agent.run(&store, &waits));
+        settled.sort_by_key(|&(slot, _)| slot);
+        let is_behind = settled == [(1, WaitResult::TimedOut), (2, WaitResult::Ok)];
+        assert!(is_behind || settled == [(1, WaitResult::Ok)], "{settled:?}");
+        assert_eq!(store.count(HERE), u32::from(!is_behind));
+    });
+}
+
+/// An agent cancels its promise and gives the slot to another one while the timer tells it of the first: the second waits on.
+#[test]
+fn timeout_cancel_wait() {
+    loom::model(|| {
+        let (store, agent) = (store(), Agent::deaf());
+        let first = agent.wait(&store, 1, DEADLINE);
+        let timer = expire(&store);
+        assert!(store.withdraw_agent(first, &agent.outbox, 1));
+        let second = agent.wait(&store, 1, NEVER);
+        assert_eq!(agent.run(&store, &[(1, second)]), []);
+        timer.join().unwrap();
+        assert_eq!(agent.run(&store, &[(1, second)]), []);
+        assert_eq!(store.count(HERE), 1);
+    });
+}
+
+/// An agent ends while the timer tells it of a deadline and another thread notifies: nothing of it stays, and the notification is
+/// either its or the next one's.
+#[test]
+fn timeout_end_notify() {
+    bounded_model(|| {
+        let (store, agent, other) = (store(), Agent::deaf(), Agent::deaf());
+        let ticket = agent.wait(&store, 1, DEADLINE);
+        other.wait(&store, 2, NEVER);
+        let timer = expire(&store);
+        let notifier = spawn({
+            let store = store.clone();
+            move || store.notify(HERE, 1, None)
+        });
+        let withdrawn = store.withdraw_agent(ticket, &agent.outbox, 1);
+        let mail = agent.settled();
+        agent.outbox.close();
+        assert_eq!(notifier.join().unwrap(), 1);
+        timer.join().unwrap();
+        let is_over = |&(_, result): &(u32, WaitResult)| result != WaitResult::Due;
+        let settled: Vec<_> = mail.into_iter().filter(is_over).collect();
+        assert_eq!(settled.len(), usize::from(!withdrawn));
+        let was_notified = settled == [(1, WaitResult::Ok)];
+        let behind: &[_] = if was_notified { &[] } else { &[(2, WaitResult::Ok)] };
+        assert_eq!(other.settled(), behind);
+        assert_eq!(store.count(HERE), u32::from(was_notified));
     });
 }
 
@@ -238,7 +331,7 @@ fn add_end_notify() {
         });
         let notifier = spawn({
             let store = store.clone();
-            move || store.notify(HERE, 1)
+            move || store.notify(HERE, 1, None)
         });
         other.wait(&store, 2, NEVER);
         let (died_notified, woken) = (agent.join().unwrap(), notifier.join().unwrap());
@@ -258,7 +351,7 @@ fn notify_notify() {
         agent.wait(&store, 3, NEVER);
         let notifiers = [(); 2].map(|()| {
             let store = store.clone();
-            spawn(move || store.notify(HERE, 1))
+            spawn(move || store.notify(HERE, 1, None))
         });
         assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
         for notifier in notifiers {
@@ -280,7 +373,7 @@ fn park_late_unpark() {
                 let (store, second) = (store.clone(), second.clone());
                 move || {
                     second.store(round, Relaxed);
-                    assert_eq!(store.notify(HERE, 1), 1);
+                    assert_eq!(store.notify(HERE, 1, None), 1);
                 }
             });
             assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
@@ -338,7 +431,7 @@ fn notify_tick() {
         });
         let notifier = spawn({
             let store = store.clone();
-            move || store.notify(HERE, 1)
+            move || store.notify(HERE, 1, None)
         });
         let sleep = || ticker.watch_over(&thread, || store.park(wait, &thread, NEVER, NEVER));
         let woken = loop {
@@ -362,7 +455,7 @@ fn push_take_ring() {
             agent.wait(store, slot, NEVER);
         }
         for store in stores {
-            spawn(move || store.notify(HERE, 1));
+            spawn(move || store.notify(HERE, 1, None));
         }
         let mut settled = agent.await_settlements(2);
         settled.sort_by_key(|&(slot, _)| slot);
@@ -380,7 +473,7 @@ fn push_take_mail() {
         agent.wait(&store, 2, NEVER);
         let notifier = spawn({
             let store = store.clone();
-            move || store.notify(HERE, 1) + store.notify(HERE, 1)
+            move || store.notify(HERE, 1, None) + store.notify(HERE, 1, None)
         });
         let first = agent.settled().len();
         assert_eq!(notifier.join().unwrap(), 2);
@@ -415,7 +508,7 @@ fn ring_close() {
 fn register_expire() {
     loom::model(|| {
         let (store, alarm, agent) = (store(), Arc::new(Alarm::default()), Agent::deaf());
-        agent.wait(&store, 1, Timestamp::from_nanos(10));
+        let first = agent.wait(&store, 1, Timestamp::from_nanos(10));
         assert_eq!(alarm.set(&store), Timestamp::from_nanos(10));
         CLOCK.store(10, SeqCst);
         let bell = Arc::new(Notify::new());
@@ -432,7 +525,7 @@ fn register_expire() {
             bell.notify();
         }
         timer.join().unwrap();
-        assert_eq!(agent.settled(), [(1, WaitResult::TimedOut)]);
+        assert_eq!(agent.run(&store, &[(1, first)]), [(1, WaitResult::TimedOut)]);
     });
 }
 
@@ -685,7 +778,7 @@ fn unlock_wait_claim() {
                 }
                 lock.holders.store(lock.holders.load(Relaxed) + 1, Relaxed);
                 lock.word.store(UNLOCKED);
-                lock.store.notify(HERE, 1);
+                lock.store.notify(HERE, 1, None);
             }
         });
         lock.use_and_give();
@@ -750,7 +843,7 @@ fn grant_death() {
             let (lock, ticket) = (lock.clone(), tickets[0]);
             move || {
                 lock.store.withdraw_agent(ticket, &first.outbox, 0);
-                let acquired = first.mail().acquired;
+                let acquired: Vec<_> = first.mail().acquired().collect();
                 for &(location, request) in &acquired {
                     lock.store.abandon(location, request, &lock.word);
                 }

@@ -54,9 +54,11 @@ mod property {
             timeout: Option<u64>,
             is_equal: bool,
         },
+        /// By one of the agents, or by somebody else.
         Notify {
             at: usize,
             count: usize,
+            runs: Option<usize>,
         },
         /// Withdraws a wait of an agent, be it over or not.
         Withdraw(prop::sample::Index),
@@ -74,8 +76,8 @@ mod property {
                 .prop_map(|(thread, at, timeout, is_equal)| Operation::Block { thread, at, timeout, is_equal }),
             6 => (0..AGENTS, 0..LOCATIONS, timeout(), prop::bool::weighted(0.9))
                 .prop_map(|(agent, at, timeout, is_equal)| Operation::Await { agent, at, timeout, is_equal }),
-            4 => (0..LOCATIONS, prop_oneof![4 => 0..4_usize, 1 => Just(usize::MAX)])
-                .prop_map(|(at, count)| Operation::Notify { at, count }),
+            4 => (0..LOCATIONS, prop_oneof![4 => 0..4_usize, 1 => Just(usize::MAX)], prop::option::of(0..AGENTS))
+                .prop_map(|(at, count, runs)| Operation::Notify { at, count, runs }),
             2 => any::<prop::sample::Index>().prop_map(Operation::Withdraw),
             2 => (0..THREADS).prop_map(Operation::Look),
             2 => (1..8_u64).prop_map(Operation::Tick),
@@ -95,14 +97,16 @@ mod property {
         who: Who,
         at: usize,
         deadline: Timestamp,
+        /// The timer has told its agent that the deadline has come.
+        told: bool,
     }
 
     struct Agent {
         outbox: Arc<Outbox>,
         rings: Arc<AtomicUsize>,
         tickets: Vec<Ticket>,
-        /// What is in the outbox.
-        settled: BTreeSet<(u32, u8)>,
+        /// What is in the outbox: by slot, outcomes and what the timer has told.
+        mail: BTreeSet<(u32, u8)>,
     }
 
     impl Agent {
@@ -112,7 +116,7 @@ mod property {
             let ring = move || {
                 counter.fetch_add(1, Ordering::Relaxed);
             };
-            Self { outbox: Arc::new(Outbox::new(Box::new(ring))), rings, tickets: Vec::new(), settled: BTreeSet::new() }
+            Self { outbox: Arc::new(Outbox::new(Box::new(ring))), rings, tickets: Vec::new(), mail: BTreeSet::new() }
         }
     }
 
@@ -151,17 +155,18 @@ mod property {
         fn settle(&mut self, place: usize, result: WaitResult) {
             match self.waiting.remove(place).who {
                 Who::Thread(thread) => self.threads[thread].outcome = Some(result),
-                Who::Agent(agent, slot) => assert!(self.agents[agent].settled.insert((slot, result as u8))),
+                Who::Agent(agent, slot) => assert!(self.agents[agent].mail.insert((slot, result as u8))),
             }
         }
 
-        fn notify(&mut self, at: usize, count: usize) -> usize {
+        fn notify(&mut self, at: usize, count: usize, runs: Option<usize>) -> usize {
             let (mut place, mut woken) = (0, 0);
             while place < self.waiting.len() && woken < count {
-                let Waiting { at: there, deadline, .. } = self.waiting[place];
+                let Waiting { at: there, deadline, who, .. } = self.waiting[place];
+                let is_its_own = matches!(who, Who::Agent(agent, _) if Some(agent) == runs);
                 if there != at {
                     place += 1;
-                } else if deadline <= now() {
+                } else if deadline <= now() && !is_its_own {
                     self.settle(place, WaitResult::TimedOut);
                 } else {
                     self.settle(place, WaitResult::Ok);
@@ -172,11 +177,28 @@ mod property {
         }
 
         fn expire(&mut self) {
-            while let Some(place) =
-                self.waiting.iter().position(|wait| matches!(wait.who, Who::Agent(..)) && wait.deadline <= now())
-            {
-                self.settle(place, WaitResult::TimedOut);
+            for wait in &mut self.waiting {
+                if let Who::Agent(agent, slot) = wait.who
+                    && wait.deadline <= now()
+                    && !std::mem::replace(&mut wait.told, true)
+                {
+                    assert!(self.agents[agent].mail.insert((slot, WaitResult::Due as u8)));
+                }
             }
+        }
+
+        /// A job of the agent times out those of its promises that are overdue. What it finds in its outbox then.
+        fn decide(&mut self, agent: usize) -> BTreeSet<(u32, u8)> {
+            let mail = std::mem::take(&mut self.agents[agent].mail);
+            let (due, mut settled): (BTreeSet<_>, BTreeSet<_>) =
+                mail.into_iter().partition(|&(_, result)| result == WaitResult::Due as u8);
+            for (slot, _) in due {
+                if let Some(place) = self.place_of(Who::Agent(agent, slot)) {
+                    self.waiting.remove(place);
+                    assert!(settled.insert((slot, WaitResult::TimedOut as u8)));
+                }
+            }
+            settled
         }
 
         fn place_of(&self, who: Who) -> Option<usize> {
@@ -184,8 +206,8 @@ mod property {
         }
 
         fn earliest_deadline(&self) -> Timestamp {
-            let deadlines =
-                self.waiting.iter().filter(|wait| matches!(wait.who, Who::Agent(..))).map(|wait| wait.deadline);
+            let is_timed = |wait: &&Waiting| matches!(wait.who, Who::Agent(..)) && !wait.told;
+            let deadlines = self.waiting.iter().filter(is_timed).map(|wait| wait.deadline);
             deadlines.min().unwrap_or(Timestamp::NEVER)
         }
 
@@ -204,7 +226,7 @@ mod property {
                     assert_eq!(ticket.is_some(), is_equal);
                     *this = Thread { record: Arc::clone(&this.record), ticket, deadline, outcome: None };
                     if is_equal {
-                        self.waiting.push(Waiting { who: Who::Thread(thread), at, deadline });
+                        self.waiting.push(Waiting { who: Who::Thread(thread), at, deadline, told: false });
                     }
                 }
                 Operation::Await { agent, at, timeout, is_equal } => {
@@ -215,12 +237,13 @@ mod property {
                     assert_eq!(ticket.is_some(), is_equal);
                     if let Some(ticket) = ticket {
                         this.tickets.push(ticket);
-                        self.waiting.push(Waiting { who: Who::Agent(agent, slot), at, deadline });
+                        self.waiting.push(Waiting { who: Who::Agent(agent, slot), at, deadline, told: false });
                     }
                 }
-                Operation::Notify { at, count } => {
-                    let woken = self.store.notify(location(at), count);
-                    assert_eq!(woken, self.notify(at, count));
+                Operation::Notify { at, count, runs } => {
+                    let outbox = runs.map(|agent| &self.agents[agent].outbox);
+                    let woken = self.store.notify(location(at), count, outbox);
+                    assert_eq!(woken, self.notify(at, count, runs));
                 }
                 Operation::Withdraw(ref index) => {
                     let all: Vec<_> = (0..)
@@ -261,14 +284,16 @@ mod property {
                     assert_eq!(next, self.earliest_deadline());
                 }
                 Operation::Take(agent) => {
-                    let this = &mut self.agents[agent];
+                    let Agent { outbox, tickets, rings, .. } = &self.agents[agent];
                     let mut mail = Mail::default();
-                    this.outbox.take(&mut mail);
+                    outbox.take(&mut mail);
+                    rings.store(0, Ordering::Relaxed);
+                    let ticket = |slot: u32| tickets.get(slot as usize).copied();
+                    self.store.decide(outbox, &mut mail.settlements, ticket);
                     let taken: BTreeSet<_> =
                         mail.settlements.iter().map(|settlement| (settlement.slot, settlement.result as u8)).collect();
                     assert_eq!(taken.len(), mail.settlements.len(), "settled twice");
-                    assert_eq!(taken, std::mem::take(&mut this.settled));
-                    this.rings.store(0, Ordering::Relaxed);
+                    assert_eq!(taken, self.decide(agent));
                 }
             }
         }
@@ -293,10 +318,10 @@ mod property {
                 let buckets: BTreeSet<_> =
                     self.waiting.iter().filter(its).map(|wait| self.store.index_of(location(wait.at))).collect();
                 assert_eq!(Arc::strong_count(&agent.outbox), 1 + buckets.len(), "kept where a promise of it waits");
-                assert_eq!(agent.outbox.has_mail(), !agent.settled.is_empty());
+                assert_eq!(agent.outbox.has_mail(), !agent.mail.is_empty());
                 assert_eq!(
                     agent.rings.load(Ordering::Relaxed),
-                    usize::from(!agent.settled.is_empty()),
+                    usize::from(!agent.mail.is_empty()),
                     "one ring per batch"
                 );
             }
@@ -319,7 +344,7 @@ mod property {
                 queue.check();
             }
             for at in 0..LOCATIONS {
-                queue.run(&Operation::Notify { at, count: usize::MAX });
+                queue.run(&Operation::Notify { at, count: usize::MAX, runs: None });
             }
             for agent in 0..AGENTS {
                 queue.run(&Operation::Take(agent));
@@ -331,7 +356,7 @@ mod property {
 }
 
 mod stress {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::thread::{self, Thread};
     use std::time::Duration;
 
@@ -345,6 +370,8 @@ mod stress {
         store: WaiterListStore,
         alarm: Alarm,
         is_over: AtomicBool,
+        /// How many the agents have woken, by notifications of their own.
+        woken_by_agents: AtomicUsize,
     }
 
     impl Scene {
@@ -397,6 +424,8 @@ mod stress {
         let mut take = |pending: &mut Vec<Option<(Ticket, Timestamp)>>| {
             mail.clear();
             outbox.take(&mut mail);
+            let ticket = |slot: u32| pending[slot as usize].map(|(ticket, _)| ticket);
+            scene.store.decide(&outbox, &mut mail.settlements, ticket);
             for settlement in &mail.settlements {
                 let (_, deadline) = pending[settlement.slot as usize].take().expect("a promise is settled once");
                 notified += usize::from(was_notified(settlement.result, deadline));
@@ -415,6 +444,11 @@ mod stress {
                     if deadline != Timestamp::NEVER && scene.alarm.is_later_than(deadline) {
                         timer.unpark();
                     }
+                }
+                Some(_) if random.one_in(8) => {
+                    // Wakes its own also when they are overdue.
+                    let woken = scene.store.notify(location(random.below(LOCATIONS)), 1, Some(&outbox));
+                    scene.woken_by_agents.fetch_add(woken, Ordering::Relaxed);
                 }
                 Some((ticket, _)) if random.one_in(4) => {
                     if scene.store.withdraw_agent(ticket, &outbox, number) {
@@ -447,7 +481,7 @@ mod stress {
         let mut woken = 0;
         while scene.goes_on() {
             let count = if random.one_in(10) { usize::MAX } else { random.below(4) };
-            woken += scene.store.notify(location(random.below(LOCATIONS)), count);
+            woken += scene.store.notify(location(random.below(LOCATIONS)), count, None);
             if random.one_in(4) {
                 thread::yield_now();
             }
@@ -465,9 +499,12 @@ mod stress {
 
     #[test]
     fn as_many_are_woken_as_notifications_say() {
-        let scene =
-            Scene { store: WaiterListStore::new(2, now), alarm: Alarm::default(), is_over: AtomicBool::new(false) };
-        let scene = &scene;
+        let scene = &Scene {
+            store: WaiterListStore::new(2, now),
+            alarm: Alarm::default(),
+            is_over: AtomicBool::new(false),
+            woken_by_agents: AtomicUsize::new(0),
+        };
         let (woken, notified) = thread::scope(|scope| {
             let timer = scope.spawn(|| expire(scene));
             let wake_timer = timer.thread();
@@ -487,7 +524,7 @@ mod stress {
             };
             (sum(notifiers), sum(waiters))
         });
-        assert_eq!(woken, notified);
+        assert_eq!(woken + scene.woken_by_agents.load(Ordering::Relaxed), notified);
         assert!(woken > 1000, "{woken}");
         assert!((0..LOCATIONS).all(|at| scene.store.count(location(at)) == 0));
         assert!(

@@ -1,0 +1,106 @@
+//! What must not cost more the more of them there are. Each test compares the best of several times with few and with many, and
+//! allows for what caches cost; what it guards against is linear, and slower by hundreds of times.
+
+#![cfg(not(feature = "model"))]
+
+mod word;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use atomics_waitasync::clock::{Timestamp, now};
+use atomics_waitasync::line::{LOCKED, Request};
+use atomics_waitasync::location::{Location, Word};
+use atomics_waitasync::outbox::Outbox;
+use atomics_waitasync::store::{Claimed, Party, Ticket, WaiterListStore};
+use word::LocalWord;
+
+const HERE: Location = Location::from_address(0x1000);
+const NEVER: Timestamp = Timestamp::NEVER;
+
+fn outbox() -> Arc<Outbox> {
+    Arc::new(Outbox::new(Box::new(|| ())))
+}
+
+/// `times(many)` is no more than twenty times `times(few)`.
+fn assert_does_not_grow(few: usize, many: usize, times: impl Fn(usize) -> Duration) {
+    let best = |size| (0..5).map(|_| times(size)).min().expect("there are some");
+    let (with_few, with_many) = (best(few), best(many));
+    assert!(
+        with_many < 20 * with_few.max(Duration::from_micros(1)),
+        "{with_few:?} with {few}, {with_many:?} with {many}"
+    );
+}
+
+fn timed(body: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    body();
+    start.elapsed()
+}
+
+fn claim(store: &WaiterListStore, outbox: &Arc<Outbox>, slot: u32, request: Request, word: &LocalWord) -> Ticket {
+    match store.claim(HERE, Party::Agent(Arc::clone(outbox), slot), request, NEVER, word) {
+        Claimed::Pending(ticket) => ticket,
+        Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
+    }
+}
+
+#[test]
+fn registering_costs_the_same_however_many_agents_take_turns() {
+    assert_does_not_grow(1, 2000, |agents| {
+        let store = WaiterListStore::new(1, now);
+        let outboxes: Vec<_> = (0..agents).map(|_| outbox()).collect();
+        let register = |slot: u32| {
+            let outbox = &outboxes[slot as usize % agents];
+            assert!(store.enqueue_agent(HERE, outbox, slot, NEVER, || true).is_some());
+        };
+        (0..4000).for_each(register);
+        timed(|| (4000..8000).for_each(register))
+    });
+}
+
+/// The first claim is nudged, and nobody else is to be found.
+#[test]
+fn notifying_costs_the_same_however_many_claims_are_in_the_line() {
+    assert_does_not_grow(10, 100_000, |claims| {
+        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), LocalWord::default());
+        word.store(LOCKED);
+        for slot in 0..u32::try_from(claims).unwrap() {
+            claim(&store, &outbox, slot, Request::Lock, &word);
+        }
+        timed(|| (0..100).for_each(|_| assert_eq!(store.notify(HERE, usize::MAX, None), 1)))
+    });
+}
+
+#[test]
+fn notifying_those_who_wait_behind_claims_costs_the_same_however_many_claims_these_are() {
+    assert_does_not_grow(10, 100_000, |claims| {
+        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), LocalWord::default());
+        word.store(LOCKED);
+        let claims = u32::try_from(claims).unwrap();
+        for slot in 0..claims {
+            claim(&store, &outbox, slot, Request::Lock, &word);
+        }
+        timed(|| {
+            for slot in claims..claims + 100 {
+                assert!(store.enqueue_agent(HERE, &outbox, slot, NEVER, || true).is_some());
+                assert_eq!(store.notify(HERE, 2, None), 2);
+            }
+        })
+    });
+}
+
+#[test]
+fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_there_is() {
+    assert_does_not_grow(100, 50_000, |claims| {
+        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), LocalWord::default());
+        let claims = u32::try_from(claims).unwrap();
+        for slot in 0..claims {
+            claim(&store, &outbox, slot, Request::Signals(1), &word);
+        }
+        word.store(i32::try_from(claims).unwrap());
+        store.released(HERE, &word);
+        // The latest ones, which a search would find last.
+        timed(|| (claims - 100..claims).for_each(|slot| assert!(outbox.recall(slot).is_some())))
+    });
+}
