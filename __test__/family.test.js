@@ -223,7 +223,7 @@ test('the time being over: never early, the line is left, and nothing has change
     const before = stateOf(it)
     const member = await startMember(t, it.sab)
     for (const { form, blocks, run, label } of FORMS.filter(each => each.name === name)) {
-      for (const timeout of [0, -3, 0.3, 1.7, 7.5, '4', null]) {
+      for (const timeout of [0, -3, 0.3, 1.7, 7.5]) {
         const { outcome: theirs, elapsed } = await member.do('timeForm', name, form, { timeout })
         assert.strictEqual(theirs, late(name), `${label} in a thread`)
         assert.ok(elapsed >= Number(timeout), `${label}: ${timeout} ms were over after ${elapsed} ms`)

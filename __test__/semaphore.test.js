@@ -109,7 +109,7 @@ test('a wrong number of permits is told with what is allowed, and changes nothin
   }
   for (const name of Object.keys(calls)) {
     const call = async n => calls[name](n)
-    for (const [n, what] of [[null, 'null'], ['1', 'the string "1"'], [1.5, 'the number 1.5'], [NaN, 'the number NaN'], [Infinity, 'the number Infinity'], [{}, 'an object']]) {
+    for (const [n, what] of [[null, 'null'], ['1', 'the string "1"'], [1.5, 'the number 1.5'], [NaN, 'the number NaN'], [Infinity, 'the number Infinity']]) {
       const error = await rejection(call(n))
       assert.ok(error instanceof TypeError, `${name}: ${error}`)
       assert.strictEqual(error.message, `${name}: n must be an integer, not ${what}`)

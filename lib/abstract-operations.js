@@ -7,18 +7,9 @@
 
 const describe = require('./describe')
 
-const { trunc } = Math
-const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
-const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
-const getter = (object, key) => getOwnPropertyDescriptor(object, key).get
-const getName = getter(TypedArrayPrototype, Symbol.toStringTag)
-const getBuffer = getter(TypedArrayPrototype, 'buffer')
-const getLength = getter(TypedArrayPrototype, 'length')
-const getByteOffset = getter(TypedArrayPrototype, 'byteOffset')
-const values = TypedArrayPrototype.values
-const getSharedByteLength = getter(SharedArrayBuffer.prototype, 'byteLength')
-const growable = getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable')
-const asIntN = typeof BigInt === 'function' ? BigInt.asIntN : undefined
+const {
+  apply, asIntN, getBuffer, getByteOffset, getGrowable, getLength, getName, getSharedByteLength, trunc, values
+} = require('./intrinsics')
 
 /** https://tc39.es/ecma262/#sec-tointegerorinfinity */
 function ToIntegerOrInfinity (argument) {
@@ -72,7 +63,7 @@ function IsSharedArrayBuffer (buffer) {
 
 /** Whether arrays on this SharedArrayBuffer may become longer. */
 function isGrowable (buffer) {
-  return growable !== undefined && apply(growable.get, buffer, [])
+  return getGrowable !== undefined && apply(getGrowable, buffer, [])
 }
 
 /** https://tc39.es/ecma262/#sec-tobigint64, as a BigInt. */

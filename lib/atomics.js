@@ -8,10 +8,9 @@
 const {
   ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess
 } = require('./abstract-operations')
+const { BigInt64Array, Int32Array, SharedArrayBuffer, max } = require('./intrinsics')
 const { agent } = require('./settle')
 const { viewOf } = require('./views')
-
-const { max } = Math
 
 /** How many bytes an element has. */
 const size = (view) => view.wide ? 8 : 4
@@ -58,9 +57,9 @@ function createAtomics (realm) {
   const host = realm.host
   const hostNotify = host.notify || host.wake
   const loads32 = accepts(load, Int32Array)
-  const loads64 = typeof BigInt64Array === 'function' && accepts(load, BigInt64Array)
+  const loads64 = BigInt64Array !== undefined && accepts(load, BigInt64Array)
   const notifies32 = hostNotify !== undefined && accepts(hostNotify, Int32Array)
-  const notifies64 = hostNotify !== undefined && typeof BigInt64Array === 'function' && accepts(hostNotify, BigInt64Array)
+  const notifies64 = hostNotify !== undefined && BigInt64Array !== undefined && accepts(hostNotify, BigInt64Array)
   const queue = agent()
   const { mayBeWaiting } = queue
   let canSuspend

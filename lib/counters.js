@@ -8,6 +8,9 @@
  * and then passed a fence: who waits is counted before it looks at the word (see src/store.rs).
  */
 
+const { TypedArrayLength } = require('./abstract-operations')
+const { Int32Array, clz32, imul, load } = require('./intrinsics')
+
 /**
  * Whether a plain read of memory comes after the atomic operation that precedes it in the program: on these processors such
  * an operation is a full fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads.
@@ -18,9 +21,6 @@ const FENCED = process.arch === 'x64' || process.arch === 'ia32'
 /** Bytes and words of a cache line. */
 const LINE = 64
 const WORDS = LINE / 4
-
-const { clz32, imul } = Math
-const { load } = Atomics
 
 /** Their memory, or undefined where it cannot be read: some embedders have no buffers from outside, and Node before 15 no
  * `Atomics.load` for memory that is not shared. */
@@ -44,7 +44,7 @@ function createCounters (binding) {
   // There is one for each word of a cache line, and these lie together.
   const stride = binding.counterWords()
   // Their number is a power of two, but for the one for what is left behind.
-  const last = words.length / stride - 1
+  const last = TypedArrayLength(words) / stride - 1
   const shift = clz32(last) + 1
 
   return {

@@ -13,11 +13,14 @@
 
 const describe = require('./describe')
 const { markOf, mark } = require('./host')
+const { option, requireOptions } = require('./options')
 const { resolveTarget } = require('./realm')
 // Looks at the flags now.
 require('./inherited-flags')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
+
+const OPTIONS = ['target', 'force', 'workers']
 
 /**
  * The installs on an object, the latest last.
@@ -180,16 +183,10 @@ function replaceOne (holder, name, property) {
 }
 
 function readOptions (options) {
-  if (options === undefined) options = {}
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError('install: options must be an object, not ' + describe(options))
-  }
-  for (const key of Object.keys(options)) {
-    if (key !== 'target' && key !== 'force' && key !== 'workers') {
-      throw new TypeError('install: options may have target, force and workers, not ' + JSON.stringify(key))
-    }
-  }
-  const { target, force = false, workers = true } = options
+  requireOptions(options, OPTIONS, 'install')
+  const target = option(options, 'target')
+  const force = option(options, 'force', false)
+  const workers = option(options, 'workers', true)
   for (const [name, value] of [['force', force], ['workers', workers]]) {
     if (typeof value !== 'boolean') throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(value))
   }

@@ -16,6 +16,9 @@ const { setImmediate } = require('timers')
 const { load } = require('./binding')
 const { createCounters } = require('./counters')
 const {
+  ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
+} = require('./intrinsics')
+const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
 const { threads } = require('./worker-threads')
@@ -51,10 +54,10 @@ function createAgent (binding) {
   const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
   const floats = new Float64Array(buffer, 0, FLOATS)
   const words = new Int32Array(buffer)
-  const expected = typeof BigInt64Array === 'function' ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
+  const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
 
   // The table. In chunks, since an array that grows is copied time and again, to memory fresh from the system if it is long.
-  let chunks = []
+  let chunks = createArray(0)
   // The first slot that is vacant, or would be with one chunk more; and the next one, as `fillSlot` found it.
   let vacant = 0
   let nextVacant
@@ -227,10 +230,10 @@ function createAgent (binding) {
 
   function addChunk () {
     // As long as it is going to be, since one that grows gets more than it needs.
-    const chunk = new Array(CHUNK * FIELDS).fill(undefined)
+    const chunk = createArray(CHUNK * FIELDS)
     const first = chunks.length * CHUNK
     for (let n = 0; n < CHUNK; n++) chunk[n * FIELDS + NEXT] = first + n + 1
-    chunks.push(chunk)
+    chunks[chunks.length] = chunk
   }
 
   /**
@@ -304,7 +307,7 @@ function createAgent (binding) {
     if (pending === 0) {
       slots = null
       if (chunks.length > RETAINED) {
-        chunks = []
+        chunks = createArray(0)
         vacant = 0
       }
     }
@@ -328,7 +331,7 @@ function createAgent (binding) {
 
   function setRefed (promise, refed) {
     if (slots === null) {
-      slots = new Map()
+      slots = createMap()
       for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
         const promise = chunkOf(slot)[placeOf(slot) + PROMISE]
         if (promise !== undefined) slots.set(promise, slot)
@@ -384,16 +387,17 @@ const LEAVES_EXCEPTIONS = parseInt(process.versions.node) < 12
 /** The operations, which throw only if they have not been carried out. */
 function shielded (operations, words) {
   const shields = {}
-  for (const name of Object.keys(operations)) {
-    const operation = operations[name]
-    shields[name] = () => {
+  const names = keys(operations)
+  for (let n = 0; n < names.length; n++) {
+    const operation = operations[names[n]]
+    define(shields, names[n], () => {
       words[ANSWER] = NONE
       try {
         operation()
       } catch (error) {
         if (words[ANSWER] === NONE) throw error
       }
-    }
+    })
   }
   return shields
 }
@@ -417,9 +421,8 @@ let current
 function agent () {
   if (current === undefined) {
     const binding = load()
-    if (binding.agent === undefined) {
-      Object.defineProperty(binding, 'agent', { value: createAgent(binding) })
-    }
+    // Not what an object may have inherited.
+    if (getOwnPropertyDescriptor(binding, 'agent') === undefined) define(binding, 'agent', createAgent(binding))
     current = binding.agent
   }
   return current

@@ -10,9 +10,10 @@
 const {
   IsSharedArrayBuffer, TypedArrayLength, ValidateIntegerTypedArray, byteOffset, isGrowable, viewedArrayBuffer
 } = require('./abstract-operations')
+const { Int32Array, bare, createFinalizationRegistry, createWeakMap } = require('./intrinsics')
 const { agent } = require('./settle')
 
-const views = new WeakMap()
+const views = createWeakMap()
 
 /**
  * A validated typed array.
@@ -32,6 +33,7 @@ class View {
     this.grows = grows
   }
 }
+bare(View)
 
 /**
  * The view that was found in the map last. To compare an array with another takes V8 a fraction of what a WeakMap takes.
@@ -42,7 +44,7 @@ class View {
 let latest
 const NONE = new View({}, false, false, 0, 0, false)
 const forget = () => { latest = NONE }
-const collections = parseInt(process.versions.node) >= 18 ? new FinalizationRegistry(forget) : undefined // eslint-disable-line no-undef
+const collections = parseInt(process.versions.node) >= 18 ? createFinalizationRegistry(forget) : undefined
 forget()
 
 function remember (view) {
@@ -73,8 +75,9 @@ function examine (typedArray, realm) {
   if (!IsSharedArrayBuffer(buffer)) return new View(typedArray, false, wide, 0, length, false)
   // An empty array has no address to ask for, nor an index that is in range.
   if (length === 0) return new View(typedArray, true, wide, 0, 0, false)
-  // A view of bytes, since Node-API at the level of old Node does not know a BigInt64Array.
-  const address = agent().addressOf(new Uint8Array(buffer)) + byteOffset(typedArray)
+  // A view of the first element, as an Int32Array: Node-API at the level of old Node does not know a BigInt64Array, and no
+  // typed array can be as long as the longest buffers.
+  const address = agent().addressOf(new Int32Array(buffer, byteOffset(typedArray), 1))
   const view = new View(typedArray, true, wide, address, length, isGrowable(buffer))
   views.set(typedArray, view)
   return view

@@ -9,32 +9,32 @@
  */
 
 const util = require('util')
-const { ToTimeout } = require('../abstract-operations')
+const { define, load } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquire, acquireAsync, block, requireWorker, runHolding } = require('./acquire')
-const { LOCK, LOCKED, UNLOCKED, WORD } = require('./holdings')
-const sharedWords = require('./shared-words')
-const { UnlockToken, emptyToken, giveLock, notLocked, notifyHost } = require('./token')
-const { timeoutError, waitOptions } = require('./wait-options')
+const { LOCK, LOCKED, UNLOCKED } = require('./holdings')
+const { becomeWord } = require('./shared-words')
+const { demand, giveLock, notLocked, notifyHost, tokenAt } = require('./token')
+const { milliseconds, timeoutError, waitOptions } = require('./wait-options')
+const { wordOf } = require('./word-of')
 
 const INDEX = 0
 const LATE = 'The lock was not to be had'
 
 class AsyncLock {
   constructor (sab, options) {
-    const array = sharedWords(sab, options, 'AsyncLock')
-    this.sab = sab
-    this.i32a = array
-    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+    const array = becomeWord(this, sab, options, 'AsyncLock')
+    define(this, 'sab', sab, true, true)
+    define(this, 'i32a', array, true, true)
   }
 
   get locked () {
-    return Atomics.load(this[WORD].array, INDEX) === LOCKED
+    return load(wordOf(this).array, INDEX) === LOCKED
   }
 
   lock (options) {
     requireWorker('lock', 'lockAsync() or executeLocked()')
-    const word = this[WORD]
+    const word = wordOf(this)
     // Not by acquireOrThrow: what is called in between would add a tenth to what a free lock costs.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
     const place = word.takeLock()
@@ -42,34 +42,34 @@ class AsyncLock {
   }
 
   lockIfAvailable (timeout) {
-    const t = timeout === undefined ? 0 : ToTimeout(timeout)
+    const t = timeoutOf(timeout)
     if (t > 0) requireWorker('lockIfAvailable with a timeout other than 0', 'lockAsync({ timeout })')
-    const token = emptyToken(this[WORD], LOCK)
-    return acquire(token, t, 'lockIfAvailable') ? token : null
+    const asked = demand(wordOf(this), LOCK)
+    return acquire(asked, t, 'lockIfAvailable') ? asked.token : null
   }
 
   tryLock () {
-    const word = this[WORD]
+    const word = wordOf(this)
     const place = word.takeLock()
     return place < 0 ? null : tokenAt(word, place)
   }
 
   async lockAsync (options) {
-    return acquireAsync(emptyToken(this[WORD], LOCK), waitOptions(options, 'lockAsync'), LATE)
+    return await acquireAsync(demand(wordOf(this), LOCK), waitOptions(options, 'lockAsync'), LATE)
   }
 
   executeLocked (callback, options) {
-    return runHolding(emptyToken(this[WORD], LOCK), callback, options, 'executeLocked', LATE)
+    return runHolding(demand(wordOf(this), LOCK), callback, options, 'executeLocked', LATE)
   }
 
   unlock () {
-    const word = this[WORD]
+    const word = wordOf(this)
     const place = word.find()
     if (place >= 0) {
       giveLock(word, place)
       return
     }
-    if (!this.locked) throw notLocked('unlock: the lock is not held')
+    if (load(word.array, INDEX) !== LOCKED) throw notLocked('unlock: the lock is not held')
     const holder = word.holder()
     if (holder !== null) throw notLocked('unlock: the lock is held by thread ' + holder + ', not by this one')
     // Locked by code that uses the bare word: it cannot be told whose it is.
@@ -78,7 +78,7 @@ class AsyncLock {
   }
 
   [util.inspect.custom] (depth, options) {
-    const word = this[WORD]
+    const word = wordOf(this)
     const { locked } = this
     const state = { locked }
     if (locked) {
@@ -90,22 +90,21 @@ class AsyncLock {
   }
 }
 
-/** The token of a lock that has just been taken; its entry is at `place` of the table of holdings. */
-function tokenAt (word, place) {
-  return new UnlockToken(word, LOCK, place, word.serialAt(place), word.inherits(LOCK))
+/** How long `lockIfAvailable` waits: a number says so, or an object with it. */
+function timeoutOf (given) {
+  if (typeof given === 'object' && given !== null) return waitOptions(given, 'lockIfAvailable', false, 0).timeout
+  return given === undefined ? 0 : milliseconds(given, 'lockIfAvailable')
 }
 
 function blockForLock (word, timeout) {
-  const token = emptyToken(word, LOCK)
-  if (!block(token, timeout, 'lock')) throw timeoutError(LATE, timeout)
-  return token
+  const asked = demand(word, LOCK)
+  if (!block(asked, timeout, 'lock')) throw timeoutError(LATE, timeout)
+  return asked.token
 }
 
-Object.defineProperties(AsyncLock, {
-  INDEX: { value: INDEX, enumerable: true },
-  UNLOCKED: { value: UNLOCKED, enumerable: true },
-  LOCKED: { value: LOCKED, enumerable: true },
-  byteLength: { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true }
-})
+define(AsyncLock, 'INDEX', INDEX, true)
+define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
+define(AsyncLock, 'LOCKED', LOCKED, true)
+define(AsyncLock, 'byteLength', 4, true)
 
 module.exports = AsyncLock

@@ -10,13 +10,15 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { agent } = require('../settle')
+const { RangeError, TypeError, compareExchange, define, isInteger, load } = require('../intrinsics')
+const { option } = require('../options')
 const { requireWorker } = require('./acquire')
-const { WORD } = require('./holdings')
 const notice = require('./notice')
-const sharedWords = require('./shared-words')
+const { becomeView } = require('./shared-words')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
+const { wordOf } = require('./word-of')
 
+const OPTIONS = ['parties', 'byteOffset']
 const MOST_PARTIES = 0xffff
 const LATE = 'The other parties did not arrive'
 
@@ -25,27 +27,24 @@ const arrived = (state) => state & 0xffff
 
 class Barrier {
   constructor (buffer, options) {
-    const parties = options === undefined || options === null ? undefined : options.parties
-    if (!Number.isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
+    becomeView(this, buffer, options, 'Barrier', OPTIONS)
+    const parties = option(options, 'parties')
+    if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
     if (parties < 1 || parties > MOST_PARTIES) {
       throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
     }
-    const array = sharedWords(buffer, options, 'Barrier')
-    this.buffer = buffer
-    this.byteOffset = array.byteOffset
-    this.parties = parties
-    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+    define(this, 'parties', parties, true, true)
   }
 
   wait (options) {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
-    const word = this[WORD]
+    const word = wordOf(this)
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     const left = notice.countdown(timeout)
     for (;;) {
-      const state = Atomics.load(word.array, 0)
+      const state = load(word.array, 0)
       if (generation(state) !== mine) return { leader: false }
       if (notice.wait(word, state, left()) === 'timed-out' && withdraw(word, mine)) throw timeoutError(LATE, timeout)
     }
@@ -54,12 +53,12 @@ class Barrier {
   async waitAsync (options) {
     const { timeout, signal } = waitOptions(options, 'waitAsync')
     if (signal !== undefined && signal.aborted) throw abortReason(signal)
-    const word = this[WORD]
+    const word = wordOf(this)
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     const left = notice.countdown(timeout)
     for (;;) {
-      const state = Atomics.load(word.array, 0)
+      const state = load(word.array, 0)
       if (generation(state) !== mine) return { leader: false }
       let outcome
       try {
@@ -73,22 +72,22 @@ class Barrier {
   }
 
   [util.inspect.custom] (depth, options) {
-    const state = { parties: this.parties, arrived: arrived(Atomics.load(this[WORD].array, 0)) }
+    const state = { parties: this.parties, arrived: arrived(load(wordOf(this).array, 0)) }
     return this.constructor.name + ' ' + util.inspect(state, options)
   }
 }
 
-Object.defineProperty(Barrier, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+define(Barrier, 'byteLength', 4, true)
 
 const LEADER = -1
 
 /** Counts a party in. The generation it waits for the end of; LEADER if it was the last one, and has let the others go. */
 function arrive (word, parties) {
   for (;;) {
-    const state = Atomics.load(word.array, 0)
+    const state = load(word.array, 0)
     const last = arrived(state) + 1 >= parties
     const next = last ? (generation(state) + 1) << 16 : state + 1
-    if (Atomics.compareExchange(word.array, 0, state, next) !== state) continue
+    if (compareExchange(word.array, 0, state, next) !== state) continue
     if (!last) return generation(state)
     notice.notify(word, Infinity)
     return LEADER
@@ -98,9 +97,9 @@ function arrive (word, parties) {
 /** Counts a party out. False if its generation has come to its end. */
 function withdraw (word, mine) {
   for (;;) {
-    const state = Atomics.load(word.array, 0)
+    const state = load(word.array, 0)
     if (generation(state) !== mine) return false
-    if (Atomics.compareExchange(word.array, 0, state, state - 1) === state) return true
+    if (compareExchange(word.array, 0, state, state - 1) === state) return true
   }
 }
 

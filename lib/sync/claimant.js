@@ -1,5 +1,6 @@
 'use strict'
 
+const { bare } = require('../intrinsics')
 const { agent } = require('../settle')
 const { abortReason } = require('./wait-options')
 
@@ -44,5 +45,6 @@ class Claimant {
     }
   }
 }
+bare(Claimant)
 
 module.exports = Claimant

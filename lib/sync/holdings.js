@@ -15,11 +15,17 @@
  * - Each entry has a serial number, which its token knows. A token stands for what is held as long as there is an entry of its
  *   number: so nobody has to find the token when an entry goes. What is at no place of the table has the number 0.
  * - `held[place]` is the word of the entry at `place`: what is held keeps its memory.
+ * - Nothing here is reached by code outside of the package: neither the table nor a word, which has an address (see
+ *   lib/intrinsics.js). What a token says is only ever compared with the table.
  *
  * `src/line.rs` says what words hold and who comes next.
  */
 
 const { FENCED } = require('../counters')
+const {
+  ArrayBuffer, Float64Array, Int32Array, add, apply, bare, compareExchange, createArray, createMap, getBuffer, load, max, sizeOf,
+  store, sub
+} = require('../intrinsics')
 const createLastHold = require('./last-hold')
 
 /**
@@ -37,16 +43,12 @@ const LOCKED = 1
 const WRITING = -1
 
 // A token's own. By names that two copies of the package share, since they share this thread's table.
-const WORD = Symbol.for('atomics-waitasync.word')
-const REQUEST = Symbol.for('atomics-waitasync.request')
 const POSITION = Symbol.for('atomics-waitasync.place')
 const SERIAL = Symbol.for('atomics-waitasync.serial')
 
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, PLACE, RELEASING
 } = require('../registers')
-
-const { add, compareExchange, load, store, sub } = Atomics
 
 /** What no word holds. */
 const NONE = -0x80000000
@@ -72,23 +74,25 @@ function after (kind, amount, current) {
 
 function createHoldings (binding, operations, counters, floats, words) {
   const keep = createLastHold(binding)
-  // By place.
-  const held = []
   const table = {
     // By place: an address and a request.
     entries: new Float64Array(0),
     // By place.
     serials: new Int32Array(0),
+    // The words, by place; undefined where there is no entry.
+    held: createArray(0),
+    // How many places there are.
+    places: 0,
     // The latest number.
     serial: 0,
     // How many entries there may be; the other places are for the claims that are lined up, of which each may be granted one.
     room: 0
   }
   // The places of entries that have been moved, by serial number: their tokens know an earlier place. And some of what has gone.
-  const moved = new Map()
+  const moved = createMap()
   // How many claims of this thread's promises are lined up; by address, too.
   let claims = 0
-  const awaited = new Map()
+  const awaited = createMap()
 
   /**
    * A word of shared memory from which something can be taken.
@@ -111,7 +115,7 @@ function createHoldings (binding, operations, counters, floats, words) {
       table.entries[2 * place + 1] = LOCK
       if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) return -1
       words[HELD] = place + 1
-      held[place] = this
+      table.held[place] = this
       table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
       return place
     }
@@ -131,38 +135,36 @@ function createHoldings (binding, operations, counters, floats, words) {
       }
       if (kind === SIGNALS) return place
       words[HELD] = place + 1
-      held[place] = this
+      table.held[place] = this
       table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
       return place
     }
 
-    /** Takes what `token` stands for, if that needs no waiting. Whether it has it. */
-    take (token) {
-      const request = token[REQUEST]
+    /** Takes what is demanded of it, if that needs no waiting. Whether it has it. */
+    take (demand) {
+      const { request } = demand
       let place
       if (request === LOCK) {
         place = this.takeLock()
       } else {
         makeRoom()
         // Nobody is overtaken: where somebody may be waiting, the line is asked.
-        if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(token)
+        if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(demand)
         place = this.takeUncontended(request)
       }
       if (place < 0) return false
       if (kindOf(request) === SIGNALS) return true
-      token[POSITION] = place
-      token[SERIAL] = table.serials[place]
-      token.ownerDied = this.inherits(request)
+      standFor(demand, place, this.inherits(request))
       return true
     }
 
-    takeInLine (token) {
-      const request = token[REQUEST]
+    takeInLine (demand) {
+      const { request } = demand
       this.setRequest(request)
       operations.tryTake()
       const answer = words[ANSWER]
       if (answer < ACQUIRED) return false
-      if (kindOf(request) !== SIGNALS) adoptLast(token, answer === ACQUIRED_FROM_DEAD)
+      if (kindOf(request) !== SIGNALS) adoptLast(demand, answer === ACQUIRED_FROM_DEAD)
       return true
     }
 
@@ -196,7 +198,7 @@ function createHoldings (binding, operations, counters, floats, words) {
       store(this.array, 0, UNLOCKED)
       words[HELD] = last
       table.serials[last] = 0
-      held[last] = undefined
+      table.held[last] = undefined
       // Who came after the first look was counted before it looked at the word, so it is seen now (see src/line.rs).
       // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.
       if (counters.read(this.counter) !== 0) {
@@ -222,7 +224,7 @@ function createHoldings (binding, operations, counters, floats, words) {
       this.array[0] = UNLOCKED
       words[HELD] = last
       table.serials[last] = 0
-      held[last] = undefined
+      table.held[last] = undefined
       try {
         hostNotify(this.array, 0, 1)
       } finally {
@@ -250,7 +252,7 @@ function createHoldings (binding, operations, counters, floats, words) {
       else store(this.array, 0, UNLOCKED)
       words[HELD] = last
       table.serials[last] = 0
-      held[last] = undefined
+      table.held[last] = undefined
       // As in `giveLock`.
       if (counters.read(this.counter) !== 0) {
         floats[ADDRESS] = this.address
@@ -259,7 +261,7 @@ function createHoldings (binding, operations, counters, floats, words) {
       floats[RELEASING] = 0
     }
 
-    /** Who wrote, by the entry at `place`, becomes one of those who read: the entry becomes that of `shared`. */
+    /** Who wrote, by the entry at `place`, becomes one of those who read: the entry becomes that of the demand `shared`. */
     downgrade (place, ownerDied, shared) {
       floats[RELEASING] = this.address
       store(this.array, 0, 1)
@@ -332,18 +334,25 @@ function createHoldings (binding, operations, counters, floats, words) {
       const holder = binding.holder()
       return typeof holder === 'number' ? holder : null
     }
+  }
+  bare(Word)
 
-    /** The serial number of the entry at `place`. */
-    serialAt (place) {
-      return table.serials[place]
-    }
+  const wordAt = (place) => table.held[place]
+  const requestAt = (place) => table.entries[2 * place + 1]
+  const serialAt = (place) => table.serials[place]
 
-    /** Where the entry with this number is that was last known to be at `place`. -1 if there is none any more. */
-    placeOf (serial, place) {
-      if (table.serials[place] === serial) return place
-      const now = moved.get(serial)
-      return now === undefined || table.serials[now] !== serial ? -1 : now
-    }
+  /**
+   * Where the entry with this number is that was last known to be at `position`. -1 if there is none any more.
+   *
+   * Neither needs to be what a token was given: anybody can write into one. So a place is a number here, and a number that is not
+   * one of an entry (as 0 is of what is at no place) finds none.
+   */
+  function placeOf (serial, position) {
+    const place = position | 0
+    if (!(serial > 0)) return -1
+    if (table.serials[place] === serial) return place
+    const now = moved.get(serial)
+    return now === undefined || table.serials[now] !== serial ? -1 : now
   }
 
   /** Makes sure that there is a place for one more. */
@@ -352,28 +361,53 @@ function createHoldings (binding, operations, counters, floats, words) {
   }
 
   function enlarge () {
-    const places = Math.max(16, 2 * table.serials.length)
-    const entries = new Float64Array(2 * places)
+    const places = max(16, 2 * table.places)
+    const buffer = new ArrayBuffer(16 * places)
+    const entries = new Float64Array(buffer)
     const serials = new Int32Array(places)
-    entries.set(table.entries)
-    serials.set(table.serials)
-    binding.setHoldings(entries.buffer)
+    const held = createArray(places)
+    for (let place = 0; place < words[HELD]; place++) {
+      entries[2 * place] = table.entries[2 * place]
+      entries[2 * place + 1] = table.entries[2 * place + 1]
+      serials[place] = table.serials[place]
+      held[place] = table.held[place]
+    }
+    binding.setHoldings(buffer)
     table.entries = entries
     table.serials = serials
+    table.held = held
+    table.places = places
     table.room = places - claims
   }
 
-  /** `token` becomes that of the last entry of the table, which native code has put there. */
-  function adoptLast (token, ownerDied) {
-    return adopt(token, words[HELD] - 1, ownerDied)
+  /** The entry at the end of the table, which native code has put there, becomes that of a demand. Gives its token. */
+  function adoptLast (demand, ownerDied) {
+    return adopt(demand, words[HELD] - 1, ownerDied)
   }
 
-  function adopt (token, place, ownerDied) {
-    held[place] = token[WORD]
+  function adopt (demand, place, ownerDied) {
+    table.held[place] = demand.word
     table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
-    token[POSITION] = place
-    token[SERIAL] = table.serial
-    token.ownerDied = ownerDied
+    return standFor(demand, place, ownerDied)
+  }
+
+  /** The token of a demand becomes that of the entry at `place`, a new one. Gives it. */
+  function standFor ({ token, serial, place: former }, place, ownerDied) {
+    if (serial === NOT_HELD) {
+      token[POSITION] = place
+      token[SERIAL] = table.serials[place]
+      token.ownerDied = ownerDied
+      return token
+    }
+    // Others have had it, so it may be frozen or a proxy: what it knows stays as it is.
+    if (former !== place) {
+      tidyMoved()
+      moved.set(serial, place)
+    }
+    table.serials[place] = serial
+    try {
+      token.ownerDied = ownerDied
+    } catch (_) {}
     return token
   }
 
@@ -397,10 +431,10 @@ function createHoldings (binding, operations, counters, floats, words) {
   }
 
   function swap (place, last) {
-    const { entries, serials } = table
+    const { entries, held, serials } = table
     const serial = serials[place]
     // First, since there may be no stack for it.
-    if (moved.size > 2 * last + 32) forgetMoved()
+    tidyMoved()
     moved.set(serials[last], place)
     moved.set(serial, last)
     const address = entries[2 * place]
@@ -417,8 +451,9 @@ function createHoldings (binding, operations, counters, floats, words) {
     return last
   }
 
-  /** Takes out of the map what is not in the table any more. */
-  function forgetMoved () {
+  /** Takes out of the map what is not in the table any more, if it has become long. */
+  function tidyMoved () {
+    if (sizeOf(moved) <= 2 * words[HELD] + 32) return
     moved.forEach((place, serial) => { if (table.serials[place] !== serial) moved.delete(serial) })
   }
 
@@ -426,18 +461,17 @@ function createHoldings (binding, operations, counters, floats, words) {
   function vacate () {
     const place = words[HELD]
     table.serials[place] = 0
-    // Not `pop`, which takes longer than all the rest.
-    held[place] = undefined
+    table.held[place] = undefined
   }
 
   /** The word in an Int32Array of length 1 on shared memory. */
-  function wordOf (array) {
-    keep(array.buffer)
-    const address = binding.addressOf(new Uint8Array(array.buffer)) + array.byteOffset
+  function createWord (array) {
+    keep(apply(getBuffer, array, []))
+    const address = binding.addressOf(array)
     return new Word(array, address, counters === undefined ? 0 : counters.of(address))
   }
 
-  return { adopt, adoptLast, makeRoom, passOn, toEnd, vacate, wordOf }
+  return { adopt, adoptLast, createWord, makeRoom, passOn, placeOf, requestAt, serialAt, toEnd, vacate, wordAt }
 }
 
 module.exports = {
@@ -449,8 +483,6 @@ module.exports = {
   UNLOCKED,
   LOCKED,
   WRITING,
-  WORD,
-  REQUEST,
   POSITION,
   SERIAL,
   NOT_HELD,

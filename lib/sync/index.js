@@ -5,6 +5,8 @@
  * loaded when it is first asked for, since most programs use one or two.
  */
 
+const { define, keys } = require('../intrinsics')
+
 const load = {
   AsyncLock: () => require('./async-lock'),
   Barrier: () => require('./barrier'),
@@ -15,8 +17,8 @@ const load = {
   UnlockToken: () => require('./token').UnlockToken
 }
 
-for (const name of Object.keys(load)) {
-  const become = (object, value) => Reflect.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
+for (const name of keys(load)) {
+  const become = (object, value) => define(object, name, value, true, true)
   Object.defineProperty(exports, name, {
     get () {
       const value = load[name]()

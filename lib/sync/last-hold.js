@@ -12,12 +12,13 @@
  * added again. Since Node 14 the memory belongs to its buffer, which goes after all hooks.
  */
 
+const { createWeakMap } = require('../intrinsics')
 const { threads } = require('../worker-threads')
 
 module.exports = function createLastHold (binding) {
   if (threads === undefined || Number(process.versions.node.split('.')[0]) >= 14) return () => {}
   const { MessageChannel } = threads
-  const buffers = new WeakSet()
+  const buffers = createWeakMap()
 
   return function keep (buffer) {
     if (buffers.has(buffer)) return
@@ -25,6 +26,6 @@ module.exports = function createLastHold (binding) {
     port1.postMessage(buffer)
     port1.close()
     binding.endFirst()
-    buffers.add(buffer)
+    buffers.set(buffer, true)
   }
 }

@@ -8,39 +8,37 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { agent } = require('../settle')
+const { RangeError, TypeError, compareExchange, define, isInteger, load, max, min } = require('../intrinsics')
+const { option } = require('../options')
 const { requireWorker } = require('./acquire')
-const { WORD } = require('./holdings')
 const notice = require('./notice')
-const sharedWords = require('./shared-words')
+const { becomeView } = require('./shared-words')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
+const { wordOf } = require('./word-of')
 
+const OPTIONS = ['count', 'byteOffset']
 const MOST = 0x7fffffff
 const LATE = 'The latch was not opened'
 
 class Latch {
   constructor (buffer, options) {
-    const count = options === undefined || options === null ? undefined : options.count
-    const array = sharedWords(buffer, options, 'Latch')
-    this.buffer = buffer
-    this.byteOffset = array.byteOffset
-    this.count = times(count, 'Latch: count', 0)
-    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+    becomeView(this, buffer, options, 'Latch', OPTIONS)
+    define(this, 'count', times(option(options, 'count'), 'Latch: count', 0), true, true)
   }
 
   /** How often it still has to happen. */
   get remaining () {
-    return Math.max(0, this.count - Atomics.load(this[WORD].array, 0))
+    return max(0, this.count - load(wordOf(this).array, 0))
   }
 
   countDown (n = 1) {
-    const word = this[WORD]
+    const word = wordOf(this)
     const amount = times(n, 'countDown: n', 1)
     for (;;) {
-      const happened = Atomics.load(word.array, 0)
+      const happened = load(word.array, 0)
       if (happened >= this.count) return
-      const next = Math.min(this.count, happened + amount)
-      if (Atomics.compareExchange(word.array, 0, happened, next) !== happened) continue
+      const next = min(this.count, happened + amount)
+      if (compareExchange(word.array, 0, happened, next) !== happened) continue
       if (next === this.count) notice.notify(word, Infinity)
       return
     }
@@ -49,10 +47,10 @@ class Latch {
   wait (options) {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
-    const word = this[WORD]
+    const word = wordOf(this)
     const left = notice.countdown(timeout)
     for (;;) {
-      const happened = Atomics.load(word.array, 0)
+      const happened = load(word.array, 0)
       if (happened >= this.count) return
       if (notice.wait(word, happened, left()) === 'timed-out' && this.remaining > 0) throw timeoutError(LATE, timeout)
     }
@@ -61,10 +59,10 @@ class Latch {
   async waitAsync (options) {
     const { timeout, signal } = waitOptions(options, 'waitAsync')
     if (signal !== undefined && signal.aborted) throw abortReason(signal)
-    const word = this[WORD]
+    const word = wordOf(this)
     const left = notice.countdown(timeout)
     for (;;) {
-      const happened = Atomics.load(word.array, 0)
+      const happened = load(word.array, 0)
       if (happened >= this.count) return
       const outcome = await notice.waitAsync(word, happened, { timeout: left(), signal })
       if (outcome === 'timed-out' && this.remaining > 0) throw timeoutError(LATE, timeout)
@@ -76,10 +74,10 @@ class Latch {
   }
 }
 
-Object.defineProperty(Latch, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+define(Latch, 'byteLength', 4, true)
 
 function times (n, what, least) {
-  if (!Number.isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))
+  if (!isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))
   if (n < least || n > MOST) throw new RangeError(what + ' must be from ' + least + ' to ' + MOST + ', not ' + describe(n))
   return n
 }

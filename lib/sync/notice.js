@@ -2,6 +2,7 @@
 
 /** Waiting to be notified at a word: what Condition, Barrier and Latch are made of. */
 
+const { Promise, hrtime, max } = require('../intrinsics')
 const { agent } = require('../settle')
 const Claimant = require('./claimant')
 const { abortReason } = require('./wait-options')
@@ -71,10 +72,11 @@ function notify (word, count) {
 /** A function that gives the milliseconds left of a time-out that begins now. */
 function countdown (timeout) {
   if (timeout === Infinity) return () => Infinity
-  const start = process.hrtime()
+  const start = hrtime()
   return () => {
-    const [seconds, nanoseconds] = process.hrtime(start)
-    return Math.max(0, timeout - seconds * 1e3 - nanoseconds / 1e6)
+    // Not by destructuring, which asks the prototype of arrays for an iterator.
+    const past = hrtime(start)
+    return max(0, timeout - past[0] * 1e3 - past[1] / 1e6)
   }
 }
 

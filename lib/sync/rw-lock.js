@@ -8,12 +8,14 @@
  */
 
 const util = require('util')
+const { define, load, max } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
-const { EXCLUSIVE, NOT_HELD, SHARED, WORD, WRITING } = require('./holdings')
-const sharedWords = require('./shared-words')
-const { UnlockToken, emptyToken, notLocked, placeOf } = require('./token')
+const { EXCLUSIVE, SHARED, WRITING } = require('./holdings')
+const { becomeView } = require('./shared-words')
+const { UnlockToken, demand, demandOf, notLocked } = require('./token')
 const { waitOptions } = require('./wait-options')
+const { wordOf } = require('./word-of')
 
 const LATE = 'The lock was not to be had'
 
@@ -24,30 +26,27 @@ class ExclusiveToken extends UnlockToken {
    * @returns {UnlockToken} the token of a reader; this one is no longer locked
    */
   downgrade () {
-    const place = placeOf(this)
-    if (place < 0) throw notLocked('downgrade: the token is not locked any more')
-    const shared = emptyToken(this[WORD], SHARED)
-    this[WORD].downgrade(place, this.ownerDied, shared)
-    return shared
+    const held = demandOf(this)
+    if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
+    const asked = demand(held.word, SHARED)
+    held.word.downgrade(held.place, this.ownerDied, asked)
+    return asked.token
   }
 }
 
 class RwLock {
   constructor (buffer, options) {
-    const array = sharedWords(buffer, options, 'RwLock')
-    this.buffer = buffer
-    this.byteOffset = array.byteOffset
-    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+    becomeView(this, buffer, options, 'RwLock')
   }
 
   /** Whether somebody writes. */
   get locked () {
-    return Atomics.load(this[WORD].array, 0) === WRITING
+    return load(wordOf(this).array, 0) === WRITING
   }
 
   /** How many read. */
   get readers () {
-    return Math.max(0, Atomics.load(this[WORD].array, 0))
+    return max(0, load(wordOf(this).array, 0))
   }
 
   lock (options) {
@@ -61,21 +60,21 @@ class RwLock {
   }
 
   tryLock () {
-    const token = exclusive(this)
-    return token[WORD].take(token) ? token : null
+    const asked = exclusive(this)
+    return asked.word.take(asked) ? asked.token : null
   }
 
   tryLockShared () {
-    const token = shared(this)
-    return token[WORD].take(token) ? token : null
+    const asked = shared(this)
+    return asked.word.take(asked) ? asked.token : null
   }
 
   async lockAsync (options) {
-    return acquireAsync(exclusive(this), waitOptions(options, 'lockAsync'), LATE)
+    return await acquireAsync(exclusive(this), waitOptions(options, 'lockAsync'), LATE)
   }
 
   async lockSharedAsync (options) {
-    return acquireAsync(shared(this), waitOptions(options, 'lockSharedAsync'), LATE)
+    return await acquireAsync(shared(this), waitOptions(options, 'lockSharedAsync'), LATE)
   }
 
   executeLocked (callback, options) {
@@ -88,14 +87,14 @@ class RwLock {
 
   [util.inspect.custom] (depth, options) {
     const { locked, readers } = this
-    const waiters = agent().waiterCount(this[WORD].address)
+    const waiters = agent().waiterCount(wordOf(this).address)
     return this.constructor.name + ' ' + util.inspect({ locked, readers, waiters }, options)
   }
 }
 
-Object.defineProperty(RwLock, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+define(RwLock, 'byteLength', 4, true)
 
-const exclusive = (lock) => new ExclusiveToken(lock[WORD], EXCLUSIVE, 0, NOT_HELD, false)
-const shared = (lock) => emptyToken(lock[WORD], SHARED)
+const exclusive = (lock) => demand(wordOf(lock), EXCLUSIVE, new ExclusiveToken())
+const shared = (lock) => demand(wordOf(lock), SHARED)
 
 module.exports = RwLock

@@ -10,67 +10,79 @@
 
 const util = require('util')
 const describe = require('../describe')
+const { RangeError, TypeError, define, isInteger, load } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
-const { PERMITS, SIGNALS, WORD } = require('./holdings')
-const sharedWords = require('./shared-words')
-const { emptyToken } = require('./token')
+const { PERMITS, SIGNALS } = require('./holdings')
+const { becomeView } = require('./shared-words')
+const { demand } = require('./token')
 const { waitOptions } = require('./wait-options')
+const { wordOf } = require('./word-of')
 
 /** The most permits that one call may ask for. */
 const MOST = 0x7fffffff
+/** What comes after n, in messages. */
+const OPTIONS = 'options'
 const LATE = 'The permits were not to be had'
 
 class Semaphore {
   constructor (buffer, options) {
-    const array = sharedWords(buffer, options, 'Semaphore')
-    this.buffer = buffer
-    this.byteOffset = array.byteOffset
-    Object.defineProperty(this, WORD, { value: agent().holdings.wordOf(array) })
+    becomeView(this, buffer, options, 'Semaphore')
   }
 
   /** How many permits are left. */
   get available () {
-    return Atomics.load(this[WORD].array, 0)
+    return load(wordOf(this).array, 0)
   }
 
   acquire (n = 1, options = undefined) {
     requireWorker('acquire', 'acquireAsync() or use()')
-    acquireOrThrow(emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'acquire')), options, 'acquire', LATE)
+    acquireOrThrow(signals(this, permits(n, 'acquire', OPTIONS)), options, 'acquire', LATE)
   }
 
   async acquireAsync (n = 1, options = undefined) {
-    const token = emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'acquireAsync'))
-    await acquireAsync(token, waitOptions(options, 'acquireAsync'), LATE)
+    const asked = signals(this, permits(n, 'acquireAsync', OPTIONS))
+    await acquireAsync(asked, waitOptions(options, 'acquireAsync'), LATE)
   }
 
   tryAcquire (n = 1) {
-    const token = emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'tryAcquire'))
-    return token[WORD].take(token)
+    const asked = signals(this, permits(n, 'tryAcquire'))
+    return asked.word.take(asked)
   }
 
   release (n = 1) {
     const amount = permits(n, 'release')
-    if (this[WORD].addPermits(amount) === -1) {
+    if (wordOf(this).addPermits(amount) === -1) {
       throw new RangeError('release: ' + amount + ' more permits would be more than ' + MOST)
     }
   }
 
   async use (n, callback, options = undefined) {
-    return runHolding(emptyToken(this[WORD], PERMITS + 8 * permits(n, 'use')), callback, options, 'use', LATE)
+    return runHolding(demand(wordOf(this), PERMITS + 8 * permits(n, 'use', 'callback')), callback, options, 'use', LATE)
   }
 
   [util.inspect.custom] (depth, options) {
     const { available } = this
-    const waiters = agent().waiterCount(this[WORD].address)
+    const waiters = agent().waiterCount(wordOf(this).address)
     return this.constructor.name + ' ' + util.inspect({ available, waiters }, options)
   }
 }
 
-Object.defineProperty(Semaphore, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+define(Semaphore, 'byteLength', 4, true)
 
-function permits (n, caller) {
-  if (!Number.isInteger(n)) throw new TypeError(caller + ': n must be an integer, not ' + describe(n))
+/** So many permits, of which nobody becomes the owner: there is no token. */
+const signals = (semaphore, n) => demand(wordOf(semaphore), SIGNALS + 8 * n, null)
+
+/**
+ * How many permits are meant.
+ * @param {string} [next] what the caller's next parameter is called: to be told to who gives that one first
+ */
+function permits (n, caller, next) {
+  if (!isInteger(n)) {
+    const forgotten = next !== undefined && n !== null && (typeof n === 'object' || typeof n === 'function')
+    throw new TypeError(caller + ': n must be an integer, not ' + describe(n) +
+      (forgotten ? '; for one permit write ' + caller + '(1, ' + next + ')' : ''))
+  }
   if (n < 1 || n > MOST) throw new RangeError(caller + ': n must be from 1 to ' + MOST + ', not ' + describe(n))
   return n
 }

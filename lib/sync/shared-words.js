@@ -2,35 +2,55 @@
 
 /** Where the state of something in this directory lies: checks of the arguments that its constructors share. */
 
+const { IsSharedArrayBuffer, byteOffset: byteOffsetOf } = require('../abstract-operations')
 const describe = require('../describe')
-const { IsSharedArrayBuffer } = require('../abstract-operations')
+const { Int32Array, RangeError, TypeError, apply, define, getSharedByteLength, isInteger } = require('../intrinsics')
+const { option, requireOptions } = require('../options')
+const { agent } = require('../settle')
+const { setWord } = require('./word-of')
+
+const BYTES = 4
+const KNOWN = ['byteOffset']
 
 /**
- * A view of `length` words of a SharedArrayBuffer.
+ * A view of one word of a SharedArrayBuffer.
  *
  * @param {SharedArrayBuffer} buffer
  * @param {{ byteOffset?: number } | undefined} options
  * @param {string} owner the class, for messages
- * @throws {TypeError} buffer is no SharedArrayBuffer, or byteOffset no integer
- * @throws {RangeError} byteOffset is no multiple of 4, or the words do not fit into the buffer
+ * @param {string[]} known the names of all options of the class
+ * @throws {TypeError} buffer is no SharedArrayBuffer, byteOffset no integer, or there is another option
+ * @throws {RangeError} byteOffset is no multiple of 4, or the word does not fit into the buffer
  */
-module.exports = function sharedWords (buffer, options, owner, length = 1) {
+function sharedWord (buffer, options, owner, known) {
   if (!IsSharedArrayBuffer(buffer)) {
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, not ' + describe(buffer))
   }
-  if (options !== undefined && (typeof options !== 'object' || options === null)) {
-    throw new TypeError(owner + ': options must be an object, not ' + describe(options))
+  requireOptions(options, known, owner)
+  const byteOffset = option(options, 'byteOffset', 0)
+  if (!isInteger(byteOffset)) {
+    throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
   }
-  const given = options === undefined ? undefined : options.byteOffset
-  const byteOffset = given === undefined ? 0 : given
-  if (!Number.isInteger(byteOffset)) {
-    throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(given))
+  const last = apply(getSharedByteLength, buffer, []) - BYTES
+  if (byteOffset < 0 || byteOffset > last || byteOffset % BYTES !== 0) {
+    throw new RangeError(owner + ': byteOffset must be a multiple of 4 from 0 to ' + last + ', so that ' + BYTES +
+      ' bytes fit into the buffer, not ' + describe(byteOffset))
   }
-  const bytes = length * Int32Array.BYTES_PER_ELEMENT
-  const last = new Uint8Array(buffer).length - bytes
-  if (byteOffset < 0 || byteOffset > last || byteOffset % Int32Array.BYTES_PER_ELEMENT !== 0) {
-    throw new RangeError(owner + ': byteOffset must be a multiple of 4 from 0 to ' + last + ', so that ' + bytes +
-      ' bytes fit into the buffer, not ' + describe(given === undefined ? 0 : given))
-  }
-  return new Int32Array(buffer, byteOffset, length)
+  return new Int32Array(buffer, byteOffset, 1)
 }
+
+/** Makes an instance one whose state is the word that its constructor was told. Throws as `sharedWord`; gives the word. */
+function becomeWord (instance, buffer, options, owner, known = KNOWN) {
+  const array = sharedWord(buffer, options, owner, known)
+  setWord(instance, agent().holdings.createWord(array))
+  return array
+}
+
+/** The same, with the properties that say where it is. */
+function becomeView (instance, buffer, options, owner, known) {
+  const array = becomeWord(instance, buffer, options, owner, known)
+  define(instance, 'buffer', buffer, true, true)
+  define(instance, 'byteOffset', byteOffsetOf(array), true, true)
+}
+
+module.exports = { becomeView, becomeWord }

@@ -1,22 +1,24 @@
 'use strict'
 
-/** Tokens: that something is held. Whoever has one may give it back; it is not a method that everyone has. */
+/**
+ * Tokens: that something is held. Whoever has one may give it back; it is not a method that everyone has.
+ *
+ * A token knows the number of an entry in the table of holdings, and where that was last. All else is read from the table, so
+ * whatever may be written into a token, it stands for an entry of the table or for nothing.
+ */
 
+const util = require('util')
+const { Error, bare, define } = require('../intrinsics')
 const { own } = require('../realm')
 const { agent } = require('../settle')
-const { EXCLUSIVE, LOCK, NOT_HELD, POSITION, REQUEST, SERIAL, WORD } = require('./holdings')
+const { EXCLUSIVE, LOCK, NOT_HELD, POSITION, SERIAL } = require('./holdings')
 
 class UnlockToken {
-  /**
-   * @private made by what is held, from a word and a request (see holdings.js); `serial` is the number of its entry in the table
-   *   of holdings, and `place` where that is
-   */
-  constructor (word, request, place, serial, ownerDied) {
-    this[WORD] = word
-    this[REQUEST] = request
-    this[POSITION] = place
-    this[SERIAL] = serial
-    this.ownerDied = ownerDied
+  /** @private it is made by what is held */
+  constructor () {
+    this[POSITION] = 0
+    this[SERIAL] = NOT_HELD
+    this.ownerDied = false
   }
 
   /** Whether it is still held by this token. */
@@ -26,25 +28,87 @@ class UnlockToken {
 
   /** Gives it back. True the first time, false if that had been done already. */
   unlock () {
-    const word = this[WORD]
     const place = placeOf(this)
     if (place < 0) return false
-    if (this[REQUEST] === LOCK) giveLock(word, place)
-    else word.give(place, this[REQUEST])
-    this[SERIAL] = NOT_HELD
+    giveBack(place)
+    try {
+      this[SERIAL] = NOT_HELD
+    } catch (_) {
+      // Somebody has frozen it.
+    }
     return true
+  }
+
+  [util.inspect.custom] (depth, options) {
+    const { locked, ownerDied } = this
+    return this.constructor.name + ' ' + util.inspect({ locked, ownerDied }, options)
   }
 }
 
-/** Where the entry of a token in the table of holdings is; -1 if it has been given back. */
-function placeOf (token) {
-  return token[WORD].placeOf(token[SERIAL], token[POSITION])
-}
+// An assignment to what is on its prototype finds no setter that somebody has put on that of all objects.
+define(UnlockToken.prototype, POSITION, undefined, false, true)
+define(UnlockToken.prototype, SERIAL, undefined, false, true)
+define(UnlockToken.prototype, 'ownerDied', undefined, false, true)
 
 if (typeof Symbol.dispose === 'symbol') {
-  Object.defineProperty(UnlockToken.prototype, Symbol.dispose, {
-    value: function dispose () { this.unlock() }, writable: true, configurable: true
-  })
+  define(UnlockToken.prototype, Symbol.dispose, function dispose () { this.unlock() }, false, true)
+}
+
+/**
+ * What a thread asks for, or has and is to have again: so much of a word, and the token that stands for it.
+ *
+ * Nobody outside of this package ever sees one, for it has the word.
+ */
+class Demand {
+  constructor (word, request, token, serial, place) {
+    this.word = word
+    this.request = request
+    this.token = token
+    // What the token knows, if it is to keep that: its entry's number and a place. NOT_HELD if it is new.
+    this.serial = serial
+    this.place = place
+  }
+}
+bare(Demand)
+
+/** What is asked of a word, for a new token. */
+const demand = (word, request, token = new UnlockToken()) => new Demand(word, request, token, NOT_HELD, 0)
+
+/** What a live token stands for; undefined for any other. */
+function demandOf (token) {
+  const place = placeOf(token)
+  if (place < 0) return undefined
+  const { requestAt, serialAt, wordAt } = table()
+  return new Demand(wordAt(place), requestAt(place), token, serialAt(place), place)
+}
+
+let holdings
+
+/** What this thread holds. */
+function table () {
+  if (holdings === undefined) holdings = agent().holdings
+  return holdings
+}
+
+/** Where the entry of a token in the table of holdings is; -1 if there is none any more. */
+const placeOf = (token) => table().placeOf(token[SERIAL], token[POSITION])
+
+/** The token of the lock that has just been taken; its entry is at `place` of the table of holdings. */
+function tokenAt (word, place) {
+  const token = new UnlockToken()
+  token[POSITION] = place
+  token[SERIAL] = table().serialAt(place)
+  token.ownerDied = word.inherits(LOCK)
+  return token
+}
+
+/** Gives back what the entry at `place` of the table of holdings says. */
+function giveBack (place) {
+  const { requestAt, wordAt } = table()
+  const word = wordAt(place)
+  const request = requestAt(place)
+  if (request === LOCK) giveLock(word, place)
+  else word.give(place, request)
 }
 
 /** The host's `notify`, where the host's queue is in use: then plain waiters on a lock's word may stand in that. */
@@ -61,16 +125,17 @@ function giveLock (word, place) {
 }
 
 /** Whether something is a token, of whichever copy of this package. */
-const isToken = (value) => typeof value === 'object' && value !== null && value[WORD] !== undefined && value[POSITION] !== undefined
+const isToken = (value) => typeof value === 'object' && value !== null && typeof value[SERIAL] === 'number'
 
-/** Gives a token back that nobody has seen. */
-function unlockUnused (token) {
+/** Gives back what nobody has seen the token of. */
+function giveBackUnused ({ word, request, token }) {
+  const place = placeOf(token)
   if (!token.ownerDied) {
-    token.unlock()
+    giveBack(place)
     return
   }
-  agent().holdings.passOn(placeOf(token))
-  if (token[REQUEST] === LOCK) notifyHost(token[WORD])
+  table().passOn(place)
+  if (request === LOCK) notifyHost(word)
 }
 
 function notifyHost (word) {
@@ -78,16 +143,15 @@ function notifyHost (word) {
   if (notify !== undefined) notify(word.array, 0, 1)
 }
 
-/** A token that has nothing yet: it can be given what `request` asks of `word`. */
-const emptyToken = (word, request) => new UnlockToken(word, request, 0, NOT_HELD, false)
-
-/** Whether nobody else can hold the same together with this token. */
-const isExclusive = (token) => token[REQUEST] === LOCK || token[REQUEST] === EXCLUSIVE
+/** Whether nobody else can hold the same together with who has asked for this. */
+const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 
 function notLocked (message) {
   const error = new Error(message)
-  error.code = 'ERR_NOT_LOCKED'
+  define(error, 'code', 'ERR_NOT_LOCKED', true, true)
   return error
 }
 
-module.exports = { UnlockToken, emptyToken, giveLock, isExclusive, isToken, notLocked, notifyHost, placeOf, unlockUnused }
+module.exports = {
+  UnlockToken, demand, demandOf, giveBack, giveBackUnused, giveLock, isExclusive, isToken, notLocked, notifyHost, placeOf, tokenAt
+}

@@ -4,30 +4,40 @@
  * The options that everything in this directory takes that waits: `{ timeout, signal }`. And the errors with which waiting ends.
  */
 
-const { ToTimeout } = require('../abstract-operations')
 const describe = require('../describe')
+const { Error, TypeError, define, freeze } = require('../intrinsics')
+const { option, requireOptions } = require('../options')
 
-const UNLIMITED = Object.freeze({ timeout: Infinity, signal: undefined })
+const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
+const KNOWN = ['timeout', 'signal']
 
 /**
  * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
  * @param {string} caller the method's name, for the message
  * @param {boolean} signals whether `signal` is an option: a blocked thread could not hear it
- * @returns {{ timeout: number, signal: object | undefined }}
- * @throws {TypeError} options, its timeout or its signal is of a wrong type
+ * @param {number} otherwise the time-out where none is given
+ * @returns {{ timeout: number, signal: object | undefined }} `timeout`: from 0 to Infinity
+ * @throws {TypeError} options, its timeout or its signal is of a wrong type, or there is another option
  */
-function waitOptions (options, caller, signals = true) {
+function waitOptions (options, caller, signals = true, otherwise = Infinity) {
   if (options === undefined) return UNLIMITED
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError(caller + ': options must be an object, not ' + describe(options))
-  }
-  const { timeout, signal } = options
+  requireOptions(options, KNOWN, caller, signals ? 2 : 1)
+  const timeout = option(options, 'timeout', otherwise)
+  const signal = option(options, 'signal')
   if (signal !== undefined && !(signals && isSignal(signal))) {
     throw new TypeError(signals
       ? caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal)
       : caller + ' blocks and cannot hear a signal: use the asynchronous form')
   }
-  return { timeout: ToTimeout(timeout), signal }
+  return { timeout: milliseconds(timeout, caller), signal }
+}
+
+/** What was given as a time-out, from 0 on. */
+function milliseconds (timeout, caller) {
+  if (typeof timeout !== 'number' || timeout !== timeout) { // eslint-disable-line no-self-compare
+    throw new TypeError(caller + ': timeout must be a number of milliseconds, not ' + describe(timeout))
+  }
+  return timeout > 0 ? timeout : 0
 }
 
 function isSignal (signal) {
@@ -35,18 +45,19 @@ function isSignal (signal) {
 }
 
 function timeoutError (what, timeout) {
-  const error = new Error(what + ' within ' + timeout + ' ms')
-  error.name = 'TimeoutError'
-  error.code = 'ERR_TIMEOUT'
-  return error
+  return named(new Error(what + ' within ' + timeout + ' ms'), 'TimeoutError', 'ERR_TIMEOUT')
 }
 
 /** What an abort rejects with: the signal's reason, or an AbortError where signals have none. */
 function abortReason (signal) {
   if (signal.reason !== undefined) return signal.reason
-  const error = new Error('The operation was aborted')
-  error.name = 'AbortError'
-  error.code = 'ABORT_ERR'
+  return named(new Error('The operation was aborted'), 'AbortError', 'ABORT_ERR')
+}
+
+/** Not by assignments, which fail where `Error.prototype` has been frozen. */
+function named (error, name, code) {
+  define(error, 'name', name, true, true)
+  define(error, 'code', code, true, true)
   return error
 }
 
@@ -57,4 +68,4 @@ function requireFunction (argument, caller, name = 'callback') {
   }
 }
 
-module.exports = { abortReason, requireFunction, timeoutError, waitOptions }
+module.exports = { abortReason, milliseconds, requireFunction, timeoutError, waitOptions }

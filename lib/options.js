@@ -1,0 +1,54 @@
+'use strict'
+
+/** Objects of options: every key is a known one, so that a misspelt option is an error and not without effect. */
+
+const describe = require('./describe')
+const { TypeError, getOwnPropertyDescriptor, keys, stringify } = require('./intrinsics')
+
+const ObjectPrototype = Object.prototype
+
+/**
+ * @param {unknown} options undefined: there are none
+ * @param {string[]} known the names of all options; where not each is for every caller, those that are come first
+ * @param {string} caller the function's name, for the message
+ * @param {number} [offered] how many of them the message names
+ * @throws {TypeError} options is no object, or has a key that is not known
+ */
+function requireOptions (options, known, caller, offered = known.length) {
+  if (options === undefined) return
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(caller + ': options must be an object, not ' + describe(options))
+  }
+  const given = keys(options)
+  for (let n = 0; n < given.length; n++) {
+    if (!includes(known, given[n])) {
+      throw new TypeError(caller + ': options may have ' + listed(known, offered) + ', not ' + stringify(given[n]))
+    }
+  }
+}
+
+/**
+ * An option's value; `otherwise` if that is undefined. It may be inherited, but not from `Object.prototype`: what is there was
+ * not put there as an option.
+ */
+function option (options, name, otherwise) {
+  if (options === undefined) return otherwise
+  if (name in ObjectPrototype && getOwnPropertyDescriptor(options, name) === undefined) return otherwise
+  const value = options[name]
+  return value === undefined ? otherwise : value
+}
+
+// Not by methods of arrays: they may have been replaced.
+
+function includes (names, name) {
+  for (let n = 0; n < names.length; n++) if (names[n] === name) return true
+  return false
+}
+
+function listed (names, count) {
+  let text = names[0]
+  for (let n = 1; n < count; n++) text += (n === count - 1 ? ' and ' : ', ') + names[n]
+  return text
+}
+
+module.exports = { option, requireOptions }
