@@ -41,6 +41,10 @@
 //!   thread it is enough to have been passed over for [`FAIRNESS`]. If the first claim is a promise's that has not tried, then the
 //!   same is asked of the first blocked thread behind it.
 //!
+//! A loop that is not busy may want a processor, when the threads that take the lock in turns occupy all of them. So a thread
+//! that releases when a promise's claim has been passed over for [`FAIRNESS`] without having tried makes room: it sleeps for a
+//! moment, and does so again only after twice as long, for the loop may be busy after all.
+//!
 //! Two things remain. A loop may become busy after its promise's claim has tried: then the lock that it is handed stays with it
 //! until the loop turns. And of several promises only the first is nudged: event loops behind a busy one wait for it, or for a
 //! blocked thread's release.
@@ -214,8 +218,11 @@ pub(crate) struct Line {
     nudged: OneOfEach,
     /// Who has been nudged and has tried in vain.
     tried: OneOfEach,
-    /// The claim that was to be the next, and the first release that passed it over.
+    /// The claim of a blocked thread that was to be the next, and the first release that passed it over.
     passed_over: Option<(WaiterKey, Timestamp)>,
+    /// The claim of a promise that is the first, the first release that passed it over, and for how long that may be before the
+    /// next one makes room for it.
+    kept_waiting: Option<(WaiterKey, Timestamp, Duration)>,
 }
 
 impl Line {
@@ -278,6 +285,24 @@ impl Line {
         }
     }
 
+    /// The same for a promise's claim `key`, the first, that has not tried. Whether the thread that releases is to make room for
+    /// its thread: after [`FAIRNESS`], and again whenever twice as long has passed.
+    pub(crate) fn keeps_waiting(&mut self, key: WaiterKey, now: Timestamp) -> bool {
+        match &mut self.kept_waiting {
+            Some((kept_waiting, since, patience)) if *kept_waiting == key => {
+                let is_over = now.duration_since(*since) >= *patience;
+                if is_over {
+                    *patience *= 2;
+                }
+                is_over
+            }
+            _ => {
+                self.kept_waiting = Some((key, now, FAIRNESS));
+                false
+            }
+        }
+    }
+
     /// A claim leaves. Whether it was nudged.
     pub(crate) fn leave(&mut self, key: WaiterKey, blocks: bool) -> bool {
         self.claims -= 1;
@@ -288,6 +313,7 @@ impl Line {
         }
         self.tried.remove(key);
         self.passed_over.take_if(|(passed_over, _)| *passed_over == key);
+        self.kept_waiting.take_if(|(kept_waiting, ..)| *kept_waiting == key);
         self.nudged.remove(key)
     }
 

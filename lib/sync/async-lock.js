@@ -11,8 +11,9 @@
 const util = require('util')
 const { ToTimeout } = require('../abstract-operations')
 const { agent } = require('../settle')
+const { threads } = require('../worker-threads')
 const { acquire, acquireAsync, block, requireWorker, runHolding } = require('./acquire')
-const { LOCK, LOCKED, UNLOCKED, WORD } = require('./holdings')
+const { FREE, LOCK, LOCKED, UNLOCKED, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { UnlockToken, emptyToken, giveLock, notLocked, notifyHost } = require('./token')
 const { timeoutError, waitOptions } = require('./wait-options')
@@ -69,11 +70,10 @@ class AsyncLock {
       giveLock(word, place)
       return
     }
-    if (!this.locked) throw notLocked('unlock: the lock is not held')
-    const holder = word.holder()
-    if (holder !== null) throw notLocked('unlock: the lock is held by thread ' + holder + ', not by this one')
-    // Locked by code that uses the bare word: it cannot be told whose it is.
-    word.free()
+    // If it was locked by code that uses the bare word, it cannot be told whose it is.
+    const holder = word.free()
+    if (holder === FREE) throw notLocked('unlock: the lock is not held')
+    if (holder !== null) throw notLocked('unlock: the lock is held by ' + nameOf(holder))
     notifyHost(word)
   }
 
@@ -88,6 +88,12 @@ class AsyncLock {
     state.waiters = agent().waiterCount(word.address)
     return this.constructor.name + ' ' + util.inspect(state, options)
   }
+}
+
+/** The thread that holds a lock, for a message of one that does not. */
+function nameOf (threadId) {
+  const own = threads === undefined ? 0 : threads.threadId
+  return threadId === own ? 'a promise of this thread, which has not been told yet' : 'thread ' + threadId + ', not by this one'
 }
 
 /** The token of a lock that has just been taken; its entry is at `place` of the table of holdings. */
