@@ -6,7 +6,7 @@
  */
 
 /** How many 32-bit words there are. What is behind them is for settlements. */
-exports.WORDS = 20
+exports.WORDS = 22
 
 // Places in a Float64Array on them.
 exports.ADDRESS = 0
@@ -19,9 +19,14 @@ exports.RELEASING = 3
  * of it; 0 if there is none.
  */
 exports.RELAY = 4
-exports.FLOATS = 5
+/**
+ * The address at which this thread has blocked and has been given something that goes to another one if this thread ends before it
+ * goes on; 0 if there is none.
+ */
+exports.GIVEN = 10
+exports.FLOATS = 11
 
-// Places in an Int32Array on them. EXPECTED takes two for a BigInt64Array.
+// Places in an Int32Array on them. EXPECTED takes two for a BigInt64Array. The 19th says how much has been given, native code to itself.
 exports.EXPECTED = 10
 exports.SLOT = 12
 exports.WIDE = 13
@@ -34,3 +39,8 @@ exports.ANSWER = 18
 // Answers: the numbers of `WaitResult` in src/store.rs. From ACQUIRED on, a claim has what it asked for.
 exports.ACQUIRED = 4
 exports.ACQUIRED_FROM_DEAD = 5
+
+// Answers of `free`. With the last one, AMOUNT has the `threadId` of the holder.
+exports.FREED = 0
+exports.NOT_LOCKED = 1
+exports.HELD_ELSEWHERE = 2

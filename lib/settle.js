@@ -19,7 +19,7 @@ const {
   ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('./intrinsics')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, GIVEN, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
 const { threads } = require('./worker-threads')
 
@@ -85,6 +85,7 @@ function createAgent (binding) {
     operations.wait()
     const begun = words[ANSWER]
     const answer = begun === PENDING ? resume() : begun
+    if (floats[GIVEN] !== 0) goOn()
     if (answer >= NO_TIMER) throw operationError(answer)
     return OUTCOMES[answer]
   }
@@ -109,6 +110,18 @@ function createAgent (binding) {
   }
 
   /**
+   * This thread has been given something, and goes on: if it is being terminated, it ends here, and what it was given goes to
+   * another. The engine looks whether it is to end a thread where a function is called, or, if the call is inlined, where a loop
+   * begins anew: which this one does once.
+   */
+  function goOn () {
+    for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
+      tick()
+      if (isAlive) floats[GIVEN] = 0
+    }
+  }
+
+  /**
    * Blocks for what is asked of a word (see lib/sync/holdings.js).
    *
    * @returns {boolean | undefined} undefined: the time is over. Otherwise it is this thread's, the last in the table of
@@ -122,6 +135,7 @@ function createAgent (binding) {
     operations.claim()
     const begun = words[ANSWER]
     const answer = begun === PENDING ? resume() : begun
+    if (floats[GIVEN] !== 0) goOn()
     blockedFor = null
     if (answer >= NO_TIMER) throw operationError(answer)
     return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD

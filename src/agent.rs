@@ -14,6 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -31,7 +32,7 @@ use crate::location::{Expected, Location, SharedWord, Word};
 use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
 use crate::spinner::{SparingSpinner, Spinner};
-use crate::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use crate::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
 use crate::ticker::Ticker;
 use crate::timer;
 use crate::watcher::EventLoop;
@@ -63,6 +64,19 @@ const LONGEST_WAIT_SPIN: u32 = 100_000;
 /// worth a sleep.
 const LONGEST_LOCK_SPIN: u32 = 20_000;
 
+/// For how long a thread that gives back a lock makes room for one that waits for a processor. Systems make it twice as long.
+const ROOM: Duration = Duration::from_micros(50);
+
+/// For how long it may be open whether a thread is about to take a lock: it is a matter of some instructions, unless the system
+/// lets it wait.
+const POSSIBLE: Duration = Duration::from_millis(1);
+
+// What `free` answers.
+const FREED: u32 = 0;
+const NOT_LOCKED: u32 = 1;
+/// The `threadId` of the holder is in the register of the amount.
+const HELD_ELSEWHERE: u32 = 2;
+
 /// How many settlements one call into JavaScript takes; `BATCH` in `lib/settle.js`.
 const SETTLEMENTS: usize = 4096;
 
@@ -76,8 +90,9 @@ pub(crate) struct Registers {
     timeout: Cell<f64>,
     /// How many to notify; may be `Infinity`.
     count: Cell<f64>,
-    /// The address of a word that JavaScript is changing, until it has told the line; 0 otherwise.
-    releasing: Cell<f64>,
+    /// The address of a word that JavaScript is changing, until it has told the line; 0 otherwise. A number of JavaScript's, by
+    /// its bits. Other threads may read it.
+    releasing: AtomicU64,
     /// The address at which a notification that the thread has had goes to another waiter, if it ends before it has made use
     /// of it; 0 if there is none. As an operand of a promise: the same for the promise's.
     relay: Cell<f64>,
@@ -97,10 +112,15 @@ pub(crate) struct Registers {
     amount: Cell<u32>,
     /// What the last operation answered.
     pub(crate) answer: Cell<u32>,
+    /// How many permits the thread has been given that blocked at `given`; 0: it has been notified there.
+    given_amount: Cell<u32>,
+    /// The address at which the thread has blocked and has been given what would belong to nobody if the thread ended now, which
+    /// it does at once if it is being terminated. 0 otherwise, and again as soon as JavaScript goes on.
+    given: Cell<f64>,
 }
 
 /// `lib/registers.js` counts on it.
-const _: () = assert!(size_of::<Registers>() == 80);
+const _: () = assert!(size_of::<Registers>() == 88);
 
 impl Registers {
     #[expect(
@@ -122,8 +142,27 @@ impl Registers {
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
-    fn releasing(&self) -> Location {
-        Location::from_address(self.releasing.get() as usize)
+    fn releasing(&self) -> Option<Location> {
+        match f64::from_bits(self.releasing.load(Ordering::Acquire)) as usize {
+            0 => None,
+            address => Some(Location::from_address(address)),
+        }
+    }
+
+    /// Notes that a thread which has blocked at `location` is given permits, or that it is notified.
+    #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
+    fn give(&self, location: Location, amount: u32) {
+        self.given_amount.set(amount);
+        self.given.set(location.address() as f64);
+    }
+
+    /// Takes the address out of the register, and how many permits it is about; 0 for a notification.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+    fn take_given(&self) -> Option<(Location, u32)> {
+        match self.given.replace(0.0) as usize {
+            0 => None,
+            address => Some((Location::from_address(address), self.given_amount.get())),
+        }
     }
 
     /// Takes the address out of the relay register.
@@ -334,16 +373,23 @@ pub(crate) struct Agent {
     _buffer: sys::napi_ref,
     mail: RefCell<Mail>,
     holdings: Cell<Holdings>,
+    /// Whether it may sleep: not the main thread.
+    may_sleep: bool,
 }
 
 /// What the thread holds: for each lock (share of a read-write lock, permits in use) its address and its request, in no
 /// order. JavaScript adds an entry with the very instruction sequence that takes a lock, and removes it likewise, so that
 /// whatever moment the thread is terminated at, the table is right.
 ///
+/// The place behind the last entry is that of a lock that the thread is about to take: if it has a serial number. So it can be
+/// told at every moment who holds a lock that has been taken: the entry is written before the word is changed.
+///
 /// Written by its own thread only; others read it to say who holds a lock.
 #[derive(Clone, Copy)]
 struct Holdings {
     entries: *const Holding,
+    /// Of each place; JavaScript's business, but for whether it is 0.
+    serials: *const AtomicU32,
     capacity: usize,
     /// Keeps the memory.
     buffer: sys::napi_ref,
@@ -381,7 +427,10 @@ impl Holding {
 }
 
 impl Holdings {
-    const EMPTY: Self = Self { entries: ptr::null(), capacity: 0, buffer: ptr::null_mut() };
+    const EMPTY: Self = Self { entries: ptr::null(), serials: ptr::null(), capacity: 0, buffer: ptr::null_mut() };
+    const BYTES: usize = size_of::<Holding>() + size_of::<u32>();
+    /// The serial number of a place at which native code is about to put something. No token has it.
+    const TAKING: u32 = 0x7fff_ffff;
 
     fn slice(&self) -> &[Holding] {
         if self.entries.is_null() {
@@ -390,6 +439,23 @@ impl Holdings {
         // SAFETY: `set_holdings` checked the size; the reference keeps the memory, which does not move, and whoever reads
         // it from another thread holds the lock under which it is exchanged and its agent leaves.
         unsafe { std::slice::from_raw_parts(self.entries, self.capacity) }
+    }
+
+    /// The serial number of the place behind the first `held` entries.
+    fn serial_of_next(&self, held: u32) -> Option<&AtomicU32> {
+        let serials = if self.entries.is_null() {
+            &[]
+        } else {
+            // SAFETY: as for `slice`.
+            unsafe { std::slice::from_raw_parts(self.serials, self.capacity) }
+        };
+        serials.get(held as usize)
+    }
+
+    /// Whether the thread, which holds `held`, is about to take what is at that location, or has just given it back.
+    fn is_about_to_take(&self, held: u32, location: Location) -> bool {
+        let has_serial = self.serial_of_next(held).is_some_and(|serial| serial.load(Ordering::Relaxed) != 0);
+        has_serial && self.include(held + 1, location)
     }
 
     /// Whether one of the first `held` entries is of that location.
@@ -402,6 +468,15 @@ impl Holdings {
 /// Takes a lock that is free.
 fn take_free(word: &impl Word) -> Option<()> {
     (word.load() == UNLOCKED && Request::Lock.take(word)).then_some(())
+}
+
+/// Who holds a lock, as far as another thread can see, by its `threadId`.
+#[derive(Clone, Copy)]
+pub(crate) enum Holder {
+    /// It does, or it is on its way to it.
+    Certain(u32),
+    /// It does, or it is about to find out whether it does, or has just ceased to.
+    Possible(u32),
 }
 
 /// What a settled promise has that is not to be lost if its thread ends before it hears of it; beside what the table of
@@ -543,6 +618,7 @@ impl Agent {
             _buffer: buffer_ref,
             mail: RefCell::default(),
             holdings: Cell::new(Holdings::EMPTY),
+            may_sleep: js_thread != 0,
         });
         // Hooks run last-in first-out, so this one runs before the threadsafe function's own (invariant 7).
         // SAFETY: `on_end` only touches Rust state, and `env` is only used as a number there.
@@ -600,13 +676,17 @@ impl Agent {
         let registers = self.registers();
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = registers.word();
+        self.begin_to_take(location, request);
         // While it spins it is not counted, so a release elsewhere stays as cheap as one that nobody waits for.
         if request == Request::Lock && self.lock_spinner.spin(deadline, || take_free(&word)).is_some() {
             return self.acquired_free(location);
         }
         match STORE.claim(location, self.thread_party(), request, deadline, &word) {
             Claimed::Now(result) => self.acquired(location, request, result),
-            Claimed::Pending(ticket) => self.block_for(Block::new(ticket, location, deadline, Some(request), false)),
+            Claimed::Pending(ticket) => {
+                self.end_to_take();
+                self.block_for(Block::new(ticket, location, deadline, Some(request), false))
+            }
         }
     }
 
@@ -614,10 +694,12 @@ impl Agent {
     pub(crate) fn try_take(&self) -> Begun {
         let registers = self.registers();
         let (location, request) = (registers.location(), registers.request());
-        match STORE.try_take(location, request, &registers.word()) {
-            Some(result) => self.acquired(location, request, result),
-            None => Begun::Over(WaitResult::NotEqual),
+        self.begin_to_take(location, request);
+        if let Some(result) = STORE.try_take(location, request, &registers.word()) {
+            return self.acquired(location, request, result);
         }
+        self.end_to_take();
+        Begun::Over(WaitResult::NotEqual)
     }
 
     /// Gives back what is at the place in the registers of the table of holdings, having lined up at their location before:
@@ -642,11 +724,16 @@ impl Agent {
 
     /// The outcome was recorded by whoever took the thread out of the line.
     fn settled(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
-        // A lock is looked for differently.
-        if request != Some(Request::Lock) {
+        let begun = self.over(location, request, result);
+        if request == Some(Request::Lock) {
+            if result.is_acquired() {
+                STORE.delivered(location, &self.thread_party());
+            }
+        } else {
+            // A lock is looked for differently.
             self.wait_spinner.came_from_here(self.thread.was_settled_here());
         }
-        self.over(location, request, result)
+        begun
     }
 
     /// The thread has taken a lock that was free, without coming to the store.
@@ -663,14 +750,40 @@ impl Agent {
 
     #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
     fn over(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
-        let relayed = self.unblock().is_some_and(|block| block.relayed);
-        if relayed && result == WaitResult::Ok {
-            self.registers().relay.set(location.address() as f64);
-        }
-        if let Some(request) = request.filter(|_| result.is_acquired()) {
-            self.hold(location, request);
+        let block = self.unblock();
+        match request {
+            None if result == WaitResult::Ok => match block {
+                Some(Block { relayed: true, .. }) => self.registers().relay.set(location.address() as f64),
+                Some(_) => self.registers().give(location, 0),
+                None => {}
+            },
+            Some(Request::Signals(amount)) if result.is_acquired() && block.is_some() => {
+                self.registers().give(location, amount);
+            }
+            Some(request) if result.is_acquired() => self.hold(location, request),
+            _ => {}
         }
         Begun::Over(result)
+    }
+
+    /// Notes that the thread is about to try to take a lock: before it does, so that nobody finds the lock taken and nobody
+    /// who has it. Until [`Self::hold`] or [`Self::end_to_take`].
+    fn begin_to_take(&self, location: Location, request: Request) {
+        if request == Request::Lock {
+            let (held, holdings) = (self.registers().held.load(Ordering::Relaxed), self.holdings.get());
+            if let (Some(entry), Some(serial)) = (holdings.slice().get(held as usize), holdings.serial_of_next(held)) {
+                entry.set(location, request);
+                serial.store(Holdings::TAKING, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// It has not got it.
+    fn end_to_take(&self) {
+        let held = self.registers().held.load(Ordering::Relaxed);
+        if let Some(serial) = self.holdings.get().serial_of_next(held) {
+            serial.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Goes on blocking for another slice.
@@ -694,9 +807,11 @@ impl Agent {
                 Woken::Nudged => {
                     // SAFETY: only a claim is nudged, and JavaScript holds the lock's array during the call.
                     let word = unsafe { SharedWord::at(location) };
+                    request.inspect(|&request| self.begin_to_take(location, request));
                     if let Some(result) = STORE.try_claim(ticket, &self.thread_party(), &word) {
                         return self.over(location, request, result);
                     }
+                    self.end_to_take();
                     // If it is handed over soon, it is as well to be awake.
                     self.lock_spinner.spin_awake(|| self.thread.outcome());
                 }
@@ -731,6 +846,10 @@ impl Agent {
     /// Leaves the line if a blocking wait was broken off between two slices, as a time limit of `vm` does; what it had been
     /// given meanwhile goes to the next in line. Called whenever this thread is seen to do something else.
     pub(crate) fn abandon_block(&self) {
+        // It was broken off when it had been given something, and before it could make use of it.
+        if let Some((location, amount)) = self.registers().take_given() {
+            self.pass_on_given(location, amount);
+        }
         let Some(Block { ticket, location, request, .. }) = self.unblock() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
         if let Some(request) = request.filter(|_| result.is_acquired()) {
@@ -742,6 +861,17 @@ impl Agent {
             STORE.notify(location, 1, None);
         }
         self.relay();
+    }
+
+    /// Passes on what was given to this thread, which blocked for it, and which it has made no use of.
+    fn pass_on_given(&self, location: Location, amount: u32) {
+        if amount == 0 {
+            STORE.notify(location, 1, None);
+        } else {
+            // SAFETY: `lib/settle.js` keeps the word that the thread has blocked for until it has emptied the register, or until
+            // its next blocking call is through here (invariant 8).
+            STORE.abandon(location, Request::Signals(amount), &unsafe { SharedWord::at(location) });
+        }
     }
 
     /// Lines up a promise, by its slot in the registers.
@@ -774,14 +904,18 @@ impl Agent {
         if request == Request::Lock
             && STORE.counter(location).load(Ordering::Relaxed) == 0
             && !self.holdings.get().include(registers.held.load(Ordering::Relaxed), location)
-            && self.lock_spinner.spin_without_nap(|| take_free(&word)).is_some()
         {
-            return Ok(self.acquired_free(location));
+            self.begin_to_take(location, request);
+            if self.lock_spinner.spin_without_nap(|| take_free(&word)).is_some() {
+                return Ok(self.acquired_free(location));
+            }
         }
+        self.begin_to_take(location, request);
         let party = Party::Agent(Arc::clone(&self.outbox), registers.slot());
         match STORE.claim(location, party, request, deadline, &word) {
             Claimed::Now(result) => Ok(self.acquired(location, request, result)),
             Claimed::Pending(ticket) => {
+                self.end_to_take();
                 self.pending(ticket, deadline, Purpose::of(location, Some(request), relay));
                 Ok(Begun::Pending)
             }
@@ -851,12 +985,38 @@ impl Agent {
     }
 
     /// Gives back what is at the place in the registers of the table of holdings.
+    ///
+    /// Until that is done, the entry stays behind the last one, with its serial number: see [`Holdings`].
     pub(crate) fn give_back(&self) -> u32 {
         if let Some((location, request)) = self.take_out() {
             // SAFETY: the token of what is held keeps its memory, and JavaScript is in a call of that token's method.
-            STORE.release(location, request, &unsafe { SharedWord::at(location) });
+            let makes_room = STORE.release(location, request, &unsafe { SharedWord::at(location) });
+            self.end_to_take();
+            if makes_room && self.may_sleep {
+                std::thread::sleep(ROOM);
+            }
         }
         0
+    }
+
+    /// Frees the lock at the location in the registers, which this thread does not hold, if nobody else is known to do.
+    pub(crate) fn free(&self) -> u32 {
+        let registers = self.registers();
+        let (location, word) = (registers.location(), registers.word());
+        let start = now();
+        loop {
+            let holder = |granted: Option<&Party>| self.holder_of(location, granted);
+            match STORE.free(location, &word, holder) {
+                Freed::Now => return FREED,
+                Freed::NotLocked => return NOT_LOCKED,
+                // Soon it is known. If not, the thread is not running, and locked the lock is.
+                Freed::Held(Holder::Possible(_)) if now().duration_since(start) < POSSIBLE => std::thread::yield_now(),
+                Freed::Held(Holder::Certain(thread) | Holder::Possible(thread)) => {
+                    registers.amount.set(thread);
+                    return HELD_ELSEWHERE;
+                }
+            }
+        }
     }
 
     /// The same for what had been a dead thread's and was not used here: the next is told, as this one was.
@@ -864,6 +1024,7 @@ impl Agent {
         if let Some((location, request)) = self.take_out() {
             // SAFETY: as above, and JavaScript holds the token.
             STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
+            self.end_to_take();
         }
         0
     }
@@ -906,8 +1067,15 @@ impl Agent {
             check_status!(sys::napi_get_arraybuffer_info(self.env, buffer, &raw mut data, &raw mut bytes))?;
             check_status!(sys::napi_create_reference(self.env, buffer, 1, &raw mut reference))?;
         }
-        let capacity = bytes / size_of::<Holding>();
-        let holdings = Holdings { entries: data.cast_const().cast(), capacity, buffer: reference };
+        let capacity = bytes / Holdings::BYTES;
+        // SAFETY: that many entries are in the buffer, and as many serial numbers behind them.
+        let serials = unsafe { data.byte_add(capacity * size_of::<Holding>()) };
+        let holdings = Holdings {
+            entries: data.cast_const().cast(),
+            serials: serials.cast_const().cast(),
+            capacity,
+            buffer: reference,
+        };
         Agents::locked(|agents| {
             if let Some(agent) = agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.outbox, &self.outbox)) {
                 agent.holdings = holdings;
@@ -924,13 +1092,26 @@ impl Agent {
     /// The `threadId` of the thread that holds the lock at the location in the registers, if one of the agents does.
     pub(crate) fn holder(&self) -> Option<u32> {
         let location = self.registers().location();
+        // What this thread itself holds is not asked of the others.
+        if self.holdings.get().include(self.registers().held.load(Ordering::Relaxed), location) {
+            return Agents::locked(|agents| agents.iter().find(|agent| agent.is(self)).map(|agent| agent.js_thread));
+        }
+        match STORE.with_grant(location, |granted| self.holder_of(location, granted))? {
+            Holder::Certain(thread) | Holder::Possible(thread) => Some(thread),
+        }
+    }
+
+    /// Which thread holds the lock at `location`, other than this one, by its table of holdings; or is `granted` it.
+    fn holder_of(&self, location: Location, granted: Option<&Party>) -> Option<Holder> {
         Agents::locked(|agents| {
-            let holds = |agent: &&Known| {
-                // SAFETY: an agent leaves, under this lock, before its registers go.
-                let held = unsafe { &*agent.registers }.held.load(Ordering::Relaxed);
-                agent.holdings.include(held, location)
-            };
-            agents.iter().find(holds).map(|agent| agent.js_thread)
+            if let Some(party) = granted
+                && let Some(agent) = agents.iter().find(|agent| agent.is_party(party))
+            {
+                return Some(Holder::Certain(agent.js_thread));
+            }
+            let holders = agents.iter().filter(|agent| !agent.is(self)).filter_map(|agent| agent.holds(location));
+            let is_certain = |holder: &Holder| matches!(holder, Holder::Certain(_));
+            holders.reduce(|one, other| if is_certain(&one) { one } else { other })
         })
     }
 
@@ -981,7 +1162,7 @@ impl Agent {
         let mut mail = self.mail.take();
         self.outbox.take(&mut mail);
         for slot in std::mem::take(&mut mail.nudges) {
-            self.try_nudged(slot, &mut mail);
+            contained(|| self.try_nudged(slot, &mut mail));
         }
         // This is the job in which the time-outs of this agent's promises are decided.
         STORE.decide(&self.outbox, &mut mail.settlements, |slot| self.waits.borrow().get(slot).map(|wait| wait.ticket));
@@ -1005,6 +1186,10 @@ impl Agent {
                     && let Some((location, request)) = mail.acquired_by(settlement.slot)
                 {
                     self.hold(location, request);
+                    if request == Request::Lock {
+                        let party = Party::Agent(Arc::clone(&self.outbox), settlement.slot);
+                        contained(|| STORE.delivered(location, &party));
+                    }
                 }
                 // SAFETY: `place` is less than the number of words behind the registers.
                 unsafe { self.settlements.add(place).write((settlement.slot << 3) | settlement.result as u32) };
@@ -1063,46 +1248,75 @@ impl Agent {
     }
 
     /// Leaves the queue: afterwards nobody knows of this agent, and what it held is passed on.
+    ///
+    /// Each step is contained, so that whatever becomes of one, the others are taken, and the outbox is closed.
     fn end(&self) {
-        let mut died_with: Vec<(Location, Request)> = Vec::new();
         let mut died_notified: Vec<Location> = self.registers().take_relay().into_iter().collect();
+        if let Some((location, amount)) = self.registers().take_given() {
+            contained(|| self.pass_on_given(location, amount));
+        }
         if let Some(Block { ticket, location, request, relayed, .. }) = self.unblock() {
-            let result = STORE.withdraw_thread(ticket, &self.thread);
-            died_with.extend(request.filter(|_| result.is_acquired()).map(|request| (location, request)));
-            died_notified.extend((relayed && result == WaitResult::Ok).then_some(location));
+            contained(|| {
+                let result = STORE.withdraw_thread(ticket, &self.thread);
+                died_notified.extend((relayed && result == WaitResult::Ok).then_some(location));
+                if let Some(request) = request.filter(|_| result.is_acquired()) {
+                    Self::die_with(location, request);
+                }
+            });
         }
         let waits = self.waits.take();
         for (slot, wait) in waits.iter() {
-            let withdrawn = STORE.withdraw_agent(wait.ticket, &self.outbox, slot);
-            let claim = waits.purpose(slot).filter(|purpose| withdrawn && purpose.request.is_some());
-            died_notified.extend(claim.and_then(|claim| claim.relay));
+            contained(|| {
+                let withdrawn = STORE.withdraw_agent(wait.ticket, &self.outbox, slot);
+                let claim = waits.purpose(slot).filter(|purpose| withdrawn && purpose.request.is_some());
+                died_notified.extend(claim.and_then(|claim| claim.relay));
+            });
         }
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
-        died_with.extend(mail.acquired());
+        let acquired: Vec<_> = mail.acquired().collect();
         for Settlement { slot, result } in mail.settlements {
             let purpose = waits.purpose(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             died_notified.extend(purpose.and_then(|purpose| purpose.relay));
         }
         for location in died_notified {
-            STORE.notify(location, 1, None);
+            contained(|| {
+                STORE.notify(location, 1, None);
+            });
         }
-        let held = self.registers().held.swap(0, Ordering::Relaxed) as usize;
-        died_with.extend(self.holdings.get().slice().iter().take(held).map(Holding::get));
-        for (location, request) in died_with {
-            // SAFETY: the environment's clean-up runs before its heap goes, and before Node lets go of the memory
-            // (lib/sync/last-hold.js), so the memory is still there (invariant 8).
-            STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
+        for (location, request) in acquired {
+            contained(|| Self::die_with(location, request));
+        }
+        let (held, holdings) = (&self.registers().held, self.holdings.get());
+        // An entry goes when what it says has been passed on: at every moment it can be told who has it.
+        while let Some(last) = held.load(Ordering::Relaxed).checked_sub(1) {
+            if let Some((location, request)) = holdings.slice().get(last as usize).map(Holding::get) {
+                contained(|| Self::die_with(location, request));
+            }
+            held.store(last, Ordering::Relaxed);
         }
         // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.
-        if self.registers().releasing.get() != 0.0 {
-            STORE.nudge(self.registers().releasing());
+        if let Some(location) = self.registers().releasing() {
+            contained(|| STORE.nudge(location));
         }
         // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
-        Agents::leave(&self.outbox);
+        contained(|| Agents::leave(&self.outbox));
         self.outbox.close();
     }
+
+    /// Passes on what this thread, which has ended, had taken from the word at `location`, or had been given.
+    fn die_with(location: Location, request: Request) {
+        // SAFETY: the environment's clean-up runs before its heap goes, and before Node lets go of the memory
+        // (lib/sync/last-hold.js), so the memory is still there (invariant 8).
+        STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
+    }
+}
+
+/// Runs `body`. A panic goes no further, since unwinding into Node would end the process: it has been reported on the standard
+/// error, and what `body` was about is all that it concerns.
+pub(crate) fn contained(body: impl FnOnce()) {
+    drop(catch_unwind(AssertUnwindSafe(body)));
 }
 
 thread_local! {
@@ -1114,23 +1328,27 @@ thread_local! {
 
 /// Called by Node on the agent's thread after a ring. With a null `env` the environment is ending.
 unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
-    if !env.is_null()
-        && let Ok(agent) = Agent::of(env)
-    {
-        agent.deliver();
-    }
+    contained(|| {
+        if !env.is_null()
+            && let Ok(agent) = Agent::of(env)
+        {
+            agent.deliver();
+        }
+    });
 }
 
 /// Called by Node on the agent's thread when its environment ends. Makes no Node-API call.
 unsafe extern "C" fn on_end(env: *mut c_void) {
-    LAST.set((ptr::null_mut(), ptr::null()));
-    let agent = AGENTS.with_borrow_mut(|agents| {
-        let place = agents.iter().position(|agent| agent.env == env.cast())?;
-        Some(agents.swap_remove(place))
+    contained(|| {
+        LAST.set((ptr::null_mut(), ptr::null()));
+        let agent = AGENTS.with_borrow_mut(|agents| {
+            let place = agents.iter().position(|agent| agent.env == env.cast())?;
+            Some(agents.swap_remove(place))
+        });
+        if let Some(agent) = agent {
+            agent.end();
+        }
     });
-    if let Some(agent) = agent {
-        agent.end();
-    }
 }
 
 /// Rings for an agent.
@@ -1141,6 +1359,34 @@ struct Bell(sys::napi_threadsafe_function);
 unsafe impl Send for Bell {}
 // SAFETY: as above.
 unsafe impl Sync for Bell {}
+
+impl Known {
+    fn is(&self, agent: &Agent) -> bool {
+        Arc::ptr_eq(&self.outbox, &agent.outbox)
+    }
+
+    /// Whether it is its thread that blocks, or its promise that waits.
+    fn is_party(&self, party: &Party) -> bool {
+        match party {
+            Party::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
+            Party::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
+        }
+    }
+
+    /// What its registers and its table of holdings say of a lock. In this order: it is written the other way round.
+    fn holds(&self, location: Location) -> Option<Holder> {
+        // SAFETY: an agent leaves, under the lock that the caller holds, before its registers go.
+        let registers = unsafe { &*self.registers };
+        let held = registers.held.load(Ordering::Acquire);
+        if self.holdings.include(held, location) {
+            Some(Holder::Certain(self.js_thread))
+        } else if self.holdings.is_about_to_take(held, location) || registers.releasing() == Some(location) {
+            Some(Holder::Possible(self.js_thread))
+        } else {
+            None
+        }
+    }
+}
 
 impl Bell {
     fn ring(&self) {

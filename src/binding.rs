@@ -15,7 +15,7 @@ use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, 
 use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
 
-use crate::agent::{Agent, Begun, NoTimer, STORE};
+use crate::agent::{Agent, Begun, NoTimer, STORE, contained};
 use crate::images;
 use crate::store::Counters;
 
@@ -43,7 +43,7 @@ fn answer(begun: std::result::Result<Begun, NoTimer>) -> u32 {
 type Operation = fn(&Agent) -> u32;
 
 /// The operations, by the names that `lib/` knows. All but `resume` show that the thread is not blocked.
-const OPERATIONS: [(&CStr, Operation); 18] = [
+const OPERATIONS: [(&CStr, Operation); 19] = [
     // Atomics.wait: begins to block. PENDING after a slice: then `resume` is to be called.
     (c"wait", |agent| agent.wait().into()),
     // Goes on blocking for another slice.
@@ -80,25 +80,27 @@ const OPERATIONS: [(&CStr, Operation); 18] = [
     (c"inherit", |agent| agent.inherit().into()),
     // Gives back what is at the place in the table of holdings and came from a dead holder, so that the next is told of that.
     (c"passOn", Agent::pass_on),
+    // Frees the lock at the location, which this thread does not hold: 0. 1: it is free; 2: another one holds it.
+    (c"free", Agent::free),
 ];
 
 /// The place of `resume` in the table.
 const RESUME: usize = 1;
 
 unsafe extern "C" fn operate<const N: usize>(env: sys::napi_env, _: sys::napi_callback_info) -> sys::napi_value {
-    Agent::with(env, |agent| {
-        let operation = || {
-            if N != RESUME {
-                agent.abandon_block();
-            }
-            let answer = OPERATIONS[N].1(agent);
-            // What it settled or nudged may be this agent's own, and from here on that keeps its loop alive.
-            agent.update_hold();
-            answer
-        };
-        // Unwinding into Node would end the process.
-        agent.registers().answer.set(catch_unwind(AssertUnwindSafe(operation)).unwrap_or(FAILED));
-    });
+    let operation = |agent: &Agent| {
+        if N != RESUME {
+            agent.abandon_block();
+        }
+        let answer = OPERATIONS[N].1(agent);
+        // What it settled or nudged may be this agent's own, and from here on that keeps its loop alive.
+        agent.update_hold();
+        agent.registers().answer.set(answer);
+    };
+    // Unwinding into Node would end the process.
+    if catch_unwind(AssertUnwindSafe(|| Agent::with(env, operation))).is_err() {
+        contained(|| Agent::with(env, |agent| agent.registers().answer.set(FAILED)));
+    }
     // Undefined.
     ptr::null_mut()
 }
@@ -123,6 +125,7 @@ const CALLBACKS: [sys::napi_callback; OPERATIONS.len()] = [
     Some(operate::<15>),
     Some(operate::<16>),
     Some(operate::<17>),
+    Some(operate::<18>),
 ];
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.

@@ -35,11 +35,16 @@
 //! event loop turns, and that may be computing for seconds. Therefore:
 //!
 //! - When the claim that is nudged is a promise's, the first blocked thread behind it is nudged as well, and plain waiters that
-//!   block before that one are notified. Whichever of the two tries first has the lock. So at most two claims are nudged at a
-//!   time: one of a promise, which is the first in line, and one of a blocked thread.
+//!   block before that one are notified (not by a notification, which wakes as many as it counts). Whichever of the two tries
+//!   first has the lock. So at most two claims are nudged at a time: one of a promise, which is the first in line, and one of a
+//!   blocked thread.
 //! - It is the turn of the first claim if that has been nudged and has tried in vain: its thread ran a moment ago. For a blocked
 //!   thread it is enough to have been passed over for [`FAIRNESS`]. If the first claim is a promise's that has not tried, then the
 //!   same is asked of the first blocked thread behind it.
+//!
+//! A loop that is not busy may want a processor, when the threads that take the lock in turns occupy all of them. So a thread
+//! that releases when a promise's claim has been passed over for [`FAIRNESS`] without having tried makes room: it sleeps for a
+//! moment, and does so again only after twice as long, for the loop may be busy after all.
 //!
 //! Two things remain. A loop may become busy after its promise's claim has tried: then the lock that it is handed stays with it
 //! until the loop turns. And of several promises only the first is nudged: event loops behind a busy one wait for it, or for a
@@ -214,11 +219,14 @@ pub(crate) struct Line {
     nudged: OneOfEach,
     /// Who has been nudged and has tried in vain.
     tried: OneOfEach,
-    /// The claim that was to be the next, and the first release that passed it over.
+    /// The claim of a blocked thread that was to be the next, and the first release that passed it over.
     passed_over: Option<(WaiterKey, Timestamp)>,
     /// The last of the claims at the front of the list, as far as is known: no plain waiter stands before it. So whoever looks
     /// for plain waiters goes over each claim once in its life.
     pub(crate) leading: Option<WaiterKey>,
+    /// The claim of a promise that is the first, the first release that passed it over, and for how long that may be before the
+    /// next one makes room for it.
+    kept_waiting: Option<(WaiterKey, Timestamp, Duration)>,
 }
 
 impl Line {
@@ -245,6 +253,11 @@ impl Line {
     /// The first blocked thread behind the first claim, which is a promise's.
     pub(crate) fn first_thread(&self) -> Option<WaiterKey> {
         self.threads.front().copied()
+    }
+
+    /// Those blocked threads, in their order.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = WaiterKey> {
+        self.threads.iter().copied()
     }
 
     /// The claim `key` is being nudged. False if it has been, and has not tried yet.
@@ -284,6 +297,24 @@ impl Line {
         }
     }
 
+    /// The same for a promise's claim `key`, the first, that has not tried. Whether the thread that releases is to make room for
+    /// its thread: after [`FAIRNESS`], and again whenever twice as long has passed.
+    pub(crate) fn keeps_waiting(&mut self, key: WaiterKey, now: Timestamp) -> bool {
+        match &mut self.kept_waiting {
+            Some((kept_waiting, since, patience)) if *kept_waiting == key => {
+                let is_over = now.duration_since(*since) >= *patience;
+                if is_over {
+                    *patience *= 2;
+                }
+                is_over
+            }
+            _ => {
+                self.kept_waiting = Some((key, now, FAIRNESS));
+                false
+            }
+        }
+    }
+
     /// A claim leaves that stood behind the waiter `previous`. Whether it was nudged.
     pub(crate) fn leave(&mut self, key: WaiterKey, previous: Option<WaiterKey>, blocks: bool) -> bool {
         self.claims -= 1;
@@ -297,6 +328,7 @@ impl Line {
         }
         self.tried.remove(key);
         self.passed_over.take_if(|(passed_over, _)| *passed_over == key);
+        self.kept_waiting.take_if(|(kept_waiting, ..)| *kept_waiting == key);
         self.nudged.remove(key)
     }
 

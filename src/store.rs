@@ -27,7 +27,7 @@ use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use crate::clock::Timestamp;
-use crate::line::{Line, Request};
+use crate::line::{Line, Request, UNLOCKED};
 use crate::location::{CACHE_LINE, Location, Word};
 use crate::outbox::{Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
@@ -249,6 +249,9 @@ struct Lists {
     /// The locations of locks whose holder died when nobody waited. If the memory is given back before anybody locks
     /// again, and used for another lock, then that one's first holder is told of a death it need not care for.
     abandoned: HashSet<Location, FxBuildHasher>,
+    /// The locks that have been handed over, and to whom, until the new holder's thread says that its table of holdings has
+    /// them: so that at every moment it can be told who holds a lock.
+    granted: HashMap<Location, Party, FxBuildHasher>,
 }
 
 impl Lists {
@@ -311,7 +314,58 @@ impl Bucket {
     }
 }
 
+/// Those who are woken when this is dropped.
+#[derive(Default)]
+struct Wakes {
+    // Most sections wake one party at most, so the first one needs no allocation.
+    first: Option<Wake>,
+    rest: Vec<Wake>,
+}
+
+impl Wakes {
+    fn push(&mut self, wake: Wake) {
+        match self.first {
+            None => self.first = Some(wake),
+            Some(_) => self.rest.push(wake),
+        }
+    }
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        for wake in self.first.iter().chain(&self.rest) {
+            wake.wake();
+        }
+    }
+}
+
+/// One more who is counted at a word, until this is dropped.
+struct Counted<'a>(&'a AtomicI32);
+
+impl<'a> Counted<'a> {
+    /// What this thread reads afterwards comes after the count.
+    fn new(counter: &'a AtomicI32) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        Self(counter)
+    }
+
+    /// It stays counted.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// The right to add and to remove waiters of one bucket (the specification's `EnterCriticalSection` … `LeaveCriticalSection`).
+///
+/// It ends when this is dropped, also by a panic: then, too, the bucket's earliest deadline is made known, and whose outcomes
+/// have been recorded are woken, with no lock held (fields are dropped in their order).
 struct CriticalSection<'a> {
     store: &'a WaiterListStore,
     index: usize,
@@ -319,9 +373,20 @@ struct CriticalSection<'a> {
     now: Option<Timestamp>,
     /// The agent for whose overdue promises the time is not over, since a job of its is running: this one.
     runs: Option<&'a Arc<Outbox>>,
-    // Most sections wake one party at most, so the first one needs no allocation.
-    first: Option<Wake>,
-    rest: Vec<Wake>,
+    /// Whether the calling thread is to let another one run (see `line`).
+    makes_room: bool,
+    wakes: Wakes,
+}
+
+impl Drop for CriticalSection<'_> {
+    fn drop(&mut self) {
+        let bucket = &self.store.buckets[self.index];
+        let earliest = self.lists.waiters.earliest_deadline().as_nanos();
+        if bucket.earliest_deadline.load(Ordering::Relaxed) != earliest {
+            // SeqCst: pairs with the timer thread's re-check, see `alarm`.
+            bucket.earliest_deadline.store(earliest, Ordering::SeqCst);
+        }
+    }
 }
 
 impl CriticalSection<'_> {
@@ -340,15 +405,13 @@ impl CriticalSection<'_> {
         enters: impl FnOnce(&mut Self) -> bool,
         entrant: impl FnOnce(&mut Lists) -> Entrant,
     ) -> Option<Ticket> {
-        let store = self.store;
-        store.counter(location).fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        let counted = Counted::new(self.store.counter(location));
         if !enters(self) {
-            store.counter(location).fetch_sub(1, Ordering::SeqCst);
             return None;
         }
         let entrant = entrant(&mut self.lists);
         let key = self.lists.waiters.push_back(location, indexed, entrant);
+        counted.keep();
         Some(Ticket { key, bucket: self.index as u16 })
     }
 
@@ -405,6 +468,9 @@ impl CriticalSection<'_> {
             Entrant::Other(other) => other,
         };
         let (Other { party, request, .. }, passes_on) = self.dismiss(key, &waiter, other);
+        if request == Some(Request::Lock) && result.is_acquired() {
+            self.lists.granted.insert(waiter.location, party.clone());
+        }
         match party {
             Party::Thread(thread) => {
                 thread.settle(result);
@@ -454,10 +520,7 @@ impl CriticalSection<'_> {
     }
 
     fn wake(&mut self, wake: Wake) {
-        match self.first {
-            None => self.first = Some(wake),
-            Some(_) => self.rest.push(wake),
-        }
+        self.wakes.push(wake);
     }
 
     /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the timer nor its own
@@ -527,6 +590,8 @@ impl CriticalSection<'_> {
     fn whose_turn(&mut self, location: Location) -> Option<WaiterKey> {
         let (mut key, _, mut passed_waiters) = self.first_claim(location)?;
         if !self.is_ready(location, key) {
+            let now = self.now();
+            self.makes_room = self.lists.lines.get_mut(&location)?.keeps_waiting(key, now);
             let behind_waiters;
             (key, behind_waiters) = self.first_thread(location)?;
             passed_waiters |= behind_waiters;
@@ -600,6 +665,21 @@ impl CriticalSection<'_> {
         self.nudge_only(location, first);
     }
 
+    /// The same for a notification, which counts each plain waiter that it wakes: it wakes none on the way to the thread.
+    fn nudge_for_notification(&mut self, location: Location, first: WaiterKey) {
+        if !self.blocks(first)
+            && let Some(thread) = self.first_claiming_thread(location)
+        {
+            self.nudge_only(location, thread);
+        }
+        self.nudge_only(location, first);
+    }
+
+    /// The first blocked thread behind the first claim, which is a promise's, that has a claim.
+    fn first_claiming_thread(&self, location: Location) -> Option<WaiterKey> {
+        self.lists.lines.get(&location)?.threads().find(|&thread| self.request(thread).is_some())
+    }
+
     fn nudge_only(&mut self, location: Location, key: WaiterKey) {
         let Some(party) = self.lists.other(key).map(|claim| claim.party.clone()) else { return };
         if !self.lists.lines.get_mut(&location).is_some_and(|line| line.nudge(key, party.blocks())) {
@@ -663,18 +743,17 @@ impl CriticalSection<'_> {
         }
     }
 
-    fn leave(self) {
-        let Self { store, index, lists, first, rest, .. } = self;
-        let bucket = &store.buckets[index];
-        let earliest = lists.waiters.earliest_deadline().as_nanos();
-        if bucket.earliest_deadline.load(Ordering::Relaxed) != earliest {
-            // SeqCst: pairs with the timer thread's re-check, see `alarm`.
-            bucket.earliest_deadline.store(earliest, Ordering::SeqCst);
+    /// The holder gives back what it took from the word. A lock goes to a claim if it is its turn, otherwise to whoever is quickest.
+    fn release(&mut self, location: Location, request: Request, word: &impl Word) {
+        if request == Request::Lock {
+            self.lists.granted.remove(&location);
+            if let Some(next) = self.whose_turn(location) {
+                self.settle_only(next, WaitResult::Acquired);
+                return;
+            }
         }
-        drop(lists);
-        for wake in first.iter().chain(&rest) {
-            wake.wake();
-        }
+        request.give_back(word);
+        self.advance(location, word);
     }
 }
 
@@ -749,11 +828,15 @@ impl WaiterListStore {
     /// Runs `body` under a bucket's lock and then, without it, wakes whom it settled.
     fn critical_section<'a, R>(&'a self, index: usize, body: impl FnOnce(&mut CriticalSection<'a>) -> R) -> R {
         let lists = lock(&self.buckets[index].lists);
-        let mut section =
-            CriticalSection { store: self, index, lists, now: None, runs: None, first: None, rest: Vec::new() };
-        let result = body(&mut section);
-        section.leave();
-        result
+        body(&mut CriticalSection {
+            store: self,
+            index,
+            lists,
+            now: None,
+            runs: None,
+            makes_room: false,
+            wakes: Wakes::default(),
+        })
     }
 
     /// Runs `body` on a waiter that `party` was given a ticket for, unless it is settled already.
@@ -879,9 +962,7 @@ impl WaiterListStore {
                 woken += 1;
                 if is_claim {
                     nudged = true;
-                    section.nudge(location, key);
-                    // Behind a promise's claim, plain waiters that block may have been notified, too: they are not counted.
-                    next = section.lists.waiters.next(key);
+                    section.nudge_for_notification(location, key);
                 } else {
                     section.settle_only(key, WaitResult::Ok);
                 }
@@ -970,6 +1051,17 @@ pub enum Claimed {
     Pending(Ticket),
 }
 
+/// What came of freeing a lock that the calling thread does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Freed<H> {
+    /// It is free, or handed over.
+    Now,
+    /// It was free.
+    NotLocked,
+    /// That one holds it, or is about to.
+    Held(H),
+}
+
 /// The line before a word that excludes; see `line`. `word` is always the one at `location`.
 impl WaiterListStore {
     /// Acquires the word for `party`, or lines it up.
@@ -1030,6 +1122,9 @@ impl WaiterListStore {
             section.remove(key);
             if request.is_strict() {
                 section.advance(location, word);
+            } else if !party.blocks() {
+                // JavaScript, which may run before this is in its thread's table of holdings, is told together with others.
+                section.lists.granted.insert(location, party.clone());
             }
             Some(taken)
         })
@@ -1038,18 +1133,55 @@ impl WaiterListStore {
 
     /// The calling thread gives back what it took from the word.
     ///
-    /// A lock goes to the first in line if it is its turn, otherwise to whoever is quickest.
-    pub fn release(&self, location: Location, request: Request, word: &impl Word) {
+    /// A lock goes to the first in line if it is its turn, otherwise to whoever is quickest. Whether the calling thread had
+    /// better sleep for a moment if it may: somebody who waits for the lock may want its processor.
+    pub fn release(&self, location: Location, request: Request, word: &impl Word) -> bool {
         self.critical_section(self.index_of(location), |section| {
-            if request == Request::Lock
-                && let Some(next) = section.whose_turn(location)
-            {
-                section.settle_only(next, WaitResult::Acquired);
-                return;
+            section.release(location, request, word);
+            section.makes_room
+        })
+    }
+
+    /// The table of holdings of `party`'s thread has the lock that was handed over to it, or that its claim took for a promise.
+    pub fn delivered(&self, location: Location, party: &Party) {
+        self.critical_section(self.index_of(location), |section| {
+            if section.lists.granted.get(&location).is_some_and(|granted| granted.is(party)) {
+                section.lists.granted.remove(&location);
             }
-            request.give_back(word);
-            section.advance(location, word);
         });
+    }
+
+    /// Frees a lock that nobody is known to hold. `holder` says who does; it is given to whom the lock is on its way.
+    ///
+    /// So that the answer is right, whoever takes the lock in JavaScript notes before that it is about to, and whoever gives it
+    /// back there notes that, until it has looked at the counter. Somebody is counted as long as this looks: so who gives it back
+    /// meanwhile comes here afterwards and waits for the bucket, with its note. Thus if the word is found locked, then its holder
+    /// was already on its way to holding it when the counter was raised, or has taken it from one who waits; and either
+    /// is noted.
+    pub fn free<H>(
+        &self,
+        location: Location,
+        word: &impl Word,
+        holder: impl FnOnce(Option<&Party>) -> Option<H>,
+    ) -> Freed<H> {
+        self.critical_section(self.index_of(location), |section| {
+            let _counted = Counted::new(self.counter(location));
+            if word.load() == UNLOCKED {
+                return Freed::NotLocked;
+            }
+            match holder(section.lists.granted.get(&location)) {
+                Some(holder) => Freed::Held(holder),
+                None => {
+                    section.release(location, Request::Lock, word);
+                    Freed::Now
+                }
+            }
+        })
+    }
+
+    /// Gives `body` to whom the lock is on its way.
+    pub fn with_grant<R>(&self, location: Location, body: impl FnOnce(Option<&Party>) -> R) -> R {
+        self.critical_section(self.index_of(location), |section| body(section.lists.granted.get(&location)))
     }
 
     /// JavaScript has changed the word, by an atomic operation, when somebody was being counted: that one gets its try.
@@ -1065,6 +1197,9 @@ impl WaiterListStore {
     /// The thread that took something from the word has died.
     pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section(self.index_of(location), |section| {
+            if request == Request::Lock {
+                section.lists.granted.remove(&location);
+            }
             if request == Request::Lock
                 && let Some((first, ..)) = section.first_claim(location)
                 && section.is_ready(location, first)

@@ -11,8 +11,9 @@
 const util = require('util')
 const { define, load } = require('../intrinsics')
 const { agent } = require('../settle')
+const { threads } = require('../worker-threads')
 const { acquire, acquireAsync, block, requireWorker, runHolding } = require('./acquire')
-const { LOCK, LOCKED, UNLOCKED } = require('./holdings')
+const { FREE, LOCK, LOCKED, UNLOCKED } = require('./holdings')
 const { becomeWord } = require('./shared-words')
 const { demand, giveLock, notLocked, notifyHost, tokenAt } = require('./token')
 const { milliseconds, timeoutError, waitOptions } = require('./wait-options')
@@ -69,11 +70,10 @@ class AsyncLock {
       giveLock(word, place)
       return
     }
-    if (load(word.array, INDEX) !== LOCKED) throw notLocked('unlock: the lock is not held')
-    const holder = word.holder()
-    if (holder !== null) throw notLocked('unlock: the lock is held by thread ' + holder + ', not by this one')
-    // Locked by code that uses the bare word: it cannot be told whose it is.
-    word.free()
+    // If it was locked by code that uses the bare word, it cannot be told whose it is.
+    const holder = word.free()
+    if (holder === FREE) throw notLocked('unlock: the lock is not held')
+    if (holder !== null) throw notLocked('unlock: the lock is held by ' + nameOf(holder))
     notifyHost(word)
   }
 
@@ -94,6 +94,12 @@ class AsyncLock {
 function timeoutOf (given) {
   if (typeof given === 'object' && given !== null) return waitOptions(given, 'lockIfAvailable', false, 0).timeout
   return given === undefined ? 0 : milliseconds(given, 'lockIfAvailable')
+}
+
+/** The thread that holds a lock, for a message of one that does not. */
+function nameOf (threadId) {
+  const own = threads === undefined ? 0 : threads.threadId
+  return threadId === own ? 'a promise of this thread, which has not been told yet' : 'thread ' + threadId + ', not by this one'
 }
 
 function blockForLock (word, timeout) {

@@ -12,8 +12,12 @@
  *   called, but not between that one's work and its return.)
  * - Whoever changes a word puts its address into the registers before, and takes it away once the line has been told: if the
  *   thread ends in between, its clean-up tells the line.
+ * - Before this thread tries to take a lock, it writes the entry behind the last one, with a serial number, and takes the number
+ *   away again if it was in vain. So whoever finds the lock taken finds its holder in the table or behind it; `unlock()` of
+ *   another thread does so (`free` in src/store.rs). Who gives a lock back puts its address into the registers before the entry
+ *   goes.
  * - Each entry has a serial number, which its token knows. A token stands for what is held as long as there is an entry of its
- *   number: so nobody has to find the token when an entry goes. What is at no place of the table has the number 0.
+ *   number: so nobody has to find the token when an entry goes. Places behind that of a lock that is being taken have the number 0.
  * - `held[place]` is the word of the entry at `place`: what is held keeps its memory.
  * - Nothing here is reached by code outside of the package: neither the table nor a word, which has an address (see
  *   lib/intrinsics.js). What a token says is only ever compared with the table.
@@ -47,11 +51,14 @@ const POSITION = Symbol.for('atomics-waitasync.place')
 const SERIAL = Symbol.for('atomics-waitasync.serial')
 
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, PLACE, RELEASING
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, FREED, HELD, HELD_ELSEWHERE, KIND, NOT_LOCKED, PLACE, RELEASING
 } = require('../registers')
 
 /** What no word holds. */
 const NONE = -0x80000000
+
+/** What is given instead of a holder: it is free. */
+const FREE = -1
 
 /** The serial number of a token that has nothing yet. */
 const NOT_HELD = -1
@@ -77,7 +84,7 @@ function createHoldings (binding, operations, counters, floats, words) {
   const table = {
     // By place: an address and a request.
     entries: new Float64Array(0),
-    // By place.
+    // By place. Behind the entries, in the same memory.
     serials: new Int32Array(0),
     // The words, by place; undefined where there is no entry.
     held: createArray(0),
@@ -111,12 +118,17 @@ function createHoldings (binding, operations, counters, floats, words) {
     takeLock () {
       makeRoom()
       const place = words[HELD]
+      const serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
       table.entries[2 * place] = this.address
       table.entries[2 * place + 1] = LOCK
-      if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) return -1
+      table.serials[place] = serial
+      if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {
+        table.serials[place] = 0
+        return -1
+      }
       words[HELD] = place + 1
       table.held[place] = this
-      table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
+      table.serial = serial
       return place
     }
 
@@ -285,11 +297,19 @@ function createHoldings (binding, operations, counters, floats, words) {
       return current
     }
 
-    /** Frees a lock that no token of this package stands for. */
+    /**
+     * Frees a lock that this thread does not hold, if nobody else is known to.
+     *
+     * @returns {number | null} the `threadId` of the thread that holds it, NOT_LOCKED if it is free, and null if it has been freed
+     */
     free () {
-      floats[RELEASING] = this.address
-      store(this.array, 0, UNLOCKED)
-      this.tellLine()
+      floats[ADDRESS] = this.address
+      operations.free()
+      const answer = words[ANSWER]
+      if (answer === FREED) return null
+      if (answer === HELD_ELSEWHERE) return words[AMOUNT]
+      if (answer === NOT_LOCKED) return FREE
+      throw new Error('atomics-waitasync: the operation failed')
     }
 
     /** Gives the line its try, after the word has been changed. */
@@ -362,9 +382,9 @@ function createHoldings (binding, operations, counters, floats, words) {
 
   function enlarge () {
     const places = max(16, 2 * table.places)
-    const buffer = new ArrayBuffer(16 * places)
-    const entries = new Float64Array(buffer)
-    const serials = new Int32Array(places)
+    const memory = new ArrayBuffer(20 * places)
+    const entries = new Float64Array(memory, 0, 2 * places)
+    const serials = new Int32Array(memory, 16 * places, places)
     const held = createArray(places)
     for (let place = 0; place < words[HELD]; place++) {
       entries[2 * place] = table.entries[2 * place]
@@ -372,12 +392,13 @@ function createHoldings (binding, operations, counters, floats, words) {
       serials[place] = table.serials[place]
       held[place] = table.held[place]
     }
-    binding.setHoldings(buffer)
+    binding.setHoldings(memory)
     table.entries = entries
     table.serials = serials
     table.held = held
     table.places = places
-    table.room = places - claims
+    // One place is behind all others.
+    table.room = places - 1 - claims
   }
 
   /** The entry at the end of the table, which native code has put there, becomes that of a demand. Gives its token. */
@@ -440,6 +461,9 @@ function createHoldings (binding, operations, counters, floats, words) {
     const address = entries[2 * place]
     const request = entries[2 * place + 1]
     const word = held[place]
+    // Behind the last one, for who looks meanwhile.
+    entries[2 * last + 2] = address
+    serials[last + 1] = serial
     entries[2 * place] = entries[2 * last]
     entries[2 * place + 1] = entries[2 * last + 1]
     held[place] = held[last]
@@ -448,6 +472,7 @@ function createHoldings (binding, operations, counters, floats, words) {
     entries[2 * last + 1] = request
     held[last] = word
     serials[last] = serial
+    serials[last + 1] = 0
     return last
   }
 
@@ -487,6 +512,7 @@ module.exports = {
   SERIAL,
   NOT_HELD,
   amountOf,
+  FREE,
   createHoldings,
   kindOf
 }
