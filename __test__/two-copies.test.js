@@ -90,6 +90,29 @@ test('ref and unref of one know the waits of the other', async t => {
   assert.deepStrictEqual(seen, [true, true, false])
 })
 
+test('in one thread, what is held is held for both, and each takes the tokens of the other', async t => {
+  const seen = await run(t, `
+    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+    const sab = array.buffer
+    const [ofA, ofB] = [new a.AsyncLock(sab), new b.AsyncLock(sab)]
+    ;(async () => {
+      const said = []
+      const token = ofA.tryLock()
+      said.push(ofB.tryLock(), token instanceof b.UnlockToken)
+      const result = new b.Condition(sab, { byteOffset: 8 }).waitAsync(token)
+      said.push(token.locked, new a.Condition(sab, { byteOffset: 8 }).notify(), await result, token.locked)
+      const unlock = Object.getOwnPropertyDescriptor(b.UnlockToken.prototype, 'unlock').value
+      said.push(unlock.call(token), ofA.locked)
+      const next = ofA.tryLock()
+      ofB.unlock()
+      said.push(next.locked, a.AsyncLock.prototype.tryLock.name)
+      try { a.AsyncLock.prototype.tryLock.call(ofB) } catch (error) { said.push(error.name) }
+      said.push(ofA.locked)
+      say(said)
+    })()`)
+  assert.deepStrictEqual(seen, [null, false, false, 1, true, true, true, false, false, 'tryLock', 'TypeError', false])
+})
+
 test('where one is installed, the other changes nothing, but exports what is in place', async t => {
   const seen = await run(t, `
     from(first, 'force')

@@ -21,6 +21,11 @@ const LATE = 'The lock was not to be had'
 
 /** That this thread writes. */
 class ExclusiveToken extends UnlockToken {
+  // Older engines hand the arguments of a constructor that is not written out on by an iterator, which may have been replaced.
+  constructor () {
+    super()
+  }
+
   /**
    * Lets readers in and goes on as one of them, without anybody writing in between.
    * @returns {UnlockToken} the token of a reader; this one is no longer locked

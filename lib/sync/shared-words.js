@@ -10,6 +10,8 @@ const { agent } = require('../settle')
 const { setWord } = require('./word-of')
 
 const BYTES = 4
+/** On Node 10, Atomics take the offset of a typed array modulo this, and so reach another word. */
+const WRAPS = parseInt(process.versions.node) < 12 ? 2 ** 32 : Infinity
 const KNOWN = ['byteOffset']
 
 /**
@@ -20,7 +22,7 @@ const KNOWN = ['byteOffset']
  * @param {string} owner the class, for messages
  * @param {string[]} known the names of all options of the class
  * @throws {TypeError} buffer is no SharedArrayBuffer, byteOffset no integer, or there is another option
- * @throws {RangeError} byteOffset is no multiple of 4, or the word does not fit into the buffer
+ * @throws {RangeError} byteOffset is no multiple of 4, or the word does not fit into the buffer or is out of reach
  */
 function sharedWord (buffer, options, owner, known) {
   if (!IsSharedArrayBuffer(buffer)) {
@@ -35,6 +37,10 @@ function sharedWord (buffer, options, owner, known) {
   if (byteOffset < 0 || byteOffset > last || byteOffset % BYTES !== 0) {
     throw new RangeError(owner + ': byteOffset must be a multiple of 4 from 0 to ' + last + ', so that ' + BYTES +
       ' bytes fit into the buffer, not ' + describe(byteOffset))
+  }
+  if (byteOffset >= WRAPS) {
+    throw new RangeError(owner + ': byteOffset must be less than ' + WRAPS + ' on Node 10, whose Atomics would reach another word, not ' +
+      describe(byteOffset))
   }
   return new Int32Array(buffer, byteOffset, 1)
 }
