@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use atomics_waitasync::alarm::Alarm;
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::line::{FAIRNESS, LOCKED, Request};
+use atomics_waitasync::line::{LOCKED, Request};
 use atomics_waitasync::location::{Location, Word};
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
@@ -203,14 +203,16 @@ fn locks() {
 
     let mut scene = Scene::new();
     scene.word.store(LOCKED);
-    count("wait for a lock, be passed over, be handed it", TIMES, || {
+    count("wait for a lock, try in vain, be handed it", TIMES, || {
         let hand_over = |slot| {
-            scene.claim(slot, Request::Lock);
+            let ticket = scene.claim(slot, Request::Lock);
             scene.store.release(HERE, Request::Lock, &scene.word);
             Request::Lock.take(&scene.word);
-            CLOCK.fetch_add(u64::from(FAIRNESS.subsec_nanos()), Ordering::Relaxed);
+            scene.store.try_claim(ticket, &scene.party(slot), &scene.word);
             scene.store.release(HERE, Request::Lock, &scene.word);
-            scene.take_mail(WaitResult::Acquired)
+            let taken = scene.take_mail(WaitResult::Acquired);
+            scene.store.delivered(HERE, &scene.party(slot));
+            taken
         };
         (0..TIMES).map(hand_over).sum()
     });

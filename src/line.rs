@@ -315,7 +315,8 @@ impl Line {
         }
     }
 
-    /// A claim leaves that stood behind the waiter `previous`. Whether it was nudged.
+    /// A claim leaves that stood behind the waiter `previous`. Whether it was nudged: then the word may be free, and the next in
+    /// line is to be looked after. That it has tried since does not count, in case a panic broke that off.
     pub(crate) fn leave(&mut self, key: WaiterKey, previous: Option<WaiterKey>, blocks: bool) -> bool {
         self.claims -= 1;
         if blocks {
@@ -326,10 +327,10 @@ impl Line {
         if self.leading == Some(key) {
             self.leading = previous;
         }
-        self.tried.remove(key);
+        let has_tried = self.tried.remove(key);
         self.passed_over.take_if(|(passed_over, _)| *passed_over == key);
         self.kept_waiting.take_if(|(kept_waiting, ..)| *kept_waiting == key);
-        self.nudged.remove(key)
+        self.nudged.remove(key) || has_tried
     }
 
     /// A blocked thread leaves that was to be notified.

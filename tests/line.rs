@@ -644,6 +644,143 @@ mod property {
     }
 }
 
+/// A panic in the midst of a critical section, here of the word that is looked at: what has been decided by then holds.
+mod panic {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+
+    /// Panics when it is read, once it has been read so often.
+    struct BrokenWord<'a> {
+        word: &'a LocalWord,
+        reads: Cell<u32>,
+    }
+
+    impl Word for BrokenWord<'_> {
+        fn load(&self) -> i32 {
+            assert_ne!(self.reads.get(), 0, "on purpose");
+            self.reads.set(self.reads.get() - 1);
+            self.word.load()
+        }
+
+        fn store(&self, value: i32) {
+            self.word.store(value);
+        }
+
+        fn compare_exchange(&self, current: i32, new: i32) -> bool {
+            self.word.compare_exchange(current, new)
+        }
+    }
+
+    /// `operation` panics when it reads the word for the time after `reads`.
+    fn breaks(word: &LocalWord, reads: u32, operation: impl FnOnce(&BrokenWord)) {
+        let word = BrokenWord { word, reads: Cell::new(reads) };
+        assert!(catch_unwind(AssertUnwindSafe(|| operation(&word))).is_err(), "it was to panic");
+    }
+
+    fn permits() -> Guard {
+        CLOCK.set(0);
+        Guard { store: WaiterListStore::new(1, now), word: LocalWord::default() }
+    }
+
+    const PERMIT: Request = Request::Signals(1);
+
+    fn line_up(guard: &Guard, party: Party, deadline: Timestamp) -> Ticket {
+        match guard.store.claim(HERE, party, PERMIT, deadline, &guard.word) {
+            Claimed::Pending(ticket) => ticket,
+            Claimed::Now(result) => panic!("{result:?} of a word that has none"),
+        }
+    }
+
+    fn agent() -> (Arc<Outbox>, Arc<AtomicBool>) {
+        let rung = Arc::new(AtomicBool::new(false));
+        let bell = Arc::clone(&rung);
+        (Arc::new(Outbox::new(Box::new(move || bell.store(true, Ordering::Relaxed)))), rung)
+    }
+
+    fn settled(outbox: &Outbox) -> Vec<u32> {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        mail.settlements.iter().map(|settlement| settlement.slot).collect()
+    }
+
+    #[test]
+    fn who_has_been_given_something_is_woken() {
+        let guard = permits();
+        let (outbox, rung) = agent();
+        let (after, rung_after) = agent();
+        let deadline = Timestamp::from_nanos(1000);
+        thread::scope(|scope| {
+            let blocked = scope.spawn(|| {
+                let thread = Arc::new(BlockedThread::current());
+                let ticket = line_up(&guard, Party::Thread(Arc::clone(&thread)), Timestamp::NEVER);
+                guard.store.park(ticket, &thread, Timestamp::NEVER, Timestamp::NEVER)
+            });
+            while guard.store.count(HERE) == 0 {
+                thread::yield_now();
+            }
+            line_up(&guard, Party::Agent(Arc::clone(&outbox), 7), deadline);
+            line_up(&guard, Party::Agent(Arc::clone(&after), 8), Timestamp::NEVER);
+            assert_eq!(guard.store.earliest_deadline(), deadline);
+            guard.change(3);
+            // The first two claims read the word and take from it; at the third it breaks.
+            breaks(&guard.word, 2, |word| guard.store.released(HERE, word));
+            assert_eq!(blocked.join().unwrap(), Woken::Settled(WaitResult::Acquired));
+        });
+        assert!(rung.load(Ordering::Relaxed));
+        assert_eq!(settled(&outbox), [7]);
+        // The lists are as they were between two claims, and what the timer goes by is known.
+        assert_eq!(guard.store.earliest_deadline(), Timestamp::NEVER);
+        assert_eq!(guard.store.count(HERE), 1);
+        assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 1);
+        assert!(!rung_after.load(Ordering::Relaxed));
+        // The next who comes to the line gives the third claim what is left.
+        guard.tell_line();
+        assert!(rung_after.load(Ordering::Relaxed));
+        assert_eq!(settled(&after), [8]);
+        assert_eq!(guard.word.load(), 0);
+        assert_eq!(guard.store.count(HERE), 0);
+    }
+
+    #[test]
+    fn who_does_not_enter_the_line_is_not_counted() {
+        let guard = permits();
+        let (outbox, _) = agent();
+        breaks(&guard.word, 0, |word| {
+            guard.store.claim(HERE, Party::Agent(outbox, 0), PERMIT, Timestamp::NEVER, word);
+        });
+        assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 0);
+        assert_eq!(guard.store.count(HERE), 0);
+        breaks(&guard.word, 0, |word| {
+            guard.store.free(HERE, word, |_| None::<()>);
+        });
+        assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_breaks_when_it_tries_passes_its_nudge_on_when_it_leaves() {
+        let guard = Guard { word: LocalWord(AtomicI32::new(LOCKED)), ..permits() };
+        let claims = [agent(), agent()].map(|(outbox, rung)| {
+            let party = Party::Agent(Arc::clone(&outbox), 0);
+            let claimed = guard.store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &guard.word);
+            let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
+            (outbox, rung, party, ticket)
+        });
+        let [(outbox, rung, party, ticket), (_, next_rung, next_party, next_ticket)] = &claims;
+        guard.give(Request::Lock);
+        assert!(rung.load(Ordering::Relaxed) && !next_rung.load(Ordering::Relaxed));
+        breaks(&guard.word, 0, |word| {
+            guard.store.try_claim(*ticket, party, word);
+        });
+        assert!(guard.store.withdraw_agent(*ticket, outbox, 0));
+        assert!(next_rung.load(Ordering::Relaxed));
+        let taken = guard.store.try_claim(*next_ticket, next_party, &guard.word);
+        assert_eq!(taken, Some(WaitResult::Acquired));
+    }
+}
+
 mod stress {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicBool, AtomicU64};

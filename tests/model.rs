@@ -18,9 +18,9 @@ use atomics_waitasync::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
 use atomics_waitasync::location::{Location, Word};
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
-use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
 use atomics_waitasync::ticker::Ticker;
-use loom::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
@@ -926,6 +926,112 @@ fn write_give_up_busy_read() {
         quitter.join().unwrap();
         assert_eq!(lock.deliver(&busy, read_ticket), Some(WaitResult::Acquired));
         lock.assert_holds(3);
+    });
+}
+
+/// What others see of a thread that takes locks as `lib/sync/holdings.js` does: its table of holdings, and its register. Written
+/// and read as `x64` does it, each write a releasing one.
+#[derive(Default)]
+struct Holdings {
+    /// 0, or 1 while the entry is behind the last one, or 2 while it is the last one.
+    entry: AtomicU32,
+    releasing: AtomicBool,
+}
+
+impl Holdings {
+    fn write(&self, entry: u32) {
+        self.entry.store(entry, Release);
+    }
+
+    fn take(&self, lock: &Lock) -> bool {
+        self.write(1);
+        let taken = lock.take().is_some();
+        self.write(if taken { 2 } else { 0 });
+        taken
+    }
+
+    fn give(&self, lock: &Lock) {
+        if lock.is_anybody_counted() {
+            self.write(1);
+            lock.store.release(HERE, Request::Lock, &lock.word);
+            self.write(0);
+            return;
+        }
+        self.releasing.store(true, Release);
+        lock.word.store(UNLOCKED);
+        self.write(1);
+        self.write(0);
+        if lock.is_anybody_counted() {
+            lock.store.released(HERE, &lock.word);
+        }
+        self.releasing.store(false, Release);
+    }
+
+    /// The agent's promise has been given the lock: it is in the table, and no longer on its way.
+    fn deliver(&self, lock: &Lock, agent: &Agent, ticket: Ticket) {
+        if lock.deliver(agent, ticket).is_some() {
+            self.write(2);
+            lock.store.delivered(HERE, &Party::Agent(agent.outbox.clone(), 0));
+        }
+    }
+
+    /// Whether the thread may hold the lock. First its table, then its register.
+    fn may_hold(&self) -> bool {
+        self.entry.load(Acquire) != 0 || self.releasing.load(Acquire)
+    }
+
+    /// What `unlock()` of a thread does that does not hold the lock, beside those that may.
+    fn free_beside(lock: &Lock, others: &[&Self]) -> Freed<()> {
+        lock.store.free(HERE, &lock.word, |granted| {
+            (granted.is_some() || others.iter().any(|other| other.may_hold())).then_some(())
+        })
+    }
+}
+
+/// One unlocks by mistake while the holder gives the lock back and another one takes it: never is it freed, for at each moment
+/// at which it is locked there is a note of who has it. Without the note before it is taken, or without the register, or if
+/// nobody were counted meanwhile, this model fails.
+#[test]
+fn unlock_by_mistake() {
+    bounded_model(|| {
+        let (lock, holder, newcomer) = (Lock::held(), Arc::new(Holdings::default()), Arc::new(Holdings::default()));
+        holder.write(2);
+        let gives = spawn({
+            let (lock, holder) = (lock.clone(), holder.clone());
+            move || holder.give(&lock)
+        });
+        let takes = spawn({
+            let (lock, newcomer) = (lock.clone(), newcomer.clone());
+            move || newcomer.take(&lock)
+        });
+        assert_ne!(Holdings::free_beside(&lock, &[&newcomer, &holder]), Freed::Now);
+        gives.join().unwrap();
+        let taken = takes.join().unwrap();
+        assert_eq!(lock.word.load(), if taken { LOCKED } else { UNLOCKED });
+    });
+}
+
+/// One unlocks by mistake while the lock is handed over to a promise: never is it freed. Unless it is known that it is on its
+/// way, this model fails.
+#[test]
+fn unlock_by_mistake_grant() {
+    bounded_model(|| {
+        let (agent, holder, heir) = (Agent::deaf(), Arc::new(Holdings::default()), Holdings::default());
+        let (lock, tickets) = Lock::held_before(&[&agent]);
+        holder.write(2);
+        let gives = spawn({
+            let (lock, holder) = (lock.clone(), holder.clone());
+            move || holder.give(&lock)
+        });
+        let heir = Arc::new(heir);
+        let mistaken = spawn({
+            let (lock, holder, heir) = (lock.clone(), holder.clone(), heir.clone());
+            move || assert_ne!(Holdings::free_beside(&lock, &[&heir, &holder]), Freed::Now)
+        });
+        heir.deliver(&lock, &agent, tickets[0]);
+        gives.join().unwrap();
+        mistaken.join().unwrap();
+        assert_eq!(lock.word.load(), LOCKED);
     });
 }
 
