@@ -30,6 +30,8 @@ exports.PLACE = 15
 exports.KIND = 16
 exports.AMOUNT = 17
 exports.ANSWER = 18
+/** How many settlements of the current batch have been settled; negative until what they acquired has its tokens. */
+exports.SETTLED = 19
 
 // Answers: the numbers of `WaitResult` in src/store.rs. From ACQUIRED on, a claim has what it asked for.
 exports.ACQUIRED = 4

@@ -16,9 +16,14 @@ const { setImmediate } = require('timers')
 const { load } = require('./binding')
 const { createCounters } = require('./counters')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SETTLED, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
+const startingWorkers = require('./starting-workers')
 const { threads } = require('./worker-threads')
+
+const { nextTick } = process
+const { apply } = Reflect
+const { get: getWeak, set: setWeak } = WeakMap.prototype
 
 /** Outcomes of a wait by their number in `src/store.rs`. */
 const OUTCOMES = ['ok', 'not-equal', 'timed-out']
@@ -63,6 +68,7 @@ function createAgent (binding) {
   let blockedFor = null
   // From promise to slot. Only kept once somebody has asked for it, since it costs as much as the rest of a wait.
   let slots = null
+  const waitingOf = new WeakMap()
 
   function setOperands (address, wide, value, timeout) {
     floats[ADDRESS] = address
@@ -284,21 +290,21 @@ function createAgent (binding) {
     return words[ANSWER]
   }
 
-  /** Called by native code with the number of settlements that it has put behind the registers. */
+  /**
+   * Called by native code with the number of settlements that it has put behind the registers. If this fails as a whole, and the
+   * thread lives on, it is called again with those that are not settled, and what they acquired has its tokens if this one's has.
+   */
   function settle (count) {
-    adoptAcquired(count)
+    if (words[SETTLED] < 0) {
+      adoptAcquired(count)
+      words[SETTLED] = 0
+    }
     for (let n = 0; n < count; n++) {
-      const settlement = words[WORDS + n]
-      const slot = settlement >>> 3
-      const code = settlement & 7
-      const resolve = chunkOf(slot)[placeOf(slot) + RESOLVE]
-      if (resolve === CLAIMANT) {
-        const claimant = chunkOf(slot)[placeOf(slot) + ARRAY]
-        vacate(slot)
-        claimant.settle(code < ACQUIRED ? OUTCOMES[code] : claimant.adopted)
-      } else {
-        vacate(slot)
-        resolve(OUTCOMES[code])
+      try {
+        settleOne(n)
+      } catch (error) {
+        // Nobody else's business: it is reported as an error that nobody has caught.
+        nextTick(() => { throw error })
       }
     }
     if (pending === 0) {
@@ -308,6 +314,20 @@ function createAgent (binding) {
         vacant = 0
       }
     }
+  }
+
+  function settleOne (n) {
+    const settlement = words[WORDS + n]
+    const slot = settlement >>> 3
+    const code = settlement & 7
+    const chunk = chunkOf(slot)
+    const place = placeOf(slot)
+    const resolve = chunk[place + RESOLVE]
+    const claimant = chunk[place + ARRAY]
+    vacate(slot)
+    words[SETTLED] = n + 1
+    if (resolve !== CLAIMANT) resolve(OUTCOMES[code])
+    else claimant.settle(code < ACQUIRED ? OUTCOMES[code] : claimant.adopted)
   }
 
   /**
@@ -326,7 +346,14 @@ function createAgent (binding) {
     }
   }
 
+  /** Lets `ref` and `unref` find what stands in a line for a promise of lib/sync: a Claimant or Steps. */
+  function remember (promise, waiting) {
+    apply(setWeak, waitingOf, [promise, waiting])
+  }
+
   function setRefed (promise, refed) {
+    const waiting = apply(getWeak, waitingOf, [promise])
+    if (waiting !== undefined) return waiting.setRefed(refed)
     if (slots === null) {
       slots = new Map()
       for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
@@ -336,16 +363,33 @@ function createAgent (binding) {
     }
     const slot = slots.get(promise)
     if (slot === undefined) return false
-    words[SLOT] = slot
-    if (refed) operations.ref()
-    else operations.unref()
+    setSlotRefed(slot, refed)
     return true
   }
 
+  function setSlotRefed (slot, refed) {
+    words[SLOT] = slot
+    if (refed) operations.ref()
+    else operations.unref()
+  }
+
+  /** What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends. */
+  function beforeExit () {
+    operations.updateHold()
+    if (words[ANSWER] === 1 || pending === 0) return
+    const left = []
+    for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
+      const chunk = chunkOf(slot)
+      const place = placeOf(slot)
+      if (chunk[place + RESOLVE] === CLAIMANT && chunk[place + ARRAY].refed) left.push(chunk[place + ARRAY])
+    }
+    if (left.length > 0) require('./sync/warn-pending')(left)
+  }
+
   const native = binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
+  startingWorkers.tell(binding)
   const operations = LEAVES_EXCEPTIONS ? shielded(native, words) : native
-  // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends.
-  process.on('beforeExit', () => operations.updateHold())
+  process.on('beforeExit', beforeExit)
 
   const counters = createCounters(binding)
   let holdings
@@ -355,7 +399,9 @@ function createAgent (binding) {
     waitAsync,
     notify,
     waiterCount,
+    remember,
     setRefed,
+    setSlotRefed,
     claim,
     claimAsync,
     waitClaim,

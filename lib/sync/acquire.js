@@ -5,7 +5,9 @@
 const { agent } = require('../settle')
 const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
-const { REQUEST, SIGNALS, WORD, amountOf, kindOf } = require('./holdings')
+const createError = require('./error')
+const { EXCLUSIVE, LOCK, REQUEST, SHARED, SIGNALS, WORD, amountOf, kindOf } = require('./holdings')
+const requireStack = require('./require-stack')
 const { unlockUnused } = require('./token')
 const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
@@ -46,19 +48,31 @@ function acquireOrThrow (token, options, caller, what) {
 }
 
 /**
- * A promise of `token`, resolved once this thread has what it stands for.
+ * A promise that is resolved once this thread has what `token` stands for: with the token, unless that is nobody's.
  *
  * Rejects with a TimeoutError, or the signal's reason. However it gives up, nothing is lost: what comes at the same moment
  * is passed on.
  *
  * @param {string} what the message of the TimeoutError
- * @param {number} relay see `claimAsync` in lib/settle.js
  */
-function acquireAsync (token, wait, what, relay = 0) {
-  return new Promise((resolve, reject) => {
-    if (takeNow(token, wait)) resolve(token)
-    else lineUp(token, wait, what, relay, resolve, reject)
+function acquireAsync (token, options, caller, what) {
+  const value = kindOf(token[REQUEST]) === SIGNALS ? undefined : token
+  let acquisition
+  const promise = new Promise((resolve, reject) => {
+    const wait = waitOptions(options, caller)
+    if (takeNow(token, wait)) resolve(value)
+    else acquisition = lineUp(token, wait, what, () => resolve(value), reject)
   })
+  if (acquisition !== undefined) agent().remember(promise, acquisition)
+  return promise
+}
+
+const NO_LIMIT = { timeout: Infinity, signal: undefined }
+
+/** Takes again what `token` stands for, as a step of a promise. The last two are those of `lineUp`. */
+function reacquire (token, resolve, reject, steps, notifiedAt) {
+  if (token[WORD].take(token)) resolve()
+  else lineUp(token, NO_LIMIT, '', resolve, reject, steps, notifiedAt)
 }
 
 /** Whether what `token` stands for could be had without waiting. Throws the signal's reason. */
@@ -67,34 +81,47 @@ function takeNow (token, { signal }) {
   return token[WORD].take(token)
 }
 
-/** Waits for what could not be had without. */
-function lineUp (token, { timeout, signal }, what, relay, resolve, reject) {
-  if (timeout === 0) reject(timeoutError(what, timeout))
-  else new Acquisition(token, timeout, signal, what, resolve, reject).begin(relay)
+/**
+ * Waits for what could not be had without. Gives the Acquisition, if there is one.
+ *
+ * @param {Steps} [steps] what this is a step of
+ * @param {object} [notifiedAt] the word at which this thread has been notified, if that is why it wants this: the notification
+ *   goes to another waiter unless this thread comes to have it
+ */
+function lineUp (token, { timeout, signal }, what, resolve, reject, steps, notifiedAt) {
+  if (timeout === 0) {
+    reject(timeoutError(what, timeout))
+    return undefined
+  }
+  requireStack()
+  const acquisition = new Acquisition(token, timeout, signal, what, resolve, reject, steps, notifiedAt)
+  acquisition.begin()
+  return acquisition
 }
 
 /** One who awaits a token's word. */
 class Acquisition extends Claimant {
-  constructor (token, timeout, signal, what, resolve, reject) {
-    super(signal, resolve, reject)
+  constructor (token, timeout, signal, what, resolve, reject, steps, notifiedAt) {
+    super(token[WORD], signal, steps, resolve, reject)
     this.token = token
     this.timeout = timeout
     this.what = what
+    this.notifiedAt = notifiedAt
     this.owned = kindOf(token[REQUEST]) !== SIGNALS
     this.hasGivenUp = false
     this.adopted = undefined
   }
 
-  begin (relay) {
+  begin () {
     const { claimAsync, holdings } = agent()
-    const token = this.token
-    const word = token[WORD]
+    const { token, word, notifiedAt } = this
     const request = token[REQUEST]
     holdings.makeRoom()
-    const ownerDied = claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this, relay)
+    const ownerDied = claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
+      notifiedAt === undefined ? 0 : notifiedAt.address)
     if (ownerDied !== undefined) {
       if (this.owned) holdings.adoptLast(token, ownerDied)
-      this.resolve(token)
+      this.resolve()
       return
     }
     word.claimBegins()
@@ -105,7 +132,7 @@ class Acquisition extends Claimant {
     if (this.hasGivenUp) return
     this.hasGivenUp = true
     // If it is too late, what was asked for is on its way here and is given back when it comes.
-    this.leave()
+    if (this.leave()) this.notifyAnother()
     this.reject(reason)
   }
 
@@ -118,17 +145,30 @@ class Acquisition extends Claimant {
     if (value === 'timed-out') {
       this.reject(timeoutError(this.what, this.timeout))
     } else if (!this.hasGivenUp) {
-      this.resolve(this.token)
-    } else if (this.owned) {
-      unlockUnused(this.token)
+      this.resolve()
     } else {
-      this.token[WORD].addPermits(amountOf(this.token[REQUEST]))
+      if (this.owned) unlockUnused(this.token)
+      else this.word.addPermits(amountOf(this.token[REQUEST]))
+      this.notifyAnother()
     }
   }
 
+  notifyAnother () {
+    if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)
+  }
+
   end () {
-    this.token[WORD].claimEnds()
+    this.word.claimEnds()
     super.end()
+  }
+
+  get waitsFor () {
+    switch (kindOf(this.token[REQUEST])) {
+      case LOCK: return 'an AsyncLock'
+      case SHARED: return 'an RwLock (shared)'
+      case EXCLUSIVE: return 'an RwLock (exclusive)'
+      default: return 'permits of a Semaphore'
+    }
   }
 }
 
@@ -139,19 +179,32 @@ function requireWorker (what, instead) {
 
 /** What a thread gets that would wait for itself; `does` is 'holds it' or 'awaits it'. */
 function deadlock (caller, does) {
-  const error = new Error(caller + ': this thread ' + does + ' already and would wait for itself')
-  error.code = 'ERR_DEADLOCK'
-  return error
+  return createError(caller + ': this thread ' + does + ' already and would wait for itself', 'ERR_DEADLOCK')
 }
+
+/** What `run` has lined up before it returned its promise. */
+let linedUp
 
 /**
  * Runs `callback(token)` with what `token` stands for, before this returns if that needs no waiting, and gives it back,
  * whatever comes of it.
  */
-async function runHolding (token, callback, options, caller, what) {
+function runHolding (token, callback, options, caller, what) {
+  const promise = run(token, callback, options, caller, what)
+  if (linedUp !== undefined) {
+    // It is another's if that was broken off, as a time limit of `vm` does.
+    if (linedUp.token === token) agent().remember(promise, linedUp)
+    linedUp = undefined
+  }
+  return promise
+}
+
+async function run (token, callback, options, caller, what) {
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
-  if (!takeNow(token, wait)) await new Promise((resolve, reject) => lineUp(token, wait, what, 0, resolve, reject))
+  if (!takeNow(token, wait)) {
+    await new Promise((resolve, reject) => { linedUp = lineUp(token, wait, what, resolve, reject) })
+  }
   try {
     const result = callback(token)
     // What is no object cannot be a promise, and needs no further turn.
@@ -161,4 +214,9 @@ async function runHolding (token, callback, options, caller, what) {
   }
 }
 
-module.exports = { acquire, acquireAsync, acquireOrThrow, block, deadlock, requireWorker, runHolding }
+/** A promise that is rejected, whatever has been done to the global one. */
+async function rejected (error) {
+  throw error
+}
+
+module.exports = { acquire, acquireAsync, acquireOrThrow, block, deadlock, reacquire, rejected, requireWorker, runHolding }

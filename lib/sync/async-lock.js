@@ -54,8 +54,8 @@ class AsyncLock {
     return place < 0 ? null : tokenAt(word, place)
   }
 
-  async lockAsync (options) {
-    return acquireAsync(emptyToken(this[WORD], LOCK), waitOptions(options, 'lockAsync'), LATE)
+  lockAsync (options) {
+    return acquireAsync(emptyToken(this[WORD], LOCK), options, 'lockAsync', LATE)
   }
 
   executeLocked (callback, options) {

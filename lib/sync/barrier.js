@@ -14,11 +14,14 @@ const { agent } = require('../settle')
 const { requireWorker } = require('./acquire')
 const { WORD } = require('./holdings')
 const notice = require('./notice')
+const requireStack = require('./require-stack')
 const sharedWords = require('./shared-words')
+const Steps = require('./steps')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
 
 const MOST_PARTIES = 0xffff
 const LATE = 'The other parties did not arrive'
+const PARTIES = { waitsFor: 'the other parties of a Barrier' }
 
 const generation = (state) => state >>> 16
 const arrived = (state) => state & 0xffff
@@ -41,35 +44,24 @@ class Barrier {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = this[WORD]
+    const left = notice.countdown(timeout)
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
-    const left = notice.countdown(timeout)
-    for (;;) {
-      const state = Atomics.load(word.array, 0)
-      if (generation(state) !== mine) return { leader: false }
-      if (notice.wait(word, state, left()) === 'timed-out' && withdraw(word, mine)) throw timeoutError(LATE, timeout)
+    try {
+      for (;;) {
+        const state = Atomics.load(word.array, 0)
+        if (generation(state) !== mine) return { leader: false }
+        if (notice.wait(word, state, left()) === 'timed-out') throw timeoutError(LATE, timeout)
+      }
+    } catch (error) {
+      if (withdraw(word, mine)) throw error
+      return { leader: false }
     }
   }
 
-  async waitAsync (options) {
-    const { timeout, signal } = waitOptions(options, 'waitAsync')
-    if (signal !== undefined && signal.aborted) throw abortReason(signal)
-    const word = this[WORD]
-    const mine = arrive(word, this.parties)
-    if (mine === LEADER) return { leader: true }
-    const left = notice.countdown(timeout)
-    for (;;) {
-      const state = Atomics.load(word.array, 0)
-      if (generation(state) !== mine) return { leader: false }
-      let outcome
-      try {
-        outcome = await notice.waitAsync(word, state, { timeout: left(), signal })
-      } catch (reason) {
-        if (withdraw(word, mine)) throw reason
-        return { leader: false }
-      }
-      if (outcome === 'timed-out' && withdraw(word, mine)) throw timeoutError(LATE, timeout)
-    }
+  waitAsync (options) {
+    const steps = new Steps()
+    return steps.of(awaitParties(this, options, steps))
   }
 
   [util.inspect.custom] (depth, options) {
@@ -80,10 +72,39 @@ class Barrier {
 
 Object.defineProperty(Barrier, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
 
+async function awaitParties (barrier, options, steps) {
+  try {
+    const { timeout, signal } = waitOptions(options, 'waitAsync')
+    if (signal !== undefined && signal.aborted) throw abortReason(signal)
+    const word = barrier[WORD]
+    const left = notice.countdown(timeout)
+    const mine = arrive(word, barrier.parties)
+    if (mine === LEADER) return { leader: true }
+    try {
+      for (;;) {
+        const state = Atomics.load(word.array, 0)
+        if (generation(state) !== mine) return { leader: false }
+        const outcome = await notice.waitAsync(word, state, { timeout: left(), signal }, steps, PARTIES)
+        if (outcome === 'timed-out') throw timeoutError(LATE, timeout)
+      }
+    } catch (reason) {
+      if (withdraw(word, mine)) throw reason
+      return { leader: false }
+    }
+  } finally {
+    steps.isOver = true
+  }
+}
+
 const LEADER = -1
 
-/** Counts a party in. The generation it waits for the end of; LEADER if it was the last one, and has let the others go. */
+/**
+ * Counts a party in. The generation it waits for the end of; LEADER if it was the last one, and has let the others go.
+ *
+ * Who has been counted must come to wait, and whoever is the leader must come to say so, so neither begins without the stack for it.
+ */
 function arrive (word, parties) {
+  requireStack()
   for (;;) {
     const state = Atomics.load(word.array, 0)
     const last = arrived(state) + 1 >= parties

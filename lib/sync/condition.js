@@ -11,14 +11,14 @@ const util = require('util')
 const describe = require('../describe')
 const { ToIntegerOrInfinity } = require('../abstract-operations')
 const { agent } = require('../settle')
-const { acquire, acquireAsync, deadlock, requireWorker } = require('./acquire')
+const { acquire, deadlock, reacquire, requireWorker } = require('./acquire')
 const { WORD } = require('./holdings')
 const notice = require('./notice')
+const requireStack = require('./require-stack')
 const sharedWords = require('./shared-words')
+const Steps = require('./steps')
 const { isExclusive, isToken, notLocked, notifyHost, placeOf } = require('./token')
 const { abortReason, requireFunction, waitOptions } = require('./wait-options')
-
-const NO_LIMIT = { timeout: Infinity, signal: undefined }
 
 class Condition {
   constructor (buffer, options) {
@@ -39,26 +39,20 @@ class Condition {
     requireHeld(token, 'waitFor')
     requireFunction(predicate, 'waitFor', 'predicate')
     const left = notice.countdown(waitOptions(options, 'waitFor', false).timeout)
-    while (!predicate()) {
-      if (!block(this[WORD], token, left(), 'waitFor')) return Boolean(predicate())
+    while (!isMet(predicate)) {
+      if (!block(this[WORD], token, left(), 'waitFor')) return Boolean(isMet(predicate))
     }
     return true
   }
 
-  async waitAsync (token, options) {
-    requireHeld(token, 'waitAsync')
-    return awaitNotice(this[WORD], token, waitOptions(options, 'waitAsync'))
+  waitAsync (token, options) {
+    const steps = new Steps()
+    return steps.of(awaitOnce(this[WORD], token, options, steps))
   }
 
-  async waitForAsync (token, predicate, options) {
-    requireHeld(token, 'waitForAsync')
-    requireFunction(predicate, 'waitForAsync', 'predicate')
-    const { timeout, signal } = waitOptions(options, 'waitForAsync')
-    const left = notice.countdown(timeout)
-    while (!await predicate()) {
-      if (!await awaitNotice(this[WORD], token, { timeout: left(), signal })) return Boolean(await predicate())
-    }
-    return true
+  waitForAsync (token, predicate, options) {
+    const steps = new Steps()
+    return steps.of(awaitUntil(this[WORD], token, predicate, options, steps))
   }
 
   notify (count) {
@@ -72,15 +66,29 @@ class Condition {
 
 Object.defineProperty(Condition, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
 
+/** What a predicate says that cannot be awaited. */
+function isMet (predicate) {
+  const answer = predicate()
+  if (isObject(answer) && typeof answer.then === 'function') {
+    throw new TypeError('waitFor: predicate must not give a promise, which could not be awaited: use waitForAsync()')
+  }
+  return answer
+}
+
 /**
  * Waits, blocking. The lock is held again whatever happens.
- * @throws {Error} with code ERR_DEADLOCK if a promise of this thread's would get the lock first, and could not give it up
+ * @throws {Error} with code ERR_DEADLOCK if a promise of this thread's would get the lock first, and could not give it up; with code
+ *   ERR_NOT_LOCKED if the predicate has given it back
  */
 function block (word, token, timeout, caller) {
+  const given = placeOf(token)
+  if (given < 0) throw notHeld(caller)
   if (timeout === 0) return false
   const { holdings, useNotification, waitGivingBack } = agent()
   if (token[WORD].isAwaited()) throw deadlock(caller, 'awaits the lock')
-  const place = holdings.toEnd(placeOf(token))
+  // Who has given up the lock must come to take it again.
+  requireStack()
+  const place = holdings.toEnd(given)
   try {
     return waitGivingBack(word.address, timeout, place, () => {
       holdings.vacate()
@@ -92,28 +100,90 @@ function block (word, token, timeout, caller) {
   }
 }
 
-/** Waits, awaiting. The lock is held again whatever happens. */
-async function awaitNotice (word, token, wait) {
-  if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
-  const value = Atomics.load(word.array, 0)
+async function awaitOnce (word, token, options, steps) {
   try {
-    return await notice.waitAsync(word, value, wait, {
-      linedUp: () => token.unlock(),
-      // At once, and not in a later turn of the promises, so that there is no moment at which a thread that ends takes the
-      // notification along.
-      notified: () => acquireAsync(token, NO_LIMIT, '', word.address).then(() => 'ok')
-    }) === 'ok'
+    requireHeld(token, 'waitAsync')
+    return await awaitNotice(word, token, waitOptions(options, 'waitAsync'), steps, 'waitAsync')
   } finally {
-    if (!token.locked) await acquireAsync(token, NO_LIMIT, '')
+    steps.isOver = true
   }
 }
+
+async function awaitUntil (word, token, predicate, options, steps) {
+  try {
+    requireHeld(token, 'waitForAsync')
+    requireFunction(predicate, 'waitForAsync', 'predicate')
+    const { timeout, signal } = waitOptions(options, 'waitForAsync')
+    const left = notice.countdown(timeout)
+    while (!await predicate()) {
+      if (!await awaitNotice(word, token, { timeout: left(), signal }, steps, 'waitForAsync')) return Boolean(await predicate())
+    }
+    return true
+  } finally {
+    steps.isOver = true
+  }
+}
+
+/**
+ * Waits, awaiting. The lock is held again whatever happens, unless the token is given back meanwhile, as happens at the end of the
+ * callback that it was for: then nobody would give the lock back, so it is not taken again.
+ *
+ * @throws {Error} with code ERR_NOT_LOCKED then
+ */
+async function awaitNotice (word, token, wait, steps, caller) {
+  if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
+  if (!token.locked) throw notHeld(caller)
+  const value = Atomics.load(word.array, 0)
+  const { stepsOf } = agent().holdings
+  stepsOf.set(token, steps)
+  try {
+    let outcome
+    try {
+      outcome = await notice.waitAsync(word, value, wait, steps, {
+        waitsFor: 'a Condition',
+        linedUp: () => token.unlock(),
+        // At once, and not in a later turn of the promises, so that there is no moment at which a thread that ends takes the
+        // notification along.
+        notified: (resolve, reject) => lockNotified(word, token, steps, resolve, reject)
+      })
+    } catch (reason) {
+      await lockAgain(token, steps)
+      throw reason
+    }
+    if (outcome !== 'ok') await lockAgain(token, steps)
+    return outcome === 'ok'
+  } finally {
+    stepsOf.delete(token)
+  }
+}
+
+/** Takes the lock again, having been notified. The notification goes to another waiter if that is in vain. */
+function lockNotified (word, token, steps, resolve, reject) {
+  try {
+    if (steps.reason !== undefined) throw steps.reason
+    reacquire(token, () => resolve('ok'), reject, steps, word)
+  } catch (reason) {
+    notice.notify(word, 1)
+    reject(reason)
+  }
+}
+
+/** Takes the lock again, not having been notified. */
+async function lockAgain (token, steps) {
+  if (steps.reason !== undefined) throw steps.reason
+  if (!token.locked) await new Promise((resolve, reject) => reacquire(token, resolve, reject, steps))
+}
+
+const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
+
+const notHeld = (caller) => notLocked(caller + ': the token\'s lock is not held')
 
 function requireHeld (token, caller) {
   if (!isToken(token) || !isExclusive(token)) {
     throw new TypeError(caller + ': token must be the UnlockToken of a lock that is held exclusively, not ' +
       (isToken(token) ? 'of a share or of permits' : describe(token)))
   }
-  if (!token.locked) throw notLocked(caller + ': the token\'s lock is not held')
+  if (!token.locked) throw notHeld(caller)
 }
 
 module.exports = Condition

@@ -86,6 +86,8 @@ function createHoldings (binding, operations, counters, floats, words) {
   }
   // The places of entries that have been moved, by serial number: their tokens know an earlier place. And some of what has gone.
   const moved = new Map()
+  // The Steps of a Condition's promise that is pending, by the token that it waits with.
+  const stepsOf = new WeakMap()
   // How many claims of this thread's promises are lined up; by address, too.
   let claims = 0
   const awaited = new Map()
@@ -437,7 +439,7 @@ function createHoldings (binding, operations, counters, floats, words) {
     return new Word(array, address, counters === undefined ? 0 : counters.of(address))
   }
 
-  return { adopt, adoptLast, makeRoom, passOn, toEnd, vacate, wordOf }
+  return { adopt, adoptLast, makeRoom, passOn, stepsOf, toEnd, vacate, wordOf }
 }
 
 module.exports = {

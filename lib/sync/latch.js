@@ -12,11 +12,14 @@ const { agent } = require('../settle')
 const { requireWorker } = require('./acquire')
 const { WORD } = require('./holdings')
 const notice = require('./notice')
+const requireStack = require('./require-stack')
 const sharedWords = require('./shared-words')
+const Steps = require('./steps')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
 
 const MOST = 0x7fffffff
 const LATE = 'The latch was not opened'
+const OPENING = { waitsFor: 'a Latch' }
 
 class Latch {
   constructor (buffer, options) {
@@ -36,6 +39,8 @@ class Latch {
   countDown (n = 1) {
     const word = this[WORD]
     const amount = times(n, 'countDown: n', 1)
+    // Whoever opens it must come to say so.
+    requireStack()
     for (;;) {
       const happened = Atomics.load(word.array, 0)
       if (happened >= this.count) return
@@ -58,17 +63,9 @@ class Latch {
     }
   }
 
-  async waitAsync (options) {
-    const { timeout, signal } = waitOptions(options, 'waitAsync')
-    if (signal !== undefined && signal.aborted) throw abortReason(signal)
-    const word = this[WORD]
-    const left = notice.countdown(timeout)
-    for (;;) {
-      const happened = Atomics.load(word.array, 0)
-      if (happened >= this.count) return
-      const outcome = await notice.waitAsync(word, happened, { timeout: left(), signal })
-      if (outcome === 'timed-out' && this.remaining > 0) throw timeoutError(LATE, timeout)
-    }
+  waitAsync (options) {
+    const steps = new Steps()
+    return steps.of(awaitOpening(this, options, steps))
   }
 
   [util.inspect.custom] (depth, options) {
@@ -77,6 +74,23 @@ class Latch {
 }
 
 Object.defineProperty(Latch, 'byteLength', { value: Int32Array.BYTES_PER_ELEMENT, enumerable: true })
+
+async function awaitOpening (latch, options, steps) {
+  try {
+    const { timeout, signal } = waitOptions(options, 'waitAsync')
+    if (signal !== undefined && signal.aborted) throw abortReason(signal)
+    const word = latch[WORD]
+    const left = notice.countdown(timeout)
+    for (;;) {
+      const happened = Atomics.load(word.array, 0)
+      if (happened >= latch.count) return
+      const outcome = await notice.waitAsync(word, happened, { timeout: left(), signal }, steps, OPENING)
+      if (outcome === 'timed-out' && latch.remaining > 0) throw timeoutError(LATE, timeout)
+    }
+  } finally {
+    steps.isOver = true
+  }
+}
 
 function times (n, what, least) {
   if (!Number.isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))

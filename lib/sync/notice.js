@@ -4,14 +4,14 @@
 
 const { agent } = require('../settle')
 const Claimant = require('./claimant')
+const requireStack = require('./require-stack')
 const { abortReason } = require('./wait-options')
 
 /** One who awaits a notification. */
 class Notice extends Claimant {
-  constructor (array, signal, notified, resolve, reject) {
-    super(signal, resolve, reject)
-    // Kept while it is lined up: its memory.
-    this.array = array
+  constructor (word, signal, steps, { waitsFor, notified }, resolve, reject) {
+    super(word, signal, steps, resolve, reject)
+    this.waitsFor = waitsFor
     this.notified = notified
   }
 
@@ -22,7 +22,8 @@ class Notice extends Claimant {
 
   settle (outcome) {
     this.end()
-    this.resolve(outcome === 'ok' && this.notified !== undefined ? this.notified() : outcome)
+    if (outcome !== 'ok' || this.notified === undefined) this.resolve(outcome)
+    else this.notified(this.resolve, this.reject)
   }
 }
 
@@ -30,23 +31,25 @@ class Notice extends Claimant {
  * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; rejected with the signal's reason.
  *
  * @param {{ array: Int32Array, address: number }} word see holdings.js
- * @param {{ linedUp: function, notified: function }} [steps] `linedUp()` is called once this thread is in the line, before
- *   anything else can run, and `notified()` as soon as it has been notified: the promise is then one of what that gives. If the
- *   thread ends before, the notification goes to another waiter
+ * @param {Steps} steps what this is a step of
+ * @param {{ waitsFor: string, linedUp?: function, notified?: function }} what `waitsFor` is what a warning says. `linedUp()` is called
+ *   once this thread is in the line, before anything else can run, and `notified(resolve, reject)` as soon as it has been notified: that
+ *   then settles the promise. If the thread ends before, the notification goes to another waiter
  */
-function waitAsync (word, value, { timeout, signal }, steps) {
+function waitAsync (word, value, { timeout, signal }, steps, what) {
   return new Promise((resolve, reject) => {
     if (signal !== undefined && signal.aborted) {
       reject(abortReason(signal))
       return
     }
-    const notice = new Notice(word.array, signal, steps && steps.notified, resolve, reject)
-    const outcome = agent().waitClaim(word.address, value, timeout, notice, steps !== undefined)
+    requireStack()
+    const notice = new Notice(word, signal, steps, what, resolve, reject)
+    const outcome = agent().waitClaim(word.address, value, timeout, notice, what.notified !== undefined)
     if (outcome !== undefined) {
       resolve(outcome)
       return
     }
-    if (steps !== undefined) steps.linedUp()
+    if (what.linedUp !== undefined) what.linedUp()
     notice.begin()
   })
 }

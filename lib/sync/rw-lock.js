@@ -13,7 +13,6 @@ const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./a
 const { EXCLUSIVE, NOT_HELD, SHARED, WORD, WRITING } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { UnlockToken, emptyToken, notLocked, placeOf } = require('./token')
-const { waitOptions } = require('./wait-options')
 
 const LATE = 'The lock was not to be had'
 
@@ -70,12 +69,12 @@ class RwLock {
     return token[WORD].take(token) ? token : null
   }
 
-  async lockAsync (options) {
-    return acquireAsync(exclusive(this), waitOptions(options, 'lockAsync'), LATE)
+  lockAsync (options) {
+    return acquireAsync(exclusive(this), options, 'lockAsync', LATE)
   }
 
-  async lockSharedAsync (options) {
-    return acquireAsync(shared(this), waitOptions(options, 'lockSharedAsync'), LATE)
+  lockSharedAsync (options) {
+    return acquireAsync(shared(this), options, 'lockSharedAsync', LATE)
   }
 
   executeLocked (callback, options) {

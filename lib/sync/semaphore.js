@@ -11,11 +11,10 @@
 const util = require('util')
 const describe = require('../describe')
 const { agent } = require('../settle')
-const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
+const { acquireAsync, acquireOrThrow, rejected, requireWorker, runHolding } = require('./acquire')
 const { PERMITS, SIGNALS, WORD } = require('./holdings')
 const sharedWords = require('./shared-words')
 const { emptyToken } = require('./token')
-const { waitOptions } = require('./wait-options')
 
 /** The most permits that one call may ask for. */
 const MOST = 0x7fffffff
@@ -39,9 +38,14 @@ class Semaphore {
     acquireOrThrow(emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'acquire')), options, 'acquire', LATE)
   }
 
-  async acquireAsync (n = 1, options = undefined) {
-    const token = emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'acquireAsync'))
-    await acquireAsync(token, waitOptions(options, 'acquireAsync'), LATE)
+  acquireAsync (n = 1, options = undefined) {
+    let token
+    try {
+      token = emptyToken(this[WORD], SIGNALS + 8 * permits(n, 'acquireAsync'))
+    } catch (error) {
+      return rejected(error)
+    }
+    return acquireAsync(token, options, 'acquireAsync', LATE)
   }
 
   tryAcquire (n = 1) {
@@ -56,8 +60,14 @@ class Semaphore {
     }
   }
 
-  async use (n, callback, options = undefined) {
-    return runHolding(emptyToken(this[WORD], PERMITS + 8 * permits(n, 'use')), callback, options, 'use', LATE)
+  use (n, callback, options = undefined) {
+    let token
+    try {
+      token = emptyToken(this[WORD], PERMITS + 8 * permits(n, 'use'))
+    } catch (error) {
+      return rejected(error)
+    }
+    return runHolding(token, callback, options, 'use', LATE)
   }
 
   [util.inspect.custom] (depth, options) {

@@ -4,6 +4,7 @@
 
 const { own } = require('../realm')
 const { agent } = require('../settle')
+const createError = require('./error')
 const { EXCLUSIVE, LOCK, NOT_HELD, POSITION, REQUEST, SERIAL, WORD } = require('./holdings')
 
 class UnlockToken {
@@ -24,11 +25,14 @@ class UnlockToken {
     return placeOf(this) >= 0
   }
 
-  /** Gives it back. True the first time, false if that had been done already. */
+  /**
+   * Gives it back. True the first time, false if it is not held: because that had been done already, or because a Condition's
+   * `waitAsync` with it is pending, which this breaks off.
+   */
   unlock () {
     const word = this[WORD]
     const place = placeOf(this)
-    if (place < 0) return false
+    if (place < 0) return endWait(this)
     if (this[REQUEST] === LOCK) giveLock(word, place)
     else word.give(place, this[REQUEST])
     this[SERIAL] = NOT_HELD
@@ -84,10 +88,16 @@ const emptyToken = (word, request) => new UnlockToken(word, request, 0, NOT_HELD
 /** Whether nobody else can hold the same together with this token. */
 const isExclusive = (token) => token[REQUEST] === LOCK || token[REQUEST] === EXCLUSIVE
 
-function notLocked (message) {
-  const error = new Error(message)
-  error.code = 'ERR_NOT_LOCKED'
-  return error
+const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
+
+/**
+ * To be called by who was to give back a token that has nothing: a Condition's `waitAsync` that is pending for it would have it
+ * take the lock again, for nobody. So that is broken off. Gives false.
+ */
+function endWait (token) {
+  const steps = agent().holdings.stepsOf.get(token)
+  if (steps !== undefined) steps.breakOff(notLocked('The token was given back while a promise waited with it'))
+  return false
 }
 
 module.exports = { UnlockToken, emptyToken, giveLock, isExclusive, isToken, notLocked, notifyHost, placeOf, unlockUnused }

@@ -6,6 +6,7 @@
 
 const { ToTimeout } = require('../abstract-operations')
 const describe = require('../describe')
+const createError = require('./error')
 
 const UNLIMITED = Object.freeze({ timeout: Infinity, signal: undefined })
 
@@ -35,19 +36,13 @@ function isSignal (signal) {
 }
 
 function timeoutError (what, timeout) {
-  const error = new Error(what + ' within ' + timeout + ' ms')
-  error.name = 'TimeoutError'
-  error.code = 'ERR_TIMEOUT'
-  return error
+  return createError(what + ' within ' + timeout + ' ms', 'ERR_TIMEOUT', 'TimeoutError')
 }
 
 /** What an abort rejects with: the signal's reason, or an AbortError where signals have none. */
 function abortReason (signal) {
-  if (signal.reason !== undefined) return signal.reason
-  const error = new Error('The operation was aborted')
-  error.name = 'AbortError'
-  error.code = 'ABORT_ERR'
-  return error
+  const { reason } = signal
+  return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
 }
 
 /** @throws {TypeError} the argument called `name` is not a function */
