@@ -1127,11 +1127,31 @@ impl Agent {
         let (mut settle, mut receiver, mut argument, mut ignored) =
             (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: on the agent's thread, inside the handle scope of the call into `on_ring`.
-        unsafe {
+        let status = unsafe {
             check_status!(sys::napi_get_reference_value(self.env, self.settle, &raw mut settle))?;
             check_status!(sys::napi_get_undefined(self.env, &raw mut receiver))?;
             check_status!(sys::napi_create_uint32(self.env, count as u32, &raw mut argument))?;
-            check_status!(sys::napi_call_function(self.env, receiver, settle, 1, &raw const argument, &raw mut ignored))
+            sys::napi_call_function(self.env, receiver, settle, 1, &raw const argument, &raw mut ignored)
+        };
+        if status != sys::Status::napi_ok {
+            self.report_exception();
+        }
+        check_status!(status)
+    }
+
+    /// Reports what JavaScript has thrown as an error that nobody has caught. Left behind, it would keep Node 10 from calling JavaScript
+    /// again, and newer versions report it as a deprecation only. Nothing is reported of an environment that is ending.
+    fn report_exception(&self) {
+        let (mut exception, mut kind) = (ptr::null_mut(), 0);
+        // SAFETY: on the agent's thread, inside the handle scope of the call into `on_ring`, and the out-parameters are live locals.
+        unsafe {
+            if sys::napi_get_and_clear_last_exception(self.env, &raw mut exception) == sys::Status::napi_ok
+                && sys::napi_typeof(self.env, exception, &raw mut kind) == sys::Status::napi_ok
+                // What breaks off JavaScript without being an error is null.
+                && kind == sys::ValueType::napi_object
+            {
+                sys::napi_fatal_exception(self.env, exception);
+            }
         }
     }
 
