@@ -284,6 +284,23 @@ function createAgent (binding) {
     return words[ANSWER] >>> 0
   }
 
+  /**
+   * The same, with no native call where nobody waits: whether somebody does is certain only for who changed the word and has passed a
+   * fence since. By itself, and not by `notify`: who has called it once with no count has compiled it all, and has the stack for it.
+   */
+  function notifyWaiting (address, count) {
+    if (!mayBeWaiting(address)) return 0
+    floats[ADDRESS] = address
+    floats[COUNT] = count
+    operations.notify()
+    return words[ANSWER] >>> 0
+  }
+
+  /** Whether somebody may be waiting at an address, likewise. */
+  function mayBeWaiting (address) {
+    return counters === undefined || counters.read(counters.of(address)) !== 0
+  }
+
   function waiterCount (address) {
     floats[ADDRESS] = address
     operations.waiterCount()
@@ -408,8 +425,8 @@ function createAgent (binding) {
     waitGivingBack,
     useNotification,
     cancel,
-    /** Whether somebody may be waiting at an address: no is certain only for who changed the word and has passed a fence since. */
-    mayBeWaiting: (address) => counters === undefined || counters.read(counters.of(address)) !== 0,
+    mayBeWaiting,
+    notifyWaiting,
     /** What this thread holds: for locks and their like, so made for the first of them. */
     get holdings () {
       if (holdings === undefined) holdings = require('./sync/holdings').createHoldings(binding, operations, counters, floats, words)

@@ -7,7 +7,6 @@ const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
 const createError = require('./error')
 const { EXCLUSIVE, LOCK, REQUEST, SHARED, SIGNALS, WORD, amountOf, kindOf } = require('./holdings')
-const requireStack = require('./require-stack')
 const { unlockUnused } = require('./token')
 const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
@@ -56,23 +55,36 @@ function acquireOrThrow (token, options, caller, what) {
  * @param {string} what the message of the TimeoutError
  */
 function acquireAsync (token, options, caller, what) {
-  const value = kindOf(token[REQUEST]) === SIGNALS ? undefined : token
-  let acquisition
-  const promise = new Promise((resolve, reject) => {
-    const wait = waitOptions(options, caller)
-    if (takeNow(token, wait)) resolve(value)
-    else acquisition = lineUp(token, wait, what, () => resolve(value), reject)
+  let resolve
+  let reject
+  const promise = new Promise((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
   })
-  if (acquisition !== undefined) agent().remember(promise, acquisition)
+  // The constructor makes a stack overflow in its executor a rejection.
+  if (reject === undefined) return promise
+  try {
+    const wait = waitOptions(options, caller)
+    const value = kindOf(token[REQUEST]) === SIGNALS ? undefined : token
+    if (takeNow(token, wait)) {
+      resolve(value)
+    } else {
+      const acquisition = new Acquisition(token, wait, what, () => resolve(value), reject)
+      agent().remember(promise, acquisition)
+      acquisition.begin()
+    }
+  } catch (error) {
+    reject(error)
+  }
   return promise
 }
 
 const NO_LIMIT = { timeout: Infinity, signal: undefined }
 
-/** Takes again what `token` stands for, as a step of a promise. The last two are those of `lineUp`. */
+/** Takes again what `token` stands for, as a step of a promise. The last two are those of an Acquisition. */
 function reacquire (token, resolve, reject, steps, notifiedAt) {
   if (token[WORD].take(token)) resolve()
-  else lineUp(token, NO_LIMIT, '', resolve, reject, steps, notifiedAt)
+  else new Acquisition(token, NO_LIMIT, '', resolve, reject, steps, notifiedAt).begin()
 }
 
 /** Whether what `token` stands for could be had without waiting. Throws the signal's reason. */
@@ -81,27 +93,14 @@ function takeNow (token, { signal }) {
   return token[WORD].take(token)
 }
 
-/**
- * Waits for what could not be had without. Gives the Acquisition, if there is one.
- *
- * @param {Steps} [steps] what this is a step of
- * @param {object} [notifiedAt] the word at which this thread has been notified, if that is why it wants this: the notification
- *   goes to another waiter unless this thread comes to have it
- */
-function lineUp (token, { timeout, signal }, what, resolve, reject, steps, notifiedAt) {
-  if (timeout === 0) {
-    reject(timeoutError(what, timeout))
-    return undefined
-  }
-  requireStack()
-  const acquisition = new Acquisition(token, timeout, signal, what, resolve, reject, steps, notifiedAt)
-  acquisition.begin()
-  return acquisition
-}
-
 /** One who awaits a token's word. */
 class Acquisition extends Claimant {
-  constructor (token, timeout, signal, what, resolve, reject, steps, notifiedAt) {
+  /**
+   * @param {Steps} [steps] what this is a step of
+   * @param {object} [notifiedAt] the word at which this thread has been notified, if that is why it wants the token's: the notification
+   *   goes to another waiter unless this thread comes to have that
+   */
+  constructor (token, { timeout, signal }, what, resolve, reject, steps, notifiedAt) {
     super(token[WORD], signal, steps, resolve, reject)
     this.token = token
     this.timeout = timeout
@@ -112,20 +111,36 @@ class Acquisition extends Claimant {
     this.adopted = undefined
   }
 
+  /** Waits for what could not be had without. */
   begin () {
+    if (this.timeout === 0) {
+      this.reject(timeoutError(this.what, 0))
+      return
+    }
     const { claimAsync, holdings } = agent()
     const { token, word, notifiedAt } = this
     const request = token[REQUEST]
     holdings.makeRoom()
-    const ownerDied = claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
-      notifiedAt === undefined ? 0 : notifiedAt.address)
-    if (ownerDied !== undefined) {
-      if (this.owned) holdings.adoptLast(token, ownerDied)
-      this.resolve()
+    word.claimBegins()
+    let ownerDied
+    try {
+      if (!super.begin()) {
+        this.end()
+        return
+      }
+      ownerDied = claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
+        notifiedAt === undefined ? 0 : notifiedAt.address)
+    } catch (error) {
+      this.end()
+      throw error
+    }
+    if (ownerDied === undefined) {
+      this.linedUp()
       return
     }
-    word.claimBegins()
-    super.begin()
+    this.end()
+    if (this.owned) holdings.adoptLast(token, ownerDied)
+    this.resolve()
   }
 
   giveUp (reason) {
@@ -183,7 +198,7 @@ function deadlock (caller, does) {
 }
 
 /** What `run` has lined up before it returned its promise. */
-let linedUp
+let begun
 
 /**
  * Runs `callback(token)` with what `token` stands for, before this returns if that needs no waiting, and gives it back,
@@ -191,10 +206,14 @@ let linedUp
  */
 function runHolding (token, callback, options, caller, what) {
   const promise = run(token, callback, options, caller, what)
-  if (linedUp !== undefined) {
-    // It is another's if that was broken off, as a time limit of `vm` does.
-    if (linedUp.token === token) agent().remember(promise, linedUp)
-    linedUp = undefined
+  if (begun !== undefined) {
+    try {
+      // It is another's if that was broken off, as a time limit of `vm` does.
+      if (begun.token === token) agent().remember(promise, begun)
+    } catch (_) {
+      // No stack is left. The callback will run all the same, so whoever called gets the promise.
+    }
+    begun = undefined
   }
   return promise
 }
@@ -203,7 +222,11 @@ async function run (token, callback, options, caller, what) {
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
   if (!takeNow(token, wait)) {
-    await new Promise((resolve, reject) => { linedUp = lineUp(token, wait, what, resolve, reject) })
+    await new Promise((resolve, reject) => {
+      const acquisition = new Acquisition(token, wait, what, resolve, reject)
+      begun = acquisition
+      acquisition.begin()
+    })
   }
   try {
     const result = callback(token)

@@ -14,7 +14,6 @@ const { agent } = require('../settle')
 const { requireWorker } = require('./acquire')
 const { WORD } = require('./holdings')
 const notice = require('./notice')
-const requireStack = require('./require-stack')
 const sharedWords = require('./shared-words')
 const Steps = require('./steps')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
@@ -98,17 +97,15 @@ async function awaitParties (barrier, options, steps) {
 
 const LEADER = -1
 
-/**
- * Counts a party in. The generation it waits for the end of; LEADER if it was the last one, and has let the others go.
- *
- * Who has been counted must come to wait, and whoever is the leader must come to say so, so neither begins without the stack for it.
- */
+/** Counts a party in. The generation it waits for the end of; LEADER if it was the last one, and has let the others go. */
 function arrive (word, parties) {
-  requireStack()
+  // Who has been counted must be able to withdraw, also where that would have to be compiled and little of the stack is left.
+  withdraw(word, LEADER)
   for (;;) {
     const state = Atomics.load(word.array, 0)
     const last = arrived(state) + 1 >= parties
     const next = last ? (generation(state) + 1) << 16 : state + 1
+    if (last) notice.rehearseNotify(word)
     if (Atomics.compareExchange(word.array, 0, state, next) !== state) continue
     if (!last) return generation(state)
     notice.notify(word, Infinity)

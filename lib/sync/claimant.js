@@ -23,20 +23,20 @@ class Claimant {
     this.reject = reject
     // Whose slot it is when this one has ended is no business of this one's.
     this.slot = -1
-    this.refed = true
+    this.refed = steps === undefined || steps.refed
     // Of audience.js.
     this.audience = this.previous = this.next = undefined
   }
 
-  /** It stands in the line now, and hears the signal until `end()`. */
+  /**
+   * To be called before it is lined up, since near the end of the stack what comes afterwards might fail, and then nobody would know that
+   * it stands in the line. Hears the signal from now on, until `end()`. False if it has been told to give up meanwhile.
+   */
   begin () {
     if (this.steps !== undefined) this.steps.begin(this)
-    if (this.signal === undefined) return
-    try {
-      audience.join(this)
-    } catch (error) {
-      this.giveUp(error)
-    }
+    if (this.signal === undefined) return true
+    audience.join(this)
+    return this.audience !== undefined
   }
 
   abort () {
@@ -61,12 +61,17 @@ class Claimant {
     audience.leave(this)
   }
 
-  /** Sets whether it keeps the event loop alive. False if it stands in no line any more. */
+  /** Sets whether it keeps the event loop alive. False if it stands in no line (any more). */
   setRefed (refed) {
     if (this.slot < 0) return false
     this.refed = refed
     agent().setSlotRefed(this.slot, refed)
     return true
+  }
+
+  /** To be called when it stands in the line. */
+  linedUp () {
+    if (!this.refed) this.setRefed(false)
   }
 }
 

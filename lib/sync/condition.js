@@ -133,6 +133,8 @@ async function awaitUntil (word, token, predicate, options, steps) {
 async function awaitNotice (word, token, wait, steps, caller) {
   if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
   if (!token.locked) throw notHeld(caller)
+  // Who stands in the line must come to give up the lock.
+  requireStack()
   const value = Atomics.load(word.array, 0)
   const { stepsOf } = agent().holdings
   stepsOf.set(token, steps)
@@ -141,7 +143,7 @@ async function awaitNotice (word, token, wait, steps, caller) {
     try {
       outcome = await notice.waitAsync(word, value, wait, steps, {
         waitsFor: 'a Condition',
-        linedUp: () => token.unlock(),
+        giveUpLock: () => token.unlock(),
         // At once, and not in a later turn of the promises, so that there is no moment at which a thread that ends takes the
         // notification along.
         notified: (resolve, reject) => lockNotified(word, token, steps, resolve, reject)

@@ -301,19 +301,19 @@ function createHoldings (binding, operations, counters, floats, words) {
       floats[RELEASING] = 0
     }
 
-    /** A promise of this thread's has been lined up for it. */
+    /** A promise of this thread's is about to be lined up for it. */
     claimBegins () {
+      awaited.set(this.address, (awaited.get(this.address) || 0) + 1)
       claims++
       table.room--
-      awaited.set(this.address, (awaited.get(this.address) || 0) + 1)
     }
 
     claimEnds () {
-      claims--
-      table.room++
       const left = awaited.get(this.address) - 1
       if (left > 0) awaited.set(this.address, left)
       else awaited.delete(this.address)
+      claims--
+      table.room++
     }
 
     /** Whether a promise of this thread's is lined up for it. */

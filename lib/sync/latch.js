@@ -12,7 +12,6 @@ const { agent } = require('../settle')
 const { requireWorker } = require('./acquire')
 const { WORD } = require('./holdings')
 const notice = require('./notice')
-const requireStack = require('./require-stack')
 const sharedWords = require('./shared-words')
 const Steps = require('./steps')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
@@ -39,12 +38,11 @@ class Latch {
   countDown (n = 1) {
     const word = this[WORD]
     const amount = times(n, 'countDown: n', 1)
-    // Whoever opens it must come to say so.
-    requireStack()
     for (;;) {
       const happened = Atomics.load(word.array, 0)
       if (happened >= this.count) return
       const next = Math.min(this.count, happened + amount)
+      if (next === this.count) notice.rehearseNotify(word)
       if (Atomics.compareExchange(word.array, 0, happened, next) !== happened) continue
       if (next === this.count) notice.notify(word, Infinity)
       return

@@ -9,15 +9,34 @@ const { abortReason } = require('./wait-options')
 
 /** One who awaits a notification. */
 class Notice extends Claimant {
-  constructor (word, signal, steps, { waitsFor, notified }, resolve, reject) {
+  constructor (word, signal, steps, { waitsFor, giveUpLock, notified }, resolve, reject) {
     super(word, signal, steps, resolve, reject)
     this.waitsFor = waitsFor
+    this.giveUpLock = giveUpLock
     this.notified = notified
+  }
+
+  begin (value, timeout) {
+    let outcome
+    try {
+      if (!super.begin()) return
+      outcome = agent().waitClaim(this.word.address, value, timeout, this, this.notified !== undefined)
+    } catch (error) {
+      this.end()
+      throw error
+    }
+    if (outcome === undefined) {
+      this.linedUp()
+      if (this.giveUpLock !== undefined) this.giveUpLock()
+      return
+    }
+    this.end()
+    this.resolve(outcome)
   }
 
   giveUp (reason) {
     // If it is too late, it has been notified: then that is how it ends.
-    if (this.leave()) this.reject(reason)
+    if (this.slot < 0 || this.leave()) this.reject(reason)
   }
 
   settle (outcome) {
@@ -32,8 +51,8 @@ class Notice extends Claimant {
  *
  * @param {{ array: Int32Array, address: number }} word see holdings.js
  * @param {Steps} steps what this is a step of
- * @param {{ waitsFor: string, linedUp?: function, notified?: function }} what `waitsFor` is what a warning says. `linedUp()` is called
- *   once this thread is in the line, before anything else can run, and `notified(resolve, reject)` as soon as it has been notified: that
+ * @param {{ waitsFor: string, giveUpLock?: function, notified?: function }} what `waitsFor` is what a warning says. `giveUpLock()` is
+ *   called once this thread is in the line, before anything else can run, and `notified(resolve, reject)` as soon as it has been notified: that
  *   then settles the promise. If the thread ends before, the notification goes to another waiter
  */
 function waitAsync (word, value, { timeout, signal }, steps, what) {
@@ -42,15 +61,7 @@ function waitAsync (word, value, { timeout, signal }, steps, what) {
       reject(abortReason(signal))
       return
     }
-    requireStack()
-    const notice = new Notice(word, signal, steps, what, resolve, reject)
-    const outcome = agent().waitClaim(word.address, value, timeout, notice, what.notified !== undefined)
-    if (outcome !== undefined) {
-      resolve(outcome)
-      return
-    }
-    if (what.linedUp !== undefined) what.linedUp()
-    notice.begin()
+    new Notice(word, signal, steps, what, resolve, reject).begin(value, timeout)
   })
 }
 
@@ -67,8 +78,16 @@ function wait (word, value, timeout) {
  * waits for either.
  */
 function notify (word, count) {
-  const { mayBeWaiting, notify } = agent()
-  return mayBeWaiting(word.address) ? notify(word.address, count) : 0
+  return agent().notifyWaiting(word.address, count)
+}
+
+/**
+ * To be called before a change that must be followed by a `notify`. Near the end of the stack it throws; where it does not, `notify` will
+ * not throw either.
+ */
+function rehearseNotify (word) {
+  requireStack()
+  notify(word, 0)
 }
 
 /** A function that gives the milliseconds left of a time-out that begins now. */
@@ -81,4 +100,4 @@ function countdown (timeout) {
   }
 }
 
-module.exports = { countdown, notify, wait, waitAsync }
+module.exports = { countdown, notify, rehearseNotify, wait, waitAsync }

@@ -22,10 +22,9 @@ class Steps {
     return promise
   }
 
-  /** `claimant` stands in the line now. */
+  /** `claimant` is the next step. */
   begin (claimant) {
     this.claimant = claimant
-    if (!this.refed) claimant.setRefed(false)
   }
 
   /** See Claimant. */
