@@ -1240,13 +1240,16 @@ test('a lockAsync() with a time-out keeps the process alive until that is over',
   }), ['TimeoutError true'])
 })
 
-test('a lockAsync() that no thread can settle any more does not keep the process alive', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
+test('a lockAsync() that no thread can settle any more does not keep the process alive, which says so', async t => {
+  const { code, lines, stderr } = await runChild(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     lock.tryLock()
     lock.lockAsync().then(() => say('granted'))
     process.on('exit', () => say('ended'))
-  }), ['ended'])
+  })
+  assert.strictEqual(code, 0)
+  assert.deepStrictEqual(lines, ['ended'])
+  assert.ok(stderr.includes('ATOMICS_WAITASYNC_PENDING'), stderr)
 })
 
 test('beforeExit is not emitted while a lock is on its way from one promise of a thread to another', async t => {

@@ -426,8 +426,224 @@ test('one token cannot wait twice at a time', async () => {
   const token = lock.tryLock()
   const result = condition.waitAsync(token)
   assert.strictEqual((await rejection(condition.waitAsync(token))).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(condition.notify(), 1)
+  assert.strictEqual(await result, true)
+  assert.strictEqual(token.unlock(), true)
+})
+
+// ——— a token that is given back while a promise waits with it ———
+
+/** The forms that await, as `(condition, token) => promise`. */
+const FORGOTTEN = {
+  waitAsync: (condition, token) => condition.waitAsync(token),
+  waitForAsync: (condition, token) => condition.waitForAsync(token, () => false)
+}
+/** How the token comes to its end while the promise is pending. */
+const ENDS = {
+  'the callback ends': async (lock, wait) => {
+    let result
+    await lock.executeLocked(token => { result = rejection(wait(token)) })
+    return result
+  },
+  'an asynchronous callback ends': async (lock, wait) => {
+    let result
+    await lock.executeLocked(async token => {
+      result = rejection(wait(token))
+      await turns()
+    })
+    return result
+  },
+  'the callback throws': async (lock, wait) => {
+    let result
+    assert.strictEqual((await rejection(lock.executeLocked(token => {
+      result = rejection(wait(token))
+      throw new Error('mine')
+    }))).message, 'mine')
+    return result
+  },
+  'it is unlocked': async (lock, wait) => {
+    const token = lock.tryLock()
+    const result = rejection(wait(token))
+    await turns()
+    assert.strictEqual(token.unlock(), false)
+    return result
+  }
+}
+if (typeof Symbol.dispose === 'symbol') {
+  ENDS['it is disposed of'] = async (lock, wait) => {
+    const token = lock.tryLock()
+    const result = rejection(wait(token))
+    await turns()
+    token[Symbol.dispose]()
+    return result
+  }
+}
+
+for (const name of Object.keys(LOCKS)) {
+  for (const form of Object.keys(FORGOTTEN)) {
+    for (const end of Object.keys(ENDS)) {
+      test(`${name}, ${form}: once ${end}, the lock is not taken again, and the notification is another's`, async () => {
+        const it = setUp(api[name])
+        let token
+        const result = ENDS[end](it.lock, each => {
+          token = each
+          return FORGOTTEN[form](it.condition, each)
+        })
+        assert.strictEqual((await result).code, 'ERR_NOT_LOCKED')
+        assert.strictEqual(waiters(it.sab, CONDITION), 0)
+        assert.strictEqual(token.locked, false)
+        assert.strictEqual(it.lock.locked, false)
+        assert.strictEqual(it.condition.notify(), 0)
+        assert.strictEqual(token.unlock(), false)
+        assert.strictEqual(it.lock.locked, false)
+      })
+    }
+  }
+}
+
+test('a notification that comes as the token ends goes to the next that waits', async () => {
+  const { lock, condition, sab } = setUp()
+  let ended
+  const callback = lock.executeLocked(token => {
+    ended = rejection(condition.waitAsync(token))
+    const other = lock.tryLock()
+    // Pending at first, and then one that has been notified, and is to hear of it when the callback has ended.
+    assert.notStrictEqual(other, null)
+    const next = condition.waitAsync(other)
+    assert.strictEqual(condition.notify(1), 1)
+    return { next }
+  })
+  const { next } = await callback
+  assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(await next, true)
+  assert.strictEqual(waiters(sab, CONDITION), 0)
+})
+
+test('a token that ends while its promise, notified, waits for the lock: the notification goes to the next', async () => {
+  const { lock, condition, sab } = setUp()
+  const token = lock.tryLock()
+  const ended = rejection(condition.waitAsync(token))
+  const other = lock.tryLock()
+  const next = watch(condition.waitAsync(other))
+  const holder = lock.tryLock()
+  assert.strictEqual(condition.notify(1), 1)
+  await untilWaiters(sab, LOCK, 1)
+  await turns()
   assert.strictEqual(token.unlock(), false)
-  condition.notify()
+  assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(waiters(sab, CONDITION), 0)
+  assert.strictEqual(next.state, 'pending')
+  holder.unlock()
+  await until(() => next.state !== 'pending', 'the other has the lock')
+  assert.deepStrictEqual(next, { state: 'fulfilled', value: true })
+  assert.strictEqual(other.unlock(), true)
+  assert.strictEqual(lock.locked, false)
+})
+
+test('a token that ends as the lock is on its way to its promise: lock and notification go to the next', async () => {
+  const { lock, condition, sab } = setUp(RwLock)
+  const token = lock.tryLock()
+  const ended = rejection(condition.waitAsync(token))
+  const other = lock.tryLock()
+  const next = watch(condition.waitAsync(other))
+  const holder = lock.tryLock()
+  assert.strictEqual(condition.notify(1), 1)
+  await untilWaiters(sab, LOCK, 1)
+  await turns()
+  // Given to the promise now, which hears of it in a later turn.
+  holder.unlock()
+  assert.strictEqual(token.unlock(), false)
+  assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
+  await until(() => next.state !== 'pending', 'the other has the lock')
+  assert.deepStrictEqual(next, { state: 'fulfilled', value: true })
+  assert.strictEqual(token.locked, false)
+  assert.strictEqual(other.unlock(), true)
+  assert.strictEqual(lock.locked, false)
+})
+
+test('a wait that is over in time is none of the callback\'s end', async () => {
+  const { lock, condition } = setUp()
+  let result
+  await lock.executeLocked(async token => {
+    result = condition.waitAsync(token, { timeout: 1 })
+    assert.strictEqual(await result, false)
+    assert.strictEqual(token.locked, true)
+  })
+  assert.strictEqual(await result, false)
+  assert.strictEqual(lock.locked, false)
+})
+
+test('what a predicate gives back is not waited with', async t => {
+  const it = setUp()
+  const { lock, condition } = it
+  const other = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
+  const token = lock.tryLock()
+  const error = await rejection(condition.waitForAsync(token, () => {
+    token.unlock()
+    return false
+  }))
+  assert.strictEqual(error.code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(lock.locked, false)
+  const late = await rejection(condition.waitAsync(lock.tryLock(), { get timeout () {
+    lock.unlock()
+    return 1
+  } }))
+  assert.strictEqual(late.code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(await startWorker(t, ({ api, data }) => {
+    const [lock, other] = [0, 8].map(byteOffset => new api.AsyncLock(data, { byteOffset }))
+    const condition = new api.Condition(data, { byteOffset: 4 })
+    const kept = other.lock()
+    const token = lock.lock()
+    const codes = [
+      () => condition.waitFor(token, () => {
+        token.unlock()
+        return false
+      }),
+      () => condition.wait(lock.lock(), { get timeout () {
+        lock.unlock()
+        return 1
+      } })
+    ].map(attempt => {
+      try {
+        return attempt()
+      } catch (error) {
+        return error.code
+      }
+    })
+    return `${codes} ${kept.locked} ${kept.unlock()} ${other.locked} ${lock.locked}`
+  }, it.sab).done(), 'ERR_NOT_LOCKED,ERR_NOT_LOCKED true true false false')
+  assert.strictEqual(other.unlock(), true)
+  assert.strictEqual(waiters(it.sab, CONDITION), 0)
+})
+
+test('waitFor: a predicate that gives a promise is a TypeError, and the lock is still held', async t => {
+  const { sab } = setUp()
+  assert.strictEqual(await startWorker(t, ({ api, data }) => {
+    const token = new api.AsyncLock(data).lock()
+    const condition = new api.Condition(data, { byteOffset: 4 })
+    const messages = [async () => false, async () => true, () => ({ then () {} }), () => Object.assign(() => {}, { then () {} })].map(predicate => {
+      try {
+        return `gave ${condition.waitFor(token, predicate)}`
+      } catch (error) {
+        return `${error.name} ${token.locked}`
+      }
+    })
+    // What is no promise is truthy or not.
+    return messages.concat(condition.waitFor(token, () => ({ then: 1 })), condition.waitFor(token, () => 0, { timeout: 1 }), token.unlock()).join()
+  }, sab).done(), 'TypeError true,TypeError true,TypeError true,TypeError true,true,false,true')
+})
+
+test('waitForAsync awaits what its predicate gives', async () => {
+  const { lock, condition, ready } = setUp()
+  const token = lock.tryLock()
+  const result = condition.waitForAsync(token, async () => {
+    await turns()
+    return ready[0] === 1
+  })
+  await turns(20)
+  assert.strictEqual(token.locked, false)
+  ready[0] = 1
+  assert.strictEqual(condition.notify(), 1)
   assert.strictEqual(await result, true)
   assert.strictEqual(token.unlock(), true)
 })

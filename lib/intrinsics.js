@@ -43,7 +43,7 @@ const withMethods = (prototype, names) => {
   }
 }
 const ofMap = withMethods(Map.prototype, ['delete', 'forEach', 'get', 'has', 'set'])
-const ofWeakMap = withMethods(WeakMap.prototype, ['get', 'has', 'set'])
+const ofWeakMap = withMethods(WeakMap.prototype, ['delete', 'get', 'has', 'set'])
 const ofRegistry = FinalizationRegistry && withMethods(FinalizationRegistry.prototype, ['register'])
 const getMapSize = getter(Map.prototype, 'size')
 

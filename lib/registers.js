@@ -6,7 +6,7 @@
  */
 
 /** How many 32-bit words there are. What is behind them is for settlements. */
-exports.WORDS = 22
+exports.WORDS = 24
 
 // Places in a Float64Array on them.
 exports.ADDRESS = 0
@@ -26,7 +26,7 @@ exports.RELAY = 4
 exports.GIVEN = 10
 exports.FLOATS = 11
 
-// Places in an Int32Array on them. EXPECTED takes two for a BigInt64Array. The 19th says how much has been given, native code to itself.
+// Places in an Int32Array on them. EXPECTED takes two for a BigInt64Array. The last one says how much has been given, native code to itself.
 exports.EXPECTED = 10
 exports.SLOT = 12
 exports.WIDE = 13
@@ -35,6 +35,8 @@ exports.PLACE = 15
 exports.KIND = 16
 exports.AMOUNT = 17
 exports.ANSWER = 18
+/** How many settlements of the current batch have been settled; negative until what they acquired has its tokens. */
+exports.SETTLED = 19
 
 // Answers: the numbers of `WaitResult` in src/store.rs. From ACQUIRED on, a claim has what it asked for.
 exports.ACQUIRED = 4

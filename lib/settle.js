@@ -16,12 +16,16 @@ const { setImmediate } = require('timers')
 const { load } = require('./binding')
 const { createCounters } = require('./counters')
 const {
-  ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
+  ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, createArray, createMap, createWeakMap, define, getOwnPropertyDescriptor, keys
 } = require('./intrinsics')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, GIVEN, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, GIVEN, KIND, PLACE, RELAY, SETTLED, SLOT, TIMEOUT, WIDE,
+  WORDS
 } = require('./registers')
+const startingWorkers = require('./starting-workers')
 const { threads } = require('./worker-threads')
+
+const { nextTick } = process
 
 /** Outcomes of a wait by their number in `src/store.rs`. */
 const OUTCOMES = ['ok', 'not-equal', 'timed-out']
@@ -66,6 +70,7 @@ function createAgent (binding) {
   let blockedFor = null
   // From promise to slot. Only kept once somebody has asked for it, since it costs as much as the rest of a wait.
   let slots = null
+  const waitingOf = createWeakMap()
 
   function setOperands (address, wide, value, timeout) {
     floats[ADDRESS] = address
@@ -295,27 +300,44 @@ function createAgent (binding) {
     return words[ANSWER] >>> 0
   }
 
+  /**
+   * The same, with no native call where nobody waits: whether somebody does is certain only for who changed the word and has passed a
+   * fence since. By itself, and not by `notify`: who has called it once with no count has compiled it all, and has the stack for it.
+   */
+  function notifyWaiting (address, count) {
+    if (!mayBeWaiting(address)) return 0
+    floats[ADDRESS] = address
+    floats[COUNT] = count
+    operations.notify()
+    return words[ANSWER] >>> 0
+  }
+
+  /** Whether somebody may be waiting at an address, likewise. */
+  function mayBeWaiting (address) {
+    return counters === undefined || counters.read(counters.of(address)) !== 0
+  }
+
   function waiterCount (address) {
     floats[ADDRESS] = address
     operations.waiterCount()
     return words[ANSWER]
   }
 
-  /** Called by native code with the number of settlements that it has put behind the registers. */
+  /**
+   * Called by native code with the number of settlements that it has put behind the registers. If this fails as a whole, and the
+   * thread lives on, it is called again with those that are not settled, and what they acquired has its tokens if this one's has.
+   */
   function settle (count) {
-    adoptAcquired(count)
+    if (words[SETTLED] < 0) {
+      adoptAcquired(count)
+      words[SETTLED] = 0
+    }
     for (let n = 0; n < count; n++) {
-      const settlement = words[WORDS + n]
-      const slot = settlement >>> 3
-      const code = settlement & 7
-      const resolve = chunkOf(slot)[placeOf(slot) + RESOLVE]
-      if (resolve === CLAIMANT) {
-        const claimant = chunkOf(slot)[placeOf(slot) + ARRAY]
-        vacate(slot)
-        claimant.settle(code < ACQUIRED ? OUTCOMES[code] : claimant.adopted)
-      } else {
-        vacate(slot)
-        resolve(OUTCOMES[code])
+      try {
+        settleOne(n)
+      } catch (error) {
+        // Nobody else's business: it is reported as an error that nobody has caught.
+        nextTick(() => { throw error })
       }
     }
     if (pending === 0) {
@@ -325,6 +347,20 @@ function createAgent (binding) {
         vacant = 0
       }
     }
+  }
+
+  function settleOne (n) {
+    const settlement = words[WORDS + n]
+    const slot = settlement >>> 3
+    const code = settlement & 7
+    const chunk = chunkOf(slot)
+    const place = placeOf(slot)
+    const resolve = chunk[place + RESOLVE]
+    const claimant = chunk[place + ARRAY]
+    vacate(slot)
+    words[SETTLED] = n + 1
+    if (resolve !== CLAIMANT) resolve(OUTCOMES[code])
+    else claimant.settle(code < ACQUIRED ? OUTCOMES[code] : claimant.adopted)
   }
 
   /**
@@ -343,7 +379,14 @@ function createAgent (binding) {
     }
   }
 
+  /** Lets `ref` and `unref` find what stands in a line for a promise of lib/sync: a Claimant or Steps. */
+  function remember (promise, waiting) {
+    waitingOf.set(promise, waiting)
+  }
+
   function setRefed (promise, refed) {
+    const waiting = waitingOf.get(promise)
+    if (waiting !== undefined) return waiting.setRefed(refed)
     if (slots === null) {
       slots = createMap()
       for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
@@ -353,16 +396,33 @@ function createAgent (binding) {
     }
     const slot = slots.get(promise)
     if (slot === undefined) return false
-    words[SLOT] = slot
-    if (refed) operations.ref()
-    else operations.unref()
+    setSlotRefed(slot, refed)
     return true
   }
 
+  function setSlotRefed (slot, refed) {
+    words[SLOT] = slot
+    if (refed) operations.ref()
+    else operations.unref()
+  }
+
+  /** What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends. */
+  function beforeExit () {
+    operations.updateHold()
+    if (words[ANSWER] === 1 || pending === 0) return
+    const left = []
+    for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
+      const chunk = chunkOf(slot)
+      const place = placeOf(slot)
+      if (chunk[place + RESOLVE] === CLAIMANT && chunk[place + ARRAY].refed) left.push(chunk[place + ARRAY])
+    }
+    if (left.length > 0) require('./sync/warn-pending')(left)
+  }
+
   const native = binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
+  startingWorkers.tell(binding)
   const operations = LEAVES_EXCEPTIONS ? shielded(native, words) : native
-  // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends.
-  process.on('beforeExit', () => operations.updateHold())
+  process.on('beforeExit', beforeExit)
 
   const counters = createCounters(binding)
   let holdings
@@ -372,15 +432,17 @@ function createAgent (binding) {
     waitAsync,
     notify,
     waiterCount,
+    remember,
     setRefed,
+    setSlotRefed,
     claim,
     claimAsync,
     waitClaim,
     waitGivingBack,
     useNotification,
     cancel,
-    /** Whether somebody may be waiting at an address: no is certain only for who changed the word and has passed a fence since. */
-    mayBeWaiting: (address) => counters === undefined || counters.read(counters.of(address)) !== 0,
+    mayBeWaiting,
+    notifyWaiting,
     /** What this thread holds: for locks and their like, so made for the first of them. */
     get holdings () {
       if (holdings === undefined) holdings = require('./sync/holdings').createHoldings(binding, operations, counters, floats, words)

@@ -13,6 +13,7 @@
 
 const { MARK } = require('./host')
 const { flags, NODE_OPTIONS } = require('./inherited-flags')
+const startingWorkers = require('./starting-workers')
 const { passNext } = require('./worker-message')
 const { threads } = require('./worker-threads')
 
@@ -72,7 +73,9 @@ exports.wrap = function wrap (Worker, HostWorker, currentEntry) {
       threads.setEnvironmentData(KEY, sent)
       passNext(true)
       try {
-        return construct(target, [script, withEntry(Object(options), inherited, sent), ...rest], newTarget)
+        const worker = construct(target, [script, withEntry(Object(options), inherited, sent), ...rest], newTarget)
+        startingWorkers.add(worker)
+        return worker
       } finally {
         passNext(false)
         threads.setEnvironmentData(KEY, before)

@@ -14,6 +14,7 @@
  */
 
 const { MARK } = require('./host')
+const startingWorkers = require('./starting-workers')
 const { threads } = require('./worker-threads')
 
 const { nextTick } = process
@@ -71,8 +72,13 @@ function expectMessage (worker, entry) {
       if (isLoadScript(message)) {
         const worker = workerOf(this)
         const entry = starting.get(worker)
-        if (starting.delete(worker)) require('./worker-source')(message, entry)
+        const reached = starting.delete(worker)
+        if (reached) require('./worker-source')(message, entry)
         if (starting.size === 0) stopExpecting()
+        apply(postMessage, this, arguments)
+        // Its constructor has not come to its end yet.
+        if (reached) nextTick(startingWorkers.add, worker)
+        return
       }
       return apply(postMessage, this, arguments)
     }

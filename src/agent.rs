@@ -8,12 +8,17 @@
 //! As long as something can still settle it: it has a time-out, or another thread has the addon (only such a thread could
 //! notify it), or its outcome is on the way. A thread that comes as the second or goes as the last but one rings all
 //! agents, so that each decides anew.
+//!
+//! A worker that is going to load the addon counts from the moment its parent has made it: as one that its parent's agent
+//! is starting. It becomes an agent in the critical section in which it stops to be that, so there is no moment at which it
+//! is neither. A worker that ends before is struck off by its parent, or with its parent.
 
 #![allow(unsafe_code, reason = "Node-API")]
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::rc::Rc;
@@ -112,15 +117,21 @@ pub(crate) struct Registers {
     amount: Cell<u32>,
     /// What the last operation answered.
     pub(crate) answer: Cell<u32>,
-    /// How many permits the thread has been given that blocked at `given`; 0: it has been notified there.
-    given_amount: Cell<u32>,
+    /// How many settlements of the current batch JavaScript has settled; [`NOT_ADOPTED`] until what they acquired has its
+    /// tokens.
+    settled: Cell<u32>,
     /// The address at which the thread has blocked and has been given what would belong to nobody if the thread ended now, which
     /// it does at once if it is being terminated. 0 otherwise, and again as soon as JavaScript goes on.
     given: Cell<f64>,
+    /// How many permits the thread has been given that blocked at `given`; 0: it has been notified there.
+    given_amount: Cell<u32>,
 }
 
+/// See `Registers::settled`.
+const NOT_ADOPTED: u32 = u32::MAX;
+
 /// `lib/registers.js` counts on it.
-const _: () = assert!(size_of::<Registers>() == 88);
+const _: () = assert!(size_of::<Registers>() == 96);
 
 impl Registers {
     #[expect(
@@ -371,10 +382,40 @@ pub(crate) struct Agent {
     settlements: *mut u32,
     // Keeps the memory of `registers` and `settlements`.
     _buffer: sys::napi_ref,
-    mail: RefCell<Mail>,
+    /// `None` while JavaScript is being told.
+    delivery: Cell<Option<Box<Delivery>>>,
+    /// Whether a delivery was broken off, and is to be gone on with.
+    interrupted: Cell<bool>,
     holdings: Cell<Holdings>,
     /// Whether it may sleep: not the main thread.
     may_sleep: bool,
+}
+
+/// Mail that has been taken out of the outbox, and how far JavaScript has been told of it.
+#[derive(Default)]
+struct Delivery {
+    mail: Mail,
+    /// What others are to have if this environment ends before the settlement is told: where in the mail that is, and what.
+    entrusted: Vec<(usize, Entrusted)>,
+    /// How many of the settlements have been told.
+    told: usize,
+    /// How many of the settlements have what they acquired in the table of holdings, with its tokens.
+    adopted: usize,
+}
+
+impl Delivery {
+    fn clear(&mut self) {
+        self.mail.clear();
+        self.entrusted.clear();
+        (self.told, self.adopted) = (0, 0);
+    }
+
+    /// The settlements that one call into JavaScript takes next. What has been adopted already is not mixed with what has not.
+    fn next_batch(&self) -> Range<usize> {
+        let longest = self.told + SETTLEMENTS;
+        let end = if self.adopted > self.told { self.adopted } else { self.mail.settlements.len() };
+        self.told..end.min(longest)
+    }
 }
 
 /// What the thread holds: for each lock (share of a read-write lock, permits in use) its address and its request, in no
@@ -616,7 +657,8 @@ impl Agent {
             // SAFETY: the buffer is larger than the registers, as checked above.
             settlements: unsafe { data.byte_add(size_of::<Registers>()) }.cast(),
             _buffer: buffer_ref,
-            mail: RefCell::default(),
+            delivery: Cell::new(Some(Box::default())),
+            interrupted: Cell::new(false),
             holdings: Cell::new(Holdings::EMPTY),
             may_sleep: js_thread != 0,
         });
@@ -630,6 +672,7 @@ impl Agent {
             blocked_thread: Arc::clone(&agent.thread),
             registers: agent.registers,
             holdings: Holdings::EMPTY,
+            starting: Vec::new(),
         });
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(())
@@ -639,6 +682,11 @@ impl Agent {
         // SAFETY: the buffer is kept by `_buffer`, its memory does not move, `start` checked its size, and memory of an
         // ArrayBuffer is aligned to 8 bytes at least. Only this thread uses it, in turns with JavaScript.
         unsafe { &*self.registers }
+    }
+
+    /// The promise in a slot, as one who waits.
+    fn party(&self, slot: u32) -> Party {
+        Party::Agent(Arc::clone(&self.outbox), slot)
     }
 
     fn thread_party(&self) -> Party {
@@ -1134,13 +1182,14 @@ impl Agent {
         0
     }
 
-    /// Holds the event loop, or lets it go, as the waits demand.
-    pub(crate) fn update_hold(&self) {
+    /// Holds the event loop, or lets it go, as the waits demand. Whether it is held.
+    pub(crate) fn update_hold(&self) -> bool {
         let hold = self.holds.timed.get() > 0
             || (self.holds.untimed.get() > 0 && Agents::in_more_than_one_thread())
-            || self.outbox.has_mail();
+            || self.outbox.has_mail()
+            || self.interrupted.get();
         if hold == self.held.get() {
-            return;
+            return hold;
         }
         // SAFETY: on the agent's thread, and the threadsafe function lives as long as the environment.
         let status = unsafe {
@@ -1153,21 +1202,51 @@ impl Agent {
         if status == sys::Status::napi_ok {
             self.held.set(hold);
         }
+        self.held.get()
     }
 
     /// Hands the outcomes in the outbox over to `lib/settle.js`, a batch per call.
+    ///
+    /// A call that fails does so because the environment is ending, and then the clean-up sees to what has not been told; or
+    /// because the stack has come to its end or a time limit has struck. Then the rest is told after another ring.
     fn deliver(&self) {
         self.abandon_block();
-        // Taken out of its cell: JavaScript runs meanwhile and might come here again.
-        let mut mail = self.mail.take();
-        self.outbox.take(&mut mail);
+        let Some(mut delivery) = self.delivery.take() else {
+            // What JavaScript does when it is told has turned the event loop. The one that is under way rings again.
+            self.interrupted.set(true);
+            return;
+        };
+        if !self.interrupted.replace(false) {
+            self.collect(&mut delivery);
+        } else if self.outbox.has_mail() {
+            // That comes next.
+            self.outbox.ring();
+        }
+        while delivery.told < delivery.mail.settlements.len() {
+            if self.tell(&mut delivery).is_err() {
+                self.interrupted.set(true);
+                break;
+            }
+        }
+        if delivery.told == delivery.mail.settlements.len() {
+            delivery.clear();
+        }
+        self.delivery.set(Some(delivery));
+        self.update_hold();
+        if self.interrupted.get() {
+            self.outbox.ring();
+        }
+    }
+
+    /// Takes what is in the outbox, and lets nudged claims try.
+    fn collect(&self, delivery: &mut Delivery) {
+        let Delivery { mail, entrusted, .. } = delivery;
+        self.outbox.take(mail);
         for slot in std::mem::take(&mut mail.nudges) {
-            contained(|| self.try_nudged(slot, &mut mail));
+            contained(|| self.try_nudged(slot, mail));
         }
         // This is the job in which the time-outs of this agent's promises are decided.
         STORE.decide(&self.outbox, &mut mail.settlements, |slot| self.waits.borrow().get(slot).map(|wait| wait.ticket));
-        // What others are to have if this environment turns out to be ending: where in the mail, and what.
-        let mut entrusted: Vec<(usize, Entrusted)> = Vec::new();
         for (place, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
             let thing = self.forget(slot).and_then(|purpose| Entrusted::with(purpose, result));
             entrusted.extend(thing.map(|thing| (place, thing)));
@@ -1176,36 +1255,46 @@ impl Agent {
         if self.holds.timed.get() + self.holds.untimed.get() == 0 {
             self.waits.borrow_mut().shrink();
         }
-        let mut delivers = true;
-        let mut delivered = 0;
-        for batch in mail.settlements.chunks(SETTLEMENTS) {
-            let registers = self.registers();
-            registers.place.set(registers.held.load(Ordering::Relaxed));
-            for (place, settlement) in batch.iter().enumerate() {
-                if settlement.result.is_acquired()
-                    && let Some((location, request)) = mail.acquired_by(settlement.slot)
-                {
-                    self.hold(location, request);
+    }
+
+    /// Tells JavaScript of the next batch. Whatever comes of it, the delivery says how far that went.
+    fn tell(&self, delivery: &mut Delivery) -> Result<()> {
+        let registers = self.registers();
+        let range = delivery.next_batch();
+        let adopts = delivery.adopted <= delivery.told;
+        let held = registers.held.load(Ordering::Relaxed);
+        let batch = &delivery.mail.settlements[range.clone()];
+        if adopts {
+            for (slot, location, request) in delivery.mail.acquired_among(batch) {
+                self.hold(location, request);
+                if request == Request::Lock {
+                    contained(|| STORE.delivered(location, &self.party(slot)));
+                }
+            }
+        }
+        for (place, settlement) in batch.iter().enumerate() {
+            // SAFETY: `place` is less than the number of words behind the registers.
+            unsafe { self.settlements.add(place).write((settlement.slot << 3) | settlement.result as u32) };
+        }
+        registers.place.set(held);
+        registers.settled.set(if adopts { NOT_ADOPTED } else { 0 });
+        let result = self.call_settle(range.len());
+        match registers.settled.get() {
+            // No other JavaScript has run since, so what was added to the table of holdings is still at its end.
+            NOT_ADOPTED if result.is_err() => {
+                for (slot, location, request) in delivery.mail.acquired_among(batch) {
                     if request == Request::Lock {
-                        let party = Party::Agent(Arc::clone(&self.outbox), settlement.slot);
-                        contained(|| STORE.delivered(location, &party));
+                        contained(|| STORE.undelivered(location, self.party(slot)));
                     }
                 }
-                // SAFETY: `place` is less than the number of words behind the registers.
-                unsafe { self.settlements.add(place).write((settlement.slot << 3) | settlement.result as u32) };
+                registers.held.store(held, Ordering::Relaxed);
             }
-            // When the environment is ending and runs no JavaScript any more, the clean-up passes on what is held.
-            delivers = delivers && self.call_settle(batch.len()).is_ok();
-            if delivers {
-                delivered += batch.len();
+            settled => {
+                delivery.adopted = delivery.adopted.max(range.end);
+                delivery.told = if result.is_ok() { range.end } else { (range.start + settled as usize).min(range.end) };
             }
         }
-        for (_, thing) in entrusted.into_iter().filter(|&(place, _)| place >= delivered) {
-            thing.pass_on();
-        }
-        mail.clear();
-        self.mail.replace(mail);
-        self.update_hold();
+        result
     }
 
     /// A claim has been nudged: it tries, here and now, so that JavaScript only hears of it if it has the lock.
@@ -1230,12 +1319,45 @@ impl Agent {
         let (mut settle, mut receiver, mut argument, mut ignored) =
             (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: on the agent's thread, inside the handle scope of the call into `on_ring`.
-        unsafe {
+        let status = unsafe {
             check_status!(sys::napi_get_reference_value(self.env, self.settle, &raw mut settle))?;
             check_status!(sys::napi_get_undefined(self.env, &raw mut receiver))?;
             check_status!(sys::napi_create_uint32(self.env, count as u32, &raw mut argument))?;
-            check_status!(sys::napi_call_function(self.env, receiver, settle, 1, &raw const argument, &raw mut ignored))
+            sys::napi_call_function(self.env, receiver, settle, 1, &raw const argument, &raw mut ignored)
+        };
+        if status != sys::Status::napi_ok {
+            self.report_exception();
         }
+        check_status!(status)
+    }
+
+    /// Reports what JavaScript has thrown as an error that nobody has caught. Left behind, it would keep Node 10 from calling JavaScript
+    /// again, and newer versions report it as a deprecation only. Nothing is reported of an environment that is ending.
+    fn report_exception(&self) {
+        let (mut exception, mut kind) = (ptr::null_mut(), 0);
+        // SAFETY: on the agent's thread, inside the handle scope of the call into `on_ring`, and the out-parameters are live locals.
+        unsafe {
+            if sys::napi_get_and_clear_last_exception(self.env, &raw mut exception) == sys::Status::napi_ok
+                && sys::napi_typeof(self.env, exception, &raw mut kind) == sys::Status::napi_ok
+                // What breaks off JavaScript without being an error is null.
+                && kind == sys::ValueType::napi_object
+            {
+                sys::napi_fatal_exception(self.env, exception);
+            }
+        }
+    }
+
+    /// This thread has made a worker that is going to load the addon.
+    pub(crate) fn expect(&self, js_thread: u32) {
+        Agents::expect(&self.outbox, js_thread);
+        // Here and now, since a ring is not heard by a loop that has run dry.
+        self.update_hold();
+    }
+
+    /// That worker has ended.
+    pub(crate) fn expect_no_longer(&self, js_thread: u32) {
+        Agents::expect_no_longer(&self.outbox, js_thread);
+        self.update_hold();
     }
 
     /// Makes this agent's hook the first of the environment's clean-up, again: hooks run last-in first-out.
@@ -1271,6 +1393,17 @@ impl Agent {
                 let claim = waits.purpose(slot).filter(|purpose| withdrawn && purpose.request.is_some());
                 died_notified.extend(claim.and_then(|claim| claim.relay));
             });
+        }
+        // What has been adopted is in the table of holdings.
+        if let Some(delivery) = self.delivery.take() {
+            for (_, location, request) in delivery.mail.acquired_among(&delivery.mail.settlements[delivery.adopted..]) {
+                if request.is_owned() {
+                    contained(|| Self::die_with(location, request));
+                }
+            }
+            for (_, thing) in delivery.entrusted.into_iter().filter(|&(place, _)| place >= delivery.told) {
+                contained(|| thing.pass_on());
+            }
         }
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
@@ -1406,6 +1539,8 @@ struct Known {
     blocked_thread: Arc<BlockedThread>,
     registers: *const Registers,
     holdings: Holdings,
+    /// The workers of its thread that are going to be agents and are not yet, by their `threadId`.
+    starting: Vec<u32>,
 }
 
 // SAFETY: the pointers are followed under the lock of `AGENTS_OF_ALL_THREADS` only, which an agent leaves before what they
@@ -1428,7 +1563,34 @@ impl Agents {
     }
 
     fn join(agent: Known) {
-        Self::change(|agents| agents.push(agent));
+        Self::change(|agents| {
+            for each in agents.iter_mut() {
+                each.starting.retain(|&js_thread| js_thread != agent.js_thread);
+            }
+            agents.push(agent);
+        });
+    }
+
+    /// The agent's thread has made a worker that is going to be an agent.
+    fn expect(outbox: &Arc<Outbox>, js_thread: u32) {
+        Self::change(|agents| {
+            // It may have been quicker.
+            if agents.iter().any(|agent| agent.js_thread == js_thread) {
+                return;
+            }
+            if let Some(parent) = agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.outbox, outbox)) {
+                parent.starting.push(js_thread);
+            }
+        });
+    }
+
+    /// The worker has ended, perhaps without having been an agent.
+    fn expect_no_longer(outbox: &Arc<Outbox>, js_thread: u32) {
+        Self::change(|agents| {
+            if let Some(parent) = agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.outbox, outbox)) {
+                parent.starting.retain(|&each| each != js_thread);
+            }
+        });
     }
 
     fn leave(outbox: &Arc<Outbox>) {
@@ -1440,11 +1602,12 @@ impl Agents {
         Self::locked(|agents| agents.iter().fold(false, |any, agent| agent.blocked_thread.tick() | any))
     }
 
-    /// When there is more than one thread now and was not before, or the other way round, every agent is rung.
+    /// When there is more than one thread now, or is going to be, and was not before, or the other way round, every agent is rung.
     fn change(change: impl FnOnce(&mut Vec<Known>)) {
         let to_ring: Vec<_> = Self::locked(|agents| {
             change(agents);
-            let more = agents.first().is_some_and(|first| agents.iter().any(|agent| agent.thread != first.thread));
+            let is_other = |agent: &Known| agent.thread != agents[0].thread || !agent.starting.is_empty();
+            let more = agents.iter().any(is_other);
             let changed = MORE_THAN_ONE_THREAD.swap(more, Ordering::AcqRel) != more;
             agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.outbox)).collect()
         });

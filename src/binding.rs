@@ -59,8 +59,8 @@ const OPERATIONS: [(&CStr, Operation); 19] = [
     // Lets the wait in the slot keep the event loop alive, or no longer.
     (c"ref", |agent| agent.set_refed(true)),
     (c"unref", |agent| agent.set_refed(false)),
-    // Nothing but what every operation does: holds the event loop, or lets it go, as what is pending or on its way demands.
-    (c"updateHold", |_| 0),
+    // Holds the event loop, or lets it go, as what is pending or on its way demands, which every operation does. Whether it is held.
+    (c"updateHold", |agent| agent.update_hold().into()),
     // Blocks for what is asked of the word at the location. What is acquired has been added to the table of holdings, as
     // its last, unless it belongs to nobody.
     (c"claim", |agent| agent.claim().into()),
@@ -202,6 +202,21 @@ pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn end_first(env: Env) -> Result<()> {
     Agent::of(env.raw())?.end_first()
+}
+
+/// This thread has made a worker, the one with this `threadId`, that is going to load the addon: it counts as a thread that
+/// may notify from now on.
+#[napi(catch_unwind)]
+pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
+    Agent::of(env.raw())?.expect(thread_id);
+    Ok(())
+}
+
+/// That worker has ended.
+#[napi(catch_unwind)]
+pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
+    Agent::of(env.raw())?.expect_no_longer(thread_id);
+    Ok(())
 }
 
 /// How far it is from one counter to the next, in units of four bytes.

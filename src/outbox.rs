@@ -50,9 +50,13 @@ impl Mail {
         self.settlements.push(Settlement { slot, result });
     }
 
-    /// What the claim in the slot acquired, if its settlement is in here and says so.
-    pub fn acquired_by(&self, slot: u32) -> Option<(Location, Request)> {
-        self.claims.get(&slot)?.acquired
+    /// What `settlements`, some of those in here, acquired: each with its slot, in their order.
+    pub fn acquired_among(&self, settlements: &[Settlement]) -> impl Iterator<Item = (u32, Location, Request)> {
+        let acquired = settlements.iter().filter(|settlement| settlement.result.is_acquired());
+        acquired.filter_map(|&Settlement { slot, .. }| {
+            let (location, request) = self.claims.get(&slot)?.acquired?;
+            Some((slot, location, request))
+        })
     }
 
     /// Everything that the claims settled in here acquired: if the agent ends before it takes its mail, that is to be passed on.

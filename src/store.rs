@@ -1151,6 +1151,13 @@ impl WaiterListStore {
         });
     }
 
+    /// What [`Self::delivered`] said is taken back: the lock is on its way to `party` again.
+    pub fn undelivered(&self, location: Location, party: Party) {
+        self.critical_section(self.index_of(location), |section| {
+            section.lists.granted.insert(location, party);
+        });
+    }
+
     /// Frees a lock that nobody is known to hold. `holder` says who does; it is given to whom the lock is on its way.
     ///
     /// So that the answer is right, whoever takes the lock in JavaScript notes before that it is about to, and whoever gives it

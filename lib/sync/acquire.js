@@ -2,11 +2,12 @@
 
 /** Waiting until what is demanded can be had: blocking, or by a promise that can be cancelled. See `Demand` in token.js. */
 
-const { Error, Promise, TypeError, define } = require('../intrinsics')
+const { Promise, TypeError } = require('../intrinsics')
 const { agent } = require('../settle')
 const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
-const { SIGNALS, amountOf, kindOf } = require('./holdings')
+const createError = require('./error')
+const { EXCLUSIVE, LOCK, SHARED, SIGNALS, amountOf, kindOf } = require('./holdings')
 const { giveBackUnused } = require('./token')
 const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
@@ -47,19 +48,47 @@ function acquireOrThrow (demand, options, caller, what) {
 }
 
 /**
- * A promise of the token, resolved once this thread has what is demanded.
+ * A promise that is resolved once this thread has what is demanded: with the token, if there is one.
  *
  * Rejects with a TimeoutError, or the signal's reason. However it gives up, nothing is lost: what comes at the same moment
  * is passed on.
  *
+ * @param {() => Demand} ask gives what is demanded; what it throws is what the promise rejects with
  * @param {string} what the message of the TimeoutError
- * @param {number} relay see `claimAsync` in lib/settle.js
  */
-function acquireAsync (demand, wait, what, relay = 0) {
-  return new Promise((resolve, reject) => {
-    if (takeNow(demand, wait)) resolve(demand.token)
-    else lineUp(demand, wait, what, relay, resolve, reject)
+function acquireAsync (ask, options, caller, what) {
+  let resolve
+  let reject
+  const promise = new Promise((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
   })
+  // The constructor makes a stack overflow in its executor a rejection.
+  if (reject === undefined) return promise
+  try {
+    const demand = ask()
+    const wait = waitOptions(options, caller)
+    // Of what belongs to nobody there is no token.
+    const value = demand.token === null ? undefined : demand.token
+    if (takeNow(demand, wait)) {
+      resolve(value)
+    } else {
+      const acquisition = new Acquisition(demand, wait, what, () => resolve(value), reject)
+      agent().remember(promise, acquisition)
+      acquisition.begin()
+    }
+  } catch (error) {
+    reject(error)
+  }
+  return promise
+}
+
+const NO_LIMIT = { timeout: Infinity, signal: undefined }
+
+/** Takes again what had been given back, as a step of a promise. The last two are those of an Acquisition. */
+function reacquire (demand, resolve, reject, steps, notifiedAt) {
+  if (demand.word.take(demand)) resolve()
+  else new Acquisition(demand, NO_LIMIT, '', resolve, reject, steps, notifiedAt).begin()
 }
 
 /** Whether what is demanded could be had without waiting. Throws the signal's reason. */
@@ -68,49 +97,66 @@ function takeNow (demand, { signal }) {
   return demand.word.take(demand)
 }
 
-/** Waits for what could not be had without. */
-function lineUp (demand, { timeout, signal }, what, relay, resolve, reject) {
-  if (timeout === 0) reject(timeoutError(what, timeout))
-  else new Acquisition(demand, timeout, signal, what, resolve, reject).begin(relay)
-}
-
 /** One who awaits what is demanded. */
 class Acquisition extends Claimant {
-  constructor (demand, timeout, signal, what, resolve, reject) {
-    super(signal, resolve, reject)
+  /**
+   * @param {Steps} [steps] what this is a step of
+   * @param {object} [notifiedAt] the word at which this thread has been notified, if that is why it wants this: the notification
+   *   goes to another waiter unless this thread comes to have it
+   */
+  constructor (demand, { timeout, signal }, what, resolve, reject, steps, notifiedAt) {
+    super(demand.word, signal, steps, resolve, reject)
     this.demand = demand
     this.timeout = timeout
     this.what = what
+    this.notifiedAt = notifiedAt
     this.owned = kindOf(demand.request) !== SIGNALS
     this.hasGivenUp = false
     this.adopted = undefined
   }
 
-  begin (relay) {
-    const { claimAsync, holdings } = agent()
-    const { demand } = this
-    const { word, request } = demand
-    holdings.makeRoom()
-    const ownerDied = claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this, relay)
-    if (ownerDied !== undefined) {
-      if (this.owned) holdings.adoptLast(demand, ownerDied)
-      this.resolve(demand.token)
+  /** Waits for what could not be had without. */
+  begin () {
+    if (this.timeout === 0) {
+      this.reject(timeoutError(this.what, 0))
       return
     }
+    const { claimAsync, holdings } = agent()
+    const { demand, word, notifiedAt } = this
+    const { request } = demand
+    holdings.makeRoom()
     word.claimBegins()
-    super.begin()
+    let ownerDied
+    try {
+      if (!super.begin()) {
+        this.end()
+        return
+      }
+      ownerDied = claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
+        notifiedAt === undefined ? 0 : notifiedAt.address)
+    } catch (error) {
+      this.end()
+      throw error
+    }
+    if (ownerDied === undefined) {
+      this.linedUp()
+      return
+    }
+    this.end()
+    if (this.owned) holdings.adoptLast(demand, ownerDied)
+    this.resolve()
   }
 
   giveUp (reason) {
     if (this.hasGivenUp) return
     this.hasGivenUp = true
     // If it is too late, what was asked for is on its way here and is given back when it comes.
-    this.leave()
+    if (this.leave()) this.notifyAnother()
     this.reject(reason)
   }
 
   adopt (place, ownerDied) {
-    return this.owned ? agent().holdings.adopt(this.demand, place, ownerDied) : this.demand.token
+    return this.owned ? agent().holdings.adopt(this.demand, place, ownerDied) : undefined
   }
 
   settle (value) {
@@ -118,17 +164,30 @@ class Acquisition extends Claimant {
     if (value === 'timed-out') {
       this.reject(timeoutError(this.what, this.timeout))
     } else if (!this.hasGivenUp) {
-      this.resolve(this.demand.token)
-    } else if (this.owned) {
-      giveBackUnused(this.demand)
+      this.resolve()
     } else {
-      this.demand.word.addPermits(amountOf(this.demand.request))
+      if (this.owned) giveBackUnused(this.demand)
+      else this.word.addPermits(amountOf(this.demand.request))
+      this.notifyAnother()
     }
   }
 
+  notifyAnother () {
+    if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)
+  }
+
   end () {
-    this.demand.word.claimEnds()
+    this.word.claimEnds()
     super.end()
+  }
+
+  get waitsFor () {
+    switch (kindOf(this.demand.request)) {
+      case LOCK: return 'an AsyncLock'
+      case SHARED: return 'an RwLock (shared)'
+      case EXCLUSIVE: return 'an RwLock (exclusive)'
+      default: return 'permits of a Semaphore'
+    }
   }
 }
 
@@ -139,19 +198,42 @@ function requireWorker (what, instead) {
 
 /** What a thread gets that would wait for itself; `does` is 'holds it' or 'awaits it'. */
 function deadlock (caller, does) {
-  const error = new Error(caller + ': this thread ' + does + ' already and would wait for itself')
-  define(error, 'code', 'ERR_DEADLOCK', true, true)
-  return error
+  return createError(caller + ': this thread ' + does + ' already and would wait for itself', 'ERR_DEADLOCK')
 }
+
+/** What `run` has lined up before it returned its promise. */
+let begun
 
 /**
  * Runs `callback(token)` with what is demanded, before this returns if that needs no waiting, and gives it back,
  * whatever comes of it.
  */
-async function runHolding (demand, callback, options, caller, what) {
+function runHolding (ask, callback, options, caller, what) {
+  // What a call left behind that a time limit of `vm` broke off.
+  begun = undefined
+  const promise = run(ask, callback, options, caller, what)
+  if (begun !== undefined) {
+    try {
+      agent().remember(promise, begun)
+    } catch (_) {
+      // No stack is left. The callback will run all the same, so whoever called gets the promise.
+    }
+    begun = undefined
+  }
+  return promise
+}
+
+async function run (ask, callback, options, caller, what) {
+  const demand = ask()
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
-  if (!takeNow(demand, wait)) await new Promise((resolve, reject) => lineUp(demand, wait, what, 0, resolve, reject))
+  if (!takeNow(demand, wait)) {
+    await new Promise((resolve, reject) => {
+      const acquisition = new Acquisition(demand, wait, what, resolve, reject)
+      begun = acquisition
+      acquisition.begin()
+    })
+  }
   const { token } = demand
   try {
     const result = callback(token)
@@ -162,4 +244,4 @@ async function runHolding (demand, callback, options, caller, what) {
   }
 }
 
-module.exports = { acquire, acquireAsync, acquireOrThrow, block, deadlock, requireWorker, runHolding }
+module.exports = { acquire, acquireAsync, acquireOrThrow, block, deadlock, reacquire, requireWorker, runHolding }

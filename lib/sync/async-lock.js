@@ -55,12 +55,12 @@ class AsyncLock {
     return place < 0 ? null : tokenAt(word, place)
   }
 
-  async lockAsync (options) {
-    return await acquireAsync(demand(wordOf(this), LOCK), waitOptions(options, 'lockAsync'), LATE)
+  lockAsync (options) {
+    return acquireAsync(() => demand(wordOf(this), LOCK), options, 'lockAsync', LATE)
   }
 
   executeLocked (callback, options) {
-    return runHolding(demand(wordOf(this), LOCK), callback, options, 'executeLocked', LATE)
+    return runHolding(() => demand(wordOf(this), LOCK), callback, options, 'executeLocked', LATE)
   }
 
   unlock () {

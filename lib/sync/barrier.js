@@ -15,12 +15,14 @@ const { option } = require('../options')
 const { requireWorker } = require('./acquire')
 const notice = require('./notice')
 const { becomeView } = require('./shared-words')
+const Steps = require('./steps')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
 const { wordOf } = require('./word-of')
 
 const OPTIONS = ['parties', 'byteOffset']
 const MOST_PARTIES = 0xffff
 const LATE = 'The other parties did not arrive'
+const PARTIES = { waitsFor: 'the other parties of a Barrier' }
 
 const generation = (state) => state >>> 16
 const arrived = (state) => state & 0xffff
@@ -40,35 +42,24 @@ class Barrier {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
+    const left = notice.countdown(timeout)
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
-    const left = notice.countdown(timeout)
-    for (;;) {
-      const state = load(word.array, 0)
-      if (generation(state) !== mine) return { leader: false }
-      if (notice.wait(word, state, left()) === 'timed-out' && withdraw(word, mine)) throw timeoutError(LATE, timeout)
+    try {
+      for (;;) {
+        const state = load(word.array, 0)
+        if (generation(state) !== mine) return { leader: false }
+        if (notice.wait(word, state, left()) === 'timed-out') throw timeoutError(LATE, timeout)
+      }
+    } catch (error) {
+      if (withdraw(word, mine)) throw error
+      return { leader: false }
     }
   }
 
-  async waitAsync (options) {
-    const { timeout, signal } = waitOptions(options, 'waitAsync')
-    if (signal !== undefined && signal.aborted) throw abortReason(signal)
-    const word = wordOf(this)
-    const mine = arrive(word, this.parties)
-    if (mine === LEADER) return { leader: true }
-    const left = notice.countdown(timeout)
-    for (;;) {
-      const state = load(word.array, 0)
-      if (generation(state) !== mine) return { leader: false }
-      let outcome
-      try {
-        outcome = await notice.waitAsync(word, state, { timeout: left(), signal })
-      } catch (reason) {
-        if (withdraw(word, mine)) throw reason
-        return { leader: false }
-      }
-      if (outcome === 'timed-out' && withdraw(word, mine)) throw timeoutError(LATE, timeout)
-    }
+  waitAsync (options) {
+    const steps = new Steps()
+    return steps.of(awaitParties(this, options, steps))
   }
 
   [util.inspect.custom] (depth, options) {
@@ -79,14 +70,41 @@ class Barrier {
 
 define(Barrier, 'byteLength', 4, true)
 
+async function awaitParties (barrier, options, steps) {
+  try {
+    const { timeout, signal } = waitOptions(options, 'waitAsync')
+    if (signal !== undefined && signal.aborted) throw abortReason(signal)
+    const word = wordOf(barrier)
+    const left = notice.countdown(timeout)
+    const mine = arrive(word, barrier.parties)
+    if (mine === LEADER) return { leader: true }
+    try {
+      for (;;) {
+        const state = load(word.array, 0)
+        if (generation(state) !== mine) return { leader: false }
+        const outcome = await notice.waitAsync(word, state, { timeout: left(), signal }, steps, PARTIES)
+        if (outcome === 'timed-out') throw timeoutError(LATE, timeout)
+      }
+    } catch (reason) {
+      if (withdraw(word, mine)) throw reason
+      return { leader: false }
+    }
+  } finally {
+    steps.isOver = true
+  }
+}
+
 const LEADER = -1
 
 /** Counts a party in. The generation it waits for the end of; LEADER if it was the last one, and has let the others go. */
 function arrive (word, parties) {
+  // Who has been counted must be able to withdraw, also where that would have to be compiled and little of the stack is left.
+  withdraw(word, LEADER)
   for (;;) {
     const state = load(word.array, 0)
     const last = arrived(state) + 1 >= parties
     const next = last ? (generation(state) + 1) << 16 : state + 1
+    if (last) notice.rehearseNotify(word)
     if (compareExchange(word.array, 0, state, next) !== state) continue
     if (!last) return generation(state)
     notice.notify(word, Infinity)

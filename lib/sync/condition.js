@@ -9,16 +9,16 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { TypeError, define, isInteger, load } = require('../intrinsics')
+const { Promise, TypeError, define, isInteger, load } = require('../intrinsics')
 const { agent } = require('../settle')
-const { acquire, acquireAsync, deadlock, requireWorker } = require('./acquire')
+const { acquire, deadlock, reacquire, requireWorker } = require('./acquire')
 const notice = require('./notice')
+const requireStack = require('./require-stack')
 const { becomeView } = require('./shared-words')
+const Steps = require('./steps')
 const { demandOf, giveBack, isExclusive, isToken, notLocked, notifyHost } = require('./token')
 const { abortReason, requireFunction, waitOptions } = require('./wait-options')
 const { wordOf } = require('./word-of')
-
-const NO_LIMIT = { timeout: Infinity, signal: undefined }
 
 class Condition {
   constructor (buffer, options) {
@@ -37,28 +37,20 @@ class Condition {
     requireFunction(predicate, 'waitFor', 'predicate')
     const word = wordOf(this)
     const left = notice.countdown(waitOptions(options, 'waitFor', false).timeout)
-    while (!predicate()) {
-      if (!block(word, requireHeld(token, 'waitFor'), left(), 'waitFor')) return !!predicate()
+    while (!isMet(predicate)) {
+      if (!block(word, requireHeld(token, 'waitFor'), left(), 'waitFor')) return !!isMet(predicate)
     }
     return true
   }
 
-  async waitAsync (token, options) {
-    const held = requireHeld(token, 'waitAsync')
-    return await awaitNotice(wordOf(this), held, waitOptions(options, 'waitAsync'), 'waitAsync')
+  waitAsync (token, options) {
+    const steps = new Steps()
+    return steps.of(awaitOnce(this, token, options, steps))
   }
 
-  async waitForAsync (token, predicate, options) {
-    requireHeld(token, 'waitForAsync')
-    requireFunction(predicate, 'waitForAsync', 'predicate')
-    const { timeout, signal } = waitOptions(options, 'waitForAsync')
-    const word = wordOf(this)
-    const left = notice.countdown(timeout)
-    while (!await predicate()) {
-      const held = requireHeld(token, 'waitForAsync')
-      if (!await awaitNotice(word, held, { timeout: left(), signal }, 'waitForAsync')) return !!await predicate()
-    }
-    return true
+  waitForAsync (token, predicate, options) {
+    const steps = new Steps()
+    return steps.of(awaitUntil(this, token, predicate, options, steps))
   }
 
   notify (count = Infinity) {
@@ -75,15 +67,26 @@ class Condition {
 
 define(Condition, 'byteLength', 4, true)
 
+/** What a predicate says that cannot be awaited. */
+function isMet (predicate) {
+  const answer = predicate()
+  if (isObject(answer) && typeof answer.then === 'function') {
+    throw new TypeError('waitFor: predicate must not give a promise, which could not be awaited: use waitForAsync()')
+  }
+  return answer
+}
+
 /**
  * Waits, blocking. The lock is held again whatever happens.
  * @throws {Error} with code ERR_DEADLOCK if a promise of this thread's would get the lock first, and could not give it up
  */
 function block (word, held, timeout, caller) {
+  if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
   const { holdings, useNotification, waitGivingBack } = agent()
-  if (!isHeld(held)) throw notHeld(caller)
   if (held.word.isAwaited()) throw deadlock(caller, 'awaits the lock')
+  // A thread that has given up the lock must come to take it again.
+  requireStack()
   const place = holdings.toEnd(placeOf(held))
   try {
     return waitGivingBack(word.address, timeout, place, () => {
@@ -96,22 +99,85 @@ function block (word, held, timeout, caller) {
   }
 }
 
-/** Waits, awaiting. The lock is held again whatever happens. */
-async function awaitNotice (word, held, wait, caller) {
-  if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
-  if (!isHeld(held)) throw notHeld(caller)
-  const value = load(word.array, 0)
+async function awaitOnce (condition, token, options, steps) {
   try {
-    return await notice.waitAsync(word, value, wait, {
-      linedUp: () => { giveBack(placeOf(held)) },
-      // At once, and not in a later turn of the promises, so that there is no moment at which a thread that ends takes the
-      // notification along.
-      notified: () => acquireAsync(held, NO_LIMIT, '', word.address).then(() => 'ok')
-    }) === 'ok'
+    const held = requireHeld(token, 'waitAsync')
+    return await awaitNotice(wordOf(condition), held, waitOptions(options, 'waitAsync'), steps, 'waitAsync')
   } finally {
-    if (!isHeld(held)) await acquireAsync(held, NO_LIMIT, '')
+    steps.isOver = true
   }
 }
+
+async function awaitUntil (condition, token, predicate, options, steps) {
+  try {
+    requireHeld(token, 'waitForAsync')
+    requireFunction(predicate, 'waitForAsync', 'predicate')
+    const { timeout, signal } = waitOptions(options, 'waitForAsync')
+    const word = wordOf(condition)
+    const left = notice.countdown(timeout)
+    while (!await predicate()) {
+      const held = requireHeld(token, 'waitForAsync')
+      if (!await awaitNotice(word, held, { timeout: left(), signal }, steps, 'waitForAsync')) return !!await predicate()
+    }
+    return true
+  } finally {
+    steps.isOver = true
+  }
+}
+
+/**
+ * Waits, awaiting. The lock is held again whatever happens, unless the token is given back meanwhile, as happens at the end of the
+ * callback that it was for: then nobody would give the lock back, so it is not taken again.
+ *
+ * @throws {Error} with code ERR_NOT_LOCKED then
+ */
+async function awaitNotice (word, held, wait, steps, caller) {
+  if (wait.signal !== undefined && wait.signal.aborted) throw abortReason(wait.signal)
+  if (!isHeld(held)) throw notHeld(caller)
+  // A thread that stands in the line must come to give up the lock.
+  requireStack()
+  const value = load(word.array, 0)
+  const { stepsOf } = agent().holdings
+  stepsOf.set(held.token, steps)
+  try {
+    let outcome
+    try {
+      outcome = await notice.waitAsync(word, value, wait, steps, {
+        waitsFor: 'a Condition',
+        giveUpLock: () => { giveBack(placeOf(held)) },
+        // At once, and not in a later turn of the promises, so that there is no moment at which a thread that ends takes the
+        // notification along.
+        notified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)
+      })
+    } catch (reason) {
+      await lockAgain(held, steps)
+      throw reason
+    }
+    if (outcome !== 'ok') await lockAgain(held, steps)
+    return outcome === 'ok'
+  } finally {
+    stepsOf.delete(held.token)
+  }
+}
+
+/** Takes the lock again, having been notified. The notification goes to another waiter if that is in vain. */
+function lockNotified (word, held, steps, resolve, reject) {
+  try {
+    if (steps.reason !== undefined) throw steps.reason
+    reacquire(held, () => resolve('ok'), reject, steps, word)
+  } catch (reason) {
+    notice.notify(word, 1)
+    reject(reason)
+  }
+}
+
+/** Takes the lock again, not having been notified. */
+async function lockAgain (held, steps) {
+  if (steps.reason !== undefined) throw steps.reason
+  if (!isHeld(held)) await new Promise((resolve, reject) => reacquire(held, resolve, reject, steps))
+}
+
+const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
 
 /** What the token of a lock stands for that is held exclusively. */
 function requireHeld (token, caller) {

@@ -27,7 +27,7 @@
 
 const { FENCED } = require('../counters')
 const {
-  ArrayBuffer, Float64Array, Int32Array, add, apply, bare, compareExchange, createArray, createMap, getBuffer, load, max, sizeOf,
+  ArrayBuffer, Float64Array, Int32Array, add, apply, bare, compareExchange, createArray, createMap, createWeakMap, getBuffer, load, max, sizeOf,
   store, sub
 } = require('../intrinsics')
 const createLastHold = require('./last-hold')
@@ -97,6 +97,8 @@ function createHoldings (binding, operations, counters, floats, words) {
   }
   // The places of entries that have been moved, by serial number: their tokens know an earlier place. And some of what has gone.
   const moved = createMap()
+  // The Steps of a Condition's promise that is pending, by the token that it waits with.
+  const stepsOf = createWeakMap()
   // How many claims of this thread's promises are lined up; by address, too.
   let claims = 0
   const awaited = createMap()
@@ -321,19 +323,19 @@ function createHoldings (binding, operations, counters, floats, words) {
       floats[RELEASING] = 0
     }
 
-    /** A promise of this thread's has been lined up for it. */
+    /** A promise of this thread's is about to be lined up for it. */
     claimBegins () {
+      awaited.set(this.address, (awaited.get(this.address) || 0) + 1)
       claims++
       table.room--
-      awaited.set(this.address, (awaited.get(this.address) || 0) + 1)
     }
 
     claimEnds () {
-      claims--
-      table.room++
       const left = awaited.get(this.address) - 1
       if (left > 0) awaited.set(this.address, left)
       else awaited.delete(this.address)
+      claims--
+      table.room++
     }
 
     /** Whether a promise of this thread's is lined up for it. */
@@ -496,7 +498,7 @@ function createHoldings (binding, operations, counters, floats, words) {
     return new Word(array, address, counters === undefined ? 0 : counters.of(address))
   }
 
-  return { adopt, adoptLast, createWord, makeRoom, passOn, placeOf, requestAt, serialAt, toEnd, vacate, wordAt }
+  return { adopt, adoptLast, createWord, makeRoom, passOn, placeOf, requestAt, serialAt, stepsOf, toEnd, vacate, wordAt }
 }
 
 module.exports = {

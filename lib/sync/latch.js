@@ -13,12 +13,14 @@ const { option } = require('../options')
 const { requireWorker } = require('./acquire')
 const notice = require('./notice')
 const { becomeView } = require('./shared-words')
+const Steps = require('./steps')
 const { abortReason, timeoutError, waitOptions } = require('./wait-options')
 const { wordOf } = require('./word-of')
 
 const OPTIONS = ['count', 'byteOffset']
 const MOST = 0x7fffffff
 const LATE = 'The latch was not opened'
+const OPENING = { waitsFor: 'a Latch' }
 
 class Latch {
   constructor (buffer, options) {
@@ -38,6 +40,7 @@ class Latch {
       const happened = load(word.array, 0)
       if (happened >= this.count) return
       const next = min(this.count, happened + amount)
+      if (next === this.count) notice.rehearseNotify(word)
       if (compareExchange(word.array, 0, happened, next) !== happened) continue
       if (next === this.count) notice.notify(word, Infinity)
       return
@@ -56,17 +59,9 @@ class Latch {
     }
   }
 
-  async waitAsync (options) {
-    const { timeout, signal } = waitOptions(options, 'waitAsync')
-    if (signal !== undefined && signal.aborted) throw abortReason(signal)
-    const word = wordOf(this)
-    const left = notice.countdown(timeout)
-    for (;;) {
-      const happened = load(word.array, 0)
-      if (happened >= this.count) return
-      const outcome = await notice.waitAsync(word, happened, { timeout: left(), signal })
-      if (outcome === 'timed-out' && this.remaining > 0) throw timeoutError(LATE, timeout)
-    }
+  waitAsync (options) {
+    const steps = new Steps()
+    return steps.of(awaitOpening(this, options, steps))
   }
 
   [util.inspect.custom] (depth, options) {
@@ -75,6 +70,23 @@ class Latch {
 }
 
 define(Latch, 'byteLength', 4, true)
+
+async function awaitOpening (latch, options, steps) {
+  try {
+    const { timeout, signal } = waitOptions(options, 'waitAsync')
+    if (signal !== undefined && signal.aborted) throw abortReason(signal)
+    const word = wordOf(latch)
+    const left = notice.countdown(timeout)
+    for (;;) {
+      const happened = load(word.array, 0)
+      if (happened >= latch.count) return
+      const outcome = await notice.waitAsync(word, happened, { timeout: left(), signal }, steps, OPENING)
+      if (outcome === 'timed-out' && latch.remaining > 0) throw timeoutError(LATE, timeout)
+    }
+  } finally {
+    steps.isOver = true
+  }
+}
 
 function times (n, what, least) {
   if (!isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))

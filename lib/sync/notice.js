@@ -5,25 +5,45 @@
 const { Promise, hrtime, max } = require('../intrinsics')
 const { agent } = require('../settle')
 const Claimant = require('./claimant')
+const requireStack = require('./require-stack')
 const { abortReason } = require('./wait-options')
 
 /** One who awaits a notification. */
 class Notice extends Claimant {
-  constructor (array, signal, notified, resolve, reject) {
-    super(signal, resolve, reject)
-    // Kept while it is lined up: its memory.
-    this.array = array
+  constructor (word, signal, steps, { waitsFor, giveUpLock, notified }, resolve, reject) {
+    super(word, signal, steps, resolve, reject)
+    this.waitsFor = waitsFor
+    this.giveUpLock = giveUpLock
     this.notified = notified
+  }
+
+  begin (value, timeout) {
+    let outcome
+    try {
+      if (!super.begin()) return
+      outcome = agent().waitClaim(this.word.address, value, timeout, this, this.notified !== undefined)
+    } catch (error) {
+      this.end()
+      throw error
+    }
+    if (outcome === undefined) {
+      this.linedUp()
+      if (this.giveUpLock !== undefined) this.giveUpLock()
+      return
+    }
+    this.end()
+    this.resolve(outcome)
   }
 
   giveUp (reason) {
     // If it is too late, it has been notified: then that is how it ends.
-    if (this.leave()) this.reject(reason)
+    if (this.slot < 0 || this.leave()) this.reject(reason)
   }
 
   settle (outcome) {
     this.end()
-    this.resolve(outcome === 'ok' && this.notified !== undefined ? this.notified() : outcome)
+    if (outcome !== 'ok' || this.notified === undefined) this.resolve(outcome)
+    else this.notified(this.resolve, this.reject)
   }
 }
 
@@ -31,24 +51,18 @@ class Notice extends Claimant {
  * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; rejected with the signal's reason.
  *
  * @param {{ array: Int32Array, address: number }} word see holdings.js
- * @param {{ linedUp: function, notified: function }} [steps] `linedUp()` is called once this thread is in the line, before
- *   anything else can run, and `notified()` as soon as it has been notified: the promise is then one of what that gives. If the
- *   thread ends before, the notification goes to another waiter
+ * @param {Steps} steps what this is a step of
+ * @param {{ waitsFor: string, giveUpLock?: function, notified?: function }} what `waitsFor` is what a warning says. `giveUpLock()` is
+ *   called once this thread is in the line, before anything else can run, and `notified(resolve, reject)` as soon as it has been notified: that
+ *   then settles the promise. If the thread ends before, the notification goes to another waiter
  */
-function waitAsync (word, value, { timeout, signal }, steps) {
+function waitAsync (word, value, { timeout, signal }, steps, what) {
   return new Promise((resolve, reject) => {
     if (signal !== undefined && signal.aborted) {
       reject(abortReason(signal))
       return
     }
-    const notice = new Notice(word.array, signal, steps && steps.notified, resolve, reject)
-    const outcome = agent().waitClaim(word.address, value, timeout, notice, steps !== undefined)
-    if (outcome !== undefined) {
-      resolve(outcome)
-      return
-    }
-    if (steps !== undefined) steps.linedUp()
-    notice.begin()
+    new Notice(word, signal, steps, what, resolve, reject).begin(value, timeout)
   })
 }
 
@@ -65,8 +79,16 @@ function wait (word, value, timeout) {
  * waits for either.
  */
 function notify (word, count) {
-  const { mayBeWaiting, notify } = agent()
-  return mayBeWaiting(word.address) ? notify(word.address, count) : 0
+  return agent().notifyWaiting(word.address, count)
+}
+
+/**
+ * To be called before a change that must be followed by a `notify`. Near the end of the stack it throws; where it does not, `notify` will
+ * not throw either.
+ */
+function rehearseNotify (word) {
+  requireStack()
+  notify(word, 0)
 }
 
 /** A function that gives the milliseconds left of a time-out that begins now. */
@@ -80,4 +102,4 @@ function countdown (timeout) {
   }
 }
 
-module.exports = { countdown, notify, wait, waitAsync }
+module.exports = { countdown, notify, rehearseNotify, wait, waitAsync }

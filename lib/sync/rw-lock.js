@@ -14,7 +14,6 @@ const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./a
 const { EXCLUSIVE, SHARED, WRITING } = require('./holdings')
 const { becomeView } = require('./shared-words')
 const { UnlockToken, demand, demandOf, notLocked } = require('./token')
-const { waitOptions } = require('./wait-options')
 const { wordOf } = require('./word-of')
 
 const LATE = 'The lock was not to be had'
@@ -74,20 +73,20 @@ class RwLock {
     return asked.word.take(asked) ? asked.token : null
   }
 
-  async lockAsync (options) {
-    return await acquireAsync(exclusive(this), waitOptions(options, 'lockAsync'), LATE)
+  lockAsync (options) {
+    return acquireAsync(() => exclusive(this), options, 'lockAsync', LATE)
   }
 
-  async lockSharedAsync (options) {
-    return await acquireAsync(shared(this), waitOptions(options, 'lockSharedAsync'), LATE)
+  lockSharedAsync (options) {
+    return acquireAsync(() => shared(this), options, 'lockSharedAsync', LATE)
   }
 
   executeLocked (callback, options) {
-    return runHolding(exclusive(this), callback, options, 'executeLocked', LATE)
+    return runHolding(() => exclusive(this), callback, options, 'executeLocked', LATE)
   }
 
   executeShared (callback, options) {
-    return runHolding(shared(this), callback, options, 'executeShared', LATE)
+    return runHolding(() => shared(this), callback, options, 'executeShared', LATE)
   }
 
   [util.inspect.custom] (depth, options) {

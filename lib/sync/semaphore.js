@@ -16,7 +16,6 @@ const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./a
 const { PERMITS, SIGNALS } = require('./holdings')
 const { becomeView } = require('./shared-words')
 const { demand } = require('./token')
-const { waitOptions } = require('./wait-options')
 const { wordOf } = require('./word-of')
 
 /** The most permits that one call may ask for. */
@@ -40,9 +39,8 @@ class Semaphore {
     acquireOrThrow(signals(this, permits(n, 'acquire', OPTIONS)), options, 'acquire', LATE)
   }
 
-  async acquireAsync (n = 1, options = undefined) {
-    const asked = signals(this, permits(n, 'acquireAsync', OPTIONS))
-    await acquireAsync(asked, waitOptions(options, 'acquireAsync'), LATE)
+  acquireAsync (n = 1, options = undefined) {
+    return acquireAsync(() => signals(this, permits(n, 'acquireAsync', OPTIONS)), options, 'acquireAsync', LATE)
   }
 
   tryAcquire (n = 1) {
@@ -57,8 +55,8 @@ class Semaphore {
     }
   }
 
-  async use (n, callback, options = undefined) {
-    return runHolding(demand(wordOf(this), PERMITS + 8 * permits(n, 'use', 'callback')), callback, options, 'use', LATE)
+  use (n, callback, options = undefined) {
+    return runHolding(() => demand(wordOf(this), PERMITS + 8 * permits(n, 'use', 'callback')), callback, options, 'use', LATE)
   }
 
   [util.inspect.custom] (depth, options) {

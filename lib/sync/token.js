@@ -8,9 +8,10 @@
  */
 
 const util = require('util')
-const { Error, bare, define } = require('../intrinsics')
+const { bare, define } = require('../intrinsics')
 const { own } = require('../realm')
 const { agent } = require('../settle')
+const createError = require('./error')
 const { EXCLUSIVE, LOCK, NOT_HELD, POSITION, SERIAL } = require('./holdings')
 
 class UnlockToken {
@@ -26,10 +27,13 @@ class UnlockToken {
     return placeOf(this) >= 0
   }
 
-  /** Gives it back. True the first time, false if that had been done already. */
+  /**
+   * Gives it back. True the first time, false if it is not held: because that had been done already, or because a Condition's
+   * `waitAsync` with it is pending, which this breaks off.
+   */
   unlock () {
     const place = placeOf(this)
-    if (place < 0) return false
+    if (place < 0) return endWait(this)
     giveBack(place)
     try {
       this[SERIAL] = NOT_HELD
@@ -146,10 +150,16 @@ function notifyHost (word) {
 /** Whether nobody else can hold the same together with who has asked for this. */
 const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 
-function notLocked (message) {
-  const error = new Error(message)
-  define(error, 'code', 'ERR_NOT_LOCKED', true, true)
-  return error
+const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
+
+/**
+ * To be called by who was to give back a token that has nothing: a Condition's `waitAsync` that is pending for it would have it
+ * take the lock again, for nobody. So that is broken off. Gives false.
+ */
+function endWait (token) {
+  const steps = table().stepsOf.get(token)
+  if (steps !== undefined) steps.breakOff(notLocked('The token was given back while a promise waited with it'))
+  return false
 }
 
 module.exports = {

@@ -5,8 +5,9 @@
  */
 
 const describe = require('../describe')
-const { Error, TypeError, define, freeze } = require('../intrinsics')
+const { TypeError, freeze } = require('../intrinsics')
 const { option, requireOptions } = require('../options')
+const createError = require('./error')
 
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
 const KNOWN = ['timeout', 'signal']
@@ -45,20 +46,13 @@ function isSignal (signal) {
 }
 
 function timeoutError (what, timeout) {
-  return named(new Error(what + ' within ' + timeout + ' ms'), 'TimeoutError', 'ERR_TIMEOUT')
+  return createError(what + ' within ' + timeout + ' ms', 'ERR_TIMEOUT', 'TimeoutError')
 }
 
 /** What an abort rejects with: the signal's reason, or an AbortError where signals have none. */
 function abortReason (signal) {
-  if (signal.reason !== undefined) return signal.reason
-  return named(new Error('The operation was aborted'), 'AbortError', 'ABORT_ERR')
-}
-
-/** Not by assignments, which fail where `Error.prototype` has been frozen. */
-function named (error, name, code) {
-  define(error, 'name', name, true, true)
-  define(error, 'code', code, true, true)
-  return error
+  const { reason } = signal
+  return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
 }
 
 /** @throws {TypeError} the argument called `name` is not a function */

@@ -1,0 +1,182 @@
+'use strict'
+
+// The queue below these is the package's own, whatever the global Atomics is.
+// subjects: force
+
+// Near the end of the stack an operation is carried out or throws a RangeError, and if it throws, it has done nothing.
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { startMember, waiters } = require('./fixtures/family-toolbox')
+const { startWorker } = require('./fixtures/queue-toolbox')
+const { api } = require('./subject')
+
+/**
+ * Calls `attempt` at many depths around the one at which the stack ends, with frames of several sizes. How often it was carried out, and
+ * how often it threw. For other threads, too, so it sees nothing of this file.
+ */
+function atTheEndOfTheStack (attempt) {
+  const counts = { done: 0, thrown: 0 }
+  let left
+  const dive = (...padding) => {
+    try {
+      dive(...padding)
+    } catch (_) {}
+    if (left > 0) {
+      left--
+      try {
+        attempt()
+        counts.done++
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error
+        counts.thrown++
+      }
+    }
+  }
+  for (let padding = 0; padding < 12; padding++) {
+    left = 1000
+    dive(...new Array(padding).fill(0))
+  }
+  return counts
+}
+
+/** Runs `body(atTheEndOfTheStack, scope)` in a thread that may block; `data` is in its scope. */
+async function inWorker (t, body, data) {
+  const { done, thrown } = await startWorker(t, `async scope => (${body})(${atTheEndOfTheStack}, scope)`, data).done()
+  assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
+}
+
+for (const slice of [1e-6, 33]) {
+  test(`Barrier.wait counts nobody who does not wait, for ${slice} ms`, async t => {
+    await inWorker(t, (atTheEndOfTheStack, { api, data: slice }) => {
+      const barrier = new api.Barrier(new SharedArrayBuffer(4), { parties: 10000 })
+      const word = new Int32Array(barrier.buffer)
+      let attempts = 0
+      const counts = atTheEndOfTheStack(() => {
+        try {
+          barrier.wait({ timeout: attempts++ % 1000 < 990 ? 1e-6 : slice })
+        } catch (error) {
+          if (error instanceof RangeError) throw error
+        }
+      })
+      if (word[0] !== 0) throw new Error(`${word[0]} are counted`)
+      if (api.waiterCount(word, 0) !== 0) throw new Error('somebody waits')
+      return counts
+    }, slice)
+  })
+}
+
+test('Barrier.wait counts nobody who does not wait, the very first time', async t => {
+  // What has not been called yet is compiled at the end of the stack.
+  await inWorker(t, async (atTheEndOfTheStack, { require }) => {
+    let [done, thrown] = [0, 0]
+    const { Worker } = require('worker_threads')
+    for (let depth = 0; depth < 40; depth++) {
+      const worker = new Worker(`
+        const { Barrier } = require(${JSON.stringify(require.resolve('../../force'))})
+        const barrier = new Barrier(new SharedArrayBuffer(4), { parties: 2 })
+        let at = ${depth * 20}
+        let outcome
+        const dive = () => {
+          try {
+            dive()
+          } catch (_) {}
+          if (at-- === 0) {
+            try {
+              barrier.wait({ timeout: 1 })
+            } catch (error) {
+              outcome = error.name
+            }
+          }
+        }
+        dive()
+        require('worker_threads').parentPort.postMessage([outcome, new Int32Array(barrier.buffer)[0]])`, { eval: true })
+      const [outcome, counted] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
+      if (counted !== 0) throw new Error(`${counted} are counted after a ${outcome} at ${depth}`)
+      if (outcome === 'RangeError') thrown++
+      else done++
+    }
+    return { done, thrown }
+  })
+})
+
+for (const name of ['Barrier', 'Latch']) {
+  test(`who completes a ${name} wakes all, or has not completed it`, async t => {
+    await inWorker(t, async (atTheEndOfTheStack, { api, data: name }) => {
+      const things = Array.from({ length: 12000 }, () => new api[name](new SharedArrayBuffer(4), { parties: 2, count: 1 }))
+      const isComplete = thing => new Int32Array(thing.buffer)[0] === (name === 'Latch' ? 1 : 1 << 16)
+      let released = 0
+      const waits = things.map(thing => thing.waitAsync().then(() => { released++ }))
+      let at = 0
+      const counts = atTheEndOfTheStack(() => {
+        const thing = things[at++]
+        if (name === 'Latch') thing.countDown()
+        else thing.wait()
+      })
+      const complete = things.filter(isComplete)
+      if (complete.length !== counts.done) throw new Error(`${complete.length} are complete, ${counts.done} have been completed`)
+      for (const thing of complete) if (api.waiterCount(new Int32Array(thing.buffer), 0) !== 0) throw new Error('somebody has not been woken')
+      for (const thing of things) {
+        if (isComplete(thing)) continue
+        if (name === 'Latch') thing.countDown()
+        else thing.wait()
+      }
+      await Promise.all(waits)
+      if (released !== things.length) throw new Error(`${released} were released`)
+      return counts
+    }, name)
+  })
+}
+
+for (const Lock of ['AsyncLock', 'RwLock']) {
+  test(`Condition.wait: the ${Lock} is held again by the same token, also if it throws`, async t => {
+    const sab = new SharedArrayBuffer(12)
+    const member = await startMember(t, sab)
+    await inWorker(t, (atTheEndOfTheStack, { api, data: { sab, Lock } }) => {
+      const condition = new api.Condition(sab, { byteOffset: 4 })
+      const token = new api[Lock](sab).lock()
+      // So that what it needs is compiled, for which V8 wants much of the stack.
+      for (const timeout of [1e-6, 33]) condition.wait(token, { timeout })
+      let wrong = 0
+      let attempts = 0
+      const counts = atTheEndOfTheStack(() => {
+        try {
+          condition.wait(token, { timeout: attempts++ % 1000 < 990 ? 1e-6 : 33 })
+        } finally {
+          if (!token.locked) wrong++
+        }
+      })
+      if (wrong > 0) throw new Error(`${wrong} of ${counts.done + counts.thrown} times the lock was not held`)
+      if (!token.unlock()) throw new Error('it was not held')
+      if (api.waiterCount(new Int32Array(sab), 1) !== 0) throw new Error('somebody waits')
+      return counts
+    }, { sab, Lock })
+    assert.notStrictEqual(await member.on(Lock)('tryLock'), null)
+  })
+}
+
+test('what is awaited without stack left is not taken, and nobody waits for it', async () => {
+  const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
+  const token = lock.tryLock()
+  const promises = []
+  let at = 0
+  atTheEndOfTheStack(() => {
+    const n = at++
+    promises[n] = n % 3 === 0 ? semaphore.acquireAsync() : n % 3 === 1 ? lock.lockAsync() : lock.executeLocked(() => {})
+  })
+  const settled = Promise.all(promises.filter(Boolean).map(promise => promise.then(token => {
+    if (token !== undefined) token.unlock()
+    return 'served'
+  }, error => error.name)))
+  const [lined, wanted] = [waiters(lock.i32a.buffer), waiters(semaphore.buffer)]
+  assert.ok(lined > 0 && wanted > 0, `${lined} ${wanted}`)
+  semaphore.release(wanted + 1)
+  token.unlock()
+  const outcomes = await settled
+  const served = outcomes.filter(outcome => outcome === 'served').length
+  assert.strictEqual(served, lined + wanted)
+  assert.ok(outcomes.every(outcome => outcome === 'served' || outcome === 'RangeError'), String(new Set(outcomes)))
+  assert.strictEqual(lock.locked, false)
+  assert.strictEqual(semaphore.available, 1)
+})

@@ -1,0 +1,49 @@
+'use strict'
+
+const { bare } = require('../intrinsics')
+const { agent } = require('../settle')
+
+/**
+ * A user's promise that stands in a line more than once before it settles: a Condition's is notified and then wants the lock again.
+ * What `ref` and `unref` say of it holds for all of these steps.
+ */
+class Steps {
+  constructor () {
+    // The step that is being taken, or was the last one.
+    this.claimant = undefined
+    this.refed = true
+    this.isOver = false
+    // Why no further step is taken.
+    this.reason = undefined
+  }
+
+  /** Remembers `promise`, which takes these steps, and gives it. */
+  of (promise) {
+    if (!this.isOver) agent().remember(promise, this)
+    return promise
+  }
+
+  /** `claimant` is the next step. */
+  begin (claimant) {
+    this.claimant = claimant
+  }
+
+  /** See Claimant. */
+  setRefed (refed) {
+    if (this.isOver) return false
+    this.refed = refed
+    // Between two steps the next one will be told.
+    if (this.claimant !== undefined) this.claimant.setRefed(refed)
+    return true
+  }
+
+  /** No further step is to be taken; the promise rejects with `reason`. */
+  breakOff (reason) {
+    this.reason = reason
+    if (this.claimant !== undefined) this.claimant.giveUp(reason)
+  }
+}
+
+bare(Steps)
+
+module.exports = Steps
