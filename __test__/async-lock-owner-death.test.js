@@ -5,7 +5,7 @@
 const assert = require('assert')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
-const { busy, now, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+const { now, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 const { TinyController, memory, newLock, rejection, startLocker, surrounded, untilWaiters } = require('./fixtures/lock-toolbox')
 
 const { AsyncLock } = api
@@ -216,19 +216,14 @@ for (const waiters of ['nobody', 'a promise', 'a blocked thread']) {
   test(`a thread that awaits the lock, is handed it and ends before its loop turns; ${waiters} waits behind it`, async t => {
     const lock = newLock()
     const [locker, other] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
-    let token = lock.tryLock()
-    locker.call('awaitWithoutTurning', 0, 2)
+    const token = lock.tryLock()
+    locker.call('awaitWithoutTurning', 0, 2, true)
     await locker.untilSet(1)
     await untilWaiters(lock, 1)
     const next = waiters === 'a promise' ? lock.lockAsync() : waiters === 'a blocked thread' ? other.call('lock', 0) : undefined
     if (next) await untilWaiters(lock, 2)
-    // Passes it over until the lock is handed over.
-    do {
-      token.unlock()
-      token = lock.tryLock()
-      busy(1.5)
-    } while (token !== null)
-    assert.strictEqual(lock.locked, true)
+    token.unlock()
+    assert.strictEqual(lock.locked, true, 'handed over')
     await untilWaiters(lock, next ? 1 : 0)
     assert.strictEqual(locker.seen(), 0)
     await locker.terminate()
@@ -316,32 +311,40 @@ test('an heir that gave up waiting is passed over', async t => {
   assert.strictEqual((await heir).ownerDied, true)
 })
 
-test('an heir that is aborted when the lock is on its way passes it on', async t => {
-  const lock = newLock()
-  const flags = new Int32Array(new SharedArrayBuffer(4))
-  const worker = startWorker(t, ({ api, Atomics, post, data: { sab, flags } }) => {
-    new api.AsyncLock(sab).lock()
-    post('held')
-    while (Atomics.load(flags, 0) === 0);
-    process.exit()
-  }, { sab: lock.sab, flags })
-  await worker.next()
-  const controller = new TinyController({ reason: 'abort' })
-  const aborted = rejection(lock.lockAsync({ signal: controller.signal }))
-  const next = lock.lockAsync()
-  Atomics.store(flags, 0, 1)
-  // The loop does not turn while the worker dies: the grant comes first, and the abort after it.
-  const start = now()
-  while (api.waiterCount(lock.i32a, 0) === 2 && now() - start < 20000);
-  assert.strictEqual(api.waiterCount(lock.i32a, 0), 1)
-  controller.abort()
-  assert.strictEqual(await aborted, 'abort')
-  const token = await next
-  assert.strictEqual(token.locked, true)
-  assert.strictEqual(token.ownerDied, true, 'the death got lost with the one who gave up')
-  token.unlock()
-  assert.strictEqual(lock.tryLock().ownerDied, false)
-})
+for (const how of ['handed over', 'free, and its nudge']) {
+  test(`an heir that is aborted when the lock is ${how} on its way, passes it on`, async t => {
+    const lock = newLock()
+    const flags = new Int32Array(new SharedArrayBuffer(4))
+    const worker = startWorker(t, ({ api, Atomics, post, data: { sab, flags } }) => {
+      new api.AsyncLock(sab).lock()
+      post('held')
+      while (Atomics.load(flags, 0) === 0);
+      process.exit()
+    }, { sab: lock.sab, flags })
+    await worker.next()
+    const controller = new TinyController({ reason: 'abort' })
+    const aborted = rejection(lock.lockAsync({ signal: controller.signal }))
+    const next = lock.lockAsync()
+    if (how === 'handed over') {
+      // It tries in vain, so the lock is handed to it.
+      Atomics.notify(lock.i32a, 0, 1)
+      await sleep(20)
+    }
+    Atomics.store(flags, 0, 1)
+    // The loop does not turn while the worker dies: the grant comes first, and the abort after it.
+    const start = now()
+    const isOver = () => how === 'handed over' ? api.waiterCount(lock.i32a, 0) === 1 : !lock.locked
+    while (!isOver()) assert.ok(now() - start < 20000, 'the worker dies')
+    assert.strictEqual(lock.locked, how === 'handed over')
+    controller.abort()
+    assert.strictEqual(await aborted, 'abort')
+    const token = await next
+    assert.strictEqual(token.locked, true)
+    assert.strictEqual(token.ownerDied, true, 'the death got lost with the one who gave up')
+    token.unlock()
+    assert.strictEqual(lock.tryLock().ownerDied, false)
+  })
+}
 
 // ——— plain waiters and the bare word ———
 

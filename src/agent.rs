@@ -32,7 +32,7 @@ use napi::{Error, Result, check_status, sys};
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
-use crate::line::{Request, UNLOCKED};
+use crate::line::{ROOM, Request, UNLOCKED};
 use crate::location::{Expected, Location, SharedWord, Word};
 use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
@@ -68,9 +68,6 @@ const LONGEST_WAIT_SPIN: u32 = 100_000;
 /// Nanoseconds that a thread may look for a free lock before it lines up: what most critical sections last. Longer ones are
 /// worth a sleep.
 const LONGEST_LOCK_SPIN: u32 = 20_000;
-
-/// For how long a thread that gives back a lock makes room for one that waits for a processor. Systems make it twice as long.
-const ROOM: Duration = Duration::from_micros(50);
 
 /// For how long it may be open whether a thread is about to take a lock: it is a matter of some instructions, unless the system
 /// lets it wait.
@@ -350,11 +347,13 @@ struct Block {
     watched: bool,
     /// How long the thread stays away next, in milliseconds. `None`: it has not been away for a slice yet.
     slice: Option<f64>,
+    /// When its claim, which was nudged, tries.
+    tries: Option<Timestamp>,
 }
 
 impl Block {
     fn new(ticket: Ticket, location: Location, deadline: Timestamp, request: Option<Request>, relayed: bool) -> Self {
-        Self { ticket, location, deadline, request, relayed, watched: false, slice: None }
+        Self { ticket, location, deadline, request, relayed, watched: false, slice: None, tries: None }
     }
 
     /// Whether its next slice is the first, and over well before the deadline.
@@ -849,8 +848,19 @@ impl Agent {
     /// Sleeps until the wait is over, or `deadline` or `until` has come, or the thread is to come back.
     fn sleep(&self, block: Block, deadline: Timestamp, until: Timestamp) -> Begun {
         let Block { ticket, location, request, .. } = block;
+        let mut tries = block.tries;
         loop {
-            match STORE.park(ticket, &self.thread, deadline, until) {
+            let mut woken = STORE.park(ticket, &self.thread, deadline, tries.map_or(until, |moment| moment.min(until)));
+            if woken == Woken::Nudged {
+                tries = STORE.head_start(ticket, &self.thread);
+                if tries.is_some() {
+                    continue;
+                }
+            } else if woken == Woken::TimeOver && tries.take_if(|moment| *moment <= now()).is_some() {
+                woken = Woken::Nudged;
+            }
+            let block = Block { tries, ..block };
+            match woken {
                 Woken::Settled(result) => return self.settled(location, request, result),
                 Woken::Nudged => {
                     // SAFETY: only a claim is nudged, and JavaScript holds the lock's array during the call.

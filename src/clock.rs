@@ -30,6 +30,12 @@ impl Timestamp {
         if nanos < 9.2e18 { Self(self.0.saturating_add(nanos.max(0.0) as u64)) } else { Self::NEVER }
     }
 
+    /// The moment that is so much later.
+    #[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds fit")]
+    pub(crate) const fn after(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(time.as_nanos() as u64))
+    }
+
     /// How long it is from `earlier` to `self`; zero if `self` is not later.
     pub const fn duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -35,16 +35,17 @@
 //! event loop turns, and that may be computing for seconds. Therefore:
 //!
 //! - When the claim that is nudged is a promise's, the first blocked thread behind it is nudged as well, and plain waiters that
-//!   block before that one are notified (not by a notification, which wakes as many as it counts). Whichever of the two tries
-//!   first has the lock. So at most two claims are nudged at a time: one of a promise, which is the first in line, and one of a
-//!   blocked thread.
+//!   block before that one are notified (not by a notification, which wakes as many as it counts). So at most two claims are
+//!   nudged at a time: one of a promise, which is the first in line, and one of a blocked thread. That one gives the promise a head
+//!   start: if it wakes up within [`FAIRNESS`] of the first release that passed the promise's claim over, and that has not tried
+//!   yet, it tries only then.
 //! - It is the turn of the first claim if that has been nudged and has tried in vain: its thread ran a moment ago. For a blocked
 //!   thread it is enough to have been passed over for [`FAIRNESS`]. If the first claim is a promise's that has not tried, then the
 //!   same is asked of the first blocked thread behind it.
 //!
 //! A loop that is not busy may want a processor, when the threads that take the lock in turns occupy all of them. So a thread
-//! that releases when a promise's claim has been passed over for [`FAIRNESS`] without having tried makes room: it sleeps for a
-//! moment, and does so again only after twice as long, for the loop may be busy after all.
+//! that releases when a promise's claim has been passed over for [`FAIRNESS`] without having tried makes room: it sleeps for
+//! [`ROOM`], as do those who release meanwhile. That happens again only after twice as long, for the loop may be busy after all.
 //!
 //! Two things remain. A loop may become busy after its promise's claim has tried: then the lock that it is handed stays with it
 //! until the loop turns. And of several promises only the first is nudged: event loops behind a busy one wait for it, or for a
@@ -77,6 +78,9 @@ use crate::waiter_list::WaiterKey;
 
 /// How long the first in line may be passed over by newcomers, counted from the first release that did.
 pub const FAIRNESS: Duration = Duration::from_micros(500);
+
+/// For how long a thread that gives back a lock makes room for one that may want its processor. Systems make it twice as long.
+pub const ROOM: Duration = Duration::from_micros(50);
 
 /// The word of a lock that is free.
 pub const UNLOCKED: i32 = 0;
@@ -205,6 +209,17 @@ impl OneOfEach {
     }
 }
 
+/// A promise's claim to which a lock has not been handed, since its thread may be busy.
+#[derive(Debug)]
+struct KeptWaiting {
+    key: WaiterKey,
+    since: Timestamp,
+    /// How long until the next release makes room for its thread.
+    patience: Duration,
+    /// And those after that one, until then.
+    room_until: Timestamp,
+}
+
 /// The state of a line that has claims. `blocks`: whether a claim is a blocked thread's and not a promise's.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
@@ -224,9 +239,8 @@ pub(crate) struct Line {
     /// The last of the claims at the front of the list, as far as is known: no plain waiter stands before it. So whoever looks
     /// for plain waiters goes over each claim once in its life.
     pub(crate) leading: Option<WaiterKey>,
-    /// The claim of a promise that is the first, the first release that passed it over, and for how long that may be before the
-    /// next one makes room for it.
-    kept_waiting: Option<(WaiterKey, Timestamp, Duration)>,
+    /// The claim of a promise that is the first, and has not tried.
+    kept_waiting: Option<KeptWaiting>,
 }
 
 impl Line {
@@ -298,21 +312,31 @@ impl Line {
     }
 
     /// The same for a promise's claim `key`, the first, that has not tried. Whether the thread that releases is to make room for
-    /// its thread: after [`FAIRNESS`], and again whenever twice as long has passed.
+    /// its thread: after [`FAIRNESS`], and again whenever twice as long has passed, for each release within [`ROOM`].
     pub(crate) fn keeps_waiting(&mut self, key: WaiterKey, now: Timestamp) -> bool {
-        match &mut self.kept_waiting {
-            Some((kept_waiting, since, patience)) if *kept_waiting == key => {
-                let is_over = now.duration_since(*since) >= *patience;
-                if is_over {
-                    *patience *= 2;
-                }
-                is_over
+        self.begin_to_keep_waiting(key, || now);
+        self.kept_waiting.as_mut().is_some_and(|KeptWaiting { since, patience, room_until, .. }| {
+            if now.duration_since(*since) >= *patience {
+                *patience *= 2;
+                *room_until = now.after(ROOM);
             }
-            _ => {
-                self.kept_waiting = Some((key, now, FAIRNESS));
-                false
-            }
+            now < *room_until
+        })
+    }
+
+    /// The promise's claim `key`, the first, has not tried: it has been kept waiting since `now` at the latest.
+    pub(crate) fn begin_to_keep_waiting(&mut self, key: WaiterKey, now: impl FnOnce() -> Timestamp) {
+        if self.kept_waiting.as_ref().is_none_or(|kept_waiting| kept_waiting.key != key) {
+            let since = now();
+            self.kept_waiting = Some(KeptWaiting { key, since, patience: FAIRNESS, room_until: since });
         }
+    }
+
+    /// Until when the claim of a blocked thread that was nudged is to let that of a promise go first, if it is.
+    pub(crate) fn head_start(&self, key: WaiterKey) -> Option<Timestamp> {
+        let first = self.kept_waiting.as_ref()?;
+        let waits = self.nudged.thread == Some(key) && self.nudged.promise == Some(first.key);
+        waits.then(|| first.since.after(FAIRNESS))
     }
 
     /// A claim leaves that stood behind the waiter `previous`. Whether it was nudged: then the word may be free, and the next in
@@ -329,7 +353,7 @@ impl Line {
         }
         let has_tried = self.tried.remove(key);
         self.passed_over.take_if(|(passed_over, _)| *passed_over == key);
-        self.kept_waiting.take_if(|(kept_waiting, ..)| *kept_waiting == key);
+        self.kept_waiting.take_if(|kept_waiting| kept_waiting.key == key);
         self.nudged.remove(key) || has_tried
     }
 

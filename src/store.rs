@@ -660,6 +660,10 @@ impl CriticalSection<'_> {
         if !self.blocks(first)
             && let Some((thread, _)) = self.first_thread(location)
         {
+            let now = self.now();
+            if let Some(line) = self.lists.lines.get_mut(&location) {
+                line.begin_to_keep_waiting(first, || now);
+            }
             self.nudge_only(location, thread);
         }
         self.nudge_only(location, first);
@@ -1104,6 +1108,16 @@ impl WaiterListStore {
             let would_overtake = request.is_strict() && section.lists.lines.contains_key(&location);
             if would_overtake { None } else { section.take(location, request, word) }
         })
+    }
+
+    /// Until when a blocked thread's claim that was nudged had better not try, so that a promise's before it goes first. `None`: it
+    /// may try now.
+    pub fn head_start(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> Option<Timestamp> {
+        let until = self.with_waiter(ticket, &Party::Thread(Arc::clone(thread)), |section, key, location| {
+            let until = section.lists.lines.get(&location)?.head_start(key)?;
+            (until > section.now()).then_some(until)
+        });
+        until.flatten()
     }
 
     /// A nudged claim tries. `None`: somebody was quicker, it keeps its place; or it is settled already.
