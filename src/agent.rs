@@ -805,8 +805,8 @@ impl Agent {
         self.holds.add(wait);
     }
 
-    /// Takes the promise in the slot out of the line, or its outcome out of the mail if it is a claim. False if that is on the way
-    /// all the same: it is that of a plain wait, or the agent is looking at that mail.
+    /// Takes the promise in the slot out of the line, or its outcome out of the mail. False if that is on the way all the same:
+    /// it is a notification, or the agent is looking at that mail.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let Some(Wait { ticket, .. }) = self.waits.borrow().get(slot) else { return false };
@@ -995,6 +995,7 @@ impl Agent {
         if self.holds.timed.get() + self.holds.untimed.get() == 0 {
             self.waits.borrow_mut().shrink();
         }
+        let mut acquired = mail.acquired.drain(..).flatten();
         let mut delivers = true;
         let mut delivered = 0;
         for batch in mail.settlements.chunks(SETTLEMENTS) {
@@ -1002,7 +1003,7 @@ impl Agent {
             registers.place.set(registers.held.load(Ordering::Relaxed));
             for (place, settlement) in batch.iter().enumerate() {
                 if settlement.result.is_acquired()
-                    && let Some((location, request)) = mail.acquired_by(settlement.slot)
+                    && let Some((location, request)) = acquired.next()
                 {
                     self.hold(location, request);
                 }
@@ -1015,6 +1016,7 @@ impl Agent {
                 delivered += batch.len();
             }
         }
+        drop(acquired);
         for (_, thing) in entrusted.into_iter().filter(|&(place, _)| place >= delivered) {
             thing.pass_on();
         }
@@ -1036,7 +1038,7 @@ impl Agent {
         // SAFETY: the table of pending promises holds the lock's array until the claim is settled (invariant 8).
         let word = unsafe { SharedWord::at(location) };
         if let Some(result) = STORE.try_claim(ticket, &Party::Agent(Arc::clone(&self.outbox), slot), &word) {
-            mail.settle_claim(slot, result, location, request);
+            mail.settle(slot, result, Some((location, request)));
         }
     }
 
@@ -1080,7 +1082,7 @@ impl Agent {
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
-        died_with.extend(mail.acquired());
+        died_with.extend(mail.acquired.drain(..).flatten());
         for Settlement { slot, result } in mail.settlements {
             let purpose = waits.purpose(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             died_notified.extend(purpose.and_then(|purpose| purpose.relay));

@@ -197,6 +197,7 @@ impl Line {
 
     /// The claim `key` has joined, behind the waiter `previous`.
     pub(crate) fn join(&mut self, key: WaiterKey, previous: Option<WaiterKey>) {
+        self.claims += 1;
         if previous.is_none() || previous == self.leading {
             self.leading = Some(key);
         }

@@ -397,14 +397,15 @@ impl CriticalSection<'_> {
             Entrant::Other(other) => other,
         };
         let (Other { party, request, .. }, passes_on) = self.dismiss(key, &waiter, other);
+        let acquired = request.filter(|_| result.is_acquired()).map(|request| (waiter.location, request));
         match party {
             Party::Thread(thread) => {
                 thread.settle(result);
                 self.wake(Wake::Thread(thread));
             }
             Party::Agent(outbox, slot) => {
-                let rings = match request {
-                    Some(request) => outbox.settle_claim(slot, result, waiter.location, request),
+                let rings = match acquired {
+                    Some(acquired) => outbox.grant(slot, result, acquired),
                     None => outbox.settle(slot, result),
                 };
                 if rings {
@@ -412,7 +413,7 @@ impl CriticalSection<'_> {
                 }
             }
         }
-        passes_on && !result.is_acquired()
+        passes_on && acquired.is_none()
     }
 
     /// Records how the wait of a promise ended that has been removed.
@@ -923,10 +924,8 @@ impl WaiterListStore {
                 }
                 taken.is_none()
             };
-            let ticket = section.add(location, indexed, enters, |lists| {
-                lists.lines.entry(location).or_default().claims += 1;
-                lists.admit(Other { party, request: Some(request), deadline })
-            });
+            let ticket = section
+                .add(location, indexed, enters, |lists| lists.admit(Other { party, request: Some(request), deadline }));
             if let Some(Ticket { key, .. }) = ticket {
                 let previous = section.lists.waiters.previous(key);
                 section.lists.lines.entry(location).or_default().join(key, previous);

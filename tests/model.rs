@@ -842,7 +842,7 @@ fn grant_death() {
             let (lock, ticket) = (lock.clone(), tickets[0]);
             move || {
                 lock.store.withdraw_agent(ticket, &first.outbox, 0);
-                let acquired: Vec<_> = first.mail().acquired().collect();
+                let acquired: Vec<_> = first.mail().acquired.into_iter().flatten().collect();
                 for &(location, request) in &acquired {
                     lock.store.abandon(location, request, &lock.word);
                 }
