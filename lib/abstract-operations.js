@@ -18,6 +18,7 @@ const getByteOffset = getter(TypedArrayPrototype, 'byteOffset')
 const values = TypedArrayPrototype.values
 const getSharedByteLength = getter(SharedArrayBuffer.prototype, 'byteLength')
 const growable = getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable')
+const getMaxByteLength = growable && getter(SharedArrayBuffer.prototype, 'maxByteLength')
 const asIntN = typeof BigInt === 'function' ? BigInt.asIntN : undefined
 
 /** https://tc39.es/ecma262/#sec-tointegerorinfinity */
@@ -75,6 +76,11 @@ function isGrowable (buffer) {
   return growable !== undefined && apply(growable.get, buffer, [])
 }
 
+/** The length of a SharedArrayBuffer, or the one that it may grow to. */
+function maxByteLength (buffer) {
+  return apply(getMaxByteLength || getSharedByteLength, buffer, [])
+}
+
 /** https://tc39.es/ecma262/#sec-tobigint64, as a BigInt. */
 function ToBigInt64 (argument) {
   return asIntN(64, argument)
@@ -95,6 +101,7 @@ module.exports = {
   ValidateAtomicAccess,
   ValidateIntegerTypedArray,
   isGrowable,
+  maxByteLength,
   viewedArrayBuffer: (typedArray) => apply(getBuffer, typedArray, []),
   byteOffset: (typedArray) => apply(getByteOffset, typedArray, [])
 }

@@ -19,6 +19,8 @@ const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, KIND, PLACE, RELAY, SLOT, TIMEOUT, WIDE, WORDS
 } = require('./registers')
 const { threads } = require('./worker-threads')
+// Takes built-ins as they are now.
+require('./sync/memories')
 
 /** Outcomes of a wait by their number in `src/store.rs`. */
 const OUTCOMES = ['ok', 'not-equal', 'timed-out']

@@ -28,6 +28,7 @@ use rustc_hash::FxBuildHasher;
 use crate::clock::{Timestamp, now};
 use crate::line::{Request, UNLOCKED};
 use crate::location::{Expected, Location, SharedWord, Word};
+use crate::memories::{AgentId, Memories};
 use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
 use crate::spinner::{SparingSpinner, Spinner};
@@ -39,6 +40,9 @@ use crate::watcher::EventLoop;
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.
 pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
+
+/// The memories of this process's locks.
+static MEMORIES: LazyLock<Memories> = LazyLock::new(Memories::default);
 
 /// Ends the first slice of a thread that blocks. `None` if the system gave no thread for it.
 static TICKER: LazyLock<Option<&'static Ticker>> =
@@ -334,6 +338,9 @@ pub(crate) struct Agent {
     _buffer: sys::napi_ref,
     mail: RefCell<Mail>,
     holdings: Cell<Holdings>,
+    /// How many buffer objects of this agent are registered, by the addresses of their memories. 0 where all have been collected,
+    /// and others had some of the same memory.
+    memories: RefCell<HashMap<usize, usize, FxBuildHasher>>,
 }
 
 /// What the thread holds: for each lock (share of a read-write lock, permits in use) its address and its request, in no
@@ -543,6 +550,7 @@ impl Agent {
             _buffer: buffer_ref,
             mail: RefCell::default(),
             holdings: Cell::new(Holdings::EMPTY),
+            memories: RefCell::default(),
         });
         // Hooks run last-in first-out, so this one runs before the threadsafe function's own (invariant 7).
         // SAFETY: `on_end` only touches Rust state, and `env` is only used as a number there.
@@ -651,7 +659,7 @@ impl Agent {
 
     /// The thread has taken a lock that was free, without coming to the store.
     fn acquired_free(&self, location: Location) -> Begun {
-        let inherited = STORE.any_abandoned() && STORE.inherit(location, Request::Lock);
+        let inherited = STORE.any_abandoned_near(location) && STORE.inherit(location, Request::Lock);
         let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
         self.acquired(location, Request::Lock, result)
     }
@@ -921,6 +929,28 @@ impl Agent {
         Ok(())
     }
 
+    fn id(&self) -> AgentId {
+        Arc::as_ptr(&self.outbox).addr()
+    }
+
+    /// A lock is made on a buffer object, of a memory of `length` bytes at `base`, for the first time.
+    pub(crate) fn register_memory(&self, base: usize, length: usize) {
+        *self.memories.borrow_mut().entry(base).or_default() += 1;
+        MEMORIES.register(&STORE, self.id(), base, length);
+    }
+
+    /// A buffer object of a memory at `base` that was registered has been collected.
+    pub(crate) fn lose_memory(&self, base: usize) {
+        let mut memories = self.memories.borrow_mut();
+        let Some(objects) = memories.get_mut(&base).filter(|objects| **objects > 0) else { return };
+        *objects -= 1;
+        let had_last = *objects == 0;
+        // Otherwise it is remembered there that this agent has lost it, until this agent ends.
+        if MEMORIES.lose(&STORE, self.id(), base) && had_last {
+            memories.remove(&base);
+        }
+    }
+
     /// The `threadId` of the thread that holds the lock at the location in the registers, if one of the agents does.
     pub(crate) fn holder(&self) -> Option<u32> {
         let location = self.registers().location();
@@ -1096,6 +1126,9 @@ impl Agent {
             // SAFETY: the environment's clean-up runs before its heap goes, and before Node lets go of the memory
             // (lib/sync/last-hold.js), so the memory is still there (invariant 8).
             STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
+        }
+        for (base, objects) in self.memories.take() {
+            MEMORIES.end(&STORE, self.id(), base, objects);
         }
         // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.
         if self.registers().releasing.get() != 0.0 {

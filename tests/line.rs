@@ -45,7 +45,7 @@ impl Guard {
             return self.store.try_take(HERE, request, &self.word);
         }
         request.take(&self.word).then(|| {
-            let inherited = self.store.any_abandoned() && self.store.inherit(HERE, request);
+            let inherited = self.store.any_abandoned_near(HERE) && self.store.inherit(HERE, request);
             if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
         })
     }
@@ -508,7 +508,7 @@ mod property {
             assert_eq!(self.guard.store.count(HERE) as usize, self.entrants.len());
             let counter = self.guard.store.counter(HERE).load(Ordering::Relaxed);
             assert_eq!(usize::try_from(counter), Ok(self.entrants.len()));
-            assert_eq!(self.guard.store.any_abandoned(), self.left_behind);
+            assert_eq!(self.guard.store.any_abandoned_near(HERE), self.left_behind);
             // Who is overdue need not be nudged: it is timed out when somebody comes to it, and the next is looked after then.
             if let Some(first) = self.first_claim()
                 && self.entrants[first].deadline > now()
@@ -806,7 +806,7 @@ mod stress {
         assert_eq!(word.load(), value, "nobody holds anything");
         assert_eq!(store.count(HERE), 0);
         assert_eq!(store.counter(HERE).load(Ordering::Relaxed), 0);
-        let untold = u64::from(store.any_abandoned());
+        let untold = u64::from(store.any_abandoned_near(HERE));
         assert_eq!(scene.told.load(Ordering::Relaxed) + untold, scene.deaths.load(Ordering::Relaxed));
     }
 

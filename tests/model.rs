@@ -598,7 +598,7 @@ impl Lock {
         if !self.request.take(&self.word) {
             return None;
         }
-        let inherited = self.store.any_abandoned() && self.store.inherit(HERE, self.request);
+        let inherited = self.store.any_abandoned_near(HERE) && self.store.inherit(HERE, self.request);
         Some(if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
     }
 
@@ -1011,6 +1011,6 @@ fn write_death_read() {
         let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
         assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
         assert_eq!(lock.word.load(), 2);
-        assert!(lock.store.any_abandoned(), "the next writer is told, too");
+        assert!(lock.store.any_abandoned_near(HERE), "the next writer is told, too");
     });
 }

@@ -21,6 +21,7 @@
 
 const { FENCED } = require('../counters')
 const createLastHold = require('./last-hold')
+const createMemories = require('./memories')
 
 /**
  * What can be asked of a word, by the numbers of `Request` in src/line.rs. A request is such a kind and an amount, as
@@ -72,6 +73,7 @@ function after (kind, amount, current) {
 
 function createHoldings (binding, operations, counters, floats, words) {
   const keep = createLastHold(binding)
+  const register = createMemories(binding)
   // By place.
   const held = []
   const table = {
@@ -95,12 +97,14 @@ function createHoldings (binding, operations, counters, floats, words) {
    * - `array`: the word, as an Int32Array of length 1
    * - `address`: where it is
    * - `counter`: where its counter of waiters is
+   * - `abandoned`: where the counter is of what dead holders have left behind in its bucket
    */
   class Word {
-    constructor (array, address, counter) {
+    constructor (array, address, counter, abandoned) {
       this.array = array
       this.address = address
       this.counter = counter
+      this.abandoned = abandoned
     }
 
     /** Takes the lock that this word is, if it is free. The place of the entry, whose token is still to be made; -1 if it is not. */
@@ -174,7 +178,7 @@ function createHoldings (binding, operations, counters, floats, words) {
 
     /** Whether what was just taken had been left behind by a dead holder. */
     inherits (request) {
-      if (counters !== undefined && counters.peek(counters.abandoned) === 0) return false
+      if (counters !== undefined && counters.peek(this.abandoned) === 0) return false
       try {
         this.setRequest(request)
         operations.inherit()
@@ -434,7 +438,10 @@ function createHoldings (binding, operations, counters, floats, words) {
   function wordOf (array) {
     keep(array.buffer)
     const address = binding.addressOf(new Uint8Array(array.buffer)) + array.byteOffset
-    return new Word(array, address, counters === undefined ? 0 : counters.of(address))
+    register(array.buffer, address - array.byteOffset)
+    return counters === undefined
+      ? new Word(array, address, 0, 0)
+      : new Word(array, address, counters.of(address), counters.abandonedOf(address))
   }
 
   return { adopt, adoptLast, makeRoom, passOn, toEnd, vacate, wordOf }
