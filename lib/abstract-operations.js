@@ -8,7 +8,7 @@
 const describe = require('./describe')
 
 const {
-  apply, asIntN, getBuffer, getByteOffset, getGrowable, getLength, getName, getSharedByteLength, trunc, values
+  apply, asIntN, getBuffer, getByteOffset, getGrowable, getLength, getMaxByteLength, getName, getSharedByteLength, trunc, values
 } = require('./intrinsics')
 
 /** https://tc39.es/ecma262/#sec-tointegerorinfinity */
@@ -66,6 +66,11 @@ function isGrowable (buffer) {
   return getGrowable !== undefined && apply(getGrowable, buffer, [])
 }
 
+/** The length of a SharedArrayBuffer, or the one that it may grow to. */
+function maxByteLength (buffer) {
+  return apply(getMaxByteLength || getSharedByteLength, buffer, [])
+}
+
 /** https://tc39.es/ecma262/#sec-tobigint64, as a BigInt. */
 function ToBigInt64 (argument) {
   return asIntN(64, argument)
@@ -86,6 +91,7 @@ module.exports = {
   ValidateAtomicAccess,
   ValidateIntegerTypedArray,
   isGrowable,
+  maxByteLength,
   viewedArrayBuffer: (typedArray) => apply(getBuffer, typedArray, []),
   byteOffset: (typedArray) => apply(getByteOffset, typedArray, [])
 }

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * How many wait, read from memory that native code counts in: by cache line and word, and of locks that dead threads have left
- * behind. What needs nobody's attention then costs no native call.
+ * How many wait, read from memory that native code counts in: by bucket and word, and, by bucket, how many locks dead threads have
+ * left behind. What needs nobody's attention then costs no native call.
  *
  * A counter that is not 0 says that somebody may be waiting; one that is 0 says that nobody is, to who has changed the word
  * and then passed a fence: who waits is counted before it looks at the word (see src/store.rs).
@@ -41,17 +41,21 @@ function readable (binding) {
 function createCounters (binding) {
   const words = readable(binding)
   if (words === undefined) return undefined
-  // There is one for each word of a cache line, and these lie together.
+  // There is one for each word of a cache line, and these lie together. Then come those of what is left behind, in as many lines.
   const stride = binding.counterWords()
-  // Their number is a power of two, but for the one for what is left behind.
-  const last = TypedArrayLength(words) / stride - 1
-  const shift = clz32(last) + 1
+  // How many buckets there are, a power of two: more than half of the lines.
+  const shift = clz32(TypedArrayLength(words) / stride) + 1
+  const buckets = 2 ** (32 - shift)
+  const bucketOf = (address) => imul(address / LINE, 0x9e3779b1) >>> shift
 
   return {
-    /** Where the counter of what is left behind is. */
-    abandoned: last * stride,
     /** Where the counter of the word at an address is; as `counter` in src/store.rs. */
-    of: (address) => (imul(address / LINE, 0x9e3779b1) >>> shift) * stride + (address / 4 & WORDS - 1),
+    of: (address) => bucketOf(address) * stride + (address / 4 & WORDS - 1),
+    /** Where the counter is of what is left behind in the bucket of an address; as `abandoned` in src/store.rs. */
+    abandonedOf (address) {
+      const bucket = bucketOf(address)
+      return (buckets + (bucket / WORDS | 0)) * stride + bucket % WORDS
+    },
     /** The counter that is there, as it is after what this thread has written before. */
     read: (counter) => FENCED ? words[counter] : load(words, counter),
     /** The same, for who needs no such order: a value that this thread has come to know of, or a later one. */

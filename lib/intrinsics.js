@@ -87,6 +87,7 @@ module.exports = {
   getSharedByteLength: getter(SharedArrayBuffer.prototype, 'byteLength'),
   /** Undefined where buffers do not grow. */
   getGrowable: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable') || {}).get,
+  getMaxByteLength: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'maxByteLength') || {}).get,
   values: TypedArrayPrototype.values,
 
   /** A class whose instances inherit nothing but its own methods. Gives the class. */

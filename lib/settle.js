@@ -24,6 +24,8 @@ const {
 } = require('./registers')
 const startingWorkers = require('./starting-workers')
 const { threads } = require('./worker-threads')
+// Takes built-ins as they are now.
+require('./sync/memories')
 
 const { nextTick } = process
 

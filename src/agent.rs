@@ -34,6 +34,7 @@ use rustc_hash::FxBuildHasher;
 use crate::clock::{Timestamp, now};
 use crate::line::{ROOM, Request, UNLOCKED};
 use crate::location::{Expected, Location, SharedWord, Word};
+use crate::memories::{AgentId, Memories};
 use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
 use crate::spinner::{SparingSpinner, Spinner};
@@ -45,6 +46,9 @@ use crate::watcher::EventLoop;
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.
 pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
+
+/// The memories of this process's locks.
+static MEMORIES: LazyLock<Memories> = LazyLock::new(Memories::default);
 
 /// Ends the first slice of a thread that blocks. `None` if the system gave no thread for it.
 static TICKER: LazyLock<Option<&'static Ticker>> =
@@ -388,6 +392,9 @@ pub(crate) struct Agent {
     holdings: Cell<Holdings>,
     /// Whether it may sleep: not the main thread.
     may_sleep: bool,
+    /// How many buffer objects of this agent are registered, by the addresses of their memories. 0 where all have been collected,
+    /// and others had some of the same memory.
+    memories: RefCell<HashMap<usize, usize, FxBuildHasher>>,
 }
 
 /// Mail that has been taken out of the outbox, and how far JavaScript has been told of it.
@@ -398,15 +405,17 @@ struct Delivery {
     entrusted: Vec<(usize, Entrusted)>,
     /// How many of the settlements have been told.
     told: usize,
-    /// How many of the settlements have what they acquired in the table of holdings, with its tokens.
+    /// How many of the settlements have what they acquired in the table of holdings, with its tokens. Not less than `told`.
     adopted: usize,
+    /// How many of `mail.acquired` that are.
+    acquired: usize,
 }
 
 impl Delivery {
     fn clear(&mut self) {
         self.mail.clear();
         self.entrusted.clear();
-        (self.told, self.adopted) = (0, 0);
+        (self.told, self.adopted, self.acquired) = (0, 0, 0);
     }
 
     /// The settlements that one call into JavaScript takes next. What has been adopted already is not mixed with what has not.
@@ -414,6 +423,14 @@ impl Delivery {
         let longest = self.told + SETTLEMENTS;
         let end = if self.adopted > self.told { self.adopted } else { self.mail.settlements.len() };
         self.told..end.min(longest)
+    }
+
+    /// What the settlements from `adopted` to `end` acquired: each with its slot.
+    fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
+        let settlements = self.mail.settlements[self.adopted..end].iter();
+        let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
+        let acquired = self.mail.acquired.iter().flatten().skip(self.acquired);
+        slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
     }
 }
 
@@ -660,6 +677,7 @@ impl Agent {
             interrupted: Cell::new(false),
             holdings: Cell::new(Holdings::EMPTY),
             may_sleep: js_thread != 0,
+            memories: RefCell::default(),
         });
         // Hooks run last-in first-out, so this one runs before the threadsafe function's own (invariant 7).
         // SAFETY: `on_end` only touches Rust state, and `env` is only used as a number there.
@@ -785,7 +803,7 @@ impl Agent {
 
     /// The thread has taken a lock that was free, without coming to the store.
     fn acquired_free(&self, location: Location) -> Begun {
-        let inherited = STORE.any_abandoned() && STORE.inherit(location, Request::Lock);
+        let inherited = STORE.any_abandoned_near(location) && STORE.inherit(location, Request::Lock);
         let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
         self.acquired(location, Request::Lock, result)
     }
@@ -997,8 +1015,8 @@ impl Agent {
         self.holds.add(wait);
     }
 
-    /// Takes the promise in the slot out of the line, or its outcome out of the mail if it is a claim. False if that is on the way
-    /// all the same: it is that of a plain wait, or the agent is looking at that mail.
+    /// Takes the promise in the slot out of the line, or its outcome out of the mail. False if that is on the way all the same:
+    /// it is a notification, or the agent is looking at that mail.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let Some(Wait { ticket, .. }) = self.waits.borrow().get(slot) else { return false };
@@ -1147,6 +1165,28 @@ impl Agent {
         Ok(())
     }
 
+    fn id(&self) -> AgentId {
+        Arc::as_ptr(&self.outbox).addr()
+    }
+
+    /// A lock is made on a buffer object, of a memory of `length` bytes at `base`, for the first time.
+    pub(crate) fn register_memory(&self, base: usize, length: usize) {
+        *self.memories.borrow_mut().entry(base).or_default() += 1;
+        MEMORIES.register(&STORE, self.id(), base, length);
+    }
+
+    /// A buffer object of a memory at `base` that was registered has been collected.
+    pub(crate) fn lose_memory(&self, base: usize) {
+        let mut memories = self.memories.borrow_mut();
+        let Some(objects) = memories.get_mut(&base).filter(|objects| **objects > 0) else { return };
+        *objects -= 1;
+        let had_last = *objects == 0;
+        // Otherwise it is remembered there that this agent has lost it, until this agent ends.
+        if MEMORIES.lose(&STORE, self.id(), base) && had_last {
+            memories.remove(&base);
+        }
+    }
+
     /// The `threadId` of the thread that holds the lock at the location in the registers, if one of the agents does.
     pub(crate) fn holder(&self) -> Option<u32> {
         let location = self.registers().location();
@@ -1273,16 +1313,15 @@ impl Agent {
         let range = delivery.next_batch();
         let adopts = delivery.adopted <= delivery.told;
         let held = registers.held.load(Ordering::Relaxed);
-        let batch = &delivery.mail.settlements[range.clone()];
         if adopts {
-            for (slot, location, request) in delivery.mail.acquired_among(batch) {
+            for (slot, location, request) in delivery.acquired_before(range.end) {
                 self.hold(location, request);
                 if request == Request::Lock {
                     contained(|| STORE.delivered(location, &self.party(slot)));
                 }
             }
         }
-        for (place, settlement) in batch.iter().enumerate() {
+        for (place, settlement) in delivery.mail.settlements[range.clone()].iter().enumerate() {
             // SAFETY: `place` is less than the number of words behind the registers.
             unsafe { self.settlements.add(place).write((settlement.slot << 3) | settlement.result as u32) };
         }
@@ -1292,7 +1331,7 @@ impl Agent {
         match registers.settled.get() {
             // No other JavaScript has run since, so what was added to the table of holdings is still at its end.
             NOT_ADOPTED if result.is_err() => {
-                for (slot, location, request) in delivery.mail.acquired_among(batch) {
+                for (slot, location, request) in delivery.acquired_before(range.end) {
                     if request == Request::Lock {
                         contained(|| STORE.undelivered(location, self.party(slot)));
                     }
@@ -1300,7 +1339,10 @@ impl Agent {
                 registers.held.store(held, Ordering::Relaxed);
             }
             settled => {
-                delivery.adopted = delivery.adopted.max(range.end);
+                if adopts {
+                    delivery.acquired += delivery.acquired_before(range.end).count();
+                    delivery.adopted = range.end;
+                }
                 delivery.told = if result.is_ok() { range.end } else { (range.start + settled as usize).min(range.end) };
             }
         }
@@ -1320,7 +1362,7 @@ impl Agent {
         // SAFETY: the table of pending promises holds the lock's array until the claim is settled (invariant 8).
         let word = unsafe { SharedWord::at(location) };
         if let Some(result) = STORE.try_claim(ticket, &Party::Agent(Arc::clone(&self.outbox), slot), &word) {
-            mail.settle_claim(slot, result, location, request);
+            mail.settle(slot, result, Some((location, request)));
         }
     }
 
@@ -1406,7 +1448,7 @@ impl Agent {
         }
         // What has been adopted is in the table of holdings.
         if let Some(delivery) = self.delivery.take() {
-            for (_, location, request) in delivery.mail.acquired_among(&delivery.mail.settlements[delivery.adopted..]) {
+            for (_, location, request) in delivery.acquired_before(delivery.mail.settlements.len()) {
                 if request.is_owned() {
                     contained(|| Self::die_with(location, request));
                 }
@@ -1418,7 +1460,7 @@ impl Agent {
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
-        let acquired: Vec<_> = mail.acquired().collect();
+        let acquired: Vec<_> = mail.acquired.drain(..).flatten().collect();
         for Settlement { slot, result } in mail.settlements {
             let purpose = waits.purpose(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             died_notified.extend(purpose.and_then(|purpose| purpose.relay));
@@ -1438,6 +1480,9 @@ impl Agent {
                 contained(|| Self::die_with(location, request));
             }
             held.store(last, Ordering::Relaxed);
+        }
+        for (base, objects) in self.memories.take() {
+            MEMORIES.end(&STORE, self.id(), base, objects);
         }
         // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.
         if let Some(location) = self.registers().releasing() {

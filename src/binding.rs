@@ -198,6 +198,22 @@ pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     unsafe { Agent::of(env.raw())?.set_holdings(buffer.raw()) }
 }
 
+/// A lock is made on a buffer object, of a memory of `length` bytes at the address `base`, for the first time in this thread.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `address_of` and a buffer have given")]
+pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
+    Agent::of(env.raw())?.register_memory(base as usize, length as usize);
+    Ok(())
+}
+
+/// A buffer object of a memory at the address `base`, which this thread has registered, has been collected.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+pub fn lose_memory(env: Env, base: f64) -> Result<()> {
+    Agent::of(env.raw())?.lose_memory(base as usize);
+    Ok(())
+}
+
 /// Makes this environment's end begin here, before whatever else has asked to be told of it so far.
 #[napi(catch_unwind)]
 pub fn end_first(env: Env) -> Result<()> {
@@ -228,8 +244,7 @@ pub fn counter_words() -> u32 {
 
 const COUNTER_WORDS: usize = size_of::<CachePadded<Counters>>() / size_of::<i32>();
 
-/// The counters as an `ArrayBuffer`: how many wait, by cache line and word, and as the first of the last line how many locks are
-/// abandoned. To be read only, atomically. Undefined where the host allows no such buffer.
+/// The counters as an `ArrayBuffer`: how many wait, by bucket and word, and then how many locks are abandoned, by bucket. To be read only, atomically. Undefined where the host allows no such buffer.
 #[napi(catch_unwind)]
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     let counters = STORE.counters();

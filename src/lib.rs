@@ -14,6 +14,7 @@
 //! | [`ticker`] | ends the first slice of blocked threads |
 //! | [`spinner`] | looking for an outcome before sleeping |
 //! | `processor` | which one a thread runs on |
+//! | [`memories`] | which memories of locks still exist |
 //! | [`outbox`] | the outcomes on their way to an agent |
 //! | [`alarm`] | what the timer thread sleeps for |
 //! | `timer` | the thread that times promises out |
@@ -33,7 +34,7 @@
 //! 3. The value is compared and the waiter appended in one critical section.
 //! 4. Waiters of one location leave in the order they came (those that give up apart).
 //! 5. No thread is woken, no job posted and no Node-API call made inside a critical section.
-//! 6. At most one bucket lock is held at a time. Lock order: bucket, then outbox; every other lock is taken alone.
+//! 6. At most one bucket lock is held at a time. Lock order: memories, then bucket, then outbox; every other lock is taken alone.
 //! 7. After an agent's clean-up no waiter of it is in any list, and its threadsafe function is never called again.
 //! 8. Memory waited on outlives the wait: the JavaScript side keeps the typed array until the promise is settled, and an
 //!    agent that ends withdraws its waits before its heap goes.
@@ -48,6 +49,8 @@ mod deadlines;
 #[forbid(unsafe_code)]
 pub mod line;
 pub mod location;
+#[forbid(unsafe_code)]
+pub mod memories;
 #[forbid(unsafe_code)]
 pub mod outbox;
 #[forbid(unsafe_code)]

@@ -29,39 +29,41 @@ pub struct Mail {
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to try now. Looked at first.
     pub nudges: Vec<u32>,
-    /// By slot, the settlements in here that are of claims. Of plain waits, of which there may be a million, it knows nothing.
-    claims: HashMap<u32, ClaimSettled, FxBuildHasher>,
+    /// What the settlements in here acquired, in their order; `None` what was recalled. If the agent ends before it takes its
+    /// mail, that is to be passed on.
+    pub acquired: Vec<Option<(Location, Request)>>,
+    /// Where what can be recalled is. Only made when something is.
+    index: Option<Index>,
 }
 
-/// The settlement of a claim.
-#[derive(Debug)]
-struct ClaimSettled {
-    /// Where it is among the settlements. Only known until the mail is taken.
-    place: usize,
-    /// What it acquired.
-    acquired: Option<(Location, Request)>,
-}
+/// By slot, the places of the settlements that can be recalled, and of what those acquired.
+type Index = HashMap<u32, (usize, Option<usize>), FxBuildHasher>;
 
 impl Mail {
-    /// Puts in the outcome of a claim of the word at `location`.
-    pub fn settle_claim(&mut self, slot: u32, result: WaitResult, location: Location, request: Request) {
-        let acquired = result.is_acquired().then_some((location, request));
-        self.claims.insert(slot, ClaimSettled { place: self.settlements.len(), acquired });
+    /// Puts in the outcome of a wait, and what it acquired.
+    #[inline]
+    pub fn settle(&mut self, slot: u32, result: WaitResult, acquired: Option<(Location, Request)>) {
+        if is_recallable(result)
+            && let Some(index) = &mut self.index
+        {
+            index.insert(slot, (self.settlements.len(), acquired.is_some().then_some(self.acquired.len())));
+        }
         self.settlements.push(Settlement { slot, result });
+        if acquired.is_some() {
+            self.acquired.push(acquired);
+        }
     }
 
-    /// What `settlements`, some of those in here, acquired: each with its slot, in their order.
-    pub fn acquired_among(&self, settlements: &[Settlement]) -> impl Iterator<Item = (u32, Location, Request)> {
-        let acquired = settlements.iter().filter(|settlement| settlement.result.is_acquired());
-        acquired.filter_map(|&Settlement { slot, .. }| {
-            let (location, request) = self.claims.get(&slot)?.acquired?;
-            Some((slot, location, request))
+    fn index(&mut self) -> &mut Index {
+        let settlements = &self.settlements;
+        self.index.get_or_insert_with(|| {
+            let mut acquired = 0..;
+            let recallable = settlements.iter().enumerate().filter(|(_, settlement)| is_recallable(settlement.result));
+            let entry = |(place, settlement): (usize, &Settlement)| {
+                (settlement.slot, (place, if settlement.result.is_acquired() { acquired.next() } else { None }))
+            };
+            recallable.map(entry).collect()
         })
-    }
-
-    /// Everything that the claims settled in here acquired: if the agent ends before it takes its mail, that is to be passed on.
-    pub fn acquired(&self) -> impl Iterator<Item = (Location, Request)> {
-        self.claims.values().filter_map(|claim| claim.acquired)
     }
 
     fn is_empty(&self) -> bool {
@@ -76,11 +78,13 @@ impl Mail {
         }
         self.settlements.clear();
         self.nudges.clear();
-        // Clearing a table costs what it has room for.
-        if !self.claims.is_empty() {
-            self.claims.clear();
-        }
+        self.acquired.clear();
+        self.index = None;
     }
+}
+
+fn is_recallable(result: WaitResult) -> bool {
+    result.is_acquired() || result == WaitResult::TimedOut
 }
 
 /// Makes the agent look into its outbox; called from any thread.
@@ -110,14 +114,14 @@ impl Outbox {
         was_empty
     }
 
-    /// Puts in the outcome of a wait. True if the caller is to ring.
+    /// Puts in the outcome of a wait that has acquired nothing. True if the caller is to ring.
     pub(crate) fn settle(&self, slot: u32, result: WaitResult) -> bool {
-        self.put(|mail| mail.settlements.push(Settlement { slot, result }))
+        self.put(|mail| mail.settle(slot, result, None))
     }
 
-    /// Puts in the outcome of a claim of the word at `location`. True if the caller is to ring.
-    pub(crate) fn settle_claim(&self, slot: u32, result: WaitResult, location: Location, request: Request) -> bool {
-        self.put(|mail| mail.settle_claim(slot, result, location, request))
+    /// Puts in that a claim has acquired what it asked for. True if the caller is to ring.
+    pub(crate) fn grant(&self, slot: u32, result: WaitResult, acquired: (Location, Request)) -> bool {
+        self.put(|mail| mail.settle(slot, result, Some(acquired)))
     }
 
     /// Puts in a nudge. True if the caller is to ring.
@@ -132,16 +136,16 @@ impl Outbox {
         std::mem::swap(&mut *mail, taken);
     }
 
-    /// Takes back how the claim in `slot` ended, and what it acquired, if the agent has not taken that mail: as if the claim had
-    /// never been. How a plain wait ended is not taken back: somebody counts on its notification.
+    /// Takes back that the wait in `slot` acquired something, and what, or that its time was over, if the agent has not taken
+    /// that mail: as if the wait had never been. A notification is not taken back: somebody counts on it.
     ///
-    /// However much mail there is, the cost is the same: what is left is a settlement that says nothing.
+    /// Takes the same time however much mail there is, but for the first time, when it is looked through. What is left is a
+    /// settlement that says nothing: [`WaitResult::Due`] of a wait that is not.
     pub fn recall(&self, slot: u32) -> Option<(WaitResult, Option<(Location, Request)>)> {
         let mut mail = lock(&self.mail);
-        let ClaimSettled { place, acquired } = mail.claims.remove(&slot)?;
-        // Drops out when the agent decides what is due, since there is no wait in the slot, or one that is not marked as due.
+        let (place, acquired) = mail.index().remove(&slot)?;
         let result = std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due);
-        Some((result, acquired))
+        Some((result, acquired.and_then(|place| mail.acquired[place].take())))
     }
 
     /// Whether something is in here. Exact for what the calling thread put in itself.

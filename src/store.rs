@@ -21,6 +21,7 @@
 //! lock back must not take a call for that. But a cache line of counters, one for each of the words.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use crossbeam_utils::CachePadded;
 use rustc_hash::FxBuildHasher;
@@ -246,8 +247,7 @@ struct Lists {
     others: Slab<Other>,
     /// By location, the lines that have claims in them.
     lines: HashMap<Location, Line, FxBuildHasher>,
-    /// The locations of locks whose holder died when nobody waited. If the memory is given back before anybody locks
-    /// again, and used for another lock, then that one's first holder is told of a death it need not care for.
+    /// The locations of locks whose holder died when nobody waited; until somebody locks them, or their memory goes (`memories`).
     abandoned: HashSet<Location, FxBuildHasher>,
     /// The locks that have been handed over, and to whom, until the new holder's thread says that its table of holdings has
     /// them: so that at every moment it can be told who holds a lock.
@@ -471,14 +471,15 @@ impl CriticalSection<'_> {
         if request == Some(Request::Lock) && result.is_acquired() {
             self.lists.granted.insert(waiter.location, party.clone());
         }
+        let acquired = request.filter(|_| result.is_acquired()).map(|request| (waiter.location, request));
         match party {
             Party::Thread(thread) => {
                 thread.settle(result);
                 self.wake(Wake::Thread(thread));
             }
             Party::Agent(outbox, slot) => {
-                let rings = match request {
-                    Some(request) => outbox.settle_claim(slot, result, waiter.location, request),
+                let rings = match acquired {
+                    Some(acquired) => outbox.grant(slot, result, acquired),
                     None => outbox.settle(slot, result),
                 };
                 if rings {
@@ -486,7 +487,7 @@ impl CriticalSection<'_> {
                 }
             }
         }
-        passes_on && !result.is_acquired()
+        passes_on && acquired.is_none()
     }
 
     /// Records how the wait of a promise ended that has been removed.
@@ -738,7 +739,7 @@ impl CriticalSection<'_> {
             Request::Lock | Request::Exclusive => {
                 let was_abandoned = self.lists.abandoned.remove(&location);
                 if was_abandoned {
-                    self.store.abandoned().fetch_sub(1, Ordering::SeqCst);
+                    self.store.abandoned(self.index).fetch_sub(1, Ordering::SeqCst);
                 }
                 was_abandoned
             }
@@ -761,15 +762,18 @@ impl CriticalSection<'_> {
     }
 }
 
-/// How many wait, by place of the word in its cache line.
-pub type Counters = [AtomicI32; CACHE_LINE / 4];
+/// How many wait, by place of the word in its cache line; or how many locations are abandoned, by bucket.
+pub type Counters = [AtomicI32; COUNTERS];
+
+/// How many counters there are in a line of them.
+const COUNTERS: usize = CACHE_LINE / 4;
 
 /// All waiters of a process (of a test, of a model). Any thread may call any method.
 #[derive(Debug)]
 pub struct WaiterListStore {
     buckets: Box<[CachePadded<Bucket>]>,
-    /// For each bucket those of its words, and one line more, the first of which says how many locations are abandoned. Apart
-    /// from the buckets because JavaScript may read them.
+    /// For each bucket those of its words; and behind them the numbers of abandoned locations, one for each bucket. Apart from the
+    /// buckets because JavaScript may read them.
     counters: Box<[CachePadded<Counters>]>,
     now: fn() -> Timestamp,
 }
@@ -786,13 +790,12 @@ impl WaiterListStore {
         assert!(buckets.is_power_of_two() && buckets <= 1 << 16);
         Self {
             buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(),
-            counters: (0..=buckets).map(|_| CachePadded::new(Counters::default())).collect(),
+            counters: (0..buckets + buckets.div_ceil(COUNTERS)).map(|_| CachePadded::default()).collect(),
             now,
         }
     }
 
-    /// The counters that JavaScript may read: of waiters by cache line and word, and of abandoned locations as the first of
-    /// the last ones.
+    /// The counters that JavaScript may read: of waiters by bucket and word, and then of abandoned locations by bucket.
     pub fn counters(&self) -> &[CachePadded<Counters>] {
         &self.counters
     }
@@ -800,7 +803,7 @@ impl WaiterListStore {
     /// The counter of those who wait at `location`, or at the same word of other lines of the same hash; found as by `of` in
     /// `lib/counters.js`.
     pub fn counter(&self, location: Location) -> &AtomicI32 {
-        &self.counters[self.index_of(location)][location.address() % CACHE_LINE / 4]
+        &self.counters[self.index_of(location)][location.address() / 4 % COUNTERS]
     }
 
     /// Whether nobody waits at `location`: yes is certain, for who has changed the word before; no is a reason to take the lock.
@@ -812,13 +815,34 @@ impl WaiterListStore {
         }
     }
 
-    /// Whether any lock at all is abandoned.
-    pub fn any_abandoned(&self) -> bool {
-        self.abandoned().load(Ordering::SeqCst) != 0
+    /// Whether any lock of the bucket of `location` is abandoned.
+    pub fn any_abandoned_near(&self, location: Location) -> bool {
+        self.abandoned(self.index_of(location)).load(Ordering::SeqCst) != 0
     }
 
-    fn abandoned(&self) -> &AtomicI32 {
-        &self.counters[self.buckets.len()][0]
+    /// Whether any lock at these addresses is abandoned.
+    pub fn any_abandoned_in(&self, addresses: &Range<usize>) -> bool {
+        let is_in = |location: &Location| addresses.contains(&location.address());
+        self.buckets_with_abandoned().any(|index| lock(&self.buckets[index].lists).abandoned.iter().any(is_in))
+    }
+
+    /// Forgets that locks at these addresses were abandoned: their memory is gone.
+    pub fn forget_abandoned(&self, addresses: &Range<usize>) {
+        for index in self.buckets_with_abandoned() {
+            let abandoned = &mut lock(&self.buckets[index].lists).abandoned;
+            let forgotten = abandoned.extract_if(|location| addresses.contains(&location.address()));
+            let forgotten = i32::try_from(forgotten.count()).expect("the counter has counted them");
+            self.abandoned(index).fetch_sub(forgotten, Ordering::SeqCst);
+        }
+    }
+
+    fn buckets_with_abandoned(&self) -> impl Iterator<Item = usize> {
+        (0..self.buckets.len()).filter(|&index| self.abandoned(index).load(Ordering::SeqCst) != 0)
+    }
+
+    /// The counter of the abandoned locations of a bucket; found as by `abandonedOf` in `lib/counters.js`.
+    fn abandoned(&self, bucket: usize) -> &AtomicI32 {
+        &self.counters[self.buckets.len() + bucket / COUNTERS][bucket % COUNTERS]
     }
 
     /// The number of the bucket that `location` falls into: that of its cache line.
@@ -1229,7 +1253,7 @@ impl WaiterListStore {
                 return;
             }
             if request.is_exclusive() && section.lists.abandoned.insert(location) {
-                self.abandoned().fetch_add(1, Ordering::SeqCst);
+                self.abandoned(section.index).fetch_add(1, Ordering::SeqCst);
             }
             // After the count: who takes the word as it is now sees that there is something to ask for.
             request.give_back(word);

@@ -16,6 +16,7 @@ use atomics_waitasync::alarm::Alarm;
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
 use atomics_waitasync::location::{Location, Word};
+use atomics_waitasync::memories::Memories;
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
 use atomics_waitasync::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
@@ -599,7 +600,7 @@ impl Lock {
         if !self.request.take(&self.word) {
             return None;
         }
-        let inherited = self.store.any_abandoned() && self.store.inherit(HERE, self.request);
+        let inherited = self.store.any_abandoned_near(HERE) && self.store.inherit(HERE, self.request);
         Some(if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
     }
 
@@ -843,7 +844,7 @@ fn grant_death() {
             let (lock, ticket) = (lock.clone(), tickets[0]);
             move || {
                 lock.store.withdraw_agent(ticket, &first.outbox, 0);
-                let acquired: Vec<_> = first.mail().acquired().collect();
+                let acquired: Vec<_> = first.mail().acquired.into_iter().flatten().collect();
                 for &(location, request) in &acquired {
                     lock.store.abandon(location, request, &lock.word);
                 }
@@ -1188,6 +1189,31 @@ fn write_death_read() {
         let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
         assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
         assert_eq!(lock.word.load(), 2);
-        assert!(lock.store.any_abandoned(), "the next writer is told, too");
+        assert!(lock.store.any_abandoned_near(HERE), "the next writer is told, too");
+    });
+}
+
+/// The last buffer object of a memory is collected while another thread makes a lock in it and dies with that: whoever comes next is
+/// told. Were what lies in the memory forgotten after the registry's lock has been given up, that death might be.
+#[test]
+fn lose_register_death() {
+    loom::model(|| {
+        let (lock, memories) = (Lock::held(), Arc::new(Memories::default()));
+        let (address, main, worker) = (HERE.address(), 1, 2);
+        memories.register(&lock.store, main, address, 4);
+        // Of an earlier death: that it may be forgotten.
+        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        let collector = spawn({
+            let (lock, memories) = (lock.clone(), memories.clone());
+            move || {
+                memories.lose(&lock.store, main, address);
+            }
+        });
+        memories.register(&lock.store, worker, address, 4);
+        assert!(lock.take().is_some());
+        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        collector.join().unwrap();
+        memories.end(&lock.store, worker, address, 1);
+        assert_eq!(lock.take(), Some(WaitResult::AcquiredFromDead));
     });
 }

@@ -27,10 +27,11 @@
 
 const { FENCED } = require('../counters')
 const {
-  ArrayBuffer, Float64Array, Int32Array, add, apply, bare, compareExchange, createArray, createMap, createWeakMap, getBuffer, load, max, sizeOf,
-  store, sub
+  ArrayBuffer, Float64Array, Int32Array, add, apply, bare, compareExchange, createArray, createMap, createWeakMap, getBuffer, getByteOffset,
+  load, max, sizeOf, store, sub
 } = require('../intrinsics')
 const createLastHold = require('./last-hold')
+const createMemories = require('./memories')
 
 /**
  * What can be asked of a word, by the numbers of `Request` in src/line.rs. A request is such a kind and an amount, as
@@ -81,6 +82,7 @@ function after (kind, amount, current) {
 
 function createHoldings (binding, operations, counters, floats, words) {
   const keep = createLastHold(binding)
+  const register = createMemories(binding)
   const table = {
     // By place: an address and a request.
     entries: new Float64Array(0),
@@ -108,12 +110,14 @@ function createHoldings (binding, operations, counters, floats, words) {
    * - `array`: the word, as an Int32Array of length 1
    * - `address`: where it is
    * - `counter`: where its counter of waiters is
+   * - `abandoned`: where the counter is of what dead holders have left behind in its bucket
    */
   class Word {
-    constructor (array, address, counter) {
+    constructor (array, address, counter, abandoned) {
       this.array = array
       this.address = address
       this.counter = counter
+      this.abandoned = abandoned
     }
 
     /** Takes the lock that this word is, if it is free. The place of the entry, whose token is still to be made; -1 if it is not. */
@@ -190,7 +194,7 @@ function createHoldings (binding, operations, counters, floats, words) {
 
     /** Whether what was just taken had been left behind by a dead holder. */
     inherits (request) {
-      if (counters !== undefined && counters.peek(counters.abandoned) === 0) return false
+      if (counters !== undefined && counters.peek(this.abandoned) === 0) return false
       try {
         this.setRequest(request)
         operations.inherit()
@@ -493,9 +497,13 @@ function createHoldings (binding, operations, counters, floats, words) {
 
   /** The word in an Int32Array of length 1 on shared memory. */
   function createWord (array) {
-    keep(apply(getBuffer, array, []))
+    const buffer = apply(getBuffer, array, [])
+    keep(buffer)
     const address = binding.addressOf(array)
-    return new Word(array, address, counters === undefined ? 0 : counters.of(address))
+    register(buffer, address - apply(getByteOffset, array, []))
+    return counters === undefined
+      ? new Word(array, address, 0, 0)
+      : new Word(array, address, counters.of(address), counters.abandonedOf(address))
   }
 
   return { adopt, adoptLast, createWord, makeRoom, passOn, placeOf, requestAt, serialAt, stepsOf, toEnd, vacate, wordAt }

@@ -1,0 +1,145 @@
+'use strict'
+
+// What a dead holder has left behind is remembered as long as the lock's memory exists, and no longer.
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { runChild } = require('./fixtures/queue-toolbox')
+
+const WITHOUT_WEAK_REFERENCES = typeof WeakRef !== 'function' && 'this Node does not tell when an object has been collected'
+
+/** Runs `program(scope)` in a process, with functions that these programs share. */
+async function run (t, program) {
+  const { code, lines, stderr } = await runChild(t, `async (scope) => {
+    const { api: { AsyncLock, RwLock }, require, say, startWorker } = scope
+    const addressOf = (buffer) => require(${JSON.stringify(require.resolve('../lib/binding'))}).load().addressOf(new Uint8Array(buffer))
+    // A thread that takes a lock on each of the buffers, and ends.
+    const dieHolding = (buffers, kind = 'AsyncLock') => startWorker(({ api, data: { buffers, kind } }) => {
+      for (const buffer of buffers) {
+        const lock = new api[kind](buffer)
+        lock.lock()
+      }
+      process.exit()
+    }, { buffers, kind }).exited
+    const collect = async () => {
+      for (let n = 0; n < 8; n++) {
+        await new Promise(resolve => setTimeout(resolve, 10))
+        global.gc()
+      }
+    }
+    // Makes locks until some of them lie where others have lain. How many of those say that their holder has died.
+    const locksAt = async (addresses, bytes, kind = AsyncLock) => {
+      const reused = []
+      for (let rounds = 0; reused.length === 0; rounds++) {
+        if (rounds === 50) throw new Error('no address has come again')
+        await collect()
+        const buffers = buffersOf(10, bytes)
+        for (const buffer of buffers) {
+          if (addresses.has(addressOf(buffer))) reused.push(new kind(buffer).tryLock().ownerDied)
+        }
+      }
+      return reused.filter(Boolean).length
+    }
+    const buffersOf = (count, bytes) => Array.from({ length: count }, () => new SharedArrayBuffer(bytes))
+    await (${program})({ AsyncLock, RwLock, addressOf, dieHolding, collect, locksAt, buffersOf, require, say, startWorker })
+  }`, undefined, { execArgv: ['--expose-gc'] })
+  assert.strictEqual(stderr, '')
+  assert.strictEqual(code, 0)
+  return lines
+}
+
+// As much memory as here, of which nothing is touched but the locks, is asked of the system and given back to it each time: so the
+// same addresses soon come again.
+
+/** 8 locks whose holder dies, whose memory goes, and locks that are made where it was. */
+async function locksOnReusedMemory ({ AsyncLock, RwLock, addressOf, buffersOf, collect, dieHolding, locksAt, say }) {
+  for (const [kind, bytes] of [['AsyncLock', 40 << 20], ['RwLock', 41 << 20]]) {
+    const addresses = new Set()
+    // In a function of its own, which leaves nothing on the stack.
+    await (async () => {
+      const buffers = buffersOf(8, bytes)
+      const locks = buffers.map(buffer => new { AsyncLock, RwLock }[kind](buffer))
+      for (const buffer of buffers) addresses.add(addressOf(buffer))
+      await dieHolding(buffers, kind)
+      say('told ' + locks[0].tryLock().ownerDied)
+    })()
+    say('told ' + await locksAt(addresses, bytes, { AsyncLock, RwLock }[kind]) + ' times')
+  }
+}
+
+test('a lock on memory where a dead thread left another lock behind, which is gone, has no dead holder', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+  assert.deepStrictEqual(await run(t, locksOnReusedMemory), ['told true', 'told 0 times', 'told true', 'told 0 times'])
+})
+
+test('what the program makes of the built-ins for weak references after loading the package changes nothing', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+  const program = `async (scope) => {
+    // Before Node 16, Node's own code uses the methods of the program's WeakMap.
+    for (const name of ['WeakSet', 'WeakRef', 'FinalizationRegistry']) {
+      if (typeof global[name] !== 'function') continue
+      const { prototype } = global[name]
+      for (const key of Object.getOwnPropertyNames(prototype)) {
+        if (key !== 'constructor') prototype[key] = () => { throw new Error('called ' + key) }
+      }
+      global[name] = function () { throw new Error('made a ' + name) }
+    }
+    await (${locksOnReusedMemory})(scope)
+  }`
+  assert.deepStrictEqual(await run(t, program), ['told true', 'told 0 times', 'told true', 'told 0 times'])
+})
+
+test('who makes the next lock on a memory is told, although no living thread has made one there before', async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, buffersOf, collect, dieHolding, say }) => {
+    const buffers = buffersOf(3, 4096)
+    await dieHolding(buffers)
+    await collect()
+    // The next worker is told, and dies as well: so is the one after it.
+    await dieHolding(buffers.slice(0, 1))
+    await collect()
+    say(buffers.map(buffer => new AsyncLock(buffer).tryLock().ownerDied).join())
+  }), ['true,true,true'])
+})
+
+test('a memory is not gone as long as one of its buffer objects is there', async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, addressOf, collect, dieHolding, require, say }) => {
+    const { MessageChannel } = require('worker_threads')
+    const { port1, port2 } = new MessageChannel()
+    const lock = new AsyncLock(new SharedArrayBuffer(4096))
+    const copy = () => new Promise(resolve => {
+      port2.once('message', resolve)
+      port1.postMessage(lock.sab)
+    })
+    await dieHolding([lock.sab])
+    for (let n = 0; n < 20; n++) {
+      const other = await copy()
+      if (other === lock.sab || addressOf(other) !== addressOf(lock.sab)) throw new Error('not another object of the same memory')
+      new AsyncLock(other).locked // eslint-disable-line no-unused-expressions
+    }
+    await collect()
+    say(String(lock.tryLock().ownerDied))
+    port1.close()
+  }), ['true'])
+})
+
+test('a thread that hears last of its memory is not told of a death in an earlier one', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+  // The holder dies when the memory is nobody else's any more.
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, addressOf, buffersOf, collect, locksAt, say, startWorker }) => {
+    const addresses = new Set()
+    const worker = await (async () => {
+      const buffers = buffersOf(8, 40 << 20)
+      for (const buffer of buffers) {
+        new AsyncLock(buffer) // eslint-disable-line no-new
+        addresses.add(addressOf(buffer))
+      }
+      const worker = startWorker(({ api, data, post }) => {
+        global.tokens = data.map(buffer => new api.AsyncLock(buffer).lock())
+        post('locked')
+        setInterval(() => {}, 1000)
+      }, buffers)
+      await worker.next()
+      return buffers.length === 8 && worker
+    })()
+    await collect()
+    await worker.terminate()
+    say(await locksAt(addresses, 40 << 20) + ' times')
+  }), ['0 times'])
+})
