@@ -10,12 +10,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use atomics_waitasync::alarm::Alarm;
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::line::{LOCKED, Request};
 use atomics_waitasync::location::{Location, Word};
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
+use atomics_waitasync::service::alarm::Alarm;
 use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use word::LocalWord;
 

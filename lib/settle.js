@@ -12,7 +12,6 @@
  *   reason an outcome is read with no call in between, or a thread that was woken would not know it.
  */
 
-const { setImmediate } = require('timers')
 const { load } = require('./binding')
 const { createCounters } = require('./counters')
 const {
@@ -37,6 +36,8 @@ const PENDING = 3
 const NONE = -1
 /** From here on: why an operation could not be carried out. */
 const NO_TIMER = 6
+/** The engine has broken off what runs: by an exception, or in its own way. */
+const INTERRUPTED = 8
 
 /** How many settlements one call of `settle` takes. */
 const BATCH = 4096
@@ -68,8 +69,8 @@ function createAgent (binding) {
   let vacant = 0
   let nextVacant
   let pending = 0
-  // The word that this thread blocks for, so that its memory is kept also when the blocking is broken off.
-  let blockedFor = null
+  // The word that this thread blocks for: keeps its memory.
+  const blockedFor = { word: null }
   // From promise to slot. Only kept once somebody has asked for it, since it costs as much as the rest of a wait.
   let slots = null
   const waitingOf = createWeakMap()
@@ -82,38 +83,15 @@ function createAgent (binding) {
     else words[EXPECTED] = value
   }
 
-  /**
-   * Blocks until notified or timed out. `tick` runs between two slices: calling a function is what lets the engine
-   * end a thread that is being terminated.
-   */
+  /** Blocks until notified or timed out. */
   function wait (address, wide, value, timeout) {
     probeStack()
     setOperands(address, wide, value, timeout)
     operations.wait()
-    const begun = words[ANSWER]
-    const answer = begun === PENDING ? resume() : begun
+    const answer = words[ANSWER]
     if (floats[GIVEN] !== 0) goOn()
     if (answer >= NO_TIMER) throw operationError(answer)
     return OUTCOMES[answer]
-  }
-
-  /** Goes on with what has begun, until there is an answer. */
-  function resume () {
-    try {
-      // If what runs is broken off, as a time limit of `vm` does, nothing is caught here. Then the next turn of the event
-      // loop, if not an earlier operation, takes the thread out of the line.
-      setImmediate(operations.abandon).unref()
-      let answer
-      do {
-        tick()
-        operations.resume()
-        answer = words[ANSWER]
-      } while (answer === PENDING)
-      return answer
-    } catch (error) {
-      operations.abandon()
-      throw error
-    }
   }
 
   /**
@@ -136,14 +114,12 @@ function createAgent (binding) {
    */
   function claim (word, kind, amount, timeout) {
     probeStack()
-    if (blockedFor !== null) operations.abandon()
-    blockedFor = word
+    blockedFor.word = word
     setRequest(word.address, kind, amount, timeout)
     operations.claim()
-    const begun = words[ANSWER]
-    const answer = begun === PENDING ? resume() : begun
+    const answer = words[ANSWER]
     if (floats[GIVEN] !== 0) goOn()
-    blockedFor = null
+    blockedFor.word = null
     if (answer >= NO_TIMER) throw operationError(answer)
     return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
   }
@@ -167,9 +143,10 @@ function createAgent (binding) {
     floats[TIMEOUT] = timeout
     words[PLACE] = place
     operations.waitGivingBack()
-    const begun = words[ANSWER]
+    if (words[ANSWER] !== PENDING) throw operationError(words[ANSWER])
     givenBack()
-    const answer = begun === PENDING ? resume() : begun
+    operations.resume()
+    const answer = words[ANSWER]
     if (answer >= NO_TIMER) throw operationError(answer)
     return OUTCOMES[answer]
   }
@@ -421,7 +398,7 @@ function createAgent (binding) {
     if (left.length > 0) require('./sync/warn-pending')(left)
   }
 
-  const native = binding.start(buffer, settle, threads === undefined ? 0 : threads.threadId)
+  const native = binding.start(buffer, settle, tick, threads === undefined ? 0 : threads.threadId)
   startingWorkers.tell(binding)
   const operations = LEAVES_EXCEPTIONS ? shielded(native, words) : native
   process.on('beforeExit', beforeExit)
@@ -453,10 +430,11 @@ function createAgent (binding) {
   }
 }
 
+/** If it is the engine that does not want to go on, it ends what runs when this is called. */
 function operationError (answer) {
-  return new Error(answer === NO_TIMER
-    ? 'atomics-waitasync: the system gave no thread for the timer'
-    : 'atomics-waitasync: the operation failed')
+  return new Error('atomics-waitasync: ' + (
+    answer === NO_TIMER ? 'the system gave no thread for the timer'
+      : answer === INTERRUPTED ? 'the wait was broken off' : 'the operation failed'))
 }
 
 /** Node 10: an overflow of the stack where rejected promises are tracked stays behind, and the next native call throws it. */
@@ -473,13 +451,14 @@ function shielded (operations, words) {
       try {
         operation()
       } catch (error) {
-        if (words[ANSWER] === NONE) throw error
+        if (words[ANSWER] === NONE || words[ANSWER] === INTERRUPTED) throw error
       }
     })
   }
   return shields
 }
 
+/** Native code calls it between the slices in which a thread blocks: a function is where the engine can break off what runs. */
 function tick () {}
 
 /** Throws the RangeError of a stack overflow before a wait has begun rather than in its midst: as deep as that will go. */

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -37,11 +37,10 @@ use crate::location::{Expected, Location, SharedWord, Word};
 use crate::memories::{AgentId, Memories};
 use crate::outbox::{Mail, Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
+use crate::service::watch::Watch;
+use crate::service::{Duties, Service};
 use crate::spinner::{SparingSpinner, Spinner};
 use crate::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
-use crate::ticker::Ticker;
-use crate::timer;
-use crate::watcher::EventLoop;
 
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.
@@ -50,15 +49,32 @@ pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterList
 /// The memories of this process's locks.
 static MEMORIES: LazyLock<Memories> = LazyLock::new(Memories::default);
 
-/// Ends the first slice of a thread that blocks. `None` if the system gave no thread for it.
-static TICKER: LazyLock<Option<&'static Ticker>> =
-    LazyLock::new(|| Ticker::start(Duration::from_secs_f64(SLICE_MILLISECONDS / 1e3), Agents::tick));
+/// The service of this process. `None` if the system gives no thread for it; each call tries.
+fn service() -> Option<&'static Arc<Service>> {
+    static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    SERVICE.get().or_else(|| {
+        let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if SERVICE.get().is_none() {
+            let duties = Duties { tick: Box::new(Agents::tick), look: Box::new(look) };
+            SERVICE.set(Service::start(&STORE, duties)?).ok()?;
+        }
+        SERVICE.get()
+    })
+}
+
+/// Looks at the words of all lines. Whether there are any.
+fn look() -> bool {
+    // SAFETY: while a location has claims, JavaScript keeps its memory for them (invariant 8), and they do not leave during the
+    // critical section in which the word is looked at but by that.
+    STORE.look(|location| unsafe { SharedWord::at(location) })
+}
 
 /// A worker that is terminated, or a process that exits, waits until a thread blocked in native code comes back to
-/// JavaScript. So no thread stays away longer than this, unless the watcher calls it back when there is reason to.
+/// JavaScript. So no thread stays away longer than this, unless it is watched, and called back when there is reason to.
 const SLICE_MILLISECONDS: f64 = 30.0;
 
-/// And then no longer than this, for what the watcher does not see: time limits of `vm`, debuggers.
+/// And then no longer than this, for what the watch does not see: time limits of `vm`, debuggers.
 const WATCHED_SLICE_MILLISECONDS: f64 = 500.0;
 
 /// Who terminates a worker may signal its event loop a moment before the termination can be noticed. So a thread that was
@@ -337,7 +353,7 @@ impl Holds {
     }
 }
 
-/// A blocking wait between two slices.
+/// A thread's stay in a line in which it blocks, or is about to.
 #[derive(Clone, Copy)]
 struct Block {
     ticket: Ticket,
@@ -347,24 +363,6 @@ struct Block {
     request: Option<Request>,
     /// Whether its notification goes to another if the agent ends before it has it.
     relayed: bool,
-    /// Whether the watcher calls the thread back.
-    watched: bool,
-    /// How long the thread stays away next, in milliseconds. `None`: it has not been away for a slice yet.
-    slice: Option<f64>,
-    /// When its claim, which was nudged, tries.
-    tries: Option<Timestamp>,
-}
-
-impl Block {
-    fn new(ticket: Ticket, location: Location, deadline: Timestamp, request: Option<Request>, relayed: bool) -> Self {
-        Self { ticket, location, deadline, request, relayed, watched: false, slice: None, tries: None }
-    }
-
-    /// Whether its next slice is the first, and over well before the deadline.
-    fn has_a_slice_left(&self) -> bool {
-        let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
-        self.slice.is_none() && is_far(self.deadline)
-    }
 }
 
 /// A Node environment that uses the queue.
@@ -372,15 +370,19 @@ pub(crate) struct Agent {
     env: sys::napi_env,
     outbox: Arc<Outbox>,
     thread: Arc<BlockedThread>,
-    event_loop: Option<EventLoop>,
+    watch: Arc<Watch>,
     wait_spinner: Spinner,
     lock_spinner: SparingSpinner,
     block: Cell<Option<Block>>,
+    /// Whether the thread is in native code for its block, or in what the engine runs between two slices of that.
+    sleeps: Cell<bool>,
     waits: RefCell<Waits>,
     holds: Holds,
     held: Cell<bool>,
     tsfn: sys::napi_threadsafe_function,
     settle: sys::napi_ref,
+    /// A JavaScript function that does nothing.
+    tick: sys::napi_ref,
     registers: *const Registers,
     settlements: *mut u32,
     // Keeps the memory of `registers` and `settlements`.
@@ -571,13 +573,25 @@ impl Entrusted {
 /// The system gave no thread for the timer.
 pub(crate) struct NoTimer;
 
-/// How a wait answered at once.
+/// How a thread's sleep ended.
+enum Slept {
+    /// So is its wait.
+    Over(Begun),
+    /// It has been called back.
+    CalledBack,
+    /// It has slept for as long as it was to.
+    Slice,
+}
+
+/// How a wait answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begun {
     /// Not in the line (any more).
     Over(WaitResult),
     /// In the line.
     Pending,
+    /// Not in the line any more: JavaScript is not to go on.
+    Interrupted,
 }
 
 impl Agent {
@@ -604,25 +618,26 @@ impl Agent {
     /// Makes the agent of `env`.
     ///
     /// # Safety
-    /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer` and `settle` a function.
+    /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, `settle` and `tick` are functions.
     pub(crate) unsafe fn start(
         env: sys::napi_env,
         buffer: sys::napi_value,
         settle: sys::napi_value,
+        tick: sys::napi_value,
         js_thread: u32,
     ) -> Result<()> {
         if Self::of(env).is_ok() {
             return Err(Error::from_reason("atomics-waitasync: this environment has been started already"));
         }
-        // The timer thread and other agents' rings outlive this environment, so the code must, too.
+        // The service and other agents' rings outlive this environment, so the code must, too.
         retain_current_module_for_unload_safety();
 
         let mut data = ptr::null_mut();
         let mut bytes = 0;
-        let (mut buffer_ref, mut settle_ref) = (ptr::null_mut(), ptr::null_mut());
+        let (mut buffer_ref, mut settle_ref, mut tick_ref) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let mut tsfn = ptr::null_mut();
         let mut name = ptr::null_mut();
-        // SAFETY: `env`, `buffer` and `settle` are what the caller promises, and every out-parameter is a live local.
+        // SAFETY: `env`, `buffer`, `settle` and `tick` are what the caller promises, and every out-parameter is a live local.
         unsafe {
             check_status!(sys::napi_get_arraybuffer_info(env, buffer, &raw mut data, &raw mut bytes))?;
             if data.is_null() || bytes != size_of::<Registers>() + SETTLEMENTS * size_of::<u32>() {
@@ -630,6 +645,7 @@ impl Agent {
             }
             check_status!(sys::napi_create_reference(env, buffer, 1, &raw mut buffer_ref))?;
             check_status!(sys::napi_create_reference(env, settle, 1, &raw mut settle_ref))?;
+            check_status!(sys::napi_create_reference(env, tick, 1, &raw mut tick_ref))?;
             let text = "atomics-waitasync";
             check_status!(sys::napi_create_string_utf8(
                 env,
@@ -656,19 +672,22 @@ impl Agent {
         }
 
         let bell = Bell(tsfn);
+        let thread = Arc::new(BlockedThread::current());
         let agent = Rc::new(Self {
             env,
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
-            thread: Arc::new(BlockedThread::current()),
-            event_loop: EventLoop::of(env),
+            watch: Watch::new(env, &thread),
+            thread,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
             lock_spinner: SparingSpinner::new(LONGEST_LOCK_SPIN),
             block: Cell::new(None),
+            sleeps: Cell::new(false),
             waits: RefCell::default(),
             holds: Holds::default(),
             held: Cell::new(false),
             tsfn,
             settle: settle_ref,
+            tick: tick_ref,
             registers: data.cast_const().cast(),
             // SAFETY: the buffer is larger than the registers, as checked above.
             settlements: unsafe { data.byte_add(size_of::<Registers>()) }.cast(),
@@ -710,9 +729,12 @@ impl Agent {
         Party::Thread(Arc::clone(&self.thread))
     }
 
-    /// Starts to block at the location in the registers, for a slice at most.
+    /// Blocks at the location in the registers.
     pub(crate) fn wait(&self) -> Begun {
         let registers = self.registers();
+        if self.sleeps.get() {
+            return Begun::Interrupted;
+        }
         if registers.timeout.get() <= 0.0 {
             return registers.poll();
         }
@@ -720,24 +742,27 @@ impl Agent {
         let Some(ticket) = STORE.enqueue_thread(location, &self.thread, deadline, || registers.is_equal()) else {
             return Begun::Over(WaitResult::NotEqual);
         };
-        self.block_for(Block::new(ticket, location, deadline, None, false))
+        self.block_for(Block { ticket, location, deadline, request: None, relayed: false })
     }
 
-    /// Blocks in the line, for a slice at most.
+    /// Blocks in the line.
     fn block_for(&self, block: Block) -> Begun {
         self.block.set(Some(block));
         // A lock has been looked for before. What is given back in a strict line is given to the first, as a notification is.
         let looks = block.request != Some(Request::Lock);
         match looks.then(|| self.wait_spinner.spin(|| self.thread.outcome())).flatten() {
             Some(result) => self.settled(block.location, block.request, result),
-            None => self.resume(),
+            None => self.sleep_through(block),
         }
     }
 
-    /// Starts to block for what the registers ask of the word at their location, for a slice at most.
+    /// Blocks for what the registers ask of the word at their location.
     ///
     /// The caller has made room in the table of holdings.
     pub(crate) fn claim(&self) -> Begun {
+        if self.sleeps.get() {
+            return Begun::Interrupted;
+        }
         let registers = self.registers();
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = registers.word();
@@ -750,7 +775,8 @@ impl Agent {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
                 self.end_to_take();
-                self.block_for(Block::new(ticket, location, deadline, Some(request), false))
+                Self::claims();
+                self.block_for(Block { ticket, location, deadline, request: Some(request), relayed: false })
             }
         }
     }
@@ -767,17 +793,36 @@ impl Agent {
         Begun::Over(WaitResult::NotEqual)
     }
 
+    /// A claim has been lined up.
+    fn claims() {
+        if let Some(service) = service() {
+            service.look();
+        }
+    }
+
     /// Gives back what is at the place in the registers of the table of holdings, having lined up at their location before:
-    /// so who is notified there from now on includes this thread. Then blocks as [`Self::wait`] does.
+    /// so who is notified there from now on includes this thread. It then calls [`Self::resume`].
     pub(crate) fn wait_giving_back(&self) -> Begun {
+        if self.sleeps.get() {
+            return Begun::Interrupted;
+        }
         self.relay();
         let registers = self.registers();
         let (location, deadline) = (registers.location(), registers.deadline());
         let ticket = STORE.enqueue_thread(location, &self.thread, deadline, || true);
         self.give_back();
         ticket.map_or(Begun::Over(WaitResult::NotEqual), |ticket| {
-            self.block_for(Block::new(ticket, location, deadline, None, true))
+            self.block.set(Some(Block { ticket, location, deadline, request: None, relayed: true }));
+            Begun::Pending
         })
+    }
+
+    /// Blocks in the line in which the thread is already.
+    pub(crate) fn resume(&self) -> Begun {
+        match self.block.get() {
+            Some(block) if !self.sleeps.get() => self.block_for(block),
+            _ => Begun::Interrupted,
+        }
     }
 
     /// Passes on the notification that this thread has had and made no use of, if there is one.
@@ -815,7 +860,7 @@ impl Agent {
 
     #[expect(clippy::cast_precision_loss, reason = "`address_of` makes sure that addresses fit")]
     fn over(&self, location: Location, request: Option<Request>, result: WaitResult) -> Begun {
-        let block = self.unblock();
+        let block = self.block.take();
         match request {
             None if result == WaitResult::Ok => match block {
                 Some(Block { relayed: true, .. }) => self.registers().relay.set(location.address() as f64),
@@ -851,86 +896,152 @@ impl Agent {
         }
     }
 
-    /// Goes on blocking for another slice.
-    pub(crate) fn resume(&self) -> Begun {
-        let Some(block) = self.block.get() else {
-            return Begun::Over(WaitResult::TimedOut);
-        };
-        let ticker = if block.has_a_slice_left() { *TICKER } else { None };
-        if let Some(ticker) = ticker {
-            return ticker.watch_over(&self.thread, || self.sleep(block, Timestamp::NEVER, Timestamp::NEVER));
-        }
-        self.sleep(block, block.deadline, now().after_millis(block.slice.unwrap_or(SLICE_MILLISECONDS)))
+    /// Sleeps until the wait is over. Between slices the engine may break it off.
+    fn sleep_through(&self, block: Block) -> Begun {
+        self.sleeps.set(true);
+        self.thread.begin_block();
+        let begun = self.sleep_in_slices(block);
+        self.thread.end_block();
+        self.sleeps.set(false);
+        begun.unwrap_or_else(|| {
+            self.abandon_block();
+            Begun::Interrupted
+        })
     }
 
-    /// Sleeps until the wait is over, or `deadline` or `until` has come, or the thread is to come back.
-    fn sleep(&self, block: Block, deadline: Timestamp, until: Timestamp) -> Begun {
+    /// `None`: the engine breaks it off.
+    fn sleep_in_slices(&self, block: Block) -> Option<Begun> {
+        let service = service();
+        let mut watched = service.is_some_and(|service| self.watch.begin(service));
+        // In its first slice a thread sleeps without a timer. Not if its deadline is near, or nobody ticks.
+        let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
+        let mut slice = SLICE_MILLISECONDS;
+        // When its claim, which was nudged, tries.
+        let mut tries = None;
+        let mut woken = match service.filter(|_| is_far(block.deadline)) {
+            Some(service) => {
+                service.tick();
+                self.sleep(block, Timestamp::NEVER, Timestamp::NEVER, &mut tries)
+            }
+            None => {
+                self.thread.end_first_slice();
+                self.sleep_for(block, slice, &mut tries)
+            }
+        };
+        loop {
+            match woken {
+                Slept::Over(begun) => return Some(begun),
+                Slept::CalledBack => slice = CALLED_BACK_SLICE_MILLISECONDS,
+                Slept::Slice => {
+                    watched = watched || service.is_some_and(|service| self.watch.begin(service));
+                    let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
+                    slice = longest.min(2.0 * slice);
+                }
+            }
+            if !self.returns_to_javascript() {
+                return None;
+            }
+            woken = self.sleep_for(block, slice, &mut tries);
+        }
+    }
+
+    fn sleep_for(&self, block: Block, milliseconds: f64, tries: &mut Option<Timestamp>) -> Slept {
+        self.sleep(block, block.deadline, now().after_millis(milliseconds), tries)
+    }
+
+    /// Sleeps until the wait is over, or `deadline` or `until` has come, or the thread is called back.
+    fn sleep(&self, block: Block, deadline: Timestamp, until: Timestamp, tries: &mut Option<Timestamp>) -> Slept {
         let Block { ticket, location, request, .. } = block;
-        let mut tries = block.tries;
         loop {
             let mut woken = STORE.park(ticket, &self.thread, deadline, tries.map_or(until, |moment| moment.min(until)));
             if woken == Woken::Nudged {
-                tries = STORE.head_start(ticket, &self.thread);
+                *tries = STORE.head_start(ticket, &self.thread);
                 if tries.is_some() {
                     continue;
                 }
             } else if woken == Woken::TimeOver && tries.take_if(|moment| *moment <= now()).is_some() {
                 woken = Woken::Nudged;
             }
-            let block = Block { tries, ..block };
             match woken {
-                Woken::Settled(result) => return self.settled(location, request, result),
+                Woken::Settled(result) => return Slept::Over(self.settled(location, request, result)),
                 Woken::Nudged => {
                     // SAFETY: only a claim is nudged, and JavaScript holds the lock's array during the call.
                     let word = unsafe { SharedWord::at(location) };
                     request.inspect(|&request| self.begin_to_take(location, request));
                     if let Some(result) = STORE.try_claim(ticket, &self.thread_party(), &word) {
-                        return self.over(location, request, result);
+                        return Slept::Over(self.over(location, request, result));
                     }
                     self.end_to_take();
                     // If it is handed over soon, it is as well to be awake.
                     self.lock_spinner.spin_awake(|| self.thread.outcome());
                 }
-                Woken::CalledBack => {
-                    self.block.set(Some(Block { slice: Some(CALLED_BACK_SLICE_MILLISECONDS), ..block }));
-                    return Begun::Pending;
-                }
-                Woken::TimeOver => {
-                    // Blocked for a slice, it may be so for long.
-                    let watched =
-                        block.watched || self.event_loop.is_some_and(|event_loop| event_loop.watch(&self.thread));
-                    let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
-                    let slice = longest.min(2.0 * block.slice.unwrap_or(SLICE_MILLISECONDS));
-                    self.block.set(Some(Block { watched, slice: Some(slice), ..block }));
-                    return Begun::Pending;
-                }
+                Woken::CalledBack => return Slept::CalledBack,
+                Woken::TimeOver => return Slept::Slice,
             }
         }
     }
 
-    /// The thread is not blocked any more.
-    fn unblock(&self) -> Option<Block> {
-        // Asked before every operation, and only then copied.
-        self.block.get()?;
-        let block = self.block.take()?;
-        if let Some(event_loop) = self.event_loop.filter(|_| block.watched) {
-            event_loop.forget();
+    /// Calls a JavaScript function, at which the engine does what it has been asked to do meanwhile. False if it does not want to
+    /// go on: the thread is being terminated, a time limit of `vm` is over, or there is no stack for the call. That is then what
+    /// JavaScript gets once this operation returns.
+    fn returns_to_javascript(&self) -> bool {
+        let env = self.env;
+        let (mut scope, mut tick, mut receiver, mut ignored) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: on the agent's thread, in a call from JavaScript; every out-parameter is a live local.
+        unsafe {
+            if sys::napi_open_handle_scope(env, &raw mut scope) != sys::Status::napi_ok {
+                return false;
+            }
+            let goes_on = sys::napi_get_reference_value(env, self.tick, &raw mut tick) == sys::Status::napi_ok
+                && sys::napi_get_undefined(env, &raw mut receiver) == sys::Status::napi_ok
+                && sys::napi_call_function(env, receiver, tick, 0, ptr::null(), &raw mut ignored)
+                    == sys::Status::napi_ok;
+            if !goes_on {
+                self.forget_termination();
+            }
+            sys::napi_close_handle_scope(env, scope);
+            goes_on
         }
-        Some(block)
     }
 
-    /// Leaves the line if a blocking wait was broken off between two slices, as a time limit of `vm` does; what it had been
-    /// given meanwhile goes to the next in line. Called whenever this thread is seen to do something else.
+    /// The engine's own way to break off what runs cannot be caught by JavaScript. Node-API takes it for an exception, `null`,
+    /// which it would throw once more, and up to Node 16 that could be caught.
+    fn forget_termination(&self) {
+        let env = self.env;
+        let (mut exception, mut kind) = (ptr::null_mut(), sys::ValueType::napi_undefined);
+        // SAFETY: on the agent's thread, in a handle scope; every out-parameter is a live local.
+        unsafe {
+            if sys::napi_get_and_clear_last_exception(env, &raw mut exception) == sys::Status::napi_ok
+                && sys::napi_typeof(env, exception, &raw mut kind) == sys::Status::napi_ok
+                && kind != sys::ValueType::napi_null
+                && kind != sys::ValueType::napi_undefined
+            {
+                sys::napi_throw(env, exception);
+            }
+        }
+    }
+
+    /// Leaves the line in which the thread is not going to block any longer; what it had been given meanwhile goes to the next in
+    /// line. Called whenever this thread is seen to do something else: JavaScript may be broken off before it has come to
+    /// [`Self::resume`].
     pub(crate) fn abandon_block(&self) {
+        // Asked before every operation.
+        if self.sleeps.get() {
+            return;
+        }
         // It was broken off when it had been given something, and before it could make use of it.
         if let Some((location, amount)) = self.registers().take_given() {
             self.pass_on_given(location, amount);
         }
-        let Some(Block { ticket, location, request, .. }) = self.unblock() else { return };
+        if self.block.get().is_none() {
+            return;
+        }
+        let Some(Block { ticket, location, request, .. }) = self.block.take() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
         if let Some(request) = request.filter(|_| result.is_acquired()) {
-            // SAFETY: `lib/settle.js` keeps the word that the thread blocks for until its next blocking call is through
-            // here (invariant 8).
+            // SAFETY: only `resume` leaves a block behind, and that is no claim; otherwise JavaScript is in the call in which it
+            // holds the lock's array.
             STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
         } else if result == WaitResult::Ok {
             // As if it had never been there.
@@ -957,7 +1068,7 @@ impl Agent {
         if registers.timeout.get() <= 0.0 {
             return Ok(registers.poll());
         }
-        self.start_timer()?;
+        self.require_service()?;
         let (location, deadline, slot) = (registers.location(), registers.deadline(), registers.slot());
         let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
             return Ok(Begun::Over(WaitResult::NotEqual));
@@ -972,7 +1083,7 @@ impl Agent {
     pub(crate) fn claim_async(&self) -> std::result::Result<Begun, NoTimer> {
         let registers = self.registers();
         let relay = registers.take_relay();
-        self.start_timer()?;
+        self.require_service()?;
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = registers.word();
         // As who blocks for it does, since a turn of the event loop takes longer than most locks are held. But not where that
@@ -992,6 +1103,7 @@ impl Agent {
             Claimed::Now(result) => Ok(self.acquired(location, request, result)),
             Claimed::Pending(ticket) => {
                 self.end_to_take();
+                Self::claims();
                 self.pending(ticket, deadline, Purpose::of(location, Some(request), relay));
                 Ok(Begun::Pending)
             }
@@ -999,16 +1111,16 @@ impl Agent {
     }
 
     /// Makes sure that the promise that is about to be lined up will be timed out. What can fail, fails before it is.
-    fn start_timer(&self) -> std::result::Result<(), NoTimer> {
-        if self.registers().timeout.get() == f64::INFINITY || timer::start(&STORE) { Ok(()) } else { Err(NoTimer) }
+    fn require_service(&self) -> std::result::Result<(), NoTimer> {
+        if self.registers().timeout.get() == f64::INFINITY || service().is_some() { Ok(()) } else { Err(NoTimer) }
     }
 
     /// Remembers a promise that has been lined up.
     fn pending(&self, ticket: Ticket, deadline: Timestamp, purpose: Option<Purpose>) {
         let registers = self.registers();
         let timed = registers.timeout.get() != f64::INFINITY;
-        if timed {
-            timer::watch(deadline);
+        if timed && let Some(service) = service() {
+            service.time_out(deadline);
         }
         let wait = Wait { ticket, timed, refed: true };
         self.waits.borrow_mut().insert(registers.slot(), wait, purpose);
@@ -1343,7 +1455,8 @@ impl Agent {
                     delivery.acquired += delivery.acquired_before(range.end).count();
                     delivery.adopted = range.end;
                 }
-                delivery.told = if result.is_ok() { range.end } else { (range.start + settled as usize).min(range.end) };
+                delivery.told =
+                    if result.is_ok() { range.end } else { (range.start + settled as usize).min(range.end) };
             }
         }
         result
@@ -1429,7 +1542,9 @@ impl Agent {
         if let Some((location, amount)) = self.registers().take_given() {
             contained(|| self.pass_on_given(location, amount));
         }
-        if let Some(Block { ticket, location, request, relayed, .. }) = self.unblock() {
+        contained(|| self.watch.close());
+        // JavaScript may have been broken off before it blocked; or it ends the process in what the engine runs between two slices.
+        if let Some(Block { ticket, location, request, relayed, .. }) = self.block.take() {
             contained(|| {
                 let result = STORE.withdraw_thread(ticket, &self.thread);
                 died_notified.extend((relayed && result == WaitResult::Ok).then_some(location));
@@ -1652,7 +1767,7 @@ impl Agents {
         Self::change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.outbox, outbox)));
     }
 
-    /// The ticker's tick, for all of them. Whether it concerned any.
+    /// The service's tick, for all of them. Whether it concerned any.
     fn tick() -> bool {
         Self::locked(|agents| agents.iter().fold(false, |any, agent| agent.blocked_thread.tick() | any))
     }

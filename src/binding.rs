@@ -25,12 +25,15 @@ const PENDING: u32 = 3;
 const NO_TIMER: u32 = 6;
 /// The operation panicked.
 const FAILED: u32 = 7;
+/// The engine has broken the wait off.
+const INTERRUPTED: u32 = 8;
 
 impl From<Begun> for u32 {
     fn from(begun: Begun) -> Self {
         match begun {
             Begun::Over(result) => result as Self,
             Begun::Pending => PENDING,
+            Begun::Interrupted => INTERRUPTED,
         }
     }
 }
@@ -43,13 +46,11 @@ fn answer(begun: std::result::Result<Begun, NoTimer>) -> u32 {
 type Operation = fn(&Agent) -> u32;
 
 /// The operations, by the names that `lib/` knows. All but `resume` show that the thread is not blocked.
-const OPERATIONS: [(&CStr, Operation); 19] = [
-    // Atomics.wait: begins to block. PENDING after a slice: then `resume` is to be called.
+const OPERATIONS: [(&CStr, Operation); 18] = [
+    // Atomics.wait.
     (c"wait", |agent| agent.wait().into()),
-    // Goes on blocking for another slice.
+    // Blocks where `waitGivingBack` has lined the thread up.
     (c"resume", |agent| agent.resume().into()),
-    // Breaks off a blocking wait between two slices.
-    (c"abandon", |_| 0),
     // Atomics.waitAsync: lines up a promise.
     (c"waitAsync", |agent| answer(agent.wait_async())),
     // Atomics.notify: how many were woken.
@@ -68,7 +69,8 @@ const OPERATIONS: [(&CStr, Operation); 19] = [
     (c"claimAsync", |agent| answer(agent.claim_async())),
     // Takes what is asked of the word at the location if that needs no waiting; otherwise 1.
     (c"tryTake", |agent| agent.try_take().into()),
-    // Lines up at the location, gives back what is at the place in the table of holdings, and blocks.
+    // Lines up at the location, and gives back what is at the place in the table of holdings. PENDING: then `resume` is to be
+    // called.
     (c"waitGivingBack", |agent| agent.wait_giving_back().into()),
     // Takes the promise in the slot out of the line. 0 if it is settled already.
     (c"cancel", |agent| agent.cancel().into()),
@@ -125,22 +127,22 @@ const CALLBACKS: [sys::napi_callback; OPERATIONS.len()] = [
     Some(operate::<15>),
     Some(operate::<16>),
     Some(operate::<17>),
-    Some(operate::<18>),
 ];
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
 ///
 /// `registers`: as in `lib/registers.js`, and what is behind those is for settlements. `settle(count)` is called whenever some have been put
-/// there. `thread_id` is that of `worker_threads`.
+/// there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` is that of `worker_threads`.
 #[napi(catch_unwind)]
 pub fn start(
     env: Env,
     registers: ArrayBuffer<'_>,
     settle: Function<'_, u32, ()>,
+    tick: Function<'_, (), ()>,
     thread_id: u32,
 ) -> Result<Object<'static>> {
     // SAFETY: called from JavaScript, and the wrapper checked the types.
-    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), thread_id) }?;
+    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), tick.raw(), thread_id) }?;
     let operations = Object::new(&env)?;
     for ((name, _), callback) in OPERATIONS.iter().zip(CALLBACKS) {
         let mut function = ptr::null_mut();

@@ -30,10 +30,11 @@ impl Timestamp {
         if nanos < 9.2e18 { Self(self.0.saturating_add(nanos.max(0.0) as u64)) } else { Self::NEVER }
     }
 
-    /// The moment that is so much later.
+    /// The moment this much later.
     #[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds fit")]
-    pub(crate) const fn after(self, time: Duration) -> Self {
-        Self(self.0.saturating_add(time.as_nanos() as u64))
+    #[must_use]
+    pub const fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.as_nanos() as u64))
     }
 
     /// How long it is from `earlier` to `self`; zero if `self` is not later.
@@ -51,14 +52,6 @@ fn epoch() -> Instant {
 #[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds fit")]
 pub fn now() -> Timestamp {
     Timestamp(epoch().elapsed().as_nanos() as u64)
-}
-
-/// The standard library's moment for a timestamp, for timers that take one. `None` for [`Timestamp::NEVER`].
-pub fn instant(timestamp: Timestamp) -> Option<Instant> {
-    if timestamp == Timestamp::NEVER {
-        return None;
-    }
-    epoch().checked_add(Duration::from_nanos(timestamp.0))
 }
 
 #[cfg(test)]
@@ -80,7 +73,5 @@ mod tests {
     fn time_goes_on() {
         let before = now();
         assert!(now() >= before);
-        assert_eq!(instant(Timestamp::NEVER), None);
-        assert!(instant(before).is_some_and(|moment| moment <= Instant::now()));
     }
 }

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code, reason = "looking a symbol up in an image that is already loaded")]
 
-use findshlibs::{SharedLibrary, TargetSharedLibrary};
+use std::ffi::OsString;
 
 /// Marks an image of this package. The number is that of the interface between `lib/` and this library: it changes
 /// when they could no longer be mixed.
@@ -19,14 +19,55 @@ const MARKER: &[u8] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
 /// The file of the first image with the marker, unless that is this image.
 pub(crate) fn other_first_image() -> Option<String> {
-    let mut first = None;
+    let (marker, file) = files().into_iter().find_map(|file| Some((marker_of(&file)?, file)))?;
+    (marker != (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()).then(|| file.to_string_lossy().into_owned())
+}
+
+fn is_addon(file: &[u8]) -> bool {
+    file.ends_with(b".node")
+}
+
+/// The files of the addons that are loaded, in the order they were loaded.
+///
+/// A list, made before any of them is looked at: the loader calls back with one of its locks held. A callback that asked it
+/// for a library would take its other lock second, and a thread that loads or unloads a library takes them the other way
+/// round.
+#[cfg(target_os = "linux")]
+fn files() -> Vec<OsString> {
+    use std::ffi::{CStr, c_int, c_void};
+    use std::os::unix::ffi::OsStringExt;
+
+    unsafe extern "C" fn add(image: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a live record, and `files` is what `dl_iterate_phdr` was called with, below.
+        let (name, files) = unsafe { ((*image).dlpi_name, &mut *files.cast::<Vec<OsString>>()) };
+        if !name.is_null() {
+            // SAFETY: a C string that lives as long as the image, which is not unloaded during this call.
+            let file = unsafe { CStr::from_ptr(name) }.to_bytes();
+            if is_addon(file) {
+                files.push(OsString::from_vec(file.to_vec()));
+            }
+        }
+        0
+    }
+
+    let mut files: Vec<OsString> = Vec::new();
+    // SAFETY: `add` has the type that is asked for, is called during this call only, and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut files).cast()) };
+    files
+}
+
+/// The files of the addons that are loaded, in the order they were loaded. A list, as on Linux.
+#[cfg(not(target_os = "linux"))]
+fn files() -> Vec<OsString> {
+    use findshlibs::{SharedLibrary, TargetSharedLibrary};
+
+    let mut files = Vec::new();
     TargetSharedLibrary::each(|image| {
-        if first.is_none() && image.name().to_string_lossy().ends_with(".node") {
-            first = marker_of(image.name()).map(|marker| (marker, image.name().to_string_lossy().into_owned()));
+        if is_addon(image.name().as_encoded_bytes()) {
+            files.push(image.name().to_owned());
         }
     });
-    let (marker, file) = first?;
-    (marker != (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()).then_some(file)
+    files
 }
 
 /// The address of the marker in the image loaded from `file`.

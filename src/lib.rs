@@ -11,16 +11,13 @@
 //! | [`store`] | all buckets, their locks, and every operation on the queue |
 //! | [`line`] | the line before a lock: claims, nudges, hand-off, dead holders |
 //! | [`parker`] | a blocked thread: its outcome and its sleep |
-//! | [`ticker`] | ends the first slice of blocked threads |
 //! | [`spinner`] | looking for an outcome before sleeping |
 //! | `processor` | which one a thread runs on |
 //! | [`memories`] | which memories of locks still exist |
 //! | [`outbox`] | the outcomes on their way to an agent |
-//! | [`alarm`] | what the timer thread sleeps for |
-//! | `timer` | the thread that times promises out |
+//! | [`service`] | the one thread that serves all others: time-outs, slices, signals to event loops, words that were freed silently |
 //! | `agent` | a Node environment: its outbox's bell, its event loop's hold, its end |
 //! | `binding` | what JavaScript calls: decode, call, encode |
-//! | `watcher` | calls blocked threads back when their worker is terminated |
 //! | `images` | which copy of this library serves the process |
 //!
 //! Nothing above `agent` knows of Node, so all of it is tested and model-checked without Node.
@@ -41,8 +38,6 @@
 //! 9. Shared memory is only read atomically, `SeqCst`.
 
 #[forbid(unsafe_code)]
-pub mod alarm;
-#[forbid(unsafe_code)]
 pub mod clock;
 #[forbid(unsafe_code)]
 mod deadlines;
@@ -56,17 +51,13 @@ pub mod outbox;
 #[forbid(unsafe_code)]
 pub mod parker;
 mod processor;
+pub mod service;
 #[forbid(unsafe_code)]
 pub mod spinner;
 #[forbid(unsafe_code)]
 pub mod store;
 #[forbid(unsafe_code)]
 mod sync;
-#[forbid(unsafe_code)]
-pub mod ticker;
-#[cfg(not(feature = "model"))]
-#[forbid(unsafe_code)]
-pub mod timer;
 #[forbid(unsafe_code)]
 pub mod waiter_list;
 
@@ -76,5 +67,3 @@ mod agent;
 pub mod binding;
 #[cfg(not(feature = "model"))]
 mod images;
-#[cfg(not(feature = "model"))]
-mod watcher;

@@ -163,6 +163,11 @@ impl Request {
         }
     }
 
+    /// Whether the word grants what is asked for.
+    pub(crate) fn is_granted_by(self, word: &impl Word) -> bool {
+        self.taken_from(word.load()).is_some()
+    }
+
     /// Takes what is asked for, if the word grants it now.
     pub fn take(self, word: &impl Word) -> bool {
         loop {

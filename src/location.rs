@@ -75,6 +75,20 @@ pub trait Word {
     fn compare_exchange(&self, current: i32, new: i32) -> bool;
 }
 
+impl<W: Word> Word for &W {
+    fn load(&self) -> i32 {
+        (**self).load()
+    }
+
+    fn store(&self, value: i32) {
+        (**self).store(value);
+    }
+
+    fn compare_exchange(&self, current: i32, new: i32) -> bool {
+        (**self).compare_exchange(current, new)
+    }
+}
+
 /// A word of memory that is shared with JavaScript.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedWord(Location);

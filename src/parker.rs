@@ -14,15 +14,17 @@ use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_ti
 /// No outcome yet.
 const WAITING: u8 = u8::MAX;
 
-// What a thread's slice is to the ticker.
-/// The ticker has nothing to do with it.
-const UNTICKED: u8 = 0;
-/// No tick has come since it began.
-const BEGUN: u8 = 1;
+// How long the thread has been blocked, in ticks of the service.
+/// It is not blocked.
+const AWAKE: u8 = 0;
+/// No tick has come since it has been.
+const BLOCKED: u8 = 1;
 /// One tick has come.
 const TICKED: u8 = 2;
 /// The second one: the thread is to come back.
 const OVER: u8 = 3;
+/// It has come back. Its further slices it ends itself.
+const LONGER: u8 = 4;
 
 /// The part of a blocked thread that other threads see. Made once per thread, used for one wait after the other.
 #[derive(Debug)]
@@ -30,8 +32,7 @@ pub struct BlockedThread {
     outcome: AtomicU8,
     nudged: AtomicBool,
     called_back: AtomicBool,
-    /// [`UNTICKED`] outside of [`crate::ticker::Ticker::watch_over`].
-    slice: AtomicU8,
+    blocked: AtomicU8,
     /// The processor on which the outcome was recorded; [`NOWHERE`] if that is not known.
     settled_on: AtomicU32,
     thread: Thread,
@@ -59,7 +60,7 @@ impl BlockedThread {
             outcome: AtomicU8::new(WAITING),
             nudged: AtomicBool::new(false),
             called_back: AtomicBool::new(false),
-            slice: AtomicU8::new(UNTICKED),
+            blocked: AtomicU8::new(AWAKE),
             settled_on: AtomicU32::new(NOWHERE),
             thread: current(),
         }
@@ -89,31 +90,41 @@ impl BlockedThread {
         self.nudged.store(true, Ordering::Release);
     }
 
-    /// Makes the thread come back from `park_until`, although its wait is not over. Called by the watcher.
+    /// Makes the thread come back from `park_until`, although its wait is not over. Called by the service.
     pub fn call_back(&self) {
         self.called_back.store(true, Ordering::Release);
         self.unpark();
     }
 
-    /// From here on it is the ticker that ends the thread's slice. Called by the thread itself.
-    pub(crate) fn begin_slice(&self) {
-        self.slice.store(BEGUN, Ordering::Relaxed);
+    /// Notes that the thread is blocked from here on, in its first slice. Called by the thread itself.
+    pub fn begin_block(&self) {
+        self.blocked.store(BLOCKED, Ordering::Relaxed);
     }
 
-    /// It no longer is.
-    pub(crate) fn end_slice(&self) {
-        self.slice.store(UNTICKED, Ordering::Relaxed);
+    /// The thread ends its slices itself from here on. Called by the thread itself.
+    pub(crate) fn end_first_slice(&self) {
+        self.blocked.store(LONGER, Ordering::Relaxed);
     }
 
-    /// Ends the slice of a thread that has been in the same one since the last tick. Whether it was in one that it is the ticker
-    /// who ends. Called by the ticker.
+    /// Notes that the thread is not blocked any more. Called by the thread itself.
+    pub fn end_block(&self) {
+        self.blocked.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Whether the thread has noted that it is blocked.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed) != AWAKE
+    }
+
+    /// Ends the first slice of a thread that has been in it since the last tick. Whether it was in its first slice. Called by the
+    /// service.
     pub fn tick(&self) -> bool {
-        let step = |from, to| self.slice.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let step = |from, to| self.blocked.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if step(TICKED, OVER) {
             self.unpark();
             return true;
         }
-        step(BEGUN, TICKED)
+        step(BLOCKED, TICKED)
     }
 
     /// The outcome, if the wait is over.
@@ -137,7 +148,8 @@ impl BlockedThread {
             Some(Woken::Nudged)
         } else if self.called_back.load(Ordering::Relaxed) && self.called_back.swap(false, Ordering::Acquire) {
             Some(Woken::CalledBack)
-        } else if self.slice.load(Ordering::Relaxed) == OVER {
+        } else if self.blocked.load(Ordering::Relaxed) == OVER {
+            self.end_first_slice();
             Some(Woken::TimeOver)
         } else {
             None

@@ -32,7 +32,7 @@ use crate::line::{Line, Request, UNLOCKED};
 use crate::location::{CACHE_LINE, Location, Word};
 use crate::outbox::{Outbox, Settlement};
 use crate::parker::{BlockedThread, Woken};
-use crate::sync::{Arc, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
+use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::waiter_list::{RETAINED_CAPACITY, Waiter, WaiterKey, WaiterLists};
 
 /// How a wait ended. The numbers are those that `lib/settle.js` knows.
@@ -236,6 +236,8 @@ pub struct Ticket {
 #[derive(Debug)]
 struct Bucket {
     earliest_deadline: AtomicU64,
+    /// Whether there are lines with claims, for those who do not hold the lock.
+    has_lines: AtomicBool,
     lists: Mutex<Lists>,
 }
 
@@ -310,7 +312,11 @@ impl Lists {
 
 impl Bucket {
     fn new() -> Self {
-        Self { earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()), lists: Mutex::default() }
+        Self {
+            earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()),
+            has_lines: AtomicBool::new(false),
+            lists: Mutex::default(),
+        }
     }
 }
 
@@ -383,7 +389,7 @@ impl Drop for CriticalSection<'_> {
         let bucket = &self.store.buckets[self.index];
         let earliest = self.lists.waiters.earliest_deadline().as_nanos();
         if bucket.earliest_deadline.load(Ordering::Relaxed) != earliest {
-            // SeqCst: pairs with the timer thread's re-check, see `alarm`.
+            // SeqCst: pairs with the service's re-check, see `service::alarm`.
             bucket.earliest_deadline.store(earliest, Ordering::SeqCst);
         }
     }
@@ -441,6 +447,9 @@ impl CriticalSection<'_> {
         let passes_on = line.leave(key, waiter.before(), other.party.blocks()) || request.is_strict();
         if line.is_empty() {
             self.lists.lines.remove(&location);
+            if self.lists.lines.is_empty() {
+                self.store.buckets[self.index].has_lines.store(false, Ordering::Relaxed);
+            }
         }
         (other, passes_on)
     }
@@ -723,6 +732,16 @@ impl CriticalSection<'_> {
             };
         }
         self.pass_on(location);
+    }
+
+    /// The first claim gets its try if the word grants what it asks for, although nobody has said that the word has changed.
+    fn look(&mut self, location: Location, word: &impl Word) {
+        let waiters = &self.lists.waiters;
+        let line = std::iter::successors(waiters.front(location), |&key| waiters.next(key));
+        let first = line.filter_map(|key| self.request(key)).next();
+        if first.is_some_and(|request| request.is_granted_by(word)) {
+            self.advance(location, word);
+        }
     }
 
     /// Takes what `request` asks for, if the word grants it now.
@@ -1094,7 +1113,8 @@ pub enum Freed<H> {
 impl WaiterListStore {
     /// Acquires the word for `party`, or lines it up.
     ///
-    /// A thread, which must be the calling one, then calls [`Self::park`], and when nudged [`Self::try_claim`].
+    /// A thread, which must be the calling one, then calls [`Self::park`], and when nudged [`Self::try_claim`]. Whoever is lined up
+    /// makes sure that somebody calls [`Self::look`] from time to time.
     pub fn claim(
         &self,
         location: Location,
@@ -1121,6 +1141,7 @@ impl WaiterListStore {
                 .add(location, indexed, enters, |lists| lists.admit(Other { party, request: Some(request), deadline }));
             let Some(ticket) = ticket else { return Claimed::Now(taken.unwrap_or(WaitResult::Acquired)) };
             let previous = section.lists.waiters.previous(ticket.key);
+            self.buckets[section.index].has_lines.store(true, Ordering::Relaxed);
             section.lists.lines.entry(location).or_default().join(ticket.key, previous, blocks);
             Claimed::Pending(ticket)
         })
@@ -1237,6 +1258,25 @@ impl WaiterListStore {
     /// The same, when it is not certain that the memory is still there: only claimants themselves look at their words.
     pub fn nudge(&self, location: Location) {
         self.critical_section(self.index_of(location), |section| section.pass_on(location));
+    }
+
+    /// Looks at the words of all lines, given by `word`: a word may have been freed without the line being told, and then its
+    /// first claims get their try. Whether there are any lines.
+    ///
+    /// `word` is called in critical sections, for locations that have claims, and what it gives is used as long as they have.
+    pub fn look<W: Word>(&self, word: impl Fn(Location) -> W) -> bool {
+        let has_lines = |&index: &usize| self.buckets[index].has_lines.load(Ordering::Relaxed);
+        let mut any = false;
+        for index in (0..self.buckets.len()).filter(has_lines) {
+            any = true;
+            self.critical_section(index, |section| {
+                let locations: Vec<Location> = section.lists.lines.keys().copied().collect();
+                for location in locations {
+                    section.look(location, &word(location));
+                }
+            });
+        }
+        any
     }
 
     /// The thread that took something from the word has died.

@@ -790,7 +790,7 @@ mod stress {
     use std::thread::{self, Thread};
     use std::time::{Duration, Instant};
 
-    use atomics_waitasync::alarm::Alarm;
+    use atomics_waitasync::service::alarm::Alarm;
     use atomics_waitasync::clock::now;
 
     use super::random::Random;

@@ -12,15 +12,17 @@
 
 #![cfg(feature = "model")]
 
-use atomics_waitasync::alarm::Alarm;
+use std::cell::Cell;
+
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
 use atomics_waitasync::location::{Location, Word};
 use atomics_waitasync::memories::Memories;
 use atomics_waitasync::outbox::{Mail, Outbox};
 use atomics_waitasync::parker::{BlockedThread, Woken};
+use atomics_waitasync::service::alarm::Alarm;
+use atomics_waitasync::service::rest::Rest;
 use atomics_waitasync::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
-use atomics_waitasync::ticker::Ticker;
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
@@ -399,24 +401,53 @@ fn park_call_back() {
     });
 }
 
-/// A thread falls asleep without a limit while the ticker goes to rest: it is seen, or it rings. Without either of the two
+/// A service that ticks and rests, and a bell for it.
+#[derive(Clone)]
+struct Ticks {
+    rest: Arc<Rest>,
+    bell: Arc<Notify>,
+}
+
+impl Ticks {
+    /// One that does not rest.
+    fn new() -> Self {
+        let ticks = Self { rest: Arc::default(), bell: Arc::new(Notify::new()) };
+        ticks.rest.begin(|| true);
+        ticks
+    }
+
+    /// Sleeps in the first slice of a block, as `src/agent.rs` does.
+    fn sleep(&self, store: &WaiterListStore, thread: &Arc<BlockedThread>, wait: Ticket) -> Woken {
+        thread.begin_block();
+        if self.rest.end() {
+            self.bell.notify();
+        }
+        let woken = store.park(wait, thread, NEVER, NEVER);
+        thread.end_block();
+        woken
+    }
+}
+
+/// A thread falls asleep without a limit while the service goes to rest: it is seen, or it rings. Without either of the two
 /// fences this model deadlocks.
 #[test]
 fn sleep_rest() {
     loom::model(|| {
-        let (store, thread, ticker) = (store(), this_thread(), Arc::new(Ticker::default()));
+        let (store, thread, ticks) = (store(), this_thread(), Ticks::new());
         let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
-        let ticks = spawn({
-            let (thread, ticker) = (thread.clone(), ticker.clone());
+        let service = spawn({
+            let (thread, ticks) = (thread.clone(), ticks.clone());
             move || {
-                ticker.rest(|| thread.tick());
+                if ticks.rest.begin(|| thread.tick()) {
+                    ticks.bell.wait();
+                    assert!(!ticks.rest.lasts());
+                }
                 thread.tick();
                 thread.tick();
             }
         });
-        let woken = ticker.watch_over(&thread, || store.park(wait, &thread, NEVER, NEVER));
-        assert_eq!(woken, Woken::TimeOver);
-        ticks.join().unwrap();
+        assert_eq!(ticks.sleep(&store, &thread, wait), Woken::TimeOver);
+        service.join().unwrap();
     });
 }
 
@@ -424,9 +455,9 @@ fn sleep_rest() {
 #[test]
 fn notify_tick() {
     bounded_model(|| {
-        let (store, thread, ticker) = (store(), this_thread(), Arc::new(Ticker::default()));
+        let (store, thread, ticks) = (store(), this_thread(), Ticks::new());
         let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
-        let ticks = spawn({
+        let service = spawn({
             let thread = thread.clone();
             move || [(); 3].map(|()| thread.tick())
         });
@@ -434,16 +465,15 @@ fn notify_tick() {
             let store = store.clone();
             move || store.notify(HERE, 1, None)
         });
-        let sleep = || ticker.watch_over(&thread, || store.park(wait, &thread, NEVER, NEVER));
         let woken = loop {
-            match sleep() {
+            match ticks.sleep(&store, &thread, wait) {
                 Woken::TimeOver => {}
                 woken => break woken,
             }
         };
         assert_eq!(woken, Woken::Settled(WaitResult::Ok));
         assert_eq!(notifier.join().unwrap(), 1);
-        ticks.join().unwrap();
+        service.join().unwrap();
     });
 }
 
@@ -649,21 +679,29 @@ impl Lock {
 
     /// Blocks until the calling thread has what is asked for.
     fn acquire(&self) -> WaitResult {
+        self.acquire_and(|| ())
+    }
+
+    /// The same; calls `lined_up` before it sleeps.
+    fn acquire_and(&self, lined_up: impl Fn()) -> WaitResult {
         let thread = this_thread();
         let party = Party::Thread(thread.clone());
         match self.store.claim(HERE, party.clone(), self.request, NEVER, &self.word) {
             Claimed::Now(result) => result,
-            Claimed::Pending(ticket) => loop {
-                match self.store.park(ticket, &thread, NEVER, NEVER) {
-                    Woken::Settled(result) => return result,
-                    Woken::Nudged => {
-                        if let Some(result) = self.store.try_claim(ticket, &party, &self.word) {
-                            return result;
+            Claimed::Pending(ticket) => {
+                lined_up();
+                loop {
+                    match self.store.park(ticket, &thread, NEVER, NEVER) {
+                        Woken::Settled(result) => return result,
+                        Woken::Nudged => {
+                            if let Some(result) = self.store.try_claim(ticket, &party, &self.word) {
+                                return result;
+                            }
                         }
+                        woken => panic!("{woken:?} from a claim without a time-out"),
                     }
-                    woken => panic!("{woken:?} from a claim without a time-out"),
                 }
-            },
+            }
         }
     }
 
@@ -757,6 +795,66 @@ fn unlock_newcomer_claim() {
         let newcomers = newcomer.join().unwrap();
         lock.assert_free_after(2 + newcomers);
     });
+}
+
+/// A claim is lined up, and the lock freed without a word, while the service goes to rest: it sees that there is a line, or
+/// it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.
+#[test]
+fn claim_rest() {
+    bounded_model(|| {
+        let lock = Lock::held();
+        let (rest, bell) = (Arc::new(Rest::default()), Arc::new(Notify::new()));
+        rest.begin(|| true);
+        let service = spawn({
+            let (lock, rest, bell) = (lock.clone(), rest.clone(), bell.clone());
+            move || {
+                if rest.begin(|| lock.store.look(|_| &lock.word)) {
+                    bell.wait();
+                }
+                lock.word.store(UNLOCKED);
+                lock.store.look(|_| &lock.word);
+            }
+        });
+        let lined_up = Cell::new(false);
+        lock.acquire_and(|| {
+            lined_up.set(true);
+            if rest.end() {
+                bell.notify();
+            }
+        });
+        if !lined_up.get() {
+            bell.notify();
+        }
+        lock.use_and_give();
+        service.join().unwrap();
+        lock.assert_free_after(1);
+    });
+}
+
+/// The service looks at a word while its holder gives it back and others claim it: no two have it.
+#[test]
+fn look_unlock_claim() {
+    for request in [Request::Lock, Request::Exclusive] {
+        bounded_model(move || {
+            let lock = Lock::new(request, UNLOCKED);
+            assert!(lock.take().is_some());
+            let claimant = spawn({
+                let lock = lock.clone();
+                move || {
+                    lock.acquire();
+                    lock.use_and_give();
+                }
+            });
+            let service = spawn({
+                let lock = lock.clone();
+                move || lock.store.look(|_| &lock.word)
+            });
+            lock.use_and_give();
+            claimant.join().unwrap();
+            service.join().unwrap();
+            lock.assert_free_after(2);
+        });
+    }
 }
 
 /// A program that locks the word by means of `Atomics.compareExchange`, `wait` and `notify`, with one that claims it.

@@ -1,10 +1,10 @@
-//! What the timer thread sleeps for: agreed between it and the threads that line promises up.
+//! What the service sleeps for: agreed between it and the threads that line promises up.
 //!
 //! # Why no deadline is missed
 //! A registering thread stores its bucket's earliest deadline (in the critical section that adds the waiter), then reads
-//! the alarm, and rings if it is set later than its own deadline. The timer thread sets the alarm, then reads the buckets'
+//! the alarm, and rings if it is set later than its own deadline. The service sets the alarm, then reads the buckets'
 //! earliest deadlines again before it sleeps. All four accesses are `SeqCst`, so in their single order one of the two
-//! stores comes first, and whoever stores second reads the other's: the timer thread does not sleep, or it is rung.
+//! stores comes first, and whoever stores second reads the other's: the service does not sleep, or it is rung.
 //!
 //! A registering thread whose deadline is not its bucket's earliest stores nothing; the thread that stored the earlier
 //! one is the one that rings.
@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::store::WaiterListStore;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The alarm of one store's timer thread.
+/// The alarm of one store's service.
 #[derive(Debug)]
 pub struct Alarm {
     set_to: AtomicU64,
@@ -26,7 +26,7 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// The timer thread's turn: times out the promises of `store` that are due and gives the moment until which it may
+    /// Times out the promises of `store` that are due and gives the moment until which it may
     /// sleep, unless it is rung before.
     pub fn set(&self, store: &WaiterListStore) -> Timestamp {
         loop {
@@ -38,7 +38,7 @@ impl Alarm {
         }
     }
 
-    /// Whether a thread that has just lined up a promise with this deadline must ring the timer thread.
+    /// Whether a thread that has just lined up a promise with this deadline must ring the service.
     pub fn is_later_than(&self, deadline: Timestamp) -> bool {
         deadline.as_nanos() < self.set_to.load(Ordering::SeqCst)
     }

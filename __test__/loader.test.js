@@ -1,0 +1,15 @@
+'use strict'
+// subjects: none
+
+// The dynamic loader of the system, which every thread that loads the package has to do with.
+
+const { test } = require('./harness')
+const { runNode } = require('./fixtures/run-node')
+
+const NO_COMPILER = 77
+
+test('threads load the package while others load and unload another library', { timeout: 120000 }, async t => {
+  const { code, signal, stdout, stderr } = await runNode(t, [require.resolve('./fixtures/loader-storm.js'), '--seconds', '3'])
+  if (code === NO_COMPILER) t.skip('there is no C compiler to make another library with')
+  if (code !== 0) throw new Error(`it ended with ${signal || code}\n${stdout}${stderr}`)
+})

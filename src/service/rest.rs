@@ -1,0 +1,45 @@
+//! When the service has nothing of a kind to do, it rests, and is not rung for what it does anyway.
+//!
+//! # Why nobody is overlooked
+//! A thread notes what it needs the service for, passes a `SeqCst` fence, then reads whether the service rests. The service
+//! notes that it rests, passes a `SeqCst` fence, then looks once more for what threads have noted. In the single order of the
+//! two fences one comes first: if the thread's, the service sees the note and does not rest; if the service's, the thread sees
+//! that it rests, and ends that.
+
+use crate::sync::{AtomicBool, Ordering, fence};
+
+/// Whether the service rests with respect to one of its duties.
+#[derive(Debug)]
+pub struct Rest(AtomicBool);
+
+impl Default for Rest {
+    /// At rest.
+    fn default() -> Self {
+        Self(AtomicBool::new(true))
+    }
+}
+
+impl Rest {
+    /// Begins to rest unless `is_needed`, which looks for what threads have noted. Whether it rests. Called by the service.
+    pub fn begin(&self, is_needed: impl FnOnce() -> bool) -> bool {
+        self.0.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let rests = !is_needed();
+        if !rests {
+            self.0.store(false, Ordering::Relaxed);
+        }
+        rests
+    }
+
+    /// Ends the rest. True for one of those that call this meanwhile: it then tells the service. Called by a thread that has
+    /// noted what it needs.
+    pub fn end(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether it rests.
+    pub fn lasts(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,199 @@
+//! Calls a blocked thread back to JavaScript when its event loop has something new for it.
+//!
+//! A thread that blocks in native code cannot be interrupted: it has to go back to JavaScript to learn that its worker is being
+//! terminated. Doing so thirty times a second costs each blocked thread a wake-up with cold caches. But whoever terminates a
+//! worker also signals its event loop, whose epoll descriptor then becomes readable; and the service's runtime can wait for
+//! that (an epoll descriptor may be watched by another one).
+//!
+//! A blocked thread's loop does not run, so what has been readable once stays so. Therefore only the moment counts at which
+//! something is added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed, when one of the same
+//! kind is pending already; then the thread comes back by the clock.
+//!
+//! A thread begins to be watched when it blocks for the first time, and stays so: blocking again costs a look at a word. If its
+//! loop is signalled while it does not block, the service has woken up for nothing, and ends the watch. (Why that leaves no
+//! blocked thread unwatched: see `rest`. What the thread notes is that it blocks.)
+//!
+//! The descriptor belongs to libuv, which closes it after the environment's clean-up; that ends the watch before.
+//!
+//! Linux only: elsewhere threads come back by the clock, more often.
+
+#![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "uv_backend_fd of the libuv that Node carries"))]
+
+#[cfg(target_os = "linux")]
+mod watched {
+    use std::os::fd::{AsRawFd, RawFd};
+    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use napi::sys;
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+
+    use crate::clock::{Timestamp, now};
+    use crate::parker::BlockedThread;
+    use crate::service::Service;
+    use crate::service::rest::Rest;
+
+    /// A thread whose loop is signalled all the time, and which blocks in between, is not watched more often than this.
+    const INTERVAL_MILLISECONDS: f64 = 1.0;
+
+    /// The descriptor of an event loop. Not ours: dropping it does not close it.
+    #[derive(Clone, Copy, Debug)]
+    struct EventLoop(RawFd);
+
+    impl AsRawFd for EventLoop {
+        fn as_raw_fd(&self) -> RawFd {
+            self.0
+        }
+    }
+
+    impl EventLoop {
+        /// That of an environment, on whose thread this is called.
+        fn of(env: sys::napi_env) -> Option<Self> {
+            use libloading::os::unix::Library;
+            type BackendFd = unsafe extern "C" fn(*const std::ffi::c_void) -> RawFd;
+
+            let mut event_loop = std::ptr::null_mut();
+            // SAFETY: on the thread of `env`, and the out-parameter is a live local.
+            let status = unsafe { sys::napi_get_uv_event_loop(env, &raw mut event_loop) };
+            if status != sys::Status::napi_ok {
+                return None;
+            }
+            // SAFETY: libuv has had this function, with this signature, since its beginning; the loop is a live one.
+            let descriptor =
+                unsafe { Library::this().get::<BackendFd>(b"uv_backend_fd\0").ok()?(event_loop.cast_const().cast()) };
+            (descriptor >= 0).then_some(Self(descriptor))
+        }
+    }
+
+    /// The watch over one thread's event loop.
+    #[derive(Debug)]
+    pub(crate) struct Watch {
+        thread: Arc<BlockedThread>,
+        event_loop: Option<EventLoop>,
+        /// Known when the thread is watched for the first time.
+        service: OnceLock<Arc<Service>>,
+        state: Mutex<State>,
+        /// Whether the thread is not watched.
+        rest: Rest,
+    }
+
+    #[derive(Debug)]
+    struct State {
+        /// What the runtime knows of the descriptor, while the thread is watched. It refers to the `Watch`, until it is dropped.
+        registered: Option<AsyncFd<EventLoop>>,
+        /// Earlier than this the thread is not watched again.
+        not_before: Timestamp,
+    }
+
+    impl Watch {
+        /// For the calling thread, which is that of `env`.
+        pub(crate) fn new(env: sys::napi_env, thread: &Arc<BlockedThread>) -> Arc<Self> {
+            Arc::new(Self {
+                thread: Arc::clone(thread),
+                event_loop: EventLoop::of(env),
+                service: OnceLock::new(),
+                state: Mutex::new(State { registered: None, not_before: Timestamp::from_nanos(0) }),
+                rest: Rest::default(),
+            })
+        }
+
+        fn state(&self) -> MutexGuard<'_, State> {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Makes sure that the thread is called back when its loop is signalled, or was before. False if it is not. Called by
+        /// the thread itself, which has noted that it is blocked.
+        pub(crate) fn begin(self: &Arc<Self>, service: &Arc<Service>) -> bool {
+            !self.rest.end() || self.register(service)
+        }
+
+        #[cold]
+        fn register(self: &Arc<Self>, service: &Arc<Service>) -> bool {
+            self.service.get_or_init(|| Arc::clone(service));
+            let mut state = self.state();
+            let now = now();
+            if state.registered.is_none()
+                && let Some(event_loop) = self.event_loop.filter(|_| now >= state.not_before)
+            {
+                state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
+                let _entered = service.enter();
+                // SAFETY: the descriptor is always the same, and open until the environment has ended: `close` is called before.
+                state.registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok();
+            }
+            self.listen(&mut state)
+        }
+
+        /// Waits for the next signal; if there has been one, calls the thread back. False if the thread is not watched.
+        fn listen(self: &Arc<Self>, state: &mut State) -> bool {
+            let waker = Waker::from(Arc::clone(self));
+            while let Some(registered) = &state.registered {
+                match registered.poll_read_ready(&mut Context::from_waker(&waker)) {
+                    Poll::Pending => return true,
+                    Poll::Ready(Ok(mut ready)) => {
+                        ready.clear_ready();
+                        self.thread.call_back();
+                    }
+                    Poll::Ready(Err(_)) => state.registered = None,
+                }
+            }
+            self.rest.begin(|| false);
+            false
+        }
+
+        /// The loop has been signalled: that calls the thread back if it is blocked, and otherwise ends the watch. Called by the
+        /// service.
+        pub(crate) fn signalled(self: &Arc<Self>) {
+            let mut state = self.state();
+            if self.rest.begin(|| self.thread.is_blocked()) {
+                state.registered = None;
+            } else {
+                self.listen(&mut state);
+            }
+        }
+
+        /// The environment ends. Called by the thread itself.
+        pub(crate) fn close(&self) {
+            self.state().registered = None;
+        }
+    }
+
+    impl Wake for Watch {
+        /// Called by the runtime, which is in the middle of its own work.
+        fn wake(self: Arc<Self>) {
+            if let Some(service) = self.service.get() {
+                service.has_been_signalled(Arc::clone(&self));
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod watched {
+    use std::sync::Arc;
+
+    use napi::sys;
+
+    use crate::parker::BlockedThread;
+    use crate::service::Service;
+
+    /// The watch over one thread's event loop: there is none.
+    #[derive(Debug)]
+    pub(crate) struct Watch;
+
+    impl Watch {
+        pub(crate) fn new(_: sys::napi_env, _: &Arc<BlockedThread>) -> Arc<Self> {
+            Arc::new(Self)
+        }
+
+        pub(crate) fn begin(&self, _: &Arc<Service>) -> bool {
+            false
+        }
+
+        pub(crate) fn signalled(&self) {}
+
+        pub(crate) fn close(&self) {}
+    }
+}
+
+pub(crate) use watched::Watch;
