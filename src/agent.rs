@@ -858,7 +858,7 @@ impl Agent {
     pub(crate) fn abandon_block(&self) {
         // It was broken off when it had been given something, and before it could make use of it.
         if let Some((location, amount)) = self.registers().take_given() {
-            self.pass_on_given(location, amount);
+            Self::pass_on_given(location, amount);
         }
         let Some(Block { ticket, location, request, .. }) = self.unblock() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
@@ -874,7 +874,7 @@ impl Agent {
     }
 
     /// Passes on what was given to this thread, which blocked for it, and which it has made no use of.
-    fn pass_on_given(&self, location: Location, amount: u32) {
+    fn pass_on_given(location: Location, amount: u32) {
         if amount == 0 {
             STORE.notify(location, 1);
         } else {
@@ -1264,7 +1264,7 @@ impl Agent {
     fn end(&self) {
         let mut died_notified: Vec<Location> = self.registers().take_relay().into_iter().collect();
         if let Some((location, amount)) = self.registers().take_given() {
-            contained(|| self.pass_on_given(location, amount));
+            contained(|| Self::pass_on_given(location, amount));
         }
         if let Some(Block { ticket, location, request, relayed, .. }) = self.unblock() {
             contained(|| {
