@@ -1032,7 +1032,7 @@ impl Agent {
         }
         // It was broken off when it had been given something, and before it could make use of it.
         if let Some((location, amount)) = self.registers().take_given() {
-            self.pass_on_given(location, amount);
+            Self::pass_on_given(location, amount);
         }
         if self.block.get().is_none() {
             return;
@@ -1051,7 +1051,7 @@ impl Agent {
     }
 
     /// Passes on what was given to this thread, which blocked for it, and which it has made no use of.
-    fn pass_on_given(&self, location: Location, amount: u32) {
+    fn pass_on_given(location: Location, amount: u32) {
         if amount == 0 {
             STORE.notify(location, 1, None);
         } else {
@@ -1540,7 +1540,7 @@ impl Agent {
     fn end(&self) {
         let mut died_notified: Vec<Location> = self.registers().take_relay().into_iter().collect();
         if let Some((location, amount)) = self.registers().take_given() {
-            contained(|| self.pass_on_given(location, amount));
+            contained(|| Self::pass_on_given(location, amount));
         }
         contained(|| self.watch.close());
         // JavaScript may have been broken off before it blocked; or it ends the process in what the engine runs between two slices.

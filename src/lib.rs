@@ -31,7 +31,8 @@
 //! 3. The value is compared and the waiter appended in one critical section.
 //! 4. Waiters of one location leave in the order they came (those that give up apart).
 //! 5. No thread is woken, no job posted and no Node-API call made inside a critical section.
-//! 6. At most one bucket lock is held at a time. Lock order: memories, then bucket, then outbox; every other lock is taken alone.
+//! 6. At most one bucket lock is held at a time. Lock order: memories, then bucket, then an outbox or the list of all agents; every
+//!    other lock is taken alone.
 //! 7. After an agent's clean-up no waiter of it is in any list, and its threadsafe function is never called again.
 //! 8. Memory waited on outlives the wait: the JavaScript side keeps the typed array until the promise is settled, and an
 //!    agent that ends withdraws its waits before its heap goes.

@@ -1235,13 +1235,11 @@ impl WaiterListStore {
             if word.load() == UNLOCKED {
                 return Freed::NotLocked;
             }
-            match holder(section.lists.granted.get(&location)) {
-                Some(holder) => Freed::Held(holder),
-                None => {
-                    section.release(location, Request::Lock, word);
-                    Freed::Now
-                }
+            if let Some(holder) = holder(section.lists.granted.get(&location)) {
+                return Freed::Held(holder);
             }
+            section.release(location, Request::Lock, word);
+            Freed::Now
         })
     }
 

@@ -44,8 +44,10 @@ mod primitives {
 
 pub(crate) use primitives::*;
 
-/// Locks `mutex`. Poisoning is ignored: a critical section of this crate only moves values between collections and does
-/// not panic half-way, and a queue that refused to work would take every thread of the process with it.
+/// Locks `mutex`. Poisoning is ignored: a critical section of this crate only moves values between collections, and a queue that
+/// refused to work would take every thread of the process with it. What could panic, such as looking at a word, comes before a
+/// waiter is taken out of its list or after its outcome has been recorded; between the two there is nothing but what would panic
+/// because of a broken invariant, and then it is that one waiter which is lost.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

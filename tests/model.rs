@@ -1099,14 +1099,14 @@ fn unlock_by_mistake() {
             let (lock, holder) = (lock.clone(), holder.clone());
             move || holder.give(&lock)
         });
-        let takes = spawn({
+        let second = spawn({
             let (lock, newcomer) = (lock.clone(), newcomer.clone());
             move || newcomer.take(&lock)
         });
         assert_ne!(Holdings::free_beside(&lock, &[&newcomer, &holder]), Freed::Now);
         gives.join().unwrap();
-        let taken = takes.join().unwrap();
-        assert_eq!(lock.word.load(), if taken { LOCKED } else { UNLOCKED });
+        let is_taken = second.join().unwrap();
+        assert_eq!(lock.word.load(), if is_taken { LOCKED } else { UNLOCKED });
     });
 }
 

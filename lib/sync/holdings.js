@@ -124,17 +124,12 @@ function createHoldings (binding, operations, counters, floats, words) {
     takeLock () {
       makeRoom()
       const place = words[HELD]
-      const serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
       table.entries[2 * place] = this.address
       table.entries[2 * place + 1] = LOCK
-      table.serials[place] = serial
-      if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {
-        table.serials[place] = 0
-        return -1
-      }
+      table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
+      if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) return notTaken(place)
       words[HELD] = place + 1
       table.held[place] = this
-      table.serial = serial
       return place
     }
 
@@ -379,6 +374,13 @@ function createHoldings (binding, operations, counters, floats, words) {
     if (table.serials[place] === serial) return place
     const now = moved.get(serial)
     return now === undefined || table.serials[now] !== serial ? -1 : now
+  }
+
+  /** A lock was not free that was to be at `place`. */
+  function notTaken (place) {
+    table.serials[place] = 0
+    table.serial--
+    return -1
   }
 
   /** Makes sure that there is a place for one more. */
