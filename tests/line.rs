@@ -790,8 +790,8 @@ mod stress {
     use std::thread::{self, Thread};
     use std::time::{Duration, Instant};
 
-    use atomics_waitasync::service::alarm::Alarm;
     use atomics_waitasync::clock::now;
+    use atomics_waitasync::service::alarm::Alarm;
 
     use super::random::Random;
     use super::*;
