@@ -321,8 +321,9 @@ function createAgent (binding) {
 
   const native = binding.start(buffer, settle, tick, threads === undefined ? 0 : threads.threadId)
   const operations = LEAVES_EXCEPTIONS ? shielded(native, words) : native
-  // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends.
-  process.on('beforeExit', () => operations.updateHold())
+  // What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends, and who
+  // awaits a word that is free is to have it.
+  process.on('beforeExit', () => operations.runsDry())
 
   const counters = createCounters(binding)
   let holdings

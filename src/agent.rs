@@ -855,6 +855,15 @@ impl Agent {
         self.relay();
     }
 
+    /// Tells the line of a word that JavaScript has changed, if it was broken off before it did. Called whenever this thread is seen
+    /// to do something else.
+    pub(crate) fn finish_release(&self) {
+        if self.registers().releasing.get() != 0.0 {
+            STORE.nudge(self.registers().releasing());
+            self.registers().releasing.set(0.0);
+        }
+    }
+
     /// Lines up a promise, by its slot in the registers.
     pub(crate) fn wait_async(&self) -> std::result::Result<Begun, NoTimer> {
         let registers = self.registers();
@@ -1086,9 +1095,17 @@ impl Agent {
         }
     }
 
+    /// The event loop has run dry. What has been notified by now holds it, as after every operation; and so does a claim that could
+    /// have had its word by now.
+    pub(crate) fn runs_dry(&self) -> u32 {
+        look();
+        0
+    }
+
     /// Hands the outcomes in the outbox over to `lib/settle.js`, a batch per call.
     fn deliver(&self) {
         self.abandon_block();
+        self.finish_release();
         // Taken out of its cell: JavaScript runs meanwhile and might come here again.
         let mut mail = self.mail.take();
         self.outbox.take(&mut mail);
@@ -1210,10 +1227,7 @@ impl Agent {
             // (lib/sync/last-hold.js), so the memory is still there (invariant 8).
             STORE.abandon(location, request, &unsafe { SharedWord::at(location) });
         }
-        // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.
-        if self.registers().releasing.get() != 0.0 {
-            STORE.nudge(self.registers().releasing());
-        }
+        self.finish_release();
         // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
         Agents::leave(&self.outbox);
         self.outbox.close();
