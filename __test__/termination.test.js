@@ -3,9 +3,10 @@
 // The end of a thread, and of the process, while it waits: blocked, with promises pending, or in the middle of either.
 
 const assert = require('assert')
+const fs = require('fs')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
-const { MAJOR, median, now, onAQuietMachine, runChild, sleep, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
+const { MAJOR, busy, median, now, onAQuietMachine, runChild, sleep, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
 
 /** How many times workers are loaded and terminated. */
 const ROUNDS = Number(process.env.ROUNDS || 300)
@@ -56,6 +57,79 @@ test('terminate() ends a thread that has only just blocked within 50 ms, also if
   assert.ok(Math.max.apply(null, blocked) < 5000, `${blocked} ms`)
   assert.ok(median(blocked) <= 50 + (starved() - before) / 5, `${blocked} ms`)
 }))
+
+for (const blockedFor of [0, 5, 100]) {
+  test(`a thread that is terminated takes no notification 5 ms later, blocked for ${blockedFor} ms before`, { timeout: 90000 }, t => onAQuietMachine(async () => {
+    const array = words(1)
+    let taken = 0
+    for (let round = 0; round < 10; round++) {
+      const [thread] = await blockedThreads(t, array, 1)
+      busy(blockedFor)
+      const ended = thread.terminate()
+      busy(5)
+      taken += Atomics.notify(array, 0, 1)
+      await ended
+    }
+    // The system may have given the thread no core in time.
+    assert.ok(taken <= 2, `${taken} of 10`)
+  }))
+}
+
+test('a blocked thread whose event loop is signalled again and again sleeps on', { timeout: 60000 }, async t => {
+  const array = words(2)
+  const thread = startWorker(t, ({ Atomics, data }) => Atomics.wait(data, 0, 0), array)
+  await until(() => api.waiterCount(array, 0) === 1)
+  for (let n = 0; n < 200; n++) {
+    thread.worker.postMessage(n)
+    if (n % 20 === 0) await sleep(2)
+  }
+  assert.strictEqual(api.waiterCount(array, 0), 1)
+  assert.strictEqual(Atomics.notify(array, 0), 1)
+  assert.strictEqual(await thread.done(), 'ok')
+})
+
+test('a thread whose event loop turns between its waits is terminated as promptly', { timeout: 90000 }, t => onAQuietMachine(async () => {
+  const array = words(1)
+  let taken = 0
+  for (let round = 0; round < 10; round++) {
+    const thread = startWorker(t, async ({ Atomics, data, sleep }) => {
+      for (let n = 0; n < 3; n++) {
+        Atomics.wait(data, 0, 0, 3)
+        await sleep(3)
+      }
+      Atomics.wait(data, 0, 0)
+    }, array)
+    await sleep(80)
+    await until(() => api.waiterCount(array, 0) === 1)
+    const ended = thread.terminate()
+    busy(5)
+    taken += Atomics.notify(array, 0, 1)
+    await ended
+  }
+  assert.ok(taken <= 2, `${taken} of 10`)
+}))
+
+test('a long wait leaves no task to the event loop', async t => {
+  const array = words(1)
+  const tasks = await startWorker(t, ({ Atomics, data, require }) => {
+    const tasks = []
+    const hook = require('async_hooks').createHook({ init (id, type) { tasks.push(type) } }).enable()
+    for (let n = 0; n < 3; n++) Atomics.wait(data, 0, 0, 100)
+    hook.disable()
+    return tasks
+  }, array).done()
+  assert.deepStrictEqual(tasks, [])
+})
+
+test('one thread serves all others', { skip: process.platform !== 'linux' && 'only Linux names the threads of a process' }, async t => {
+  const array = words(1)
+  const [thread] = await blockedThreads(t, array, 1)
+  await Atomics.waitAsync(array, 0, 0, 50).value
+  await sleep(50)
+  const names = fs.readdirSync('/proc/self/task').map(id => fs.readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim())
+  assert.deepStrictEqual(names.filter(name => /^atomics/.test(name)), ['atomics-service'])
+  await thread.terminate()
+})
 
 test('terminate() ends threads that wake each other again and again', t => onAQuietMachine(async () => {
   const array = words(1)

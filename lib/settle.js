@@ -385,9 +385,12 @@ function createAgent (binding) {
     else operations.unref()
   }
 
-  /** What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends. */
+  /**
+   * What is unref'd does not hold the loop. But what has been notified by now is to be settled before this thread ends, and a claim
+   * whose word is free is to have it.
+   */
   function beforeExit () {
-    operations.updateHold()
+    operations.runsDry()
     if (words[ANSWER] === 1 || pending === 0) return
     const left = []
     for (let slot = 0; slot < chunks.length * CHUNK; slot++) {

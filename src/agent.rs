@@ -1061,6 +1061,15 @@ impl Agent {
         }
     }
 
+    /// Tells the line of a word that JavaScript has changed, if it was broken off before it did. Called whenever this thread is seen
+    /// to do something else.
+    pub(crate) fn finish_release(&self) {
+        if let Some(location) = self.registers().releasing() {
+            STORE.nudge(location);
+            self.registers().releasing.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Lines up a promise, by its slot in the registers.
     pub(crate) fn wait_async(&self) -> std::result::Result<Begun, NoTimer> {
         let registers = self.registers();
@@ -1367,12 +1376,20 @@ impl Agent {
         self.held.get()
     }
 
+    /// The event loop has run dry. What has been notified by now holds it, and so does a claim that could have had its word by now.
+    /// Whether it is held.
+    pub(crate) fn runs_dry(&self) -> u32 {
+        look();
+        self.update_hold().into()
+    }
+
     /// Hands the outcomes in the outbox over to `lib/settle.js`, a batch per call.
     ///
     /// A call that fails does so because the environment is ending, and then the clean-up sees to what has not been told; or
     /// because the stack has come to its end or a time limit has struck. Then the rest is told after another ring.
     fn deliver(&self) {
         self.abandon_block();
+        self.finish_release();
         let Some(mut delivery) = self.delivery.take() else {
             // What JavaScript does when it is told has turned the event loop. The one that is under way rings again.
             self.interrupted.set(true);
@@ -1600,9 +1617,7 @@ impl Agent {
             MEMORIES.end(&STORE, self.id(), base, objects);
         }
         // It may have been ended right after it changed a word in JavaScript, before it could come here because of that.
-        if let Some(location) = self.registers().releasing() {
-            contained(|| STORE.nudge(location));
-        }
+        contained(|| self.finish_release());
         // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
         contained(|| Agents::leave(&self.outbox));
         self.outbox.close();

@@ -60,8 +60,8 @@ const OPERATIONS: [(&CStr, Operation); 18] = [
     // Lets the wait in the slot keep the event loop alive, or no longer.
     (c"ref", |agent| agent.set_refed(true)),
     (c"unref", |agent| agent.set_refed(false)),
-    // Holds the event loop, or lets it go, as what is pending or on its way demands, which every operation does. Whether it is held.
-    (c"updateHold", |agent| agent.update_hold().into()),
+    // The event loop has run dry: what is on its way by now, or could be, is awaited. Whether the loop is held.
+    (c"runsDry", |agent| agent.runs_dry()),
     // Blocks for what is asked of the word at the location. What is acquired has been added to the table of holdings, as
     // its last, unless it belongs to nobody.
     (c"claim", |agent| agent.claim().into()),
@@ -86,13 +86,17 @@ const OPERATIONS: [(&CStr, Operation); 18] = [
     (c"free", Agent::free),
 ];
 
-/// The place of `resume` in the table.
+/// The places of `resume` and `released` in the table.
 const RESUME: usize = 1;
+const RELEASED: usize = 14;
 
 unsafe extern "C" fn operate<const N: usize>(env: sys::napi_env, _: sys::napi_callback_info) -> sys::napi_value {
     let operation = |agent: &Agent| {
         if N != RESUME {
             agent.abandon_block();
+        }
+        if N != RELEASED {
+            agent.finish_release();
         }
         let answer = OPERATIONS[N].1(agent);
         // What it settled or nudged may be this agent's own, and from here on that keeps its loop alive.

@@ -12,8 +12,6 @@
 
 #![cfg(feature = "model")]
 
-use std::cell::Cell;
-
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
 use atomics_waitasync::location::{Location, Word};
@@ -438,9 +436,9 @@ fn sleep_rest() {
         let service = spawn({
             let (thread, ticks) = (thread.clone(), ticks.clone());
             move || {
-                if ticks.rest.begin(|| thread.tick()) {
+                ticks.rest.begin(|| thread.tick());
+                while ticks.rest.lasts() {
                     ticks.bell.wait();
-                    assert!(!ticks.rest.lasts());
                 }
                 thread.tick();
                 thread.tick();
@@ -808,23 +806,19 @@ fn claim_rest() {
         let service = spawn({
             let (lock, rest, bell) = (lock.clone(), rest.clone(), bell.clone());
             move || {
-                if rest.begin(|| lock.store.look(|_| &lock.word)) {
+                rest.begin(|| lock.store.look(|_| &lock.word));
+                while rest.lasts() {
                     bell.wait();
                 }
                 lock.word.store(UNLOCKED);
                 lock.store.look(|_| &lock.word);
             }
         });
-        let lined_up = Cell::new(false);
         lock.acquire_and(|| {
-            lined_up.set(true);
             if rest.end() {
                 bell.notify();
             }
         });
-        if !lined_up.get() {
-            bell.notify();
-        }
         lock.use_and_give();
         service.join().unwrap();
         lock.assert_free_after(1);

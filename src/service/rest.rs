@@ -35,11 +35,12 @@ impl Rest {
     /// noted what it needs.
     pub fn end(&self) -> bool {
         fence(Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+        // Release: the service, once it sees that the rest is over, sees what was noted.
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Release)
     }
 
     /// Whether it rests.
     pub fn lasts(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Acquire)
     }
 }
