@@ -8,8 +8,8 @@
  * - It takes built-ins from here.
  * - It calls no method of a built-in's prototype on an object of the package's own: a patched method would be given that object.
  *   The collections that are made here have the methods themselves.
- * - No prototype stands behind the arrays and the instances that it fills (`createArray`, `bare`): an assignment to a property
- *   that does not exist yet would call a setter there.
+ * - No prototype stands behind the arrays and the instances that it fills (`createArray`, `bare`), or one that has these properties
+ *   (`shield`): an assignment to a property that does not exist yet would call a setter there.
  * - It writes property descriptors by `define`, for what `Object.prototype` has would count as the descriptor's own.
  */
 
@@ -93,6 +93,11 @@ module.exports = {
   bare (Class) {
     setPrototypeOf(Class.prototype, null)
     return Class
+  },
+
+  /** Lets instances of a class be given these properties by assignments, whatever setters there may be on the prototype of all objects. */
+  shield (Class, keys) {
+    for (let n = 0; n < keys.length; n++) define(Class.prototype, keys[n], undefined, false, true)
   },
 
   /** An array without a prototype, of that many elements that are undefined. */

@@ -9,12 +9,12 @@
  */
 
 const util = require('util')
-const { define, load } = require('../intrinsics')
+const { define, load, shield } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquire, acquireAsync, block, requireWorker, runHolding } = require('./acquire')
 const { LOCK, LOCKED, UNLOCKED } = require('./holdings')
 const { becomeWord } = require('./shared-words')
-const { demand, giveLock, notLocked, notifyHost, tokenAt } = require('./token')
+const { demand, giveLock, lockToken, notLocked, notifyHost } = require('./token')
 const { milliseconds, timeoutError, waitOptions } = require('./wait-options')
 const { wordOf } = require('./word-of')
 
@@ -24,8 +24,8 @@ const LATE = 'The lock was not to be had'
 class AsyncLock {
   constructor (sab, options) {
     const array = becomeWord(this, sab, options, 'AsyncLock')
-    define(this, 'sab', sab, true, true)
-    define(this, 'i32a', array, true, true)
+    this.sab = sab
+    this.i32a = array
   }
 
   get locked () {
@@ -38,7 +38,7 @@ class AsyncLock {
     // Not by acquireOrThrow: what is called in between would add a tenth to what a free lock costs.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
     const place = word.takeLock()
-    return place < 0 ? blockForLock(word, timeout) : tokenAt(word, place)
+    return place < 0 ? blockForLock(word, timeout) : lockToken(word, place)
   }
 
   lockIfAvailable (timeout) {
@@ -51,7 +51,7 @@ class AsyncLock {
   tryLock () {
     const word = wordOf(this)
     const place = word.takeLock()
-    return place < 0 ? null : tokenAt(word, place)
+    return place < 0 ? null : lockToken(word, place)
   }
 
   async lockAsync (options) {
@@ -102,6 +102,7 @@ function blockForLock (word, timeout) {
   return asked.token
 }
 
+shield(AsyncLock, ['sab', 'i32a'])
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)

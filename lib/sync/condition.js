@@ -9,7 +9,7 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { TypeError, define, isInteger, load } = require('../intrinsics')
+const { TypeError, define, isInteger, load, shield } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquire, acquireAsync, deadlock, requireWorker } = require('./acquire')
 const notice = require('./notice')
@@ -73,6 +73,7 @@ class Condition {
   }
 }
 
+shield(Condition, ['buffer', 'byteOffset'])
 define(Condition, 'byteLength', 4, true)
 
 /**

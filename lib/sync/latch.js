@@ -8,7 +8,7 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { RangeError, TypeError, compareExchange, define, isInteger, load, max, min } = require('../intrinsics')
+const { RangeError, TypeError, compareExchange, define, isInteger, load, max, min, shield } = require('../intrinsics')
 const { option } = require('../options')
 const { requireWorker } = require('./acquire')
 const notice = require('./notice')
@@ -23,7 +23,7 @@ const LATE = 'The latch was not opened'
 class Latch {
   constructor (buffer, options) {
     becomeView(this, buffer, options, 'Latch', OPTIONS)
-    define(this, 'count', times(option(options, 'count'), 'Latch: count', 0), true, true)
+    this.count = times(option(options, 'count'), 'Latch: count', 0)
   }
 
   /** How often it still has to happen. */
@@ -74,6 +74,7 @@ class Latch {
   }
 }
 
+shield(Latch, ['buffer', 'byteOffset', 'count'])
 define(Latch, 'byteLength', 4, true)
 
 function times (n, what, least) {

@@ -8,7 +8,7 @@
  */
 
 const util = require('util')
-const { Error, bare, define } = require('../intrinsics')
+const { Error, bare, define, shield } = require('../intrinsics')
 const { own } = require('../realm')
 const { agent } = require('../settle')
 const { EXCLUSIVE, LOCK, NOT_HELD, POSITION, SERIAL } = require('./holdings')
@@ -45,10 +45,7 @@ class UnlockToken {
   }
 }
 
-// An assignment to what is on its prototype finds no setter that somebody has put on that of all objects.
-define(UnlockToken.prototype, POSITION, undefined, false, true)
-define(UnlockToken.prototype, SERIAL, undefined, false, true)
-define(UnlockToken.prototype, 'ownerDied', undefined, false, true)
+shield(UnlockToken, [POSITION, SERIAL, 'ownerDied'])
 
 if (typeof Symbol.dispose === 'symbol') {
   define(UnlockToken.prototype, Symbol.dispose, function dispose () { this.unlock() }, false, true)
@@ -94,12 +91,12 @@ function table () {
 const placeOf = (token) => table().placeOf(token[SERIAL], token[POSITION])
 
 /** The token of the lock that has just been taken; its entry is at `place` of the table of holdings. */
-function tokenAt (word, place) {
-  const token = new UnlockToken()
-  token[POSITION] = place
-  token[SERIAL] = table().serialAt(place)
-  token.ownerDied = word.inherits(LOCK)
-  return token
+const lockToken = (word, place) => table().fill(new UnlockToken(), place, word.inherits(LOCK))
+
+/** What `token` becomes if the request can be had of the word without waiting; otherwise null. */
+function tryTake (word, request, token) {
+  const place = word.take(request)
+  return place < 0 ? null : table().fillTaken(token, place)
 }
 
 /** Gives back what the entry at `place` of the table of holdings says. */
@@ -153,5 +150,5 @@ function notLocked (message) {
 }
 
 module.exports = {
-  UnlockToken, demand, demandOf, giveBack, giveBackUnused, giveLock, isExclusive, isToken, notLocked, notifyHost, placeOf, tokenAt
+  UnlockToken, demand, demandOf, giveBack, giveBackUnused, giveLock, isExclusive, isToken, lockToken, notLocked, notifyHost, table, tryTake
 }
