@@ -7,7 +7,7 @@ const { agent } = require('../settle')
 const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
 const { SIGNALS, amountOf, kindOf } = require('./holdings')
-const { giveBackUnused, table } = require('./token')
+const { giveBackUnused, theHoldings } = require('./token')
 const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
 const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
@@ -17,7 +17,7 @@ const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
  * @throws {Error} with code ERR_DEADLOCK if this thread holds or awaits the word already and would wait for itself
  */
 function acquire (demand, timeout, caller) {
-  return table().take(demand) || block(demand, timeout, caller)
+  return theHoldings().take(demand) || block(demand, timeout, caller)
 }
 
 /** `acquire` of what could not be had without waiting. */
@@ -65,7 +65,7 @@ function acquireAsync (demand, wait, what, relay = 0) {
 /** Whether what is demanded could be had without waiting. Throws the signal's reason. */
 function takeNow (demand, { signal }) {
   if (signal !== undefined && signal.aborted) throw abortReason(signal)
-  return table().take(demand)
+  return theHoldings().take(demand)
 }
 
 /** Waits for what could not be had without. */

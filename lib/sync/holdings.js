@@ -349,10 +349,6 @@ function createHoldings (binding, operations, counters, floats, words) {
   /** A new token becomes that of the entry at `place`, which `Word.take` has made. Gives it. */
   const fillTaken = (token, place) => fill(token, place, table.ownerDied)
 
-  const wordAt = (place) => table.held[place]
-  const requestAt = (place) => table.entries[2 * place + 1]
-  const serialAt = (place) => table.serials[place]
-
   /**
    * Where the entry with this number is that was last known to be at `position`. -1 if there is none any more.
    *
@@ -504,7 +500,7 @@ function createHoldings (binding, operations, counters, floats, words) {
   }
 
   return {
-    adopt, adoptLast, createWord, fill, fillTaken, makeRoom, passOn, placeOf, requestAt, serialAt, take, toEnd, vacate, wordAt
+    adopt, adoptLast, createWord, fill, fillTaken, makeRoom, passOn, placeOf, table, take, toEnd, vacate
   }
 }
 

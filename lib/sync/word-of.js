@@ -28,9 +28,10 @@ function setWord (instance, word) {
 function wordOf (instance) {
   const show = instance[SHOW]
   if (show === undefined) refuse(instance)
+  // Before, for what is left if a function throws that is not ours. And after: while such a function runs, others may be shown.
+  shown = undefined
   show()
   const word = shown
-  // While a function runs that is not ours, other instances may show their words, which are not for it.
   shown = undefined
   return word === undefined ? refuse(instance) : word
 }
