@@ -35,7 +35,7 @@ function define (object, key, value, enumerable = false, writable = false) {
 }
 
 /** Gives a collection the methods that its prototype has now. */
-const withMethods = (prototype, names) => {
+function withMethods (prototype, names) {
   const methods = names.map((name) => [name, prototype[name]])
   return (collection) => {
     for (let n = 0; n < methods.length; n++) define(collection, methods[n][0], methods[n][1])
