@@ -150,19 +150,19 @@ export interface AbortSignalLike {
   removeEventListener?(type: 'abort', listener: (event: any) => void): void
 }
 
-/** For everything that blocks. */
+/** For everything that blocks. An option that is not listed is a `TypeError`. */
 export interface BlockOptions {
-  /** Milliseconds, coerced as by `Atomics.wait`. By default `Infinity`. */
+  /** Milliseconds: a number, not `NaN`. Negative is 0. By default `Infinity`. */
   timeout?: number | undefined
 }
 
-/** For everything that awaits. */
+/** For everything that awaits. An option that is not listed is a `TypeError`. */
 export interface AwaitOptions extends BlockOptions {
   /** Ends the wait when it is aborted. */
   signal?: AbortSignalLike | undefined
 }
 
-/** Where in its buffer something lies. */
+/** Where in its buffer something lies. An option that is not listed is a `TypeError`. */
 export interface ViewOptions {
   /** In bytes, a multiple of 4. By default 0. */
   byteOffset?: number | undefined
@@ -213,12 +213,12 @@ export class AsyncLock {
    * Blocks until this thread holds the lock, for `timeout` milliseconds at most. On the main thread only 0 is allowed,
    * which does not block.
    *
-   * @param timeout in milliseconds, coerced as by `Atomics.wait`; by default 0
+   * @param timeout in milliseconds: a number, not `NaN`, or an object with it; by default 0
    * @returns null if the time was over first
-   * @throws {TypeError} on the main thread, with a time-out other than 0
+   * @throws {TypeError} on the main thread, with a time-out other than 0; `timeout` is neither
    * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread holds the lock already and would wait for itself
    */
-  lockIfAvailable(timeout?: number): UnlockToken | null
+  lockIfAvailable(timeout?: number | BlockOptions): UnlockToken | null
 
   /** Takes the lock if it is free, otherwise null. Never blocks, and is allowed in every thread. */
   tryLock(): UnlockToken | null
@@ -320,8 +320,9 @@ export class Condition {
   /**
    * Wakes up to `count` waiters, those first that came first. Needs no lock.
    *
-   * @param count by default `Infinity`
+   * @param count an integer from 0 on; by default `Infinity`
    * @returns how many were woken
+   * @throws {TypeError} `count` is neither
    */
   notify(count?: number): number
 }

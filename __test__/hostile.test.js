@@ -9,6 +9,7 @@
 
 const assert = require('assert')
 const path = require('path')
+const util = require('util')
 const { test } = require('./harness')
 const { api } = require('./subject')
 const { NAMES, NODE_NEEDS, NODE_STANDS } = require('./fixtures/hostile-world')
@@ -139,6 +140,19 @@ test('instances have no properties of their own but those that are documented', 
   token.unlock()
 })
 
+test('util.inspect of a token tells its class, whether it is locked and whether somebody died, and nothing else', () => {
+  const { lock, rw } = oneOfEach()
+  const [token, writer] = [lock.tryLock(), rw.tryLock()]
+  assert.strictEqual(util.inspect(token), 'UnlockToken { locked: true, ownerDied: false }')
+  assert.strictEqual(util.inspect(writer), 'ExclusiveToken { locked: true, ownerDied: false }')
+  const reader = writer.downgrade()
+  assert.strictEqual(util.inspect({ reader, writer }, { breakLength: Infinity }),
+    '{ reader: UnlockToken { locked: true, ownerDied: false }, writer: ExclusiveToken { locked: false, ownerDied: false } }')
+  assert.deepStrictEqual([token.unlock(), reader.unlock()], [true, true])
+  assert.strictEqual(util.inspect(token), 'UnlockToken { locked: false, ownerDied: false }')
+  assert.strictEqual(JSON.stringify(token), '{"ownerDied":false}')
+})
+
 /** Calls and waits for what comes; gives the value, or the error. */
 async function attempt (call) {
   try {
@@ -206,7 +220,7 @@ test('a token with strange things in it stands for what this thread holds, or fo
       const token = Object.assign(new api.UnlockToken(), { [position]: first, [serial]: second })
       const live = await attempt(() => token.locked)
       await attempt(() => condition.waitAsync(token, { timeout: 0 }))
-      await attempt(() => token[require('util').inspect.custom](0, {}))
+      await attempt(() => token[util.inspect.custom](0, {}))
       const before = locks.filter(lock => lock.locked).length
       const given = await attempt(() => token.unlock())
       assert.strictEqual(locks.filter(lock => lock.locked).length, before - (given === true ? 1 : 0), `${String(first)} ${String(second)} ${String(live)}`)

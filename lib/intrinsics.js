@@ -8,8 +8,8 @@
  * - It takes built-ins from here.
  * - It calls no method of a built-in's prototype on an object of the package's own: a patched method would be given that object.
  *   The collections that are made here have the methods themselves.
- * - No prototype stands behind the arrays and the instances that it fills (`createArray`, `bare`): an assignment to a property
- *   that does not exist yet would call a setter there.
+ * - No prototype stands behind the arrays and the instances that it fills (`createArray`, `bare`), or one that has these properties
+ *   (`shield`): an assignment to a property that does not exist yet would call a setter there.
  * - It writes property descriptors by `define`, for what `Object.prototype` has would count as the descriptor's own.
  */
 
@@ -35,7 +35,7 @@ function define (object, key, value, enumerable = false, writable = false) {
 }
 
 /** Gives a collection the methods that its prototype has now. */
-const withMethods = (prototype, names) => {
+function withMethods (prototype, names) {
   const methods = names.map((name) => [name, prototype[name]])
   return (collection) => {
     for (let n = 0; n < methods.length; n++) define(collection, methods[n][0], methods[n][1])
@@ -94,6 +94,11 @@ module.exports = {
   bare (Class) {
     setPrototypeOf(Class.prototype, null)
     return Class
+  },
+
+  /** Lets instances of a class be given these properties by assignments, whatever setters there may be on the prototype of all objects. */
+  shield (Class, keys) {
+    for (let n = 0; n < keys.length; n++) define(Class.prototype, keys[n], undefined, false, true)
   },
 
   /** An array without a prototype, of that many elements that are undefined. */

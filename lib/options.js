@@ -33,9 +33,9 @@ function requireOptions (options, known, caller, offered = known.length) {
  */
 function option (options, name, otherwise) {
   if (options === undefined) return otherwise
-  if (name in ObjectPrototype && getOwnPropertyDescriptor(options, name) === undefined) return otherwise
   const value = options[name]
-  return value === undefined ? otherwise : value
+  if (value === undefined) return otherwise
+  return ObjectPrototype[name] !== undefined && getOwnPropertyDescriptor(options, name) === undefined ? otherwise : value
 }
 
 // Not by methods of arrays: they may have been replaced.

@@ -35,8 +35,9 @@ token.ownerDied = true
 new UnlockToken()
 // @ts-expect-error whoever blocks cannot hear a signal
 lock.lock({ signal })
-// @ts-expect-error milliseconds
 lock.lockIfAvailable({ timeout: 10 })
+// @ts-expect-error milliseconds, or an object with them
+lock.lockIfAvailable('10')
 const nothing: void = lock.unlock()
 
 // No AbortSignal in this library, but something like one.

@@ -8,7 +8,7 @@ const { threads } = require('../worker-threads')
 const Claimant = require('./claimant')
 const createError = require('./error')
 const { EXCLUSIVE, LOCK, SHARED, SIGNALS, amountOf, kindOf } = require('./holdings')
-const { giveBackUnused } = require('./token')
+const { giveBackUnused, theHoldings } = require('./token')
 const { abortReason, requireFunction, timeoutError, waitOptions } = require('./wait-options')
 
 const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
@@ -18,7 +18,7 @@ const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
  * @throws {Error} with code ERR_DEADLOCK if this thread holds or awaits the word already and would wait for itself
  */
 function acquire (demand, timeout, caller) {
-  return demand.word.take(demand) || block(demand, timeout, caller)
+  return theHoldings().take(demand) || block(demand, timeout, caller)
 }
 
 /** `acquire` of what could not be had without waiting. */
@@ -87,14 +87,14 @@ const NO_LIMIT = { timeout: Infinity, signal: undefined }
 
 /** Takes again what had been given back, as a step of a promise. The last two are those of an Acquisition. */
 function reacquire (demand, resolve, reject, steps, notifiedAt) {
-  if (demand.word.take(demand)) resolve()
+  if (theHoldings().take(demand)) resolve()
   else new Acquisition(demand, NO_LIMIT, '', resolve, reject, steps, notifiedAt).begin()
 }
 
 /** Whether what is demanded could be had without waiting. Throws the signal's reason. */
 function takeNow (demand, { signal }) {
   if (signal !== undefined && signal.aborted) throw abortReason(signal)
-  return demand.word.take(demand)
+  return theHoldings().take(demand)
 }
 
 /** One who awaits what is demanded. */

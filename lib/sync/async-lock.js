@@ -9,13 +9,13 @@
  */
 
 const util = require('util')
-const { define, load } = require('../intrinsics')
+const { define, load, shield } = require('../intrinsics')
 const { agent } = require('../settle')
 const { threads } = require('../worker-threads')
 const { acquire, acquireAsync, block, requireWorker, runHolding } = require('./acquire')
 const { FREE, LOCK, LOCKED, UNLOCKED } = require('./holdings')
 const { becomeWord } = require('./shared-words')
-const { demand, giveLock, notLocked, notifyHost, tokenAt } = require('./token')
+const { demand, giveLock, lockToken, notLocked, notifyHost } = require('./token')
 const { milliseconds, timeoutError, waitOptions } = require('./wait-options')
 const { wordOf } = require('./word-of')
 
@@ -25,8 +25,8 @@ const LATE = 'The lock was not to be had'
 class AsyncLock {
   constructor (sab, options) {
     const array = becomeWord(this, sab, options, 'AsyncLock')
-    define(this, 'sab', sab, true, true)
-    define(this, 'i32a', array, true, true)
+    this.sab = sab
+    this.i32a = array
   }
 
   get locked () {
@@ -39,7 +39,7 @@ class AsyncLock {
     // Not by acquireOrThrow: what is called in between would add a tenth to what a free lock costs.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
     const place = word.takeLock()
-    return place < 0 ? blockForLock(word, timeout) : tokenAt(word, place)
+    return place < 0 ? blockForLock(word, timeout) : lockToken(word, place)
   }
 
   lockIfAvailable (timeout) {
@@ -52,7 +52,7 @@ class AsyncLock {
   tryLock () {
     const word = wordOf(this)
     const place = word.takeLock()
-    return place < 0 ? null : tokenAt(word, place)
+    return place < 0 ? null : lockToken(word, place)
   }
 
   lockAsync (options) {
@@ -108,6 +108,7 @@ function blockForLock (word, timeout) {
   return asked.token
 }
 
+shield(AsyncLock, ['sab', 'i32a'])
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)

@@ -10,7 +10,7 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { RangeError, TypeError, compareExchange, define, isInteger, load } = require('../intrinsics')
+const { RangeError, TypeError, compareExchange, define, isInteger, load, shield } = require('../intrinsics')
 const { option } = require('../options')
 const { requireWorker } = require('./acquire')
 const notice = require('./notice')
@@ -35,7 +35,7 @@ class Barrier {
     if (parties < 1 || parties > MOST_PARTIES) {
       throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
     }
-    define(this, 'parties', parties, true, true)
+    this.parties = parties
   }
 
   wait (options) {
@@ -68,6 +68,7 @@ class Barrier {
   }
 }
 
+shield(Barrier, ['buffer', 'byteOffset', 'parties'])
 define(Barrier, 'byteLength', 4, true)
 
 async function awaitParties (barrier, options, steps) {

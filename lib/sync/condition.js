@@ -9,7 +9,7 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { Promise, TypeError, define, isInteger, load } = require('../intrinsics')
+const { Promise, TypeError, define, isInteger, load, shield } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquire, deadlock, reacquire, requireWorker } = require('./acquire')
 const notice = require('./notice')
@@ -65,6 +65,7 @@ class Condition {
   }
 }
 
+shield(Condition, ['buffer', 'byteOffset'])
 define(Condition, 'byteLength', 4, true)
 
 /** What a predicate says that cannot be awaited. */

@@ -95,7 +95,9 @@ function createHoldings (binding, operations, counters, floats, words) {
     // The latest number.
     serial: 0,
     // How many entries there may be; the other places are for the claims that are lined up, of which each may be granted one.
-    room: 0
+    room: 0,
+    // Whether what was taken last had been left behind by a dead holder.
+    ownerDied: false
   }
   // The places of entries that have been moved, by serial number: their tokens know an earlier place. And some of what has gone.
   const moved = createMap()
@@ -153,32 +155,31 @@ function createHoldings (binding, operations, counters, floats, words) {
       return place
     }
 
-    /** Takes what is demanded of it, if that needs no waiting. Whether it has it. */
-    take (demand) {
-      const { request } = demand
-      let place
+    /**
+     * Takes what the request says, if that needs no waiting. The place, likewise, or -1; then `table.ownerDied` says whether it had
+     * been left behind by a dead holder.
+     */
+    take (request) {
       if (request === LOCK) {
-        place = this.takeLock()
-      } else {
-        makeRoom()
-        // Nobody is overtaken: where somebody may be waiting, the line is asked.
-        if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(demand)
-        place = this.takeUncontended(request)
+        const place = this.takeLock()
+        if (place >= 0) table.ownerDied = this.inherits(LOCK)
+        return place
       }
-      if (place < 0) return false
-      if (kindOf(request) === SIGNALS) return true
-      standFor(demand, place, this.inherits(request))
-      return true
+      makeRoom()
+      // Nobody is overtaken: where somebody may be waiting, the line is asked.
+      if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(request)
+      const place = this.takeUncontended(request)
+      if (place >= 0 && kindOf(request) !== SIGNALS) table.ownerDied = this.inherits(request)
+      return place
     }
 
-    takeInLine (demand) {
-      const { request } = demand
+    takeInLine (request) {
       this.setRequest(request)
       operations.tryTake()
       const answer = words[ANSWER]
-      if (answer < ACQUIRED) return false
-      if (kindOf(request) !== SIGNALS) adoptLast(demand, answer === ACQUIRED_FROM_DEAD)
-      return true
+      if (answer < ACQUIRED) return -1
+      table.ownerDied = answer === ACQUIRED_FROM_DEAD
+      return kindOf(request) === SIGNALS ? 0 : numberLast(this)
     }
 
     setRequest (request) {
@@ -358,9 +359,16 @@ function createHoldings (binding, operations, counters, floats, words) {
   }
   bare(Word)
 
-  const wordAt = (place) => table.held[place]
-  const requestAt = (place) => table.entries[2 * place + 1]
-  const serialAt = (place) => table.serials[place]
+  /** Takes what is demanded, if that needs no waiting. Whether it has it. */
+  function take (demand) {
+    const place = demand.word.take(demand.request)
+    if (place < 0) return false
+    if (kindOf(demand.request) !== SIGNALS) standFor(demand, place, table.ownerDied)
+    return true
+  }
+
+  /** A new token becomes that of the entry at `place`, which `Word.take` has made. Gives it. */
+  const fillTaken = (token, place) => fill(token, place, table.ownerDied)
 
   /**
    * Where the entry with this number is that was last known to be at `position`. -1 if there is none any more.
@@ -409,34 +417,54 @@ function createHoldings (binding, operations, counters, floats, words) {
     table.room = places - 1 - claims
   }
 
-  /** The entry at the end of the table, which native code has put there, becomes that of a demand. Gives its token. */
-  function adoptLast (demand, ownerDied) {
-    return adopt(demand, words[HELD] - 1, ownerDied)
+  /** Numbers the entry at the end of the table, which native code has put there. Its place. */
+  function numberLast (word) {
+    const place = words[HELD] - 1
+    number(word, place)
+    return place
   }
 
-  function adopt (demand, place, ownerDied) {
-    table.held[place] = demand.word
+  function number (word, place) {
+    table.held[place] = word
     table.serials[place] = table.serial = table.serial === LAST_SERIAL ? 1 : table.serial + 1
+  }
+
+  /** The entry at the end of the table, which native code has put there, becomes that of a demand. Gives its token. */
+  function adoptLast (demand, ownerDied) {
+    return standFor(demand, numberLast(demand.word), ownerDied)
+  }
+
+  /** The same of the entry at `place`. */
+  function adopt (demand, place, ownerDied) {
+    number(demand.word, place)
     return standFor(demand, place, ownerDied)
   }
 
-  /** The token of a demand becomes that of the entry at `place`, a new one. Gives it. */
-  function standFor ({ token, serial, place: former }, place, ownerDied) {
-    if (serial === NOT_HELD) {
-      token[POSITION] = place
-      token[SERIAL] = table.serials[place]
+  /** The token of a demand becomes that of the entry at `place`. Gives it. */
+  function standFor (demand, place, ownerDied) {
+    if (demand.serial === NOT_HELD) return fill(demand.token, place, ownerDied)
+    keepNumber(demand, place)
+    const { token } = demand
+    try {
       token.ownerDied = ownerDied
-      return token
-    }
-    // Others have had it, so it may be frozen or a proxy: what it knows stays as it is.
+    } catch (_) {}
+    return token
+  }
+
+  /** The entry at `place` gets the number that its token knows: others have had that, so it may be frozen, or a proxy. */
+  function keepNumber ({ serial, place: former }, place) {
     if (former !== place) {
       tidyMoved()
       moved.set(serial, place)
     }
     table.serials[place] = serial
-    try {
-      token.ownerDied = ownerDied
-    } catch (_) {}
+  }
+
+  /** A new token becomes that of the entry at `place`. Gives it. */
+  function fill (token, place, ownerDied) {
+    token[POSITION] = place
+    token[SERIAL] = table.serials[place]
+    token.ownerDied = ownerDied
     return token
   }
 
@@ -508,7 +536,9 @@ function createHoldings (binding, operations, counters, floats, words) {
       : new Word(array, address, counters.of(address), counters.abandonedOf(address))
   }
 
-  return { adopt, adoptLast, createWord, makeRoom, passOn, placeOf, requestAt, serialAt, stepsOf, toEnd, vacate, wordAt }
+  return {
+    adopt, adoptLast, createWord, fill, fillTaken, makeRoom, passOn, placeOf, stepsOf, table, take, toEnd, vacate
+  }
 }
 
 module.exports = {

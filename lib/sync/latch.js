@@ -8,7 +8,7 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { RangeError, TypeError, compareExchange, define, isInteger, load, max, min } = require('../intrinsics')
+const { RangeError, TypeError, compareExchange, define, isInteger, load, max, min, shield } = require('../intrinsics')
 const { option } = require('../options')
 const { requireWorker } = require('./acquire')
 const notice = require('./notice')
@@ -25,7 +25,7 @@ const OPENING = { waitsFor: 'a Latch' }
 class Latch {
   constructor (buffer, options) {
     becomeView(this, buffer, options, 'Latch', OPTIONS)
-    define(this, 'count', times(option(options, 'count'), 'Latch: count', 0), true, true)
+    this.count = times(option(options, 'count'), 'Latch: count', 0)
   }
 
   /** How often it still has to happen. */
@@ -69,6 +69,7 @@ class Latch {
   }
 }
 
+shield(Latch, ['buffer', 'byteOffset', 'count'])
 define(Latch, 'byteLength', 4, true)
 
 async function awaitOpening (latch, options, steps) {

@@ -8,12 +8,12 @@
  */
 
 const util = require('util')
-const { define, load, max } = require('../intrinsics')
+const { define, load, max, shield } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
 const { EXCLUSIVE, SHARED, WRITING } = require('./holdings')
 const { becomeView } = require('./shared-words')
-const { UnlockToken, demand, demandOf, notLocked } = require('./token')
+const { UnlockToken, demand, demandOf, notLocked, tryTake } = require('./token')
 const { wordOf } = require('./word-of')
 
 const LATE = 'The lock was not to be had'
@@ -64,13 +64,11 @@ class RwLock {
   }
 
   tryLock () {
-    const asked = exclusive(this)
-    return asked.word.take(asked) ? asked.token : null
+    return tryTake(wordOf(this), EXCLUSIVE, new ExclusiveToken())
   }
 
   tryLockShared () {
-    const asked = shared(this)
-    return asked.word.take(asked) ? asked.token : null
+    return tryTake(wordOf(this), SHARED, new UnlockToken())
   }
 
   lockAsync (options) {
@@ -96,6 +94,7 @@ class RwLock {
   }
 }
 
+shield(RwLock, ['buffer', 'byteOffset'])
 define(RwLock, 'byteLength', 4, true)
 
 const exclusive = (lock) => demand(wordOf(lock), EXCLUSIVE, new ExclusiveToken())

@@ -10,7 +10,7 @@
 
 const util = require('util')
 const describe = require('../describe')
-const { RangeError, TypeError, define, isInteger, load } = require('../intrinsics')
+const { RangeError, TypeError, define, isInteger, load, shield } = require('../intrinsics')
 const { agent } = require('../settle')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./acquire')
 const { PERMITS, SIGNALS } = require('./holdings')
@@ -44,8 +44,8 @@ class Semaphore {
   }
 
   tryAcquire (n = 1) {
-    const asked = signals(this, permits(n, 'tryAcquire'))
-    return asked.word.take(asked)
+    const amount = permits(n, 'tryAcquire')
+    return wordOf(this).take(SIGNALS + 8 * amount) >= 0
   }
 
   release (n = 1) {
@@ -66,6 +66,7 @@ class Semaphore {
   }
 }
 
+shield(Semaphore, ['buffer', 'byteOffset'])
 define(Semaphore, 'byteLength', 4, true)
 
 /** So many permits, of which nobody becomes the owner: there is no token. */

@@ -4,7 +4,7 @@
 
 const { IsSharedArrayBuffer, byteOffset: byteOffsetOf } = require('../abstract-operations')
 const describe = require('../describe')
-const { Int32Array, RangeError, TypeError, apply, define, getSharedByteLength, isInteger } = require('../intrinsics')
+const { Int32Array, RangeError, TypeError, apply, getSharedByteLength, isInteger } = require('../intrinsics')
 const { option, requireOptions } = require('../options')
 const { agent } = require('../settle')
 const { setWord } = require('./word-of')
@@ -55,8 +55,8 @@ function becomeWord (instance, buffer, options, owner, known = KNOWN) {
 /** The same, with the properties that say where it is. */
 function becomeView (instance, buffer, options, owner, known) {
   const array = becomeWord(instance, buffer, options, owner, known)
-  define(instance, 'buffer', buffer, true, true)
-  define(instance, 'byteOffset', byteOffsetOf(array), true, true)
+  instance.buffer = buffer
+  instance.byteOffset = byteOffsetOf(array)
 }
 
 module.exports = { becomeView, becomeWord }

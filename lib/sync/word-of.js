@@ -27,9 +27,10 @@ function setWord (instance, word) {
  */
 function wordOf (instance) {
   const show = instance[SHOW]
-  // Before: what is left there if a function throws that is not ours. And after: while such a function runs, others may be shown.
+  if (show === undefined) refuse(instance)
+  // Before, for what is left if a function throws that is not ours. And after: while such a function runs, others may be shown.
   shown = undefined
-  if (typeof show === 'function') show()
+  show()
   const word = shown
   shown = undefined
   return word === undefined ? refuse(instance) : word
