@@ -22,8 +22,6 @@ const startingWorkers = require('./starting-workers')
 const { threads } = require('./worker-threads')
 
 const { nextTick } = process
-const { apply } = Reflect
-const { get: getWeak, set: setWeak } = WeakMap.prototype
 
 /** Outcomes of a wait by their number in `src/store.rs`. */
 const OUTCOMES = ['ok', 'not-equal', 'timed-out']
@@ -68,7 +66,8 @@ function createAgent (binding) {
   let blockedFor = null
   // From promise to slot. Only kept once somebody has asked for it, since it costs as much as the rest of a wait.
   let slots = null
-  const waitingOf = new WeakMap()
+  // What stands in a line for a promise of lib/sync, or will do so in a later step of it.
+  const waitingOf = new Map()
 
   function setOperands (address, wide, value, timeout) {
     floats[ADDRESS] = address
@@ -363,13 +362,18 @@ function createAgent (binding) {
     }
   }
 
-  /** Lets `ref` and `unref` find what stands in a line for a promise of lib/sync: a Claimant or Steps. */
+  /** Lets `ref` and `unref` find what stands in a line for a promise of lib/sync, a Claimant or Steps; until `forget`. */
   function remember (promise, waiting) {
-    apply(setWeak, waitingOf, [promise, waiting])
+    waiting.promise = promise
+    waitingOf.set(promise, waiting)
+  }
+
+  function forget (waiting) {
+    if (waiting.promise !== undefined) waitingOf.delete(waiting.promise)
   }
 
   function setRefed (promise, refed) {
-    const waiting = apply(getWeak, waitingOf, [promise])
+    const waiting = waitingOf.get(promise)
     if (waiting !== undefined) return waiting.setRefed(refed)
     if (slots === null) {
       slots = new Map()
@@ -416,6 +420,7 @@ function createAgent (binding) {
     waitAsync,
     notify,
     waiterCount,
+    forget,
     remember,
     setRefed,
     setSlotRefed,

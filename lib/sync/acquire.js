@@ -114,6 +114,7 @@ class Acquisition extends Claimant {
   /** Waits for what could not be had without. */
   begin () {
     if (this.timeout === 0) {
+      super.end()
       this.reject(timeoutError(this.what, 0))
       return
     }
@@ -206,16 +207,18 @@ let begun
  */
 function runHolding (token, callback, options, caller, what) {
   const promise = run(token, callback, options, caller, what)
-  if (begun !== undefined) {
-    try {
-      // It is another's if that was broken off, as a time limit of `vm` does.
-      if (begun.token === token) agent().remember(promise, begun)
-    } catch (_) {
-      // No stack is left. The callback will run all the same, so whoever called gets the promise.
-    }
-    begun = undefined
-  }
+  if (begun !== undefined) rememberBegun(promise, token)
   return promise
+}
+
+function rememberBegun (promise, token) {
+  try {
+    // It is another's if that was broken off, as a time limit of `vm` does.
+    if (begun.token === token && begun.slot >= 0) agent().remember(promise, begun)
+  } catch (_) {
+    // No stack is left. The callback will run all the same, so whoever called gets the promise.
+  }
+  begun = undefined
 }
 
 async function run (token, callback, options, caller, what) {

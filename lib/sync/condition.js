@@ -105,7 +105,7 @@ async function awaitOnce (word, token, options, steps) {
     requireHeld(token, 'waitAsync')
     return await awaitNotice(word, token, waitOptions(options, 'waitAsync'), steps, 'waitAsync')
   } finally {
-    steps.isOver = true
+    steps.end()
   }
 }
 
@@ -120,7 +120,7 @@ async function awaitUntil (word, token, predicate, options, steps) {
     }
     return true
   } finally {
-    steps.isOver = true
+    steps.end()
   }
 }
 

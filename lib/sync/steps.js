@@ -11,6 +11,7 @@ class Steps {
     // The step that is being taken, or was the last one.
     this.claimant = undefined
     this.refed = true
+    this.promise = undefined
     this.isOver = false
     // Why no further step is taken.
     this.reason = undefined
@@ -27,9 +28,14 @@ class Steps {
     this.claimant = claimant
   }
 
+  /** The promise is about to settle. */
+  end () {
+    this.isOver = true
+    agent().forget(this)
+  }
+
   /** See Claimant. */
   setRefed (refed) {
-    if (this.isOver) return false
     this.refed = refed
     // Between two steps the next one will be told.
     if (this.claimant !== undefined) this.claimant.setRefed(refed)
