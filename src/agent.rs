@@ -1098,7 +1098,8 @@ impl Agent {
             settled => {
                 delivery.acquired = acquired;
                 delivery.adopted = delivery.adopted.max(range.end);
-                delivery.told = if result.is_ok() { range.end } else { (range.start + settled as usize).min(range.end) };
+                delivery.told =
+                    if result.is_ok() { range.end } else { (range.start + settled as usize).min(range.end) };
             }
         }
         result

@@ -19,7 +19,11 @@ class Steps {
 
   /** Remembers `promise`, which takes these steps, and gives it. */
   of (promise) {
-    if (!this.isOver) agent().remember(promise, this)
+    try {
+      if (!this.isOver) agent().remember(promise, this)
+    } catch (_) {
+      // No stack is left. The steps are taken all the same, so whoever called gets the promise.
+    }
     return promise
   }
 
