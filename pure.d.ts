@@ -119,15 +119,16 @@ export let engine: 'host' | 'addon'
 /**
  * Lets a pending wait keep this thread's event loop alive again, after {@link unref}.
  *
- * @param promise of {@link waitAsync}
+ * @param promise of {@link waitAsync}, or of any method of the classes below that waits
  * @returns false if it is not a pending wait of this thread
  */
 export function ref(promise: Promise<unknown>): boolean
 
 /**
- * Lets this thread end although a wait is pending.
+ * Lets this thread end although a wait is pending. That holds for all steps of one that has several, such as
+ * {@link Condition.waitAsync}.
  *
- * @param promise of {@link waitAsync}
+ * @param promise of {@link waitAsync}, or of any method of the classes below that waits
  * @returns false if it is not a pending wait of this thread
  */
 export function unref(promise: Promise<unknown>): boolean
@@ -262,9 +263,10 @@ export class UnlockToken {
   readonly ownerDied: boolean
 
   /**
-   * Releases the lock.
+   * Releases the lock. If a {@link Condition.waitAsync} with this token is pending, that is broken off: it rejects with the code
+   * `'ERR_NOT_LOCKED'`, and the lock is not taken again.
    *
-   * @returns true the first time; afterwards it does nothing and is false
+   * @returns true the first time; false if the lock is not held
    */
   unlock(): boolean
 }
@@ -307,11 +309,14 @@ export class Condition {
    * Blocks until `predicate()` is true: asks it first, and again, with the lock held, after each notification. Workers only.
    *
    * @returns what the predicate says when the time is over, otherwise true
-   * @throws as {@link Condition.wait}; and what the predicate throws
+   * @throws as {@link Condition.wait}; what the predicate throws; and a `TypeError` if it gives a promise, which could not be awaited
    */
   waitFor(token: UnlockToken, predicate: () => unknown, options?: BlockOptions): boolean
 
-  /** {@link Condition.wait} without blocking, in any thread. Rejected when aborted, once the lock is held again. */
+  /**
+   * {@link Condition.wait} without blocking, in any thread. Rejected when aborted, once the lock is held again; and with the code
+   * `'ERR_NOT_LOCKED'` if the token is given back meanwhile, as happens when the callback that it is for ends.
+   */
   waitAsync(token: UnlockToken, options?: AwaitOptions): Promise<boolean>
 
   /** {@link Condition.waitFor} without blocking, in any thread; the predicate may be asynchronous. */

@@ -73,7 +73,8 @@ function createAgent (binding) {
   const blockedFor = { word: null }
   // From promise to slot. Only kept once somebody has asked for it, since it costs as much as the rest of a wait.
   let slots = null
-  const waitingOf = createWeakMap()
+  // What stands in a line for a promise of lib/sync, or will do so in a later step of it.
+  const waitingOf = createMap()
 
   function setOperands (address, wide, value, timeout) {
     floats[ADDRESS] = address
@@ -358,9 +359,14 @@ function createAgent (binding) {
     }
   }
 
-  /** Lets `ref` and `unref` find what stands in a line for a promise of lib/sync: a Claimant or Steps. */
+  /** Lets `ref` and `unref` find what stands in a line for a promise of lib/sync, a Claimant or Steps; until `forget`. */
   function remember (promise, waiting) {
+    waiting.promise = promise
     waitingOf.set(promise, waiting)
+  }
+
+  function forget (waiting) {
+    if (waiting.promise !== undefined) waitingOf.delete(waiting.promise)
   }
 
   function setRefed (promise, refed) {
@@ -414,6 +420,7 @@ function createAgent (binding) {
     waitAsync,
     notify,
     waiterCount,
+    forget,
     remember,
     setRefed,
     setSlotRefed,

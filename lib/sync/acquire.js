@@ -118,6 +118,7 @@ class Acquisition extends Claimant {
   /** Waits for what could not be had without. */
   begin () {
     if (this.timeout === 0) {
+      super.end()
       this.reject(timeoutError(this.what, 0))
       return
     }
@@ -212,15 +213,17 @@ function runHolding (ask, callback, options, caller, what) {
   // What a call left behind that a time limit of `vm` broke off.
   begun = undefined
   const promise = run(ask, callback, options, caller, what)
-  if (begun !== undefined) {
-    try {
-      agent().remember(promise, begun)
-    } catch (_) {
-      // No stack is left. The callback will run all the same, so whoever called gets the promise.
-    }
-    begun = undefined
-  }
+  if (begun !== undefined) rememberBegun(promise)
   return promise
+}
+
+function rememberBegun (promise) {
+  try {
+    if (begun.slot >= 0) agent().remember(promise, begun)
+  } catch (_) {
+    // No stack is left. The callback will run all the same, so whoever called gets the promise.
+  }
+  begun = undefined
 }
 
 async function run (ask, callback, options, caller, what) {

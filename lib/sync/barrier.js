@@ -91,7 +91,7 @@ async function awaitParties (barrier, options, steps) {
       return { leader: false }
     }
   } finally {
-    steps.isOver = true
+    steps.end()
   }
 }
 

@@ -25,6 +25,8 @@ class Claimant {
     // Whose slot it is when this one has ended is no business of this one's.
     this.slot = -1
     this.refed = steps === undefined || steps.refed
+    // Whose `ref` and `unref` are this one's.
+    this.promise = undefined
     // Of audience.js.
     this.audience = this.previous = this.next = undefined
   }
@@ -59,6 +61,7 @@ class Claimant {
 
   end () {
     this.slot = -1
+    agent().forget(this)
     audience.leave(this)
   }
 

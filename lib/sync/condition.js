@@ -105,7 +105,7 @@ async function awaitOnce (condition, token, options, steps) {
     const held = requireHeld(token, 'waitAsync')
     return await awaitNotice(wordOf(condition), held, waitOptions(options, 'waitAsync'), steps, 'waitAsync')
   } finally {
-    steps.isOver = true
+    steps.end()
   }
 }
 
@@ -122,7 +122,7 @@ async function awaitUntil (condition, token, predicate, options, steps) {
     }
     return true
   } finally {
-    steps.isOver = true
+    steps.end()
   }
 }
 

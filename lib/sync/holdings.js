@@ -102,7 +102,7 @@ function createHoldings (binding, operations, counters, floats, words) {
   // The places of entries that have been moved, by serial number: their tokens know an earlier place. And some of what has gone.
   const moved = createMap()
   // The Steps of a Condition's promise that is pending, by the token that it waits with.
-  const stepsOf = createWeakMap()
+  const stepsOf = createMap()
   // How many claims of this thread's promises are lined up; by address, too.
   let claims = 0
   const awaited = createMap()

@@ -85,7 +85,7 @@ async function awaitOpening (latch, options, steps) {
       if (outcome === 'timed-out' && latch.remaining > 0) throw timeoutError(LATE, timeout)
     }
   } finally {
-    steps.isOver = true
+    steps.end()
   }
 }
 

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * How many frames are more than what follows takes. V8 compiles nothing where less than 40 KB of the stack are left; and up to Node 15 it
+ * How many frames are more than what follows takes. V8 compiles nothing where less than 40 KB of the stack are left; and up to Node 16 it
  * throws where it would compile anew what has been called often, instead of going on with what it has.
  */
-const FRAMES = parseInt(process.versions.node) < 16 ? 900 : 128
+const FRAMES = parseInt(process.versions.node) < 18 ? 900 : 48
 
 /**
  * Throws the RangeError of a stack overflow, where little of the stack is left, before something begins that must not be broken off in its

@@ -12,6 +12,7 @@ class Steps {
     // The step that is being taken, or was the last one.
     this.claimant = undefined
     this.refed = true
+    this.promise = undefined
     this.isOver = false
     // Why no further step is taken.
     this.reason = undefined
@@ -19,7 +20,11 @@ class Steps {
 
   /** Remembers `promise`, which takes these steps, and gives it. */
   of (promise) {
-    if (!this.isOver) agent().remember(promise, this)
+    try {
+      if (!this.isOver) agent().remember(promise, this)
+    } catch (_) {
+      // No stack is left. The steps are taken all the same, so whoever called gets the promise.
+    }
     return promise
   }
 
@@ -28,9 +33,14 @@ class Steps {
     this.claimant = claimant
   }
 
+  /** The promise is about to settle. */
+  end () {
+    this.isOver = true
+    agent().forget(this)
+  }
+
   /** See Claimant. */
   setRefed (refed) {
-    if (this.isOver) return false
     this.refed = refed
     // Between two steps the next one will be told.
     if (this.claimant !== undefined) this.claimant.setRefed(refed)
