@@ -53,7 +53,7 @@ fn service() -> Option<&'static Arc<Service>> {
 }
 
 /// Looks at the words of all lines. Whether there are any.
-fn look() -> bool {
+pub(crate) fn look() -> bool {
     // SAFETY: while a location has claims, JavaScript keeps its memory for them (invariant 8), and they do not leave during the
     // critical section in which the word is looked at but by that.
     STORE.look(|location| unsafe { SharedWord::at(location) })
@@ -741,15 +741,12 @@ impl Agent {
         // In its first slice a thread sleeps without a timer. Not if its deadline is near, or nobody ticks.
         let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
         let mut slice = SLICE_MILLISECONDS;
-        let mut woken = match service.filter(|_| is_far(block.deadline)) {
-            Some(service) => {
-                service.tick();
-                self.sleep(block, Timestamp::NEVER, Timestamp::NEVER)
-            }
-            None => {
-                self.thread.end_first_slice();
-                self.sleep_for(block, slice)
-            }
+        let mut woken = if let Some(service) = service.filter(|_| is_far(block.deadline)) {
+            service.tick();
+            self.sleep(block, Timestamp::NEVER, Timestamp::NEVER)
+        } else {
+            self.thread.end_first_slice();
+            self.sleep_for(block, slice)
         };
         loop {
             match woken {
@@ -1093,13 +1090,6 @@ impl Agent {
         if status == sys::Status::napi_ok {
             self.held.set(hold);
         }
-    }
-
-    /// The event loop has run dry. What has been notified by now holds it, as after every operation; and so does a claim that could
-    /// have had its word by now.
-    pub(crate) fn runs_dry(&self) -> u32 {
-        look();
-        0
     }
 
     /// Hands the outcomes in the outbox over to `lib/settle.js`, a batch per call.

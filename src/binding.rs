@@ -15,7 +15,7 @@ use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, 
 use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
 
-use crate::agent::{Agent, Begun, NoTimer, STORE};
+use crate::agent::{Agent, Begun, NoTimer, STORE, look};
 use crate::images;
 use crate::store::Counters;
 
@@ -60,8 +60,8 @@ const OPERATIONS: [(&CStr, Operation); 17] = [
     // Lets the wait in the slot keep the event loop alive, or no longer.
     (c"ref", |agent| agent.set_refed(true)),
     (c"unref", |agent| agent.set_refed(false)),
-    // The event loop has run dry: what is on its way by now, or could be, is awaited.
-    (c"runsDry", |agent| agent.runs_dry()),
+    // The event loop has run dry. What is on its way holds it, as after every operation; and who could have a word by now is told.
+    (c"runsDry", |_| look().into()),
     // Blocks for what is asked of the word at the location. What is acquired has been added to the table of holdings, as
     // its last, unless it belongs to nobody.
     (c"claim", |agent| agent.claim().into()),

@@ -335,7 +335,7 @@ mod stress {
     use std::thread::{self, Thread};
     use std::time::Duration;
 
-    use atomics_waitasync::alarm::Alarm;
+    use atomics_waitasync::service::alarm::Alarm;
 
     use super::random::Random;
     use super::*;

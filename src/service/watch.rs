@@ -119,8 +119,7 @@ mod watched {
                 state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
                 let _entered = service.enter();
                 // SAFETY: the descriptor is always the same, and open until the environment has ended: `close` is called before.
-                state.registered =
-                    unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok();
+                state.registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok();
             }
             self.listen(&mut state)
         }
@@ -182,6 +181,7 @@ mod watched {
     #[derive(Debug)]
     pub(crate) struct Watch;
 
+    #[expect(clippy::unused_self, reason = "as on Linux")]
     impl Watch {
         pub(crate) fn new(_: sys::napi_env, _: &Arc<BlockedThread>) -> Arc<Self> {
             Arc::new(Self)
