@@ -15,7 +15,7 @@
 const { load } = require('./binding')
 const { createCounters } = require('./counters')
 const {
-  ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, createArray, createMap, createWeakMap, define, getOwnPropertyDescriptor, keys
+  ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('./intrinsics')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, EXPECTED, FLOATS, GIVEN, KIND, PLACE, RELAY, SETTLED, SLOT, TIMEOUT, WIDE,

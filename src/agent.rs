@@ -64,7 +64,7 @@ fn service() -> Option<&'static Arc<Service>> {
 }
 
 /// Looks at the words of all lines. Whether there are any.
-fn look() -> bool {
+pub(crate) fn look() -> bool {
     // SAFETY: while a location has claims, JavaScript keeps its memory for them (invariant 8), and they do not leave during the
     // critical section in which the word is looked at but by that.
     STORE.look(|location| unsafe { SharedWord::at(location) })
@@ -918,15 +918,12 @@ impl Agent {
         let mut slice = SLICE_MILLISECONDS;
         // When its claim, which was nudged, tries.
         let mut tries = None;
-        let mut woken = match service.filter(|_| is_far(block.deadline)) {
-            Some(service) => {
-                service.tick();
-                self.sleep(block, Timestamp::NEVER, Timestamp::NEVER, &mut tries)
-            }
-            None => {
-                self.thread.end_first_slice();
-                self.sleep_for(block, slice, &mut tries)
-            }
+        let mut woken = if let Some(service) = service.filter(|_| is_far(block.deadline)) {
+            service.tick();
+            self.sleep(block, Timestamp::NEVER, Timestamp::NEVER, &mut tries)
+        } else {
+            self.thread.end_first_slice();
+            self.sleep_for(block, slice, &mut tries)
         };
         loop {
             match woken {

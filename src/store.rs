@@ -737,8 +737,8 @@ impl CriticalSection<'_> {
     /// The first claim gets its try if the word grants what it asks for, although nobody has said that the word has changed.
     fn look(&mut self, location: Location, word: &impl Word) {
         let waiters = &self.lists.waiters;
-        let line = std::iter::successors(waiters.front(location), |&key| waiters.next(key));
-        let first = line.filter_map(|key| self.request(key)).next();
+        let mut line = std::iter::successors(waiters.front(location), |&key| waiters.next(key));
+        let first = line.find_map(|key| self.request(key));
         if first.is_some_and(|request| request.is_granted_by(word)) {
             self.advance(location, word);
         }

@@ -1031,3 +1031,87 @@ mod stress {
         storm(&[Request::Permits(1), Request::Signals(2), Request::Permits(3), Request::Signals(4)], PERMITS);
     }
 }
+
+/// A word that became free without its line being told.
+mod look {
+    use super::*;
+
+    fn line(value: i32) -> (Guard, Arc<Outbox>) {
+        CLOCK.set(0);
+        let guard = Guard { store: WaiterListStore::new(4, now), word: LocalWord::default() };
+        guard.word.store(value);
+        (guard, Arc::new(Outbox::new(Box::new(|| ()))))
+    }
+
+    fn claim(guard: &Guard, outbox: &Arc<Outbox>, slot: u32, request: Request) -> Ticket {
+        let party = Party::Agent(Arc::clone(outbox), slot);
+        match guard.store.claim(HERE, party, request, Timestamp::NEVER, &guard.word) {
+            Claimed::Pending(ticket) => ticket,
+            Claimed::Now(result) => panic!("{result:?}"),
+        }
+    }
+
+    fn mail(outbox: &Outbox) -> Mail {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        mail
+    }
+
+    #[test]
+    fn the_first_claim_of_a_lock_gets_its_try_once_the_word_is_free() {
+        let (guard, outbox) = line(LOCKED);
+        assert!(!guard.store.look(|_| &guard.word), "nobody claims");
+        let ticket = claim(&guard, &outbox, 1, Request::Lock);
+        claim(&guard, &outbox, 2, Request::Lock);
+        assert!(guard.store.look(|_| &guard.word));
+        assert_eq!(mail(&outbox).nudges, [], "it is locked");
+        guard.word.store(UNLOCKED);
+        assert!(guard.store.look(|_| &guard.word));
+        assert!(guard.store.look(|_| &guard.word));
+        assert_eq!(mail(&outbox).nudges, [1], "once");
+        let party = Party::Agent(outbox, 1);
+        assert_eq!(guard.store.try_claim(ticket, &party, &guard.word), Some(WaitResult::Acquired));
+    }
+
+    #[test]
+    fn a_plain_waiter_before_a_claim_is_not_notified_as_long_as_the_word_is_held() {
+        let (guard, outbox) = line(LOCKED);
+        guard.store.enqueue_agent(HERE, &outbox, 7, Timestamp::NEVER, || true).unwrap();
+        claim(&guard, &outbox, 1, Request::Lock);
+        guard.store.look(|_| &guard.word);
+        assert_eq!(mail(&outbox).settlements, []);
+        guard.word.store(UNLOCKED);
+        guard.store.look(|_| &guard.word);
+        let mail = mail(&outbox);
+        assert_eq!(mail.settlements.iter().map(|settlement| settlement.slot).collect::<Vec<_>>(), [7]);
+        assert_eq!(mail.nudges, [1]);
+    }
+
+    #[test]
+    fn the_first_claims_of_a_strict_line_get_what_the_word_is_enough_for() {
+        let (guard, outbox) = line(WRITING);
+        for (slot, request) in (0..).zip([Request::Shared, Request::Shared, Request::Exclusive, Request::Shared]) {
+            claim(&guard, &outbox, slot, request);
+        }
+        guard.word.store(UNLOCKED);
+        guard.store.look(|_| &guard.word);
+        let slots: Vec<u32> = mail(&outbox).settlements.iter().map(|settlement| settlement.slot).collect();
+        assert_eq!(slots, [0, 1]);
+        assert_eq!(guard.word.load(), 2);
+        guard.word.store(UNLOCKED);
+        guard.store.look(|_| &guard.word);
+        assert_eq!(mail(&outbox).settlements.len(), 1);
+        assert_eq!(guard.word.load(), WRITING);
+    }
+
+    #[test]
+    fn there_is_nothing_to_look_at_when_the_last_claim_has_left() {
+        let (guard, outbox) = line(LOCKED);
+        let tickets = [1, 2].map(|slot| claim(&guard, &outbox, slot, Request::Lock));
+        for (slot, ticket) in (1..).zip(tickets) {
+            assert!(guard.store.look(|_| &guard.word));
+            assert!(guard.store.withdraw_agent(ticket, &outbox, slot));
+        }
+        assert!(!guard.store.look(|_| -> &LocalWord { panic!("no word to look at") }));
+    }
+}

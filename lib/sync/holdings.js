@@ -27,7 +27,7 @@
 
 const { FENCED } = require('../counters')
 const {
-  ArrayBuffer, Float64Array, Int32Array, add, apply, bare, compareExchange, createArray, createMap, createWeakMap, getBuffer, getByteOffset,
+  ArrayBuffer, Float64Array, Int32Array, add, apply, bare, compareExchange, createArray, createMap, getBuffer, getByteOffset,
   load, max, sizeOf, store, sub
 } = require('../intrinsics')
 const createLastHold = require('./last-hold')

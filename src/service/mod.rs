@@ -19,19 +19,20 @@
 //! A duty that is in vain for a while rests until somebody rings for it. A panic in one of them ends that turn of it, not the
 //! service.
 
+#[forbid(unsafe_code)]
 pub mod alarm;
+#[forbid(unsafe_code)]
 pub mod rest;
 #[cfg(not(feature = "model"))]
-#[allow(unsafe_code, reason = "on Linux")]
 mod timer;
 #[cfg(not(feature = "model"))]
-#[allow(unsafe_code, reason = "on Linux")]
 pub(crate) mod watch;
 
 #[cfg(not(feature = "model"))]
 pub use running::{Duties, Service};
 
 #[cfg(not(feature = "model"))]
+#[forbid(unsafe_code)]
 mod running {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

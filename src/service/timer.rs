@@ -39,7 +39,7 @@ mod of_the_system {
             // What does not fit is nearly 300 years, or less than a second.
             let it_value = libc::timespec {
                 tv_sec: duration.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-                tv_nsec: duration.subsec_nanos().try_into().unwrap_or(0),
+                tv_nsec: duration.subsec_nanos().cast_signed().into(),
             };
             let it_interval = libc::timespec { tv_sec: 0, tv_nsec: 0 };
             let new = libc::itimerspec { it_interval, it_value };
@@ -80,10 +80,9 @@ mod in_two_steps {
 
         /// Sleeps for so long, or less.
         pub(crate) async fn sleep(&self, duration: Duration) {
-            if duration > MARGIN {
-                tokio::time::sleep(duration - MARGIN).await;
-            } else {
-                std::thread::sleep(duration.min(NAP));
+            match duration.checked_sub(MARGIN) {
+                Some(most) => tokio::time::sleep(most).await,
+                None => std::thread::sleep(duration.min(NAP)),
             }
         }
     }

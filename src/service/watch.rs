@@ -181,6 +181,7 @@ mod watched {
     #[derive(Debug)]
     pub(crate) struct Watch;
 
+    #[expect(clippy::unused_self, reason = "as on Linux")]
     impl Watch {
         pub(crate) fn new(_: sys::napi_env, _: &Arc<BlockedThread>) -> Arc<Self> {
             Arc::new(Self)
