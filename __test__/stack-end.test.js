@@ -103,7 +103,7 @@ test('Barrier.wait counts nobody who does not wait, the very first time', async 
 for (const name of ['Barrier', 'Latch']) {
   test(`who completes a ${name} wakes all, or has not completed it`, async t => {
     await inWorker(t, async (atTheEndOfTheStack, { api, data: name }) => {
-      const things = Array.from({ length: 12000 }, () => new api[name](new SharedArrayBuffer(4), { parties: 2, count: 1 }))
+      const things = Array.from({ length: 12000 }, () => new api[name](new SharedArrayBuffer(4), name === 'Latch' ? { count: 1 } : { parties: 2 }))
       const isComplete = thing => new Int32Array(thing.buffer)[0] === (name === 'Latch' ? 1 : 1 << 16)
       let released = 0
       const waits = things.map(thing => thing.waitAsync().then(() => { released++ }))
