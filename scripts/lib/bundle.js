@@ -33,6 +33,7 @@ const AT_LOAD = {
   'loader-thread.js': ['takeHostFunctions'],
   'realm.js': ['realmOf', 'resolveTarget'],
   'settle.js': ['agent', 'createAgent'],
+  'starting-workers.js': ['tell'],
   'target.js': ['abiSuffix', 'isAlpine', 'nameWith'],
   'worker-flags.js': ['wrap'],
   'worker-message.js': ['intercept'],
