@@ -35,6 +35,7 @@ const AT_LOAD = {
   'options.js': ['includes', 'option', 'requireOptions'],
   'realm.js': ['realmOf', 'resolveTarget'],
   'settle.js': ['agent', 'createAgent'],
+  'starting-workers.js': ['tell'],
   'target.js': ['abiSuffix', 'isAlpine', 'nameWith'],
   'worker-flags.js': ['wrap'],
   'worker-message.js': ['intercept'],
