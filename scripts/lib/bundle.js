@@ -24,6 +24,7 @@ const BY_PATH = ['target.js', 'worker-start.js', 'started-by-message.js']
  * passes over first, and reads again when it is called.
  */
 const AT_LOAD = {
+  'abstract-operations.js': ['TypedArrayLength'],
   'atomics.js': ['accepts', 'createAtomics'],
   'binding.js': ['load', 'requireLibrary', 'requireWithoutProbe'],
   'counters.js': ['createCounters', 'readable'],
