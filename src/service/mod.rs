@@ -410,7 +410,7 @@ mod tests {
         until(&|| RUNG.load(Ordering::SeqCst) > 0);
         let mut mail = Mail::default();
         outbox.take(&mut mail);
-        assert_eq!(mail.settlements[0].result, WaitResult::TimedOut);
+        assert_eq!(mail.settlements[0].result, WaitResult::Due);
 
         // Freed, and nobody is told.
         let party = Party::Agent(Arc::clone(&outbox), 8);

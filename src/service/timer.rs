@@ -121,18 +121,29 @@ mod tests {
         }};
     }
 
-    // Bounds for a machine that is busy with other tests; `benchmark/` measures.
+    /// A timer that counts whole milliseconds is later than this in every round, whatever else the machine does.
     const BOUND: Duration = Duration::from_micros(700);
+    /// On a busy machine any timer may be late. So one good round is what is asked for.
+    const ROUNDS: usize = 50;
+
+    fn assert_precise(round: impl Fn() -> Vec<Duration>) {
+        let mut medians = Vec::new();
+        for _ in 0..ROUNDS {
+            medians.push(round()[30]);
+            if medians.last().is_some_and(|median| *median < BOUND) {
+                return;
+            }
+        }
+        panic!("late in every round, in the median by {medians:?}");
+    }
 
     #[test]
     fn a_sleep_is_not_late_by_a_millisecond() {
-        let lateness = lateness!(super::Timer);
-        assert!(lateness[30] < BOUND, "{lateness:?}");
+        assert_precise(|| lateness!(super::Timer));
     }
 
     #[test]
     fn nor_is_one_in_two_steps() {
-        let lateness = lateness!(super::in_two_steps::Timer);
-        assert!(lateness[30] < BOUND, "{lateness:?}");
+        assert_precise(|| lateness!(super::in_two_steps::Timer));
     }
 }
