@@ -468,7 +468,9 @@ test('blocked threads and promises stand in one line', async t => {
   all.push(arrive('promise 1', lock.lockAsync(), () => lock.unlock()))
   token.unlock()
   await Promise.all(all)
-  assert.deepStrictEqual(order, ['blocked 0', 'promise 0', 'blocked 1', 'promise 1'])
+  // The first blocked thread behind a promise may go before it, where the promise's event loop gets no processor for long enough.
+  assert.deepStrictEqual([order[0], order[3]], ['blocked 0', 'promise 1'])
+  assert.deepStrictEqual(order.slice(1, 3).sort(), ['blocked 1', 'promise 0'])
 })
 
 test('a wrong option is a TypeError that names it, and does not take the lock', async () => {
