@@ -91,6 +91,7 @@ module.exports = {
   ValidateAtomicAccess,
   ValidateIntegerTypedArray,
   isGrowable,
+  isObject,
   maxByteLength,
   viewedArrayBuffer: (typedArray) => apply(getBuffer, typedArray, []),
   byteOffset: (typedArray) => apply(getByteOffset, typedArray, [])

@@ -8,6 +8,7 @@
  */
 
 const util = require('util')
+const { isObject } = require('../abstract-operations')
 const describe = require('../describe')
 const { Promise, TypeError, define, isInteger, load, shield } = require('../intrinsics')
 const { agent } = require('../settle')
@@ -177,8 +178,6 @@ async function lockAgain (held, steps) {
   if (steps.reason !== undefined) throw steps.reason
   if (!isHeld(held)) await new Promise((resolve, reject) => reacquire(held, resolve, reject, steps))
 }
-
-const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
 
 /** What the token of a lock stands for that is held exclusively. */
 function requireHeld (token, caller) {
