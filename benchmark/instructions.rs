@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::line::{LOCKED, Request};
-use atomics_waitasync::location::{Location, Word};
-use atomics_waitasync::outbox::{Mail, Outbox};
-use atomics_waitasync::parker::{BlockedThread, Woken};
+use atomics_waitasync::lock::line::{LOCKED, Request};
+use atomics_waitasync::queue::location::{Location, Word};
+use atomics_waitasync::queue::outbox::{Mail, Outbox};
+use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::service::alarm::Alarm;
-use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::queue::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use word::LocalWord;
 
 /// How often each operation is done.

@@ -4,17 +4,17 @@
 //! # Map
 //! | module | what it is |
 //! |---|---|
-//! | [`location`] | the address of a word, and reading it |
+//! | [`queue::location`] | the address of a word, and reading it |
 //! | [`clock`] | monotonic time as one word |
-//! | [`waiter_list`] | the lists of one bucket: plain data |
+//! | [`queue::waiter_list`] | the lists of one bucket: plain data |
 //! | `deadlines` | the deadlines of one bucket: plain data |
-//! | [`store`] | all buckets, their locks, and every operation on the queue |
-//! | [`line`] | the line before a lock: claims, nudges, hand-off, dead holders |
-//! | [`parker`] | a blocked thread: its outcome and its sleep |
-//! | [`spinner`] | looking for an outcome before sleeping |
+//! | [`queue::store`] | all buckets, their locks, and every operation on the queue |
+//! | [`lock::line`] | the line before a lock: claims, nudges, hand-off, dead holders |
+//! | [`queue::parker`] | a blocked thread: its outcome and its sleep |
+//! | [`thread::spinner`] | looking for an outcome before sleeping |
 //! | `processor` | which one a thread runs on |
-//! | [`memories`] | which memories of locks still exist |
-//! | [`outbox`] | the outcomes on their way to an agent |
+//! | [`lock::memories`] | which memories of locks still exist |
+//! | [`queue::outbox`] | the outcomes on their way to an agent |
 //! | [`service`] | the one thread that serves all others: time-outs, slices, signals to event loops, words that were freed silently |
 //! | `agent` | a Node environment: its outbox's bell, its event loop's hold, its end |
 //! | `binding` | what JavaScript calls: decode, call, encode |
@@ -40,31 +40,12 @@
 
 #[forbid(unsafe_code)]
 pub mod clock;
-#[forbid(unsafe_code)]
-mod deadlines;
-#[forbid(unsafe_code)]
-pub mod line;
-pub mod location;
-#[forbid(unsafe_code)]
-pub mod memories;
-#[forbid(unsafe_code)]
-pub mod outbox;
-#[forbid(unsafe_code)]
-pub mod parker;
-mod processor;
+pub mod lock;
+pub mod queue;
 pub mod service;
 #[forbid(unsafe_code)]
-pub mod spinner;
-#[forbid(unsafe_code)]
-pub mod store;
-#[forbid(unsafe_code)]
 mod sync;
-#[forbid(unsafe_code)]
-pub mod waiter_list;
+pub mod thread;
 
 #[cfg(not(feature = "model"))]
-mod agent;
-#[cfg(not(feature = "model"))]
-pub mod binding;
-#[cfg(not(feature = "model"))]
-mod images;
+pub mod node;

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
-use atomics_waitasync::location::{Location, Word};
-use atomics_waitasync::outbox::{Mail, Outbox, Settlement};
-use atomics_waitasync::parker::{BlockedThread, Woken};
-use atomics_waitasync::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::lock::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
+use atomics_waitasync::queue::location::{Location, Word};
+use atomics_waitasync::queue::outbox::{Mail, Outbox, Settlement};
+use atomics_waitasync::queue::parker::{BlockedThread, Woken};
+use atomics_waitasync::queue::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use proptest::prelude::*;
 use word::LocalWord;
 

@@ -5,10 +5,10 @@
 mod word;
 
 use atomics_waitasync::clock::now;
-use atomics_waitasync::line::{LOCKED, Request};
-use atomics_waitasync::location::{Location, Word};
-use atomics_waitasync::memories::{AgentId, Memories};
-use atomics_waitasync::store::WaiterListStore;
+use atomics_waitasync::lock::line::{LOCKED, Request};
+use atomics_waitasync::queue::location::{Location, Word};
+use atomics_waitasync::lock::memories::{AgentId, Memories};
+use atomics_waitasync::queue::store::WaiterListStore;
 use word::LocalWord;
 
 const BASE: usize = 0x10_0000;

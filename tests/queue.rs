@@ -7,10 +7,10 @@ mod random;
 use std::sync::Arc;
 
 use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::location::Location;
-use atomics_waitasync::outbox::{Mail, Outbox};
-use atomics_waitasync::parker::{BlockedThread, Woken};
-use atomics_waitasync::store::{Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::queue::location::Location;
+use atomics_waitasync::queue::outbox::{Mail, Outbox};
+use atomics_waitasync::queue::parker::{BlockedThread, Woken};
+use atomics_waitasync::queue::store::{Ticket, WaitResult, WaiterListStore};
 
 const LOCATIONS: usize = 4;
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::line::{LOCKED, Request};
-use atomics_waitasync::location::{Location, Word};
-use atomics_waitasync::outbox::Outbox;
-use atomics_waitasync::store::{Claimed, Party, Ticket, WaiterListStore};
+use atomics_waitasync::lock::line::{LOCKED, Request};
+use atomics_waitasync::queue::location::{Location, Word};
+use atomics_waitasync::queue::outbox::Outbox;
+use atomics_waitasync::queue::store::{Claimed, Party, Ticket, WaiterListStore};
 use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);

@@ -10,7 +10,7 @@
 //! one is the one that rings.
 
 use crate::clock::Timestamp;
-use crate::store::WaiterListStore;
+use crate::queue::store::WaiterListStore;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The alarm of one store's service.

@@ -47,7 +47,7 @@ mod running {
     use super::timer::Timer;
     use super::watch::Watch;
     use crate::clock::{Timestamp, now};
-    use crate::store::WaiterListStore;
+    use crate::queue::store::WaiterListStore;
 
     /// A slice takes two ticks at most, and more than one.
     const TICK: Duration = Duration::from_millis(15);
@@ -68,7 +68,7 @@ mod running {
 
     /// What the service does, beside timing out the promises of a store. Each says whether there was anybody to do it for.
     pub struct Duties {
-        /// Passes a tick on to all threads, as [`crate::parker::BlockedThread::tick`].
+        /// Passes a tick on to all threads, as [`crate::queue::parker::BlockedThread::tick`].
         pub tick: Box<dyn Fn() -> bool + Send>,
         /// Looks at the words of all lines, as [`WaiterListStore::look`].
         pub look: Box<dyn Fn() -> bool + Send>,
@@ -241,11 +241,11 @@ mod tests {
 
     use super::*;
     use crate::clock::{Timestamp, now};
-    use crate::line::Request;
-    use crate::location::{Location, Word};
-    use crate::outbox::{Mail, Outbox};
-    use crate::parker::{BlockedThread, Woken};
-    use crate::store::{Claimed, Party, WaitResult, WaiterListStore};
+    use crate::lock::line::Request;
+    use crate::queue::location::{Location, Word};
+    use crate::queue::outbox::{Mail, Outbox};
+    use crate::queue::parker::{BlockedThread, Woken};
+    use crate::queue::store::{Claimed, Party, WaitResult, WaiterListStore};
 
     const HERE: Location = Location::from_address(0x1000);
     /// Half a slice.

@@ -30,7 +30,7 @@ mod watched {
     use tokio::io::unix::AsyncFd;
 
     use crate::clock::{Timestamp, now};
-    use crate::parker::BlockedThread;
+    use crate::queue::parker::BlockedThread;
     use crate::service::Service;
     use crate::service::rest::Rest;
 
@@ -174,7 +174,7 @@ mod watched {
 
     use napi::sys;
 
-    use crate::parker::BlockedThread;
+    use crate::queue::parker::BlockedThread;
     use crate::service::Service;
 
     /// The watch over one thread's event loop: there is none.

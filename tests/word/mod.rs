@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use atomics_waitasync::location::Word;
+use atomics_waitasync::queue::location::Word;
 
 /// As `location::SharedWord`, without an address.
 #[derive(Default)]

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-use crate::line::Request;
-use crate::location::Location;
-use crate::store::WaitResult;
+use crate::lock::line::Request;
+use crate::queue::location::Location;
+use crate::queue::store::WaitResult;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// One asynchronous wait that is over: which one of the agent's, and how it ended.

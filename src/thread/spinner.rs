@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock::{Timestamp, now};
-use crate::processor;
+use crate::thread::processor;
 
 /// Looks for what a thread waits for, for a moment before it sleeps.
 ///

@@ -32,15 +32,15 @@ use napi::{Error, Result, check_status, sys};
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
-use crate::line::{ROOM, Request, UNLOCKED};
-use crate::location::{Expected, Location, SharedWord, Word};
-use crate::memories::{AgentId, Memories};
-use crate::outbox::{Mail, Outbox, Settlement};
-use crate::parker::{BlockedThread, Woken};
+use crate::lock::line::{ROOM, Request, UNLOCKED};
+use crate::queue::location::{Expected, Location, SharedWord, Word};
+use crate::lock::memories::{AgentId, Memories};
+use crate::queue::outbox::{Mail, Outbox, Settlement};
+use crate::queue::parker::{BlockedThread, Woken};
 use crate::service::watch::Watch;
 use crate::service::{Duties, Service};
-use crate::spinner::{SparingSpinner, Spinner};
-use crate::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
+use crate::thread::spinner::{SparingSpinner, Spinner};
+use crate::queue::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
 
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.

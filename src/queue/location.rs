@@ -63,7 +63,7 @@ impl Expected {
     }
 }
 
-/// A word by which threads exclude each other: `0` free, anything else as its [`crate::line::Request`]s define.
+/// A word by which threads exclude each other: `0` free, anything else as its [`crate::lock::line::Request`]s define.
 ///
 /// The store acquires it on behalf of those in its line. Implemented by shared memory, and by loom's atomics in models.
 pub trait Word {

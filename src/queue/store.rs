@@ -28,12 +28,12 @@ use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use crate::clock::Timestamp;
-use crate::line::{Line, Request, UNLOCKED};
-use crate::location::{CACHE_LINE, Location, Word};
-use crate::outbox::{Outbox, Settlement};
-use crate::parker::{BlockedThread, Woken};
+use crate::lock::line::{Line, Request, UNLOCKED};
+use crate::queue::location::{CACHE_LINE, Location, Word};
+use crate::queue::outbox::{Outbox, Settlement};
+use crate::queue::parker::{BlockedThread, Woken};
 use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
-use crate::waiter_list::{RETAINED_CAPACITY, Waiter, WaiterKey, WaiterLists};
+use crate::queue::waiter_list::{RETAINED_CAPACITY, Waiter, WaiterKey, WaiterLists};
 
 /// How a wait ended. The numbers are those that `lib/settle.js` knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

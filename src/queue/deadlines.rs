@@ -4,7 +4,7 @@
 //! nothing behind, and one with a time-out costs 16 bytes more than one without.
 
 use crate::clock::Timestamp;
-use crate::waiter_list::WaiterKey;
+use crate::queue::waiter_list::WaiterKey;
 
 /// How many children an entry has: with four, an entry and those it is compared with share a cache line.
 const CHILDREN: usize = 4;

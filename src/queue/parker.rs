@@ -7,8 +7,8 @@
 use std::sync::atomic::AtomicU32;
 
 use crate::clock::{Timestamp, now};
-use crate::processor;
-use crate::store::WaitResult;
+use crate::thread::processor;
+use crate::queue::store::WaitResult;
 use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_timeout};
 
 /// No outcome yet.

@@ -10,8 +10,8 @@ use hashbrown::HashTable;
 use slab::Slab;
 
 use crate::clock::Timestamp;
-use crate::deadlines::Deadlines;
-use crate::location::Location;
+use crate::queue::deadlines::Deadlines;
+use crate::queue::location::Location;
 
 /// Names a waiter within its bucket as long as it waits; may be given to another one afterwards.
 pub type WaiterKey = u32;

@@ -15,9 +15,9 @@ use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, 
 use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
 
-use crate::agent::{Agent, Begun, NoTimer, STORE, contained};
-use crate::images;
-use crate::store::Counters;
+use crate::node::agent::{Agent, Begun, NoTimer, STORE, contained};
+use crate::node::images;
+use crate::queue::store::Counters;
 
 /// What a wait or a claim answers, beside `WaitResult`'s numbers: it still waits.
 const PENDING: u32 = 3;

@@ -73,8 +73,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::location::Word;
-use crate::waiter_list::WaiterKey;
+use crate::queue::location::Word;
+use crate::queue::waiter_list::WaiterKey;
 
 /// How long the first in line may be passed over by newcomers, counted from the first release that did.
 pub const FAIRNESS: Duration = Duration::from_micros(500);
