@@ -11,12 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::line::{LOCKED, Request};
-use atomics_waitasync::queue::location::{Location, Word};
-use atomics_waitasync::queue::outbox::{Mail, Outbox};
+use atomics_waitasync::lock::request::Request;
+use atomics_waitasync::lock::word::{LOCKED, Word};
+use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
+use atomics_waitasync::queue::result::WaitResult;
+use atomics_waitasync::queue::store::{Ticket, Withdrawal};
 use atomics_waitasync::service::alarm::Alarm;
-use atomics_waitasync::queue::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
 use word::LocalWord;
 
 /// How often each operation is done.
@@ -71,8 +73,8 @@ impl Scene {
         self.store.enqueue_agent(at, &self.outbox, slot, deadline, || self.word.load() == expected)
     }
 
-    fn party(&self, slot: u32) -> Party {
-        Party::Agent(Arc::clone(&self.outbox), slot)
+    fn party(&self, slot: u32) -> Waiter {
+        Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
 
     /// Lines up for the word.
@@ -134,7 +136,8 @@ fn waits() {
     count("wait, not equal", 0, || (0..TIMES).filter_map(register).count());
 
     let (scene, tickets) = Scene::with_waiters(here(), Timestamp::NEVER);
-    let cancel = |&&(slot, ticket): &&(u32, Ticket)| scene.store.withdraw_agent(ticket, &scene.outbox, slot);
+    let cancel =
+        |&&(slot, ticket): &&(u32, Ticket)| scene.store.withdraw_agent(ticket, &scene.outbox, slot) == Withdrawal::Done;
     count("cancel", TIMES, || tickets.iter().filter(cancel).count());
 }
 
@@ -196,7 +199,7 @@ fn locks() {
             let ticket = scene.claim(slot, Request::Lock);
             scene.store.release(HERE, Request::Lock, &scene.word);
             scene.take_mail(WaitResult::Acquired);
-            scene.mail.nudges == [slot] && scene.store.try_claim(ticket, &scene.party(slot), &scene.word).is_some()
+            scene.mail.retries == [slot] && scene.store.retry(ticket, &scene.party(slot), &scene.word).is_some()
         };
         (0..TIMES).filter(pass).count()
     });
@@ -208,7 +211,7 @@ fn locks() {
             let ticket = scene.claim(slot, Request::Lock);
             scene.store.release(HERE, Request::Lock, &scene.word);
             Request::Lock.take(&scene.word);
-            scene.store.try_claim(ticket, &scene.party(slot), &scene.word);
+            scene.store.retry(ticket, &scene.party(slot), &scene.word);
             scene.store.release(HERE, Request::Lock, &scene.word);
             let taken = scene.take_mail(WaitResult::Acquired);
             scene.store.delivered(HERE, &scene.party(slot));
@@ -222,7 +225,7 @@ fn locks() {
         let signal = |slot| {
             scene.claim(slot, Request::Signals(1));
             scene.word.store(1);
-            scene.store.released(HERE, &scene.word);
+            scene.store.word_changed(HERE, &scene.word);
             scene.take_mail(WaitResult::Acquired)
         };
         (0..TIMES).map(signal).sum()

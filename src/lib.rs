@@ -38,12 +38,10 @@
 //!    agent that ends withdraws its waits before its heap goes.
 //! 9. Shared memory is only read atomically, `SeqCst`.
 
-#[forbid(unsafe_code)]
 pub mod clock;
 pub mod lock;
 pub mod queue;
 pub mod service;
-#[forbid(unsafe_code)]
 mod sync;
 pub mod thread;
 

@@ -11,11 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
-use atomics_waitasync::queue::location::{Location, Word};
-use atomics_waitasync::queue::outbox::{Mail, Outbox, Settlement};
+use atomics_waitasync::lock::fairness::FAIRNESS;
+use atomics_waitasync::lock::request::Request;
+use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING, Word};
+use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::location::Location;
+use atomics_waitasync::queue::outbox::Settlement;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
-use atomics_waitasync::queue::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::queue::result::WaitResult;
+use atomics_waitasync::queue::store::{Ticket, Withdrawal};
 use proptest::prelude::*;
 use word::LocalWord;
 
@@ -74,7 +78,7 @@ impl Guard {
 
     fn tell_line(&self) {
         if self.is_anybody_counted() {
-            self.store.released(HERE, &self.word);
+            self.store.word_changed(HERE, &self.word);
         }
     }
 }
@@ -150,7 +154,7 @@ mod property {
     struct Entrant {
         /// `None`: a plain waiter.
         request: Option<Request>,
-        party: Party,
+        party: Waiter,
         ticket: Ticket,
         /// Unlike its ticket, never given again.
         number: u32,
@@ -162,7 +166,7 @@ mod property {
 
     impl Entrant {
         fn blocks(&self) -> bool {
-            matches!(self.party, Party::Thread(_))
+            matches!(self.party, Waiter::Thread(_))
         }
 
         fn is_live(&self) -> bool {
@@ -270,20 +274,20 @@ mod property {
             let mut settled = Vec::new();
             for (place, entrant) in self.entrants.iter_mut().enumerate() {
                 let (nudged, result) = match &entrant.party {
-                    Party::Agent(_, slot) => {
+                    Waiter::Agent(_, slot) => {
                         let is_its = |settlement: &&Settlement| {
                             // That a plain waiter is due changes nothing before its agent decides, which it never does here.
                             settlement.slot == *slot && settlement.result != WaitResult::Due
                         };
                         let settlement = mail.settlements.iter().find(is_its);
-                        (mail.nudges.contains(slot), settlement.map(|settlement| settlement.result))
+                        (mail.retries.contains(slot), settlement.map(|settlement| settlement.result))
                     }
-                    Party::Thread(thread) => {
+                    Waiter::Thread(thread) => {
                         let store = &self.guard.store;
                         match store.park(entrant.ticket, thread, Timestamp::NEVER, Timestamp::from_nanos(0)) {
-                            Woken::Nudged => (true, None),
+                            Woken::Retry => (true, None),
                             Woken::Settled(result) => (false, Some(result)),
-                            Woken::TimeOver | Woken::CalledBack => (false, None),
+                            Woken::TimeOver | Woken::Interrupted => (false, None),
                         }
                     }
                 };
@@ -293,9 +297,9 @@ mod property {
             }
             let acquired = settled.iter().filter(|(_, result)| result.is_acquired()).count();
             let agents = |&&(place, result): &&(usize, WaitResult)| {
-                result.is_acquired() && matches!(self.entrants[place].party, Party::Agent(..))
+                result.is_acquired() && matches!(self.entrants[place].party, Waiter::Agent(..))
             };
-            assert_eq!(mail.acquired.len(), settled.iter().filter(agents).count(), "what a dying agent has to pass on");
+            assert_eq!(mail.grants.len(), settled.iter().filter(agents).count(), "what a dying agent has to pass on");
             for (gone, (place, result)) in settled.into_iter().enumerate() {
                 let first =
                     self.first_claim().map(|first| (self.entrants[first].number, self.entrants[first].is_ready()));
@@ -323,18 +327,18 @@ mod property {
             self.arrivals += 1;
             let number = self.arrivals;
             let party = if blocks {
-                Party::Thread(Arc::new(BlockedThread::current()))
+                Waiter::Thread(Arc::new(BlockedThread::current()))
             } else {
-                Party::Agent(Arc::clone(&self.outbox), number)
+                Waiter::Agent(Arc::clone(&self.outbox), number)
             };
             let deadline = timeout.map_or(Timestamp::NEVER, |timeout| Timestamp::from_nanos(CLOCK.get() + timeout));
             let store = &self.guard.store;
             let claimed = match (request, &party) {
                 (Some(request), party) => store.claim(HERE, party.clone(), request, deadline, &self.guard.word),
-                (None, Party::Thread(thread)) => {
+                (None, Waiter::Thread(thread)) => {
                     Claimed::Pending(store.enqueue_thread(HERE, thread, deadline, || true).unwrap())
                 }
-                (None, Party::Agent(outbox, slot)) => {
+                (None, Waiter::Agent(outbox, slot)) => {
                     Claimed::Pending(store.enqueue_agent(HERE, outbox, *slot, deadline, || true).unwrap())
                 }
             };
@@ -360,11 +364,11 @@ mod property {
             }
         }
 
-        fn try_claim(&mut self, place: usize) {
+        fn retry(&mut self, place: usize) {
             let entrant = &mut self.entrants[place];
             let Some(request) = entrant.request else { return };
             let was_nudged = std::mem::take(&mut entrant.nudged);
-            if let Some(result) = self.guard.store.try_claim(entrant.ticket, &entrant.party, &self.guard.word) {
+            if let Some(result) = self.guard.store.retry(entrant.ticket, &entrant.party, &self.guard.word) {
                 assert!(was_nudged, "it has overtaken the first");
                 self.entrants.remove(place);
                 self.acquired(request, result);
@@ -498,13 +502,13 @@ mod property {
                     let nudged: Vec<_> =
                         (0..self.entrants.len()).filter(|&place| self.entrants[place].nudged).collect();
                     if !nudged.is_empty() {
-                        self.try_claim(*index.get(&nudged));
+                        self.retry(*index.get(&nudged));
                     }
                 }
                 Operation::TryUnasked(ref index) if !self.entrants.is_empty() => {
                     let place = index.index(self.entrants.len());
                     if !self.entrants[place].nudged {
-                        self.try_claim(place);
+                        self.retry(place);
                     }
                 }
                 Operation::Withdraw(ref index) if !self.entrants.is_empty() => {
@@ -528,7 +532,7 @@ mod property {
                     self.guard.store.expire();
                     let timed_out = |entrant: &Entrant| {
                         let is_claim = entrant.request.is_some();
-                        is_claim && matches!(entrant.party, Party::Agent(..)) && entrant.deadline <= now()
+                        is_claim && matches!(entrant.party, Waiter::Agent(..)) && entrant.deadline <= now()
                     };
                     let before = self.entrants.iter().filter(|entrant| timed_out(entrant)).count();
                     self.hear();
@@ -542,10 +546,10 @@ mod property {
         fn withdraw(&mut self, place: usize) {
             let entrant = self.entrants.remove(place);
             match &entrant.party {
-                Party::Agent(outbox, slot) => {
-                    assert!(self.guard.store.withdraw_agent(entrant.ticket, outbox, *slot));
+                Waiter::Agent(outbox, slot) => {
+                    assert_eq!(self.guard.store.withdraw_agent(entrant.ticket, outbox, *slot), Withdrawal::Done);
                 }
-                Party::Thread(thread) => {
+                Waiter::Thread(thread) => {
                     let result = self.guard.store.withdraw_thread(entrant.ticket, thread);
                     assert_eq!(result, WaitResult::TimedOut);
                 }
@@ -599,7 +603,7 @@ mod property {
             self.time_out();
             for _ in 0..3 * (self.entrants.len() + self.holders.len()) {
                 while let Some(place) = self.entrants.iter().position(|entrant| entrant.nudged) {
-                    self.try_claim(place);
+                    self.retry(place);
                     self.hear();
                     self.check();
                 }
@@ -668,10 +672,6 @@ mod panic {
             self.word.load()
         }
 
-        fn store(&self, value: i32) {
-            self.word.store(value);
-        }
-
         fn compare_exchange(&self, current: i32, new: i32) -> bool {
             self.word.compare_exchange(current, new)
         }
@@ -690,7 +690,7 @@ mod panic {
 
     const PERMIT: Request = Request::Signals(1);
 
-    fn line_up(guard: &Guard, party: Party, deadline: Timestamp) -> Ticket {
+    fn line_up(guard: &Guard, party: Waiter, deadline: Timestamp) -> Ticket {
         match guard.store.claim(HERE, party, PERMIT, deadline, &guard.word) {
             Claimed::Pending(ticket) => ticket,
             Claimed::Now(result) => panic!("{result:?} of a word that has none"),
@@ -718,18 +718,18 @@ mod panic {
         thread::scope(|scope| {
             let blocked = scope.spawn(|| {
                 let thread = Arc::new(BlockedThread::current());
-                let ticket = line_up(&guard, Party::Thread(Arc::clone(&thread)), Timestamp::NEVER);
+                let ticket = line_up(&guard, Waiter::Thread(Arc::clone(&thread)), Timestamp::NEVER);
                 guard.store.park(ticket, &thread, Timestamp::NEVER, Timestamp::NEVER)
             });
             while guard.store.count(HERE) == 0 {
                 thread::yield_now();
             }
-            line_up(&guard, Party::Agent(Arc::clone(&outbox), 7), deadline);
-            line_up(&guard, Party::Agent(Arc::clone(&after), 8), Timestamp::NEVER);
+            line_up(&guard, Waiter::Agent(Arc::clone(&outbox), 7), deadline);
+            line_up(&guard, Waiter::Agent(Arc::clone(&after), 8), Timestamp::NEVER);
             assert_eq!(guard.store.earliest_deadline(), deadline);
             guard.change(3);
             // The first two claims read the word and take from it; at the third it breaks.
-            breaks(&guard.word, 2, |word| guard.store.released(HERE, word));
+            breaks(&guard.word, 2, |word| guard.store.word_changed(HERE, word));
             assert_eq!(blocked.join().unwrap(), Woken::Settled(WaitResult::Acquired));
         });
         assert!(rung.load(Ordering::Relaxed));
@@ -752,12 +752,12 @@ mod panic {
         let guard = permits();
         let (outbox, _) = agent();
         breaks(&guard.word, 0, |word| {
-            guard.store.claim(HERE, Party::Agent(outbox, 0), PERMIT, Timestamp::NEVER, word);
+            let _ = guard.store.claim(HERE, Waiter::Agent(outbox, 0), PERMIT, Timestamp::NEVER, word);
         });
         assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 0);
         assert_eq!(guard.store.count(HERE), 0);
         breaks(&guard.word, 0, |word| {
-            guard.store.free(HERE, word, |_| None::<()>);
+            let _ = guard.store.free(HERE, word, |_| None::<()>);
         });
         assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 0);
     }
@@ -766,7 +766,7 @@ mod panic {
     fn who_breaks_when_it_tries_passes_its_nudge_on_when_it_leaves() {
         let guard = Guard { word: LocalWord(AtomicI32::new(LOCKED)), ..permits() };
         let claims = [agent(), agent()].map(|(outbox, rung)| {
-            let party = Party::Agent(Arc::clone(&outbox), 0);
+            let party = Waiter::Agent(Arc::clone(&outbox), 0);
             let claimed = guard.store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &guard.word);
             let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
             (outbox, rung, party, ticket)
@@ -775,11 +775,11 @@ mod panic {
         guard.give(Request::Lock);
         assert!(rung.load(Ordering::Relaxed) && !next_rung.load(Ordering::Relaxed));
         breaks(&guard.word, 0, |word| {
-            guard.store.try_claim(*ticket, party, word);
+            guard.store.retry(*ticket, party, word);
         });
-        assert!(guard.store.withdraw_agent(*ticket, outbox, 0));
+        assert_eq!(guard.store.withdraw_agent(*ticket, outbox, 0), Withdrawal::Done);
         assert!(next_rung.load(Ordering::Relaxed));
-        let taken = guard.store.try_claim(*next_ticket, next_party, &guard.word);
+        let taken = guard.store.retry(*next_ticket, next_party, &guard.word);
         assert_eq!(taken, Some(WaitResult::Acquired));
     }
 }
@@ -868,7 +868,7 @@ mod stress {
         /// Claims by blocking, again and again. How often it had the word to itself.
         fn block(&self, random: &mut Random) -> u64 {
             let thread = Arc::new(BlockedThread::current());
-            let party = Party::Thread(Arc::clone(&thread));
+            let party = Waiter::Thread(Arc::clone(&thread));
             let Guard { store, word } = &self.guard;
             let mut alone = 0;
             while Instant::now() < self.end {
@@ -884,12 +884,12 @@ mod stress {
                         let slice = Timestamp::from_nanos(now().as_nanos() + 30_000_000);
                         match store.park(ticket, &thread, deadline, slice) {
                             Woken::Settled(result) => break result,
-                            Woken::Nudged => {
-                                if let Some(result) = store.try_claim(ticket, &party, word) {
+                            Woken::Retry => {
+                                if let Some(result) = store.retry(ticket, &party, word) {
                                     break result;
                                 }
                             }
-                            Woken::TimeOver | Woken::CalledBack => {
+                            Woken::TimeOver | Woken::Interrupted => {
                                 assert!(now().duration_since(began) < HANGS, "nobody comes to it");
                             }
                         }
@@ -914,7 +914,7 @@ mod stress {
                 for slot in 0..20 {
                     let request = self.request(random);
                     let deadline = random.deadline();
-                    let party = Party::Agent(Arc::clone(&outbox), slot);
+                    let party = Waiter::Agent(Arc::clone(&outbox), slot);
                     let ticket = match store.claim(HERE, party.clone(), request, deadline, word) {
                         Claimed::Now(result) => {
                             alone += self.hold(request, result, random);
@@ -932,13 +932,13 @@ mod stress {
                     let result = loop {
                         mail.clear();
                         outbox.take(&mut mail);
-                        let nudged = mail.nudges.contains(&slot);
-                        let tried = if nudged { store.try_claim(ticket, &party, word) } else { None };
+                        let nudged = mail.retries.contains(&slot);
+                        let tried = if nudged { store.retry(ticket, &party, word) } else { None };
                         let settled = mail.settlements.iter().find(|settlement| settlement.slot == slot);
                         if let Some(result) = tried.or(settled.map(|settlement| settlement.result)) {
                             break Some(result);
                         }
-                        if patience == 0 && store.withdraw_agent(ticket, &outbox, slot) {
+                        if patience == 0 && store.withdraw_agent(ticket, &outbox, slot) == Withdrawal::Done {
                             break None;
                         }
                         patience = patience.saturating_sub(1);
@@ -1044,7 +1044,7 @@ mod look {
     }
 
     fn claim(guard: &Guard, outbox: &Arc<Outbox>, slot: u32, request: Request) -> Ticket {
-        let party = Party::Agent(Arc::clone(outbox), slot);
+        let party = Waiter::Agent(Arc::clone(outbox), slot);
         match guard.store.claim(HERE, party, request, Timestamp::NEVER, &guard.word) {
             Claimed::Pending(ticket) => ticket,
             Claimed::Now(result) => panic!("{result:?}"),
@@ -1060,17 +1060,17 @@ mod look {
     #[test]
     fn the_first_claim_of_a_lock_gets_its_try_once_the_word_is_free() {
         let (guard, outbox) = line(LOCKED);
-        assert!(!guard.store.look(|_| &guard.word), "nobody claims");
+        assert!(!guard.store.check_words(|_| &guard.word), "nobody claims");
         let ticket = claim(&guard, &outbox, 1, Request::Lock);
         claim(&guard, &outbox, 2, Request::Lock);
-        assert!(guard.store.look(|_| &guard.word));
-        assert_eq!(mail(&outbox).nudges, [], "it is locked");
+        assert!(guard.store.check_words(|_| &guard.word));
+        assert_eq!(mail(&outbox).retries, [], "it is locked");
         guard.word.store(UNLOCKED);
-        assert!(guard.store.look(|_| &guard.word));
-        assert!(guard.store.look(|_| &guard.word));
-        assert_eq!(mail(&outbox).nudges, [1], "once");
-        let party = Party::Agent(outbox, 1);
-        assert_eq!(guard.store.try_claim(ticket, &party, &guard.word), Some(WaitResult::Acquired));
+        assert!(guard.store.check_words(|_| &guard.word));
+        assert!(guard.store.check_words(|_| &guard.word));
+        assert_eq!(mail(&outbox).retries, [1], "once");
+        let party = Waiter::Agent(outbox, 1);
+        assert_eq!(guard.store.retry(ticket, &party, &guard.word), Some(WaitResult::Acquired));
     }
 
     #[test]
@@ -1078,13 +1078,13 @@ mod look {
         let (guard, outbox) = line(LOCKED);
         guard.store.enqueue_agent(HERE, &outbox, 7, Timestamp::NEVER, || true).unwrap();
         claim(&guard, &outbox, 1, Request::Lock);
-        guard.store.look(|_| &guard.word);
+        guard.store.check_words(|_| &guard.word);
         assert_eq!(mail(&outbox).settlements, []);
         guard.word.store(UNLOCKED);
-        guard.store.look(|_| &guard.word);
+        guard.store.check_words(|_| &guard.word);
         let mail = mail(&outbox);
         assert_eq!(mail.settlements.iter().map(|settlement| settlement.slot).collect::<Vec<_>>(), [7]);
-        assert_eq!(mail.nudges, [1]);
+        assert_eq!(mail.retries, [1]);
     }
 
     #[test]
@@ -1094,12 +1094,12 @@ mod look {
             claim(&guard, &outbox, slot, request);
         }
         guard.word.store(UNLOCKED);
-        guard.store.look(|_| &guard.word);
+        guard.store.check_words(|_| &guard.word);
         let slots: Vec<u32> = mail(&outbox).settlements.iter().map(|settlement| settlement.slot).collect();
         assert_eq!(slots, [0, 1]);
         assert_eq!(guard.word.load(), 2);
         guard.word.store(UNLOCKED);
-        guard.store.look(|_| &guard.word);
+        guard.store.check_words(|_| &guard.word);
         assert_eq!(mail(&outbox).settlements.len(), 1);
         assert_eq!(guard.word.load(), WRITING);
     }
@@ -1109,9 +1109,9 @@ mod look {
         let (guard, outbox) = line(LOCKED);
         let tickets = [1, 2].map(|slot| claim(&guard, &outbox, slot, Request::Lock));
         for (slot, ticket) in (1..).zip(tickets) {
-            assert!(guard.store.look(|_| &guard.word));
-            assert!(guard.store.withdraw_agent(ticket, &outbox, slot));
+            assert!(guard.store.check_words(|_| &guard.word));
+            assert_eq!(guard.store.withdraw_agent(ticket, &outbox, slot), Withdrawal::Done);
         }
-        assert!(!guard.store.look(|_| -> &LocalWord { panic!("no word to look at") }));
+        assert!(!guard.store.check_words(|_| -> &LocalWord { panic!("no word to look at") }));
     }
 }

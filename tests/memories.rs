@@ -5,10 +5,11 @@
 mod word;
 
 use atomics_waitasync::clock::now;
-use atomics_waitasync::lock::line::{LOCKED, Request};
-use atomics_waitasync::queue::location::{Location, Word};
+use atomics_waitasync::lock::WaiterListStore;
 use atomics_waitasync::lock::memories::{AgentId, Memories};
-use atomics_waitasync::queue::store::WaiterListStore;
+use atomics_waitasync::lock::request::Request;
+use atomics_waitasync::lock::word::LOCKED;
+use atomics_waitasync::queue::location::Location;
 use word::LocalWord;
 
 const BASE: usize = 0x10_0000;

@@ -13,14 +13,17 @@
 #![cfg(feature = "model")]
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
-use atomics_waitasync::queue::location::{Location, Word};
+use atomics_waitasync::lock::fairness::FAIRNESS;
 use atomics_waitasync::lock::memories::Memories;
-use atomics_waitasync::queue::outbox::{Mail, Outbox};
+use atomics_waitasync::lock::request::Request;
+use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING, Word};
+use atomics_waitasync::lock::{Claimed, Freed, Mail, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
+use atomics_waitasync::queue::result::WaitResult;
+use atomics_waitasync::queue::store::{Ticket, Withdrawal};
 use atomics_waitasync::service::alarm::Alarm;
 use atomics_waitasync::service::rest::Rest;
-use atomics_waitasync::queue::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
@@ -270,7 +273,7 @@ fn timeout_cancel_wait() {
         let (store, agent) = (store(), Agent::deaf());
         let first = agent.wait(&store, 1, DEADLINE);
         let timer = expire(&store);
-        assert!(store.withdraw_agent(first, &agent.outbox, 1));
+        assert_eq!(store.withdraw_agent(first, &agent.outbox, 1), Withdrawal::Done);
         let second = agent.wait(&store, 1, NEVER);
         assert_eq!(agent.run(&store, &[(1, second)]), []);
         timer.join().unwrap();
@@ -292,7 +295,7 @@ fn timeout_end_notify() {
             let store = store.clone();
             move || store.notify(HERE, 1, None)
         });
-        let withdrawn = store.withdraw_agent(ticket, &agent.outbox, 1);
+        let withdrawn = store.withdraw_agent(ticket, &agent.outbox, 1) == Withdrawal::Done;
         let mail = agent.settled();
         agent.outbox.close();
         assert_eq!(notifier.join().unwrap(), 1);
@@ -321,7 +324,7 @@ fn add_end_notify() {
                     move || assert!(!ended.load(Relaxed), "rung after its end")
                 })));
                 let ticket = store.enqueue_agent(HERE, &outbox, 1, NEVER, || true).unwrap();
-                let withdrawn = store.withdraw_agent(ticket, &outbox, 1);
+                let withdrawn = store.withdraw_agent(ticket, &outbox, 1) == Withdrawal::Done;
                 outbox.close();
                 ended.store(true, Relaxed);
                 let mut mail = Mail::default();
@@ -391,9 +394,9 @@ fn park_call_back() {
         let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
         let watcher = spawn({
             let thread = thread.clone();
-            move || thread.call_back()
+            move || thread.interrupt()
         });
-        assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::CalledBack);
+        assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
         watcher.join().unwrap();
         assert_eq!(store.withdraw_thread(ticket, &thread), WaitResult::TimedOut);
     });
@@ -570,13 +573,15 @@ struct Lock {
 
 struct LockWord(AtomicI32);
 
+impl LockWord {
+    fn store(&self, value: i32) {
+        self.0.store(value, SeqCst);
+    }
+}
+
 impl Word for LockWord {
     fn load(&self) -> i32 {
         self.0.load(SeqCst)
-    }
-
-    fn store(&self, value: i32) {
-        self.0.store(value, SeqCst);
     }
 
     fn compare_exchange(&self, current: i32, new: i32) -> bool {
@@ -646,7 +651,7 @@ impl Lock {
             }
         }
         if self.is_anybody_counted() {
-            self.store.released(HERE, &self.word);
+            self.store.word_changed(HERE, &self.word);
         }
     }
 
@@ -659,7 +664,7 @@ impl Lock {
         self.word.0.store(UNLOCKED, Release);
         fence(SeqCst);
         if self.store.counter(HERE).load(Relaxed) != 0 {
-            self.store.released(HERE, &self.word);
+            self.store.word_changed(HERE, &self.word);
         }
     }
 
@@ -683,7 +688,7 @@ impl Lock {
     /// The same; calls `lined_up` before it sleeps.
     fn acquire_and(&self, lined_up: impl Fn()) -> WaitResult {
         let thread = this_thread();
-        let party = Party::Thread(thread.clone());
+        let party = Waiter::Thread(thread.clone());
         match self.store.claim(HERE, party.clone(), self.request, NEVER, &self.word) {
             Claimed::Now(result) => result,
             Claimed::Pending(ticket) => {
@@ -691,8 +696,8 @@ impl Lock {
                 loop {
                     match self.store.park(ticket, &thread, NEVER, NEVER) {
                         Woken::Settled(result) => return result,
-                        Woken::Nudged => {
-                            if let Some(result) = self.store.try_claim(ticket, &party, &self.word) {
+                        Woken::Retry => {
+                            if let Some(result) = self.store.retry(ticket, &party, &self.word) {
                                 return result;
                             }
                         }
@@ -709,7 +714,7 @@ impl Lock {
     }
 
     fn line_up_for(&self, request: Request, agent: &Agent, deadline: Timestamp) -> Ticket {
-        let party = Party::Agent(agent.outbox.clone(), 0);
+        let party = Waiter::Agent(agent.outbox.clone(), 0);
         match self.store.claim(HERE, party, request, deadline, &self.word) {
             Claimed::Pending(ticket) => ticket,
             Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
@@ -721,8 +726,8 @@ impl Lock {
         let mail = agent.mail();
         let granted = mail.settlements.first().map(|settlement| settlement.result);
         granted.or_else(|| {
-            mail.nudges.first()?;
-            self.store.try_claim(ticket, &Party::Agent(agent.outbox.clone(), 0), &self.word)
+            mail.retries.first()?;
+            self.store.retry(ticket, &Waiter::Agent(agent.outbox.clone(), 0), &self.word)
         })
     }
 
@@ -806,12 +811,12 @@ fn claim_rest() {
         let service = spawn({
             let (lock, rest, bell) = (lock.clone(), rest.clone(), bell.clone());
             move || {
-                rest.begin(|| lock.store.look(|_| &lock.word));
+                rest.begin(|| lock.store.check_words(|_| &lock.word));
                 while rest.lasts() {
                     bell.wait();
                 }
                 lock.word.store(UNLOCKED);
-                lock.store.look(|_| &lock.word);
+                lock.store.check_words(|_| &lock.word);
             }
         });
         lock.acquire_and(|| {
@@ -841,7 +846,7 @@ fn look_unlock_claim() {
             });
             let service = spawn({
                 let lock = lock.clone();
-                move || lock.store.look(|_| &lock.word)
+                move || lock.store.check_words(|_| &lock.word)
             });
             lock.use_and_give();
             claimant.join().unwrap();
@@ -886,7 +891,7 @@ fn unlock_wait_claim() {
 fn grant_park() {
     loom::model(|| {
         let (lock, thread) = (Lock::held(), this_thread());
-        let party = Party::Thread(thread.clone());
+        let party = Waiter::Thread(thread.clone());
         let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
         let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
         lock.be_passed_over();
@@ -894,7 +899,7 @@ fn grant_park() {
             let lock = lock.clone();
             move || lock.use_and_give()
         });
-        while lock.store.park(ticket, &thread, NEVER, NEVER) == Woken::Nudged {}
+        while lock.store.park(ticket, &thread, NEVER, NEVER) == Woken::Retry {}
         lock.use_and_give();
         holder.join().unwrap();
         lock.assert_free_after(2);
@@ -910,7 +915,7 @@ fn grant_give_up() {
         let quitter = spawn({
             let (lock, ticket) = (lock.clone(), tickets[0]);
             move || {
-                if !lock.store.withdraw_agent(ticket, &first.outbox, 0) {
+                if lock.store.withdraw_agent(ticket, &first.outbox, 0) == Withdrawal::Settled {
                     assert_eq!(lock.deliver(&first, ticket), Some(WaitResult::Acquired));
                     lock.use_and_give();
                     return 1;
@@ -935,8 +940,8 @@ fn grant_death() {
         let dying = spawn({
             let (lock, ticket) = (lock.clone(), tickets[0]);
             move || {
-                lock.store.withdraw_agent(ticket, &first.outbox, 0);
-                let acquired: Vec<_> = first.mail().acquired.into_iter().flatten().collect();
+                let _ = lock.store.withdraw_agent(ticket, &first.outbox, 0);
+                let acquired: Vec<_> = first.mail().grants.into_iter().flatten().collect();
                 for &(location, request) in &acquired {
                     lock.store.abandon(location, request, &lock.word);
                 }
@@ -980,7 +985,7 @@ fn unlock_busy_claim_give_up() {
     bounded_model(|| {
         let (lock, busy, quits) = (Lock::held(), Agent::deaf(), this_thread());
         let ticket = lock.line_up(&busy, NEVER);
-        let party = Party::Thread(quits.clone());
+        let party = Waiter::Thread(quits.clone());
         let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
         let Claimed::Pending(quitted) = claimed else { panic!("{claimed:?}") };
         let claimant = spawn({
@@ -1013,7 +1018,7 @@ fn write_give_up_busy_read() {
         let read_ticket = lock.line_up(&busy, NEVER);
         let quitter = spawn({
             let lock = lock.clone();
-            move || assert!(lock.store.withdraw_agent(write_ticket, &writer.outbox, 0))
+            move || assert_eq!(lock.store.withdraw_agent(write_ticket, &writer.outbox, 0), Withdrawal::Done)
         });
         assert_eq!(lock.acquire(), WaitResult::Acquired);
         quitter.join().unwrap();
@@ -1055,7 +1060,7 @@ impl Holdings {
         self.write(1);
         self.write(0);
         if lock.is_anybody_counted() {
-            lock.store.released(HERE, &lock.word);
+            lock.store.word_changed(HERE, &lock.word);
         }
         self.releasing.store(false, Release);
     }
@@ -1064,7 +1069,7 @@ impl Holdings {
     fn deliver(&self, lock: &Lock, agent: &Agent, ticket: Ticket) {
         if lock.deliver(agent, ticket).is_some() {
             self.write(2);
-            lock.store.delivered(HERE, &Party::Agent(agent.outbox.clone(), 0));
+            lock.store.delivered(HERE, &Waiter::Agent(agent.outbox.clone(), 0));
         }
     }
 
@@ -1192,7 +1197,7 @@ fn unlock_death_claim() {
             }
         });
         lock.word.store(UNLOCKED);
-        lock.store.nudge(HERE);
+        lock.store.wake_first(HERE);
         claimant.join().unwrap();
         lock.assert_free_after(1);
     });
@@ -1208,7 +1213,7 @@ fn add_permit_give_up() {
         let ticket = semaphore.line_up(&one, NEVER);
         let quitter = spawn({
             let semaphore = semaphore.clone();
-            move || assert!(semaphore.store.withdraw_agent(quits, &five.outbox, 0))
+            move || assert_eq!(semaphore.store.withdraw_agent(quits, &five.outbox, 0), Withdrawal::Done)
         });
         semaphore.give();
         quitter.join().unwrap();
@@ -1253,7 +1258,7 @@ fn read_unlock_write_give_up() {
         let quitter = spawn({
             let lock = lock.clone();
             move || {
-                if !lock.store.withdraw_agent(write_ticket, &writer.outbox, 0) {
+                if lock.store.withdraw_agent(write_ticket, &writer.outbox, 0) == Withdrawal::Settled {
                     assert_eq!(writer.settled(), [(0, WaitResult::Acquired)]);
                     lock.store.release(HERE, Request::Exclusive, &lock.word);
                 }

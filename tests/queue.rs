@@ -7,10 +7,11 @@ mod random;
 use std::sync::Arc;
 
 use atomics_waitasync::clock::{Timestamp, now};
+use atomics_waitasync::lock::{Mail, Outbox, WaiterListStore};
 use atomics_waitasync::queue::location::Location;
-use atomics_waitasync::queue::outbox::{Mail, Outbox};
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
-use atomics_waitasync::queue::store::{Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::queue::result::WaitResult;
+use atomics_waitasync::queue::store::{Ticket, Withdrawal};
 
 const LOCATIONS: usize = 4;
 
@@ -257,7 +258,8 @@ mod property {
                     }
                     let (agent, slot, ticket) = *index.get(&all);
                     let place = self.place_of(Who::Agent(agent, slot));
-                    let withdrawn = self.store.withdraw_agent(ticket, &self.agents[agent].outbox, slot);
+                    let withdrawn =
+                        self.store.withdraw_agent(ticket, &self.agents[agent].outbox, slot) == Withdrawal::Done;
                     assert_eq!(withdrawn, place.is_some());
                     place.map(|place| self.waiting.remove(place));
                 }
@@ -327,7 +329,7 @@ mod property {
             }
             for thread in &self.threads {
                 if thread.ticket.is_some() {
-                    assert_eq!(thread.record.outcome(), thread.outcome);
+                    assert_eq!(thread.record.result(), thread.outcome);
                 }
             }
         }
@@ -405,8 +407,8 @@ mod stress {
                         notified += usize::from(result == WaitResult::Ok);
                         break WaitResult::NotEqual;
                     }
-                    Woken::TimeOver | Woken::CalledBack => {}
-                    Woken::Nudged => panic!("a plain waiter is not nudged"),
+                    Woken::TimeOver | Woken::Interrupted => {}
+                    Woken::Retry => panic!("a plain waiter is not nudged"),
                 }
             };
             notified += usize::from(result != WaitResult::NotEqual && was_notified(result, deadline));
@@ -451,7 +453,7 @@ mod stress {
                     scene.woken_by_agents.fetch_add(woken, Ordering::Relaxed);
                 }
                 Some((ticket, _)) if random.one_in(4) => {
-                    if scene.store.withdraw_agent(ticket, &outbox, number) {
+                    if scene.store.withdraw_agent(ticket, &outbox, number) == Withdrawal::Done {
                         pending[slot] = None;
                     }
                 }
@@ -465,7 +467,7 @@ mod stress {
         }
         for (number, wait) in (0..).zip(&mut pending) {
             if let Some((ticket, _)) = *wait
-                && scene.store.withdraw_agent(ticket, &outbox, number)
+                && scene.store.withdraw_agent(ticket, &outbox, number) == Withdrawal::Done
             {
                 *wait = None;
             }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::lock::line::{LOCKED, Request};
-use atomics_waitasync::queue::location::{Location, Word};
-use atomics_waitasync::queue::outbox::Outbox;
-use atomics_waitasync::queue::store::{Claimed, Party, Ticket, WaiterListStore};
+use atomics_waitasync::lock::request::Request;
+use atomics_waitasync::lock::word::LOCKED;
+use atomics_waitasync::lock::{Claimed, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::location::Location;
+use atomics_waitasync::queue::store::Ticket;
 use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);
@@ -39,7 +40,7 @@ fn timed(body: impl FnOnce()) -> Duration {
 }
 
 fn claim(store: &WaiterListStore, outbox: &Arc<Outbox>, slot: u32, request: Request, word: &LocalWord) -> Ticket {
-    match store.claim(HERE, Party::Agent(Arc::clone(outbox), slot), request, NEVER, word) {
+    match store.claim(HERE, Waiter::Agent(Arc::clone(outbox), slot), request, NEVER, word) {
         Claimed::Pending(ticket) => ticket,
         Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
     }
@@ -99,7 +100,7 @@ fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_the
             claim(&store, &outbox, slot, Request::Signals(1), &word);
         }
         word.store(i32::try_from(claims).unwrap());
-        store.released(HERE, &word);
+        store.word_changed(HERE, &word);
         assert!(outbox.recall(0).is_some(), "the first time, the mail is looked through");
         // The latest ones, which a search would find last.
         timed(|| (claims - 100..claims).for_each(|slot| assert!(outbox.recall(slot).is_some())))

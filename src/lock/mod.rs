@@ -1,6 +1,76 @@
-//! The locks: the rules by which what a word grants is shared out to the waiters in its queue.
+//! The locks: how what a word grants is shared out among the claims in its line.
+//!
+//! # Words
+//! | word of a | holds | a request takes |
+//! |---|---|---|
+//! | lock | 0 free, 1 locked | 0 → 1 |
+//! | read-write lock | 0 free, *n* readers, −1 a writer | *n* → *n* + 1, 0 → −1 |
+//! | semaphore | the permits that are left | *n* → *n* − *k* |
+//!
+//! JavaScript takes what is free, and gives back what nobody waits for, by one atomic operation and without a native call. A
+//! claim that has to wait joins the line of its word: in the same list as waiters without a claim, which may be threads that
+//! lock by means of `Atomics.wait` and `notify`.
+//!
+//! # The line of a lock
+//! A newcomer may overtake a waiter that is still waking, for at most [`fairness::FAIRNESS`]; then the lock is handed over.
+//!
+//! | event | word | effect |
+//! |---|---|---|
+//! | a claim comes | 0 | it takes the lock |
+//! | | 1 | it joins the line |
+//! | the holder releases | 1 → 0 | the first claim is woken to retry; a newcomer may be quicker |
+//! | | 1 → 1 | a claim whose turn it is ([`fairness`]) is handed the lock |
+//! | a woken claim retries | 0 → 1 | it has the lock and leaves the line |
+//! | | 1 | it keeps its place, and spins for a moment before it sleeps, since the lock may be handed to it |
+//! | a claim gives up, or its agent ends | any | it leaves; if it had been woken, the next one is woken |
+//! | the holder's agent ends | 1 → 1 | the first claim is handed the lock, and told of the death; a promise's only if it has retried |
+//! | | 1 → 0 | otherwise the location is remembered as abandoned, for the next holder; and as for a release |
+//!
+//! Waiters without a claim that stand before the first claim are notified whenever it is woken.
+//!
+//! # The line of a read-write lock or semaphore is strict
+//! No claim is overtaken: a claim that finds a line joins it, and what is given back goes to the first claims, as many as the
+//! word grants. So a writer, or a request for many permits, does not starve, and readers behind a writer enter together. What is
+//! granted to a promise whose event loop is busy stays with it. When a claim gives up, the first one is woken, since what the
+//! other waited for may be enough for it. A blocked thread that is woken behind a promise's claim grants the first claims what
+//! the word is enough for, as a release does, before it takes anything for itself.
+//!
+//! # Why no release is missed
+//! If the word grants what the first claim asks for, then that claim is awake, and if it is a promise's the first blocked thread
+//! behind it, too; or a release is under way which will wake them. For:
+//!
+//! - Native code that changes the word wakes the first claim, and the thread, in the same critical section.
+//! - JavaScript that changes the word looks at the word's counter *afterwards* and calls native code if anybody is counted. If
+//!   the thread is ended between the two, its clean-up does.
+//! - A claim is counted *before* it looks at the word (the argument of [`crate::queue::counters`]).
+//! - A claim that is awake takes what it asks for, or finds it taken by a holder that will give it back, or wakes its successor
+//!   when it leaves.
+//!
+//! A blocked thread that joins the line of a lock has found the lock taken, so a release will follow. One that joins a strict
+//! line behind a promise's claim that is awake grants that claim what the word holds before it waits itself.
 
-#![forbid(unsafe_code)]
-
-pub mod line;
+mod abandoned;
+pub mod fairness;
+mod line;
 pub mod memories;
+mod policy;
+pub mod request;
+mod store;
+pub mod word;
+
+pub use policy::Lines;
+pub use store::{Claimed, Freed};
+
+use crate::queue::location::Location;
+use crate::queue::{outbox, store as queue_store, waiter};
+
+/// What the claim of a promise has been granted.
+pub type Grant = (Location, request::Request);
+/// A blocked thread or a promise.
+pub type Waiter = waiter::Waiter<Grant>;
+/// Results on their way to an agent.
+pub type Outbox = outbox::Outbox<Grant>;
+/// What an agent finds in its outbox.
+pub type Mail = outbox::Mail<Grant>;
+/// The queue with locks.
+pub type WaiterListStore = queue_store::WaiterListStore<Lines>;

@@ -32,15 +32,20 @@ use napi::{Error, Result, check_status, sys};
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
-use crate::lock::line::{ROOM, Request, UNLOCKED};
-use crate::queue::location::{Expected, Location, SharedWord, Word};
+use crate::lock::fairness::{ROOM, Released};
 use crate::lock::memories::{AgentId, Memories};
-use crate::queue::outbox::{Mail, Outbox, Settlement};
+use crate::lock::request::Request;
+use crate::lock::word::{SharedWord, UNLOCKED, Word};
+use crate::lock::{Claimed, Freed, Waiter, WaiterListStore};
+use crate::lock::{Mail, Outbox};
+use crate::queue::location::{Expected, Location};
+use crate::queue::outbox::Settlement;
 use crate::queue::parker::{BlockedThread, Woken};
+use crate::queue::result::WaitResult;
+use crate::queue::store::{Ticket, Withdrawal};
 use crate::service::watch::Watch;
 use crate::service::{Duties, Service};
 use crate::thread::spinner::{SparingSpinner, Spinner};
-use crate::queue::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
 
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.
@@ -67,7 +72,7 @@ fn service() -> Option<&'static Arc<Service>> {
 pub(crate) fn look() -> bool {
     // SAFETY: while a location has claims, JavaScript keeps its memory for them (invariant 8), and they do not leave during the
     // critical section in which the word is looked at but by that.
-    STORE.look(|location| unsafe { SharedWord::at(location) })
+    STORE.check_words(|location| unsafe { SharedWord::at(location) })
 }
 
 /// A worker that is terminated, or a process that exits, waits until a thread blocked in native code comes back to
@@ -409,7 +414,7 @@ struct Delivery {
     told: usize,
     /// How many of the settlements have what they acquired in the table of holdings, with its tokens. Not less than `told`.
     adopted: usize,
-    /// How many of `mail.acquired` that are.
+    /// How many of `mail.grants` that are.
     acquired: usize,
 }
 
@@ -431,7 +436,7 @@ impl Delivery {
     fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
         let settlements = self.mail.settlements[self.adopted..end].iter();
         let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
-        let acquired = self.mail.acquired.iter().flatten().skip(self.acquired);
+        let acquired = self.mail.grants.iter().flatten().skip(self.acquired);
         slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
     }
 }
@@ -721,12 +726,12 @@ impl Agent {
     }
 
     /// The promise in a slot, as one who waits.
-    fn party(&self, slot: u32) -> Party {
-        Party::Agent(Arc::clone(&self.outbox), slot)
+    fn party(&self, slot: u32) -> Waiter {
+        Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
 
-    fn thread_party(&self) -> Party {
-        Party::Thread(Arc::clone(&self.thread))
+    fn thread_party(&self) -> Waiter {
+        Waiter::Thread(Arc::clone(&self.thread))
     }
 
     /// Blocks at the location in the registers.
@@ -750,7 +755,7 @@ impl Agent {
         self.block.set(Some(block));
         // A lock has been looked for before. What is given back in a strict line is given to the first, as a notification is.
         let looks = block.request != Some(Request::Lock);
-        match looks.then(|| self.wait_spinner.spin(|| self.thread.outcome())).flatten() {
+        match looks.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
             Some(result) => self.settled(block.location, block.request, result),
             None => self.sleep_through(block),
         }
@@ -951,28 +956,28 @@ impl Agent {
         let Block { ticket, location, request, .. } = block;
         loop {
             let mut woken = STORE.park(ticket, &self.thread, deadline, tries.map_or(until, |moment| moment.min(until)));
-            if woken == Woken::Nudged {
+            if woken == Woken::Retry {
                 *tries = STORE.head_start(ticket, &self.thread);
                 if tries.is_some() {
                     continue;
                 }
             } else if woken == Woken::TimeOver && tries.take_if(|moment| *moment <= now()).is_some() {
-                woken = Woken::Nudged;
+                woken = Woken::Retry;
             }
             match woken {
                 Woken::Settled(result) => return Slept::Over(self.settled(location, request, result)),
-                Woken::Nudged => {
+                Woken::Retry => {
                     // SAFETY: only a claim is nudged, and JavaScript holds the lock's array during the call.
                     let word = unsafe { SharedWord::at(location) };
                     request.inspect(|&request| self.begin_to_take(location, request));
-                    if let Some(result) = STORE.try_claim(ticket, &self.thread_party(), &word) {
+                    if let Some(result) = STORE.retry(ticket, &self.thread_party(), &word) {
                         return Slept::Over(self.over(location, request, result));
                     }
                     self.end_to_take();
                     // If it is handed over soon, it is as well to be awake.
-                    self.lock_spinner.spin_awake(|| self.thread.outcome());
+                    self.lock_spinner.spin_awake(|| self.thread.result());
                 }
-                Woken::CalledBack => return Slept::CalledBack,
+                Woken::Interrupted => return Slept::CalledBack,
                 Woken::TimeOver => return Slept::Slice,
             }
         }
@@ -1039,7 +1044,7 @@ impl Agent {
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             // SAFETY: only `resume` leaves a block behind, and that is no claim; otherwise JavaScript is in the call in which it
             // holds the lock's array.
-            STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
+            STORE.return_unused(location, request, result, &unsafe { SharedWord::at(location) });
         } else if result == WaitResult::Ok {
             // As if it had never been there.
             STORE.notify(location, 1, None);
@@ -1062,7 +1067,7 @@ impl Agent {
     /// to do something else.
     pub(crate) fn finish_release(&self) {
         if let Some(location) = self.registers().releasing() {
-            STORE.nudge(location);
+            STORE.wake_first(location);
             self.registers().releasing.store(0, Ordering::Relaxed);
         }
     }
@@ -1104,7 +1109,7 @@ impl Agent {
             }
         }
         self.begin_to_take(location, request);
-        let party = Party::Agent(Arc::clone(&self.outbox), registers.slot());
+        let party = Waiter::Agent(Arc::clone(&self.outbox), registers.slot());
         match STORE.claim(location, party, request, deadline, &word) {
             Claimed::Now(result) => Ok(self.acquired(location, request, result)),
             Claimed::Pending(ticket) => {
@@ -1138,7 +1143,7 @@ impl Agent {
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers().slot();
         let Some(Wait { ticket, .. }) = self.waits.borrow().get(slot) else { return false };
-        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) || self.recall(slot);
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.recall(slot);
         if cancelled {
             self.forget(slot);
         }
@@ -1151,7 +1156,7 @@ impl Agent {
         let Some((result, acquired)) = self.outbox.recall(slot) else { return false };
         if let Some((location, request)) = acquired {
             // SAFETY: JavaScript holds the claimant that it cancels, and that its memory.
-            STORE.give_back_unused(location, request, result, &unsafe { SharedWord::at(location) });
+            STORE.return_unused(location, request, result, &unsafe { SharedWord::at(location) });
         }
         true
     }
@@ -1186,7 +1191,7 @@ impl Agent {
             // SAFETY: the token of what is held keeps its memory, and JavaScript is in a call of that token's method.
             let makes_room = STORE.release(location, request, &unsafe { SharedWord::at(location) });
             self.end_to_take();
-            if makes_room && self.may_sleep {
+            if makes_room == Released::MakeRoom && self.may_sleep {
                 std::thread::sleep(ROOM);
             }
         }
@@ -1199,7 +1204,7 @@ impl Agent {
         let (location, word) = (registers.location(), registers.word());
         let start = now();
         loop {
-            let holder = |granted: Option<&Party>| self.holder_of(location, granted);
+            let holder = |granted: Option<&Waiter>| self.holder_of(location, granted);
             match STORE.free(location, &word, holder) {
                 Freed::Now => return FREED,
                 Freed::NotLocked => return NOT_LOCKED,
@@ -1226,7 +1231,7 @@ impl Agent {
     /// The word at the location in the registers was changed in JavaScript while somebody was counted in its bucket.
     pub(crate) fn released(&self) -> u32 {
         let registers = self.registers();
-        STORE.released(registers.location(), &registers.word());
+        STORE.word_changed(registers.location(), &registers.word());
         0
     }
 
@@ -1318,7 +1323,7 @@ impl Agent {
     }
 
     /// Which thread holds the lock at `location`, other than this one, by its table of holdings; or is `granted` it.
-    fn holder_of(&self, location: Location, granted: Option<&Party>) -> Option<Holder> {
+    fn holder_of(&self, location: Location, granted: Option<&Waiter>) -> Option<Holder> {
         Agents::locked(|agents| {
             if let Some(party) = granted
                 && let Some(agent) = agents.iter().find(|agent| agent.is_party(party))
@@ -1418,7 +1423,7 @@ impl Agent {
     fn collect(&self, delivery: &mut Delivery) {
         let Delivery { mail, entrusted, .. } = delivery;
         self.outbox.take(mail);
-        for slot in std::mem::take(&mut mail.nudges) {
+        for slot in std::mem::take(&mut mail.retries) {
             contained(|| self.try_nudged(slot, mail));
         }
         // This is the job in which the time-outs of this agent's promises are decided.
@@ -1488,7 +1493,7 @@ impl Agent {
         };
         // SAFETY: the table of pending promises holds the lock's array until the claim is settled (invariant 8).
         let word = unsafe { SharedWord::at(location) };
-        if let Some(result) = STORE.try_claim(ticket, &Party::Agent(Arc::clone(&self.outbox), slot), &word) {
+        if let Some(result) = STORE.retry(ticket, &Waiter::Agent(Arc::clone(&self.outbox), slot), &word) {
             mail.settle(slot, result, Some((location, request)));
         }
     }
@@ -1571,7 +1576,8 @@ impl Agent {
         for (slot, wait) in waits.iter() {
             contained(|| {
                 let withdrawn = STORE.withdraw_agent(wait.ticket, &self.outbox, slot);
-                let claim = waits.purpose(slot).filter(|purpose| withdrawn && purpose.request.is_some());
+                let claim =
+                    waits.purpose(slot).filter(|purpose| withdrawn == Withdrawal::Done && purpose.request.is_some());
                 died_notified.extend(claim.and_then(|claim| claim.relay));
             });
         }
@@ -1589,7 +1595,7 @@ impl Agent {
         // Nothing is granted to it any more: what was, lies in the outbox or in the table of holdings.
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
-        let acquired: Vec<_> = mail.acquired.drain(..).flatten().collect();
+        let acquired: Vec<_> = mail.grants.drain(..).flatten().collect();
         for Settlement { slot, result } in mail.settlements {
             let purpose = waits.purpose(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             died_notified.extend(purpose.and_then(|purpose| purpose.relay));
@@ -1681,10 +1687,10 @@ impl Known {
     }
 
     /// Whether it is its thread that blocks, or its promise that waits.
-    fn is_party(&self, party: &Party) -> bool {
+    fn is_party(&self, party: &Waiter) -> bool {
         match party {
-            Party::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
-            Party::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
+            Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
+            Waiter::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
         }
     }
 

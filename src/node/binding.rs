@@ -17,7 +17,7 @@ use napi_derive::napi;
 
 use crate::node::agent::{Agent, Begun, NoTimer, STORE, contained};
 use crate::node::images;
-use crate::queue::store::Counters;
+use crate::queue::counters::CounterLine;
 
 /// What a wait or a claim answers, beside `WaitResult`'s numbers: it still waits.
 const PENDING: u32 = 3;
@@ -248,7 +248,7 @@ pub fn counter_words() -> u32 {
     COUNTER_WORDS as u32
 }
 
-const COUNTER_WORDS: usize = size_of::<CachePadded<Counters>>() / size_of::<i32>();
+const COUNTER_WORDS: usize = size_of::<CachePadded<CounterLine>>() / size_of::<i32>();
 
 /// The counters as an `ArrayBuffer`: how many wait, by bucket and word, and then how many locks are abandoned, by bucket. To be read only, atomically. Undefined where the host allows no such buffer.
 #[napi(catch_unwind)]

@@ -1,10 +1,10 @@
 //! The deadlines of one bucket's waiters: a heap whose entries can be removed from the middle.
 //!
-//! Each waiter knows its place in the heap; whenever an entry moves, its new place is reported. A wait that is over leaves
-//! nothing behind, and one with a time-out costs 16 bytes more than one without.
+//! Each waiter knows the index of its deadline; whenever an entry moves, its new index is reported. A wait that ends leaves
+//! nothing behind, and a time-out costs 16 bytes.
 
+use super::waiter_list::WaiterKey;
 use crate::clock::Timestamp;
-use crate::queue::waiter_list::WaiterKey;
 
 /// How many children an entry has: with four, an entry and those it is compared with share a cache line.
 const CHILDREN: usize = 4;
@@ -16,65 +16,65 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// The earliest deadline, and whose it is.
+    /// The earliest deadline, and the key of its waiter.
     pub(crate) fn first(&self) -> Option<(Timestamp, WaiterKey)> {
         self.heap.first().copied()
     }
 
-    /// The deadline at `place`.
-    pub(crate) fn at(&self, place: u32) -> Timestamp {
-        self.heap[place as usize].0
+    /// The deadline at `index`.
+    pub(crate) fn at(&self, index: u32) -> Timestamp {
+        self.heap[index as usize].0
     }
 
-    /// Adds a deadline. Reports the place of each entry that has a new one, by `moved`.
+    /// Adds a deadline. Reports each new index by `moved`.
     pub(crate) fn insert(&mut self, deadline: Timestamp, key: WaiterKey, mut moved: impl FnMut(WaiterKey, u32)) {
         self.heap.push((deadline, key));
         self.rise(self.heap.len() - 1, &mut moved);
     }
 
-    /// Removes the entry at `place`. Reports the place of each other entry that has a new one, by `moved`.
-    pub(crate) fn remove(&mut self, place: u32, mut moved: impl FnMut(WaiterKey, u32)) {
-        let place = place as usize;
-        self.heap.swap_remove(place);
-        if place < self.heap.len() && self.rise(place, &mut moved) == place {
-            self.sink(place, &mut moved);
+    /// Removes the entry at `index`. Reports each new index by `moved`.
+    pub(crate) fn remove(&mut self, index: u32, mut moved: impl FnMut(WaiterKey, u32)) {
+        let index = index as usize;
+        self.heap.swap_remove(index);
+        if index < self.heap.len() && self.rise(index, &mut moved) == index {
+            self.sink(index, &mut moved);
         }
     }
 
-    /// Moves the entry at `place` towards the root as far as it belongs there; gives its new place.
-    fn rise(&mut self, mut place: usize, moved: &mut impl FnMut(WaiterKey, u32)) -> usize {
-        let entry = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / CHILDREN;
+    /// Moves the entry at `index` towards the root as far as it belongs there. Gives its new index.
+    fn rise(&mut self, mut index: usize, moved: &mut impl FnMut(WaiterKey, u32)) -> usize {
+        let entry = self.heap[index];
+        while index > 0 {
+            let parent = (index - 1) / CHILDREN;
             if self.heap[parent] <= entry {
                 break;
             }
-            self.put(place, self.heap[parent], moved);
-            place = parent;
+            self.put(index, self.heap[parent], moved);
+            index = parent;
         }
-        self.put(place, entry, moved);
-        place
+        self.put(index, entry, moved);
+        index
     }
 
-    /// Moves the entry at `place` away from the root as far as it belongs there.
-    fn sink(&mut self, mut place: usize, moved: &mut impl FnMut(WaiterKey, u32)) {
-        let entry = self.heap[place];
+    /// Moves the entry at `index` away from the root as far as it belongs there.
+    fn sink(&mut self, mut index: usize, moved: &mut impl FnMut(WaiterKey, u32)) {
+        let entry = self.heap[index];
         loop {
-            let children = place * CHILDREN + 1..(place * CHILDREN + 1 + CHILDREN).min(self.heap.len());
+            let children = index * CHILDREN + 1..(index * CHILDREN + 1 + CHILDREN).min(self.heap.len());
             let Some(child) = children.min_by_key(|&child| self.heap[child]) else { break };
             if entry <= self.heap[child] {
                 break;
             }
-            self.put(place, self.heap[child], moved);
-            place = child;
+            self.put(index, self.heap[child], moved);
+            index = child;
         }
-        self.put(place, entry, moved);
+        self.put(index, entry, moved);
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
-    fn put(&mut self, place: usize, entry: (Timestamp, WaiterKey), moved: &mut impl FnMut(WaiterKey, u32)) {
-        self.heap[place] = entry;
-        moved(entry.1, place as u32);
+    fn put(&mut self, index: usize, entry: (Timestamp, WaiterKey), moved: &mut impl FnMut(WaiterKey, u32)) {
+        self.heap[index] = entry;
+        moved(entry.1, index as u32);
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_as_a_sorted_set_and_says_where_everything_is(
+        fn behaves_as_a_sorted_set_and_reports_every_index(
             operations in prop::collection::vec((any::<bool>(), 0..50_u64, any::<prop::sample::Index>()), 0..300)
         ) {
             let mut deadlines = Deadlines::default();

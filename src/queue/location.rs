@@ -1,10 +1,10 @@
-//! A word of shared memory: its address, and the one place where it is read.
+//! The address of a word of shared memory, and comparing the word with what a wait expects.
 
-#![allow(unsafe_code, reason = "reading memory that JavaScript owns; nothing else in the core needs it")]
+#![allow(unsafe_code, reason = "reading memory that JavaScript owns")]
 
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
-/// Bytes of a cache line, as far as it matters where words are neighbours.
+/// Bytes of a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
 
 /// The address of a word of shared memory: what waiter lists are keyed by (the specification's pair of a data block and
@@ -23,10 +23,10 @@ impl Location {
         self.0
     }
 
-    /// For tables by location: the words of one cache line have neighbouring places in the table.
+    /// For hash tables: the words of one cache line are neighbours in the table.
     pub(crate) fn hash(self) -> u64 {
         let (line, word) = ((self.0 / CACHE_LINE) as u64, (self.0 % CACHE_LINE / 4) as u64);
-        // The middle bits of a product are the well-mixed ones. The table takes a place from the lowest bits, and what it
+        // The middle bits of a product are well mixed. The table takes an index from the lowest bits, and the byte that it
         // compares first from the highest.
         let mixed = line.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
         mixed ^ word ^ (word << 57)
@@ -60,65 +60,5 @@ impl Expected {
                 AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(location.0)).load(Ordering::SeqCst) == value
             },
         }
-    }
-}
-
-/// A word by which threads exclude each other: `0` free, anything else as its [`crate::lock::line::Request`]s define.
-///
-/// The store acquires it on behalf of those in its line. Implemented by shared memory, and by loom's atomics in models.
-pub trait Word {
-    /// What the word holds, read `SeqCst`.
-    fn load(&self) -> i32;
-    /// Stores `value`, `SeqCst`.
-    fn store(&self, value: i32);
-    /// Stores `new` if the word holds `current`, `SeqCst`. Whether it did.
-    fn compare_exchange(&self, current: i32, new: i32) -> bool;
-}
-
-impl<W: Word> Word for &W {
-    fn load(&self) -> i32 {
-        (**self).load()
-    }
-
-    fn store(&self, value: i32) {
-        (**self).store(value);
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        (**self).compare_exchange(current, new)
-    }
-}
-
-/// A word of memory that is shared with JavaScript.
-#[derive(Clone, Copy, Debug)]
-pub struct SharedWord(Location);
-
-impl SharedWord {
-    /// The `Int32Array` element at `location`.
-    ///
-    /// # Safety
-    /// `location` must be the address of four aligned bytes of shared memory that stay allocated as long as the value is
-    /// used, and that are only written atomically or by JavaScript.
-    pub const unsafe fn at(location: Location) -> Self {
-        Self(location)
-    }
-
-    fn atomic(&self) -> &AtomicI32 {
-        // SAFETY: `at` demands a live, aligned word (invariant 8).
-        unsafe { AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(self.0.address())) }
-    }
-}
-
-impl Word for SharedWord {
-    fn load(&self) -> i32 {
-        self.atomic().load(Ordering::SeqCst)
-    }
-
-    fn store(&self, value: i32) {
-        self.atomic().store(value, Ordering::SeqCst);
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        self.atomic().compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }

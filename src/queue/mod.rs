@@ -1,13 +1,14 @@
-//! The queue: a futex-style line of waiters per word of shared memory. It knows neither locks nor Node.
+//! The queue: a futex-style line of waiters for each word of shared memory. It knows neither locks nor Node.
 
-#[forbid(unsafe_code)]
+mod bucket;
+pub mod counters;
+pub(crate) mod critical_section;
 mod deadlines;
 pub mod location;
-#[forbid(unsafe_code)]
 pub mod outbox;
-#[forbid(unsafe_code)]
 pub mod parker;
-#[forbid(unsafe_code)]
+pub mod policy;
+pub mod result;
 pub mod store;
-#[forbid(unsafe_code)]
+pub mod waiter;
 pub mod waiter_list;

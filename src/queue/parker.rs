@@ -1,17 +1,17 @@
-//! A thread that blocks for a word of shared memory: how its outcome reaches it, and how it sleeps until then.
+//! A thread that blocks for a word of shared memory: how its result reaches it, and how it sleeps until then.
 //!
-//! The outcome is recorded under the bucket's lock by whoever takes the waiter out of its list, and only afterwards,
+//! The result is recorded under the bucket's lock by whoever takes the waiter out of its list, and only afterwards,
 //! with no lock held, the thread is unparked (invariants 2 and 5). A late unpark of an earlier wait is therefore
-//! harmless: the thread looks at its outcome, finds none, and sleeps on.
+//! harmless: the thread looks at its result, finds none, and sleeps on.
 
 use std::sync::atomic::AtomicU32;
 
+use super::result::WaitResult;
 use crate::clock::{Timestamp, now};
-use crate::thread::processor;
-use crate::queue::store::WaitResult;
 use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_timeout};
+use crate::thread::processor;
 
-/// No outcome yet.
+/// No result yet.
 const WAITING: u8 = u8::MAX;
 
 // How long the thread has been blocked, in ticks of the service.
@@ -29,11 +29,11 @@ const LONGER: u8 = 4;
 /// The part of a blocked thread that other threads see. Made once per thread, used for one wait after the other.
 #[derive(Debug)]
 pub struct BlockedThread {
-    outcome: AtomicU8,
-    nudged: AtomicBool,
-    called_back: AtomicBool,
+    result: AtomicU8,
+    retries: AtomicBool,
+    interrupted: AtomicBool,
     blocked: AtomicU8,
-    /// The processor on which the outcome was recorded; [`NOWHERE`] if that is not known.
+    /// The processor on which the result was recorded; [`NOWHERE`] if that is not known.
     settled_on: AtomicU32,
     thread: Thread,
 }
@@ -46,53 +46,53 @@ pub enum Woken {
     /// Its wait is over.
     Settled(WaitResult),
     /// Its claim is the first in line, and is to try now.
-    Nudged,
+    Retry,
     /// The time that it was to sleep at most has passed.
     TimeOver,
     /// It is to look whether it shall end.
-    CalledBack,
+    Interrupted,
 }
 
 impl BlockedThread {
     /// For the calling thread.
     pub fn current() -> Self {
         Self {
-            outcome: AtomicU8::new(WAITING),
-            nudged: AtomicBool::new(false),
-            called_back: AtomicBool::new(false),
+            result: AtomicU8::new(WAITING),
+            retries: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
             blocked: AtomicU8::new(AWAKE),
             settled_on: AtomicU32::new(NOWHERE),
             thread: current(),
         }
     }
 
-    /// Forgets the last wait's outcome. Called by the thread itself, in the critical section in which it is appended.
+    /// Forgets the last wait's result. Called by the thread itself, in the critical section in which it is appended.
     pub(crate) fn reset(&self) {
-        self.outcome.store(WAITING, Ordering::Relaxed);
-        self.nudged.store(false, Ordering::Relaxed);
+        self.result.store(WAITING, Ordering::Relaxed);
+        self.retries.store(false, Ordering::Relaxed);
     }
 
-    /// Records the outcome. Called in the critical section in which the waiter was removed.
+    /// Records the result. Called in the critical section in which the waiter was removed.
     pub(crate) fn settle(&self, result: WaitResult) {
         self.settled_on.store(processor::current().unwrap_or(NOWHERE), Ordering::Relaxed);
-        // Release: what the notifying thread wrote before is visible to the thread that reads the outcome.
-        self.outcome.store(result as u8, Ordering::Release);
+        // Release: what the notifying thread wrote before is visible to the thread that reads the result.
+        self.result.store(result as u8, Ordering::Release);
     }
 
-    /// Whether the outcome came from the processor that the calling thread, the one that waited, runs on.
+    /// Whether the result came from the processor that the calling thread, the one that waited, runs on.
     #[cfg(not(feature = "model"))]
     pub(crate) fn was_settled_here(&self) -> bool {
         processor::current().is_some_and(|here| self.settled_on.load(Ordering::Relaxed) == here)
     }
 
     /// Records that its claim is to try. Called in the critical section in which it was found first in line.
-    pub(crate) fn nudge(&self) {
-        self.nudged.store(true, Ordering::Release);
+    pub(crate) fn retry(&self) {
+        self.retries.store(true, Ordering::Release);
     }
 
     /// Makes the thread come back from `park_until`, although its wait is not over. Called by the service.
-    pub fn call_back(&self) {
-        self.called_back.store(true, Ordering::Release);
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
         self.unpark();
     }
 
@@ -127,27 +127,27 @@ impl BlockedThread {
         step(BLOCKED, TICKED)
     }
 
-    /// The outcome, if the wait is over.
-    pub fn outcome(&self) -> Option<WaitResult> {
-        match self.outcome.load(Ordering::Acquire) {
+    /// The result, if the wait is over.
+    pub fn result(&self) -> Option<WaitResult> {
+        match self.result.load(Ordering::Acquire) {
             WAITING => None,
             code => Some(WaitResult::from_code(code)),
         }
     }
 
-    /// Lets the thread look at its outcome. Called with no lock held.
+    /// Lets the thread look at its result. Called with no lock held.
     pub(crate) fn unpark(&self) {
         self.thread.unpark();
     }
 
     /// What there is to wake up for already.
     fn woken(&self) -> Option<Woken> {
-        if let Some(result) = self.outcome() {
+        if let Some(result) = self.result() {
             Some(Woken::Settled(result))
-        } else if self.nudged.load(Ordering::Relaxed) && self.nudged.swap(false, Ordering::Acquire) {
-            Some(Woken::Nudged)
-        } else if self.called_back.load(Ordering::Relaxed) && self.called_back.swap(false, Ordering::Acquire) {
-            Some(Woken::CalledBack)
+        } else if self.retries.load(Ordering::Relaxed) && self.retries.swap(false, Ordering::Acquire) {
+            Some(Woken::Retry)
+        } else if self.interrupted.load(Ordering::Relaxed) && self.interrupted.swap(false, Ordering::Acquire) {
+            Some(Woken::Interrupted)
         } else if self.blocked.load(Ordering::Relaxed) == OVER {
             self.end_first_slice();
             Some(Woken::TimeOver)

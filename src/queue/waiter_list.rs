@@ -1,87 +1,86 @@
-//! The waiters of one bucket: a first-in-first-out [`WaiterList`] per [`Location`] and an index of their deadlines.
+//! The waiters of one bucket: a first-in, first-out list per [`Location`], and their deadlines.
 //!
-//! Plain data without locks, threads or `unsafe`: lists are linked by slab keys. A waiter is in its list exactly as long
-//! as it has a key here (invariant 1), and leaves either from the front or by that key. Adding, removing by key and
-//! taking the front cost O(1), a deadline O(log n), whatever the number of other waiters.
+//! Plain data without locks or threads: lists are linked by slab keys. A waiter is in its list exactly as long as it has a key
+//! here (invariant 1). Adding and removing cost O(1), a deadline O(log n), whatever the number of other waiters.
 //!
-//! `P` is the party that waits: the store's entrant, or a plain number in the property test.
+//! `W`: the waiter, or a plain number in the property test.
 
 use hashbrown::HashTable;
 use slab::Slab;
 
+use super::deadlines::Deadlines;
+use super::location::Location;
 use crate::clock::Timestamp;
-use crate::queue::deadlines::Deadlines;
-use crate::queue::location::Location;
 
-/// Names a waiter within its bucket as long as it waits; may be given to another one afterwards.
+/// Identifies a waiter within its bucket as long as it waits. Reused afterwards.
 pub type WaiterKey = u32;
 
 /// The end of a list.
 const NIL: WaiterKey = WaiterKey::MAX;
 
-/// The place of a waiter whose deadline has come and is no longer among the deadlines. (No key is as large, nor any place.)
+/// The index of a deadline that has come and is no longer in the heap. (No key and no index is as large.)
 const OVERDUE: u32 = NIL - 1;
 
-/// Slabs larger than this are given back to the allocator when their last waiter leaves.
+/// Larger slabs are given back to the allocator when their last waiter leaves.
 pub(crate) const RETAINED_CAPACITY: usize = 1024;
 
-/// One entry of a [`WaiterList`] (the specification's Waiter Record).
+/// A waiter in a list (the specification's Waiter Record).
 #[derive(Debug)]
-pub struct Waiter<P> {
-    /// The one before it; of the first one, the last.
+pub struct Record<W> {
+    /// The waiter before it; of the first one, the last.
     previous: WaiterKey,
-    /// The one after it; of the last one, [`NIL`].
+    /// The waiter after it; of the last one, [`NIL`].
     next: WaiterKey,
-    /// Its place among the deadlines; [`NIL`] if it has no deadline, [`OVERDUE`] if that has come.
-    place: u32,
+    /// The index of its deadline in the heap; [`NIL`] if it has none, [`OVERDUE`] if that has come.
+    deadline: u32,
     /// Where it waits.
     pub location: Location,
-    /// Who is to be woken.
-    pub party: P,
+    /// What the store keeps of the waiter.
+    pub waiter: W,
 }
 
-impl<P> Waiter<P> {
-    /// Whether it has been marked by [`WaiterLists::mark_overdue`].
+impl<W> Record<W> {
+    /// Whether [`WaiterLists::mark_overdue`] has marked it.
     pub fn is_overdue(&self) -> bool {
-        self.place == OVERDUE
+        self.deadline == OVERDUE
     }
 
-    /// The one that stood before it when it was taken out of its list; `None` if it was the first.
-    pub(crate) fn before(&self) -> Option<WaiterKey> {
+    /// After its removal: the waiter that was before it.
+    pub(super) fn predecessor(&self) -> Option<WaiterKey> {
         (self.previous != NIL).then_some(self.previous)
     }
 }
 
-/// The waiters of one location, in the order they came (invariant 4). Never empty: the last waiter takes it along.
+/// The waiters of one location, in the order they came (invariant 4). Never empty: it is removed with its last waiter.
 ///
-/// No more than what the first waiter does not say itself, so that many of them share a cache line.
+/// It repeats nothing that the first waiter says, so that many lists share a cache line.
 #[derive(Debug)]
 struct WaiterList {
     head: WaiterKey,
     length: u32,
 }
 
-/// All waiter lists of one bucket.
+/// The waiter lists of one bucket.
 #[derive(Debug)]
-pub struct WaiterLists<P> {
-    waiters: Slab<Waiter<P>>,
+pub struct WaiterLists<W> {
+    waiters: Slab<Record<W>>,
     /// By the location of their first waiters.
     lists: HashTable<WaiterList>,
     deadlines: Deadlines,
 }
 
-impl<P> Default for WaiterLists<P> {
+impl<W> Default for WaiterLists<W> {
     fn default() -> Self {
         Self { waiters: Slab::new(), lists: HashTable::new(), deadlines: Deadlines::default() }
     }
 }
 
-impl<P> WaiterLists<P> {
+impl<W> WaiterLists<W> {
     /// Appends a waiter to the list of `location` (the specification's `AddWaiter`).
     ///
-    /// It is found by [`Self::due`] when its deadline has come, unless that is [`Timestamp::NEVER`].
+    /// [`Self::due`] finds it when its deadline has come, unless that is [`Timestamp::NEVER`].
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
-    pub fn push_back(&mut self, location: Location, deadline: Timestamp, party: P) -> WaiterKey {
+    pub fn push_back(&mut self, location: Location, deadline: Timestamp, waiter: W) -> WaiterKey {
         let key = self.waiters.vacant_key() as WaiterKey;
         let place_of = |list: &WaiterList| self.waiters[list.head as usize].location;
         let entry = self.lists.entry(location.hash(), |list| place_of(list) == location, |list| place_of(list).hash());
@@ -95,23 +94,23 @@ impl<P> WaiterLists<P> {
                 tail
             }
         };
-        self.waiters.insert(Waiter { previous, next: NIL, place: NIL, location, party });
+        self.waiters.insert(Record { previous, next: NIL, deadline: NIL, location, waiter });
         if deadline != Timestamp::NEVER {
             let waiters = &mut self.waiters;
-            self.deadlines.insert(deadline, key, |key, place| waiters[key as usize].place = place);
+            self.deadlines.insert(deadline, key, |key, index| waiters[key as usize].deadline = index);
         }
         key
     }
 
-    /// Takes a waiter out of its list (the specification's `RemoveWaiter`), which still knows the one [`Waiter::before`] it.
+    /// Removes a waiter from its list (the specification's `RemoveWaiter`). It still knows its [`Record::predecessor`].
     ///
     /// # Panics
     /// If there is no waiter with this key.
-    pub fn remove(&mut self, key: WaiterKey) -> Waiter<P> {
-        let mut waiter = self.waiters.remove(key as usize);
+    pub fn remove(&mut self, key: WaiterKey) -> Record<W> {
+        let mut record = self.waiters.remove(key as usize);
         let is_its =
-            |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == waiter.location;
-        let entry = self.lists.find_entry(waiter.location.hash(), is_its);
+            |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == record.location;
+        let entry = self.lists.find_entry(record.location.hash(), is_its);
         let mut entry = entry.expect("a waiter's list exists as long as the waiter");
         let list = entry.get_mut();
         let was_first = list.head == key;
@@ -120,52 +119,52 @@ impl<P> WaiterLists<P> {
             entry.remove();
         } else {
             if was_first {
-                list.head = waiter.next;
+                list.head = record.next;
             } else {
-                self.waiters[waiter.previous as usize].next = waiter.next;
+                self.waiters[record.previous as usize].next = record.next;
             }
-            // Whose predecessor it was; if nobody's, it was the last, of which the first one knows.
-            let after = if waiter.next == NIL { list.head } else { waiter.next };
-            self.waiters[after as usize].previous = waiter.previous;
+            // The first waiter's predecessor is the last waiter.
+            let after = if record.next == NIL { list.head } else { record.next };
+            self.waiters[after as usize].previous = record.previous;
         }
-        self.remove_deadline(waiter.place);
+        self.remove_deadline(record.deadline);
         self.shrink();
         if was_first {
-            waiter.previous = NIL;
+            record.previous = NIL;
         }
-        waiter
+        record
     }
 
-    /// A waiter that is due stays in its list, and [`Self::due`] does not find it any more.
+    /// Leaves a waiter that is due in its list, where [`Self::due`] no longer finds it.
     ///
     /// # Panics
     /// If there is no waiter with this key.
     pub fn mark_overdue(&mut self, key: WaiterKey) {
-        let place = std::mem::replace(&mut self.waiters[key as usize].place, OVERDUE);
-        self.remove_deadline(place);
+        let deadline = std::mem::replace(&mut self.waiters[key as usize].deadline, OVERDUE);
+        self.remove_deadline(deadline);
     }
 
-    fn remove_deadline(&mut self, place: u32) {
-        if place < OVERDUE {
+    fn remove_deadline(&mut self, index: u32) {
+        if index < OVERDUE {
             let waiters = &mut self.waiters;
-            self.deadlines.remove(place, |key, place| waiters[key as usize].place = place);
+            self.deadlines.remove(index, |key, index| waiters[key as usize].deadline = index);
         }
     }
 
-    /// Takes out the first one at `location` if that has no deadline and `takes` says so. And which one is the first then.
+    /// Removes the first waiter at `location` if it has no deadline and `takes` says so. Gives it, and the key of the next one.
     pub fn pop_front_if(
         &mut self,
         location: Location,
-        takes: impl FnOnce(&P) -> bool,
-    ) -> Option<(P, Option<WaiterKey>)> {
+        takes: impl FnOnce(&W) -> bool,
+    ) -> Option<(W, Option<WaiterKey>)> {
         let is_its = |list: &WaiterList| self.waiters[list.head as usize].location == location;
         let mut entry = self.lists.find_entry(location.hash(), is_its).ok()?;
         let list = entry.get_mut();
         let head = list.head as usize;
-        if !self.waiters.get(head).is_some_and(|first| first.place == NIL && takes(&first.party)) {
+        if !self.waiters.get(head).is_some_and(|first| first.deadline == NIL && takes(&first.waiter)) {
             return None;
         }
-        let Waiter { previous, next, party, .. } = self.waiters.remove(head);
+        let Record { previous, next, waiter, .. } = self.waiters.remove(head);
         list.length -= 1;
         if next == NIL {
             entry.remove();
@@ -174,10 +173,10 @@ impl<P> WaiterLists<P> {
             self.waiters[next as usize].previous = previous;
         }
         self.shrink();
-        Some((party, (next != NIL).then_some(next)))
+        Some((waiter, (next != NIL).then_some(next)))
     }
 
-    /// Gives back the memory that many waiters have left.
+    /// Gives back the memory that many waiters have occupied.
     fn shrink(&mut self) {
         if self.waiters.is_empty() && self.waiters.capacity() > RETAINED_CAPACITY {
             *self = Self::default();
@@ -188,40 +187,40 @@ impl<P> WaiterLists<P> {
         self.lists.find(location.hash(), |list| self.waiters[list.head as usize].location == location)
     }
 
-    /// The waiter with this key, if there is one now.
-    pub fn get(&self, key: WaiterKey) -> Option<&Waiter<P>> {
+    /// The waiter with this key.
+    pub fn get(&self, key: WaiterKey) -> Option<&Record<W>> {
         self.waiters.get(key as usize)
     }
 
-    /// The deadline of one of these waiters; [`Timestamp::NEVER`] if it has none. That of one that is marked overdue is not known
-    /// any more: some moment in the past.
-    pub fn deadline(&self, waiter: &Waiter<P>) -> Timestamp {
-        match waiter.place {
+    /// The deadline of one of these waiters; [`Timestamp::NEVER`] if it has none. For one that is marked overdue, some moment in
+    /// the past.
+    pub fn deadline(&self, record: &Record<W>) -> Timestamp {
+        match record.deadline {
             NIL => Timestamp::NEVER,
             OVERDUE => Timestamp::from_nanos(0),
-            place => self.deadlines.at(place),
+            index => self.deadlines.at(index),
         }
     }
 
-    /// The one that has waited longest at `location`.
+    /// The first waiter at `location`.
     pub fn front(&self, location: Location) -> Option<WaiterKey> {
         self.list(location).map(|list| list.head)
     }
 
-    /// The one that came after the waiter with this key, at the same location.
+    /// The waiter after the one with this key, at the same location.
     pub fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
         let next = self.waiters.get(key as usize)?.next;
         (next != NIL).then_some(next)
     }
 
-    /// The one that came before the waiter with this key, at the same location.
+    /// The waiter before the one with this key, at the same location.
     pub fn previous(&self, key: WaiterKey) -> Option<WaiterKey> {
         let previous = self.waiters.get(key as usize)?.previous;
-        // The first one has the last there.
+        // That of the first waiter is the last one.
         (self.waiters.get(previous as usize)?.next == key).then_some(previous)
     }
 
-    /// The waiter with the earliest deadline, if that is not later than `now`, and where it waits.
+    /// The waiter with the earliest deadline, and where it waits, if that deadline has come at `now`.
     pub fn due(&self, now: Timestamp) -> Option<(WaiterKey, Location)> {
         let (deadline, key) = self.deadlines.first()?;
         (deadline <= now).then(|| (key, self.waiters[key as usize].location))
@@ -232,17 +231,17 @@ impl<P> WaiterLists<P> {
         self.deadlines.first().map_or(Timestamp::NEVER, |(deadline, _)| deadline)
     }
 
-    /// How many wait at `location`.
+    /// The number of waiters at `location`.
     pub fn count(&self, location: Location) -> u32 {
         self.list(location).map_or(0, |list| list.length)
     }
 
-    /// How many wait at all the bucket's locations.
+    /// The number of waiters at all locations.
     pub fn len(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether there are no waiters.
     pub fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }
@@ -311,13 +310,13 @@ mod tests {
                     }
                     Operation::RemoveNth(n) if !model.0.is_empty() => {
                         let (key, .., arrival) = model.0.remove(n % model.0.len());
-                        prop_assert_eq!(lists.remove(key).party, arrival);
+                        prop_assert_eq!(lists.remove(key).waiter, arrival);
                         prop_assert!(lists.get(key).is_none());
                     }
                     Operation::RemoveNth(_) => {}
                     Operation::PopFront(at) => {
                         let expected = model.0.iter().position(|waiter| waiter.1 == location(at)).map(|n| model.0.remove(n).3);
-                        let actual = lists.front(location(at)).map(|key| lists.remove(key).party);
+                        let actual = lists.front(location(at)).map(|key| lists.remove(key).waiter);
                         prop_assert_eq!(actual, expected);
                     }
                     Operation::PopFrontIf { location: at, parity } => {
@@ -333,7 +332,7 @@ mod tests {
                     }
                     Operation::PopDue(now) => {
                         let now = Timestamp::from_nanos(now);
-                        let due = lists.due(now).map(|(key, _)| (lists.deadline(&lists.waiters[key as usize]), lists.remove(key).party));
+                        let due = lists.due(now).map(|(key, _)| (lists.deadline(&lists.waiters[key as usize]), lists.remove(key).waiter));
                         prop_assert_eq!(due.map(|(deadline, _)| deadline), model.earliest_deadline().filter(|&earliest| earliest <= now));
                         if let Some((_, arrival)) = due {
                             model.0.retain(|waiter| waiter.3 != arrival);
@@ -354,7 +353,7 @@ mod tests {
                 }
                 for waiter in &model.0 {
                     prop_assert_eq!(lists.get(waiter.0).map(|found| lists.deadline(found)), Some(waiter.2));
-                    prop_assert_eq!(lists.get(waiter.0).map(Waiter::is_overdue), Some(waiter.2 == LONG_AGO));
+                    prop_assert_eq!(lists.get(waiter.0).map(Record::is_overdue), Some(waiter.2 == LONG_AGO));
                 }
                 prop_assert_eq!(lists.earliest_deadline(), model.earliest_deadline().unwrap_or(Timestamp::NEVER));
             }

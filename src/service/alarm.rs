@@ -10,6 +10,7 @@
 //! one is the one that rings.
 
 use crate::clock::Timestamp;
+use crate::queue::policy::Policy;
 use crate::queue::store::WaiterListStore;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -28,7 +29,7 @@ impl Default for Alarm {
 impl Alarm {
     /// Times out the promises of `store` that are due and gives the moment until which it may
     /// sleep, unless it is rung before.
-    pub fn set(&self, store: &WaiterListStore) -> Timestamp {
+    pub fn set<P: Policy>(&self, store: &WaiterListStore<P>) -> Timestamp {
         loop {
             let next = store.expire();
             self.set_to.store(next.as_nanos(), Ordering::SeqCst);

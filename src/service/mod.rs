@@ -19,9 +19,7 @@
 //! A duty that is in vain for a while rests until somebody rings for it. A panic in one of them ends that turn of it, not the
 //! service.
 
-#[forbid(unsafe_code)]
 pub mod alarm;
-#[forbid(unsafe_code)]
 pub mod rest;
 #[cfg(not(feature = "model"))]
 mod timer;
@@ -32,7 +30,6 @@ pub(crate) mod watch;
 pub use running::{Duties, Service};
 
 #[cfg(not(feature = "model"))]
-#[forbid(unsafe_code)]
 mod running {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +44,7 @@ mod running {
     use super::timer::Timer;
     use super::watch::Watch;
     use crate::clock::{Timestamp, now};
-    use crate::queue::store::WaiterListStore;
+    use crate::lock::WaiterListStore;
 
     /// A slice takes two ticks at most, and more than one.
     const TICK: Duration = Duration::from_millis(15);
@@ -241,11 +238,12 @@ mod tests {
 
     use super::*;
     use crate::clock::{Timestamp, now};
-    use crate::lock::line::Request;
-    use crate::queue::location::{Location, Word};
-    use crate::queue::outbox::{Mail, Outbox};
+    use crate::lock::request::Request;
+    use crate::lock::word::Word;
+    use crate::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+    use crate::queue::location::Location;
     use crate::queue::parker::{BlockedThread, Woken};
-    use crate::queue::store::{Claimed, Party, WaitResult, WaiterListStore};
+    use crate::queue::result::WaitResult;
 
     const HERE: Location = Location::from_address(0x1000);
     /// Half a slice.
@@ -352,13 +350,15 @@ mod tests {
     #[derive(Default)]
     struct OwnWord(std::sync::atomic::AtomicI32);
 
+    impl OwnWord {
+        fn store(&self, value: i32) {
+            self.0.store(value, Ordering::SeqCst);
+        }
+    }
+
     impl Word for OwnWord {
         fn load(&self) -> i32 {
             self.0.load(Ordering::SeqCst)
-        }
-
-        fn store(&self, value: i32) {
-            self.0.store(value, Ordering::SeqCst);
         }
 
         fn compare_exchange(&self, current: i32, new: i32) -> bool {
@@ -392,7 +392,7 @@ mod tests {
         let store: &'static WaiterListStore = Box::leak(Box::new(WaiterListStore::new(1, clock)));
         let look = || {
             assert!(LOOKS.fetch_add(1, Ordering::SeqCst) % 2 == 1, "injected: every other look");
-            store.look(|_| &WORD)
+            store.check_words(|_| &WORD)
         };
         let tick = || panic!("injected: each tick");
         let service = Service::start(store, Duties { tick: Box::new(tick), look: Box::new(look) }).unwrap();
@@ -413,13 +413,13 @@ mod tests {
         assert_eq!(mail.settlements[0].result, WaitResult::Due);
 
         // Freed, and nobody is told.
-        let party = Party::Agent(Arc::clone(&outbox), 8);
+        let party = Waiter::Agent(Arc::clone(&outbox), 8);
         let claimed = store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &&WORD);
         let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a lock that is held") };
         service.look();
         WORD.store(0);
         until(&|| RUNG.load(Ordering::SeqCst) > 1);
-        assert_eq!(store.try_claim(ticket, &party, &&WORD), Some(WaitResult::Acquired));
+        assert_eq!(store.retry(ticket, &party, &&WORD), Some(WaitResult::Acquired));
         assert!(LOOKS.load(Ordering::SeqCst) > 1);
     }
 }

@@ -132,7 +132,7 @@ mod watched {
                     Poll::Pending => return true,
                     Poll::Ready(Ok(mut ready)) => {
                         ready.clear_ready();
-                        self.thread.call_back();
+                        self.thread.interrupt();
                     }
                     Poll::Ready(Err(_)) => state.registered = None,
                 }

@@ -1,5 +1,4 @@
 //! The calling thread: which processor it runs on, and how long it spins before it sleeps.
 
 pub(crate) mod processor;
-#[forbid(unsafe_code)]
 pub mod spinner;

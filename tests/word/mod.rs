@@ -2,19 +2,22 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use atomics_waitasync::queue::location::Word;
+use atomics_waitasync::lock::word::Word;
 
-/// As `location::SharedWord`, without an address.
+/// As `lock::word::SharedWord`, without an address.
 #[derive(Default)]
 pub(crate) struct LocalWord(pub(crate) AtomicI32);
+
+impl LocalWord {
+    /// Writes the word, `SeqCst`.
+    pub(crate) fn store(&self, value: i32) {
+        self.0.store(value, Ordering::SeqCst);
+    }
+}
 
 impl Word for LocalWord {
     fn load(&self) -> i32 {
         self.0.load(Ordering::SeqCst)
-    }
-
-    fn store(&self, value: i32) {
-        self.0.store(value, Ordering::SeqCst);
     }
 
     fn compare_exchange(&self, current: i32, new: i32) -> bool {

@@ -1,0 +1,96 @@
+//! Locks whose holders died: the next holder is told.
+//!
+//! A lock that nobody waits for is remembered by its location. Whether any is, per bucket, is a counter that JavaScript reads.
+
+use std::ops::Range;
+
+use super::WaiterListStore;
+use super::policy::Section;
+use super::request::Request;
+use super::word::Word;
+use crate::queue::location::Location;
+use crate::queue::result::WaitResult;
+use crate::sync::Ordering;
+
+impl Section<'_> {
+    /// Whether the word at `location`, from which `request` has been taken, had been abandoned. An exclusive holder can repair what
+    /// was left half done, so the note ends with it; readers are all told.
+    pub(super) fn inherit(&mut self, location: Location, request: Request) -> bool {
+        match request {
+            Request::Lock | Request::Exclusive => {
+                let was_abandoned = self.policy().abandoned.remove(&location);
+                if was_abandoned {
+                    self.policy_counter().fetch_sub(1, Ordering::SeqCst);
+                }
+                was_abandoned
+            }
+            Request::Shared => self.policy_ref().abandoned.contains(&location),
+            Request::Permits(_) | Request::Signals(_) => false,
+        }
+    }
+}
+
+impl WaiterListStore {
+    /// The thread that took `request` from the word has died.
+    pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
+        self.critical_section_at(location, |section| {
+            if request == Request::Lock {
+                section.policy().granted.remove(&location);
+                if let Some((first, ..)) = section.first_claim(location)
+                    && section.is_ready(location, first)
+                {
+                    section.grant(first, location, WaitResult::AcquiredFromDead);
+                    return;
+                }
+            }
+            if request.is_exclusive() && section.policy().abandoned.insert(location) {
+                section.policy_counter().fetch_add(1, Ordering::SeqCst);
+            }
+            // After the count: a thread that takes the word from now on reads the counter.
+            request.give_back(word);
+            section.word_changed(location, word);
+        });
+    }
+
+    /// Gives back a grant, made with `result`, that was not made use of: the next holder is told of a death if this one was.
+    pub fn return_unused(&self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
+        if result == WaitResult::AcquiredFromDead {
+            self.abandon(location, request, word);
+        } else {
+            self.release(location, request, word);
+        }
+    }
+
+    /// Whether the lock, which the calling thread has taken without a native call, had been abandoned.
+    pub fn inherit(&self, location: Location, request: Request) -> bool {
+        self.critical_section_at(location, |section| section.inherit(location, request))
+    }
+
+    /// Whether any lock in the bucket of `location` is abandoned.
+    pub fn any_abandoned_near(&self, location: Location) -> bool {
+        self.policy_counter(self.index_of(location)).load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether any lock at these addresses is abandoned.
+    pub fn any_abandoned_in(&self, addresses: &Range<usize>) -> bool {
+        let is_in = |location: &Location| addresses.contains(&location.address());
+        self.buckets_with_abandoned()
+            .any(|index| self.critical_section(index, |section| section.policy_ref().abandoned.iter().any(is_in)))
+    }
+
+    /// Forgets the abandoned locks at these addresses: their memory is gone.
+    pub fn forget_abandoned(&self, addresses: &Range<usize>) {
+        for index in self.buckets_with_abandoned() {
+            self.critical_section(index, |section| {
+                let abandoned = &mut section.policy().abandoned;
+                let forgotten = abandoned.extract_if(|location| addresses.contains(&location.address()));
+                let forgotten = i32::try_from(forgotten.count()).expect("the counter has counted them");
+                section.policy_counter().fetch_sub(forgotten, Ordering::SeqCst);
+            });
+        }
+    }
+
+    fn buckets_with_abandoned(&self) -> impl Iterator<Item = usize> {
+        (0..self.buckets()).filter(|&index| self.policy_counter(index).load(Ordering::SeqCst) != 0)
+    }
+}

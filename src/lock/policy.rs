@@ -1,0 +1,204 @@
+//! The lines of a bucket, and how the claims in them are woken and granted what they ask for.
+
+use std::collections::{HashMap, HashSet};
+
+use rustc_hash::FxBuildHasher;
+
+use super::line::Line;
+use super::request::Request;
+use super::word::Word;
+use super::{Grant, Waiter};
+use crate::queue::critical_section::CriticalSection;
+use crate::queue::location::Location;
+use crate::queue::policy::{Policy, RemovedClaim, Successor};
+use crate::queue::result::WaitResult;
+use crate::queue::waiter_list::WaiterKey;
+
+/// The lines of a bucket.
+#[derive(Debug, Default)]
+pub struct Lines {
+    lines: HashMap<Location, Line, FxBuildHasher>,
+    /// The locks whose holders died when nobody waited; until they are locked again, or their memory is gone (`memories`).
+    pub(super) abandoned: HashSet<Location, FxBuildHasher>,
+    /// The locks on their way to a waiter, until its thread's robust list has them: so that the holder of a lock is known at every
+    /// moment.
+    pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
+}
+
+/// The critical section of a bucket with lines.
+pub(super) type Section<'a> = CriticalSection<'a, Lines>;
+
+impl Lines {
+    pub(super) fn line(&self, location: Location) -> Option<&Line> {
+        self.lines.get(&location)
+    }
+
+    pub(super) fn line_mut(&mut self, location: Location) -> Option<&mut Line> {
+        self.lines.get_mut(&location)
+    }
+
+    pub(super) fn locations(&self) -> Vec<Location> {
+        self.lines.keys().copied().collect()
+    }
+}
+
+impl Policy for Lines {
+    type Claim = Request;
+    type Grant = Grant;
+
+    fn thread_appended(&mut self, location: Location, key: WaiterKey) {
+        if let Some(line) = self.line_mut(location) {
+            line.append_thread(key);
+        }
+    }
+
+    fn thread_removed(&mut self, location: Location, key: WaiterKey) {
+        if let Some(line) = self.line_mut(location) {
+            line.remove_thread(key);
+        }
+    }
+
+    fn claim_removed(section: &mut Section<'_>, removed: RemovedClaim<Request>) -> Successor {
+        let RemovedClaim { location, key, predecessor, claim, blocks } = removed;
+        let lines = &mut section.policy().lines;
+        let line = lines.get_mut(&location).expect("a line exists as long as it has claims");
+        let successor = line.remove(key, predecessor, blocks);
+        if line.claims() == 0 {
+            lines.remove(&location);
+            if lines.is_empty() {
+                section.publish_claims(false);
+            }
+        }
+        // What a claim of a strict line waited for may be enough for the next one.
+        if claim.is_strict() { Successor::ToBeWoken } else { successor }
+    }
+
+    fn wake_successor(section: &mut Section<'_>, location: Location) {
+        section.wake_first(location);
+    }
+
+    /// A notification counts each waiter without a claim that it wakes: so it wakes none on the way to a blocked thread's claim.
+    fn notify_claim(section: &mut Section<'_>, location: Location, first: WaiterKey) {
+        let thread = if section.blocks(first) { None } else { section.first_thread_in_line(location) };
+        for key in thread.into_iter().chain([first]) {
+            section.wake_claim(location, key);
+        }
+    }
+
+    fn first_without_claim(section: &mut Section<'_>, location: Location) -> Option<WaiterKey> {
+        let line = section.policy_ref().line(location)?;
+        if section.count(location) == line.claims() {
+            return None;
+        }
+        let mut leading = line.leading.or_else(|| section.waiters(location).next())?;
+        let first = loop {
+            let next = section.next(leading)?;
+            if section.claim(next).is_none() {
+                break next;
+            }
+            leading = next;
+        };
+        section.policy().line_mut(location)?.leading = Some(leading);
+        Some(first)
+    }
+}
+
+impl Section<'_> {
+    /// A claim has been appended.
+    pub(super) fn join_line(&mut self, location: Location, key: WaiterKey) {
+        let (predecessor, blocks) = (self.previous(key), self.blocks(key));
+        self.publish_claims(true);
+        self.policy().lines.entry(location).or_default().append(key, predecessor, blocks);
+    }
+
+    /// The first claim at `location`, what it asks for, and whether there were waiters without a claim before it. These are
+    /// notified.
+    pub(super) fn first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
+        let mut others_before = false;
+        while self.policy_ref().line(location).is_some() {
+            let key = self.front(location)?;
+            if let Some(request) = self.claim(key) {
+                return Some((key, request, others_before));
+            }
+            others_before = true;
+            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();
+        }
+        None
+    }
+
+    /// The first blocked thread with a claim behind the first claim at `location`, which is a promise's; and whether there were
+    /// blocked threads without one before it. These are notified.
+    pub(super) fn first_thread(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
+        let mut others_before = false;
+        loop {
+            let key = self.policy_ref().line(location)?.threads().next()?;
+            if self.is_due(key) {
+                self.dequeue(key, WaitResult::TimedOut).is_woken_by_caller();
+            } else if self.claim(key).is_some() {
+                return Some((key, others_before));
+            } else {
+                others_before = true;
+                self.dequeue(key, WaitResult::Ok).is_woken_by_caller();
+            }
+        }
+    }
+
+    /// The same thread, without notifying those before it.
+    fn first_thread_in_line(&self, location: Location) -> Option<WaiterKey> {
+        self.policy_ref().line(location)?.threads().find(|&thread| self.claim(thread).is_some())
+    }
+
+    /// Wakes a claim so that it retries, unless it is awake already.
+    fn wake_claim(&mut self, location: Location, key: WaiterKey) {
+        let blocks = self.blocks(key);
+        if self.policy().line_mut(location).is_some_and(|line| line.begins_to_wake(key, blocks)) {
+            self.wake_to_retry(key);
+        }
+    }
+
+    /// The word may grant something: wakes the first claim, and if that is a promise's, whose event loop may be busy, the first
+    /// blocked thread behind it, too. Without claims, notifies the first waiter.
+    pub(super) fn wake_first(&mut self, location: Location) {
+        if let Some((first, ..)) = self.first_claim(location) {
+            if !self.blocks(first)
+                && let Some((thread, _)) = self.first_thread(location)
+            {
+                self.begin_head_start(location, first);
+                self.wake_claim(location, thread);
+            }
+            self.wake_claim(location, first);
+        } else if let Some(key) = self.front(location) {
+            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();
+        }
+    }
+
+    /// The word has changed: the first claims of a strict line are granted what it is enough for; the first of a lock is woken.
+    pub(super) fn word_changed(&mut self, location: Location, word: &impl Word) {
+        while let Some((key, request, _)) = self.first_claim(location)
+            && request.is_strict()
+        {
+            match self.take(location, request, word) {
+                Some(result) => self.grant(key, location, result),
+                None => return,
+            }
+        }
+        self.wake_first(location);
+    }
+
+    /// Takes what `request` asks for, if the word grants it now.
+    pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
+        request
+            .take(word)
+            .then(|| if self.inherit(location, request) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
+    }
+
+    /// The claim with this key has been granted what it asks for: it leaves the line.
+    pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
+        self.dequeue_granted(key, result, |section, waiter, request| {
+            if request == Request::Lock {
+                section.policy().granted.insert(location, waiter.clone());
+            }
+            (location, request)
+        });
+    }
+}

@@ -1,0 +1,105 @@
+//! What a claim asks of its word, and what taking and giving back does to the word.
+
+use super::word::{LOCKED, UNLOCKED, WRITING, Word};
+
+/// What a claim asks of its word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// To lock a lock.
+    Lock,
+    /// To read under a read-write lock.
+    Shared,
+    /// To write under a read-write lock.
+    Exclusive,
+    /// So many permits, which return to the semaphore when their holder dies.
+    Permits(u32),
+    /// So many permits, which have no holder once they are taken.
+    Signals(u32),
+}
+
+impl Request {
+    /// From its number in `lib/locks/internal/`, and the number of permits.
+    pub const fn from_code(kind: u32, amount: u32) -> Self {
+        match kind {
+            0 => Self::Lock,
+            1 => Self::Shared,
+            2 => Self::Exclusive,
+            3 => Self::Permits(amount),
+            _ => Self::Signals(amount),
+        }
+    }
+
+    /// Its number in `lib/locks/internal/`, and the number of permits.
+    pub const fn to_code(self) -> (u32, u32) {
+        match self {
+            Self::Lock => (0, 0),
+            Self::Shared => (1, 0),
+            Self::Exclusive => (2, 0),
+            Self::Permits(amount) => (3, amount),
+            Self::Signals(amount) => (4, amount),
+        }
+    }
+
+    /// Whether a claim with this request lets no other overtake it.
+    pub(super) const fn is_strict(self) -> bool {
+        !matches!(self, Self::Lock)
+    }
+
+    /// Whether the thread that took it holds it.
+    pub const fn is_owned(self) -> bool {
+        !matches!(self, Self::Signals(_))
+    }
+
+    /// Whether it excludes every other request, so that its holder's death may leave work half done.
+    pub(super) const fn is_exclusive(self) -> bool {
+        matches!(self, Self::Lock | Self::Exclusive)
+    }
+
+    /// The value of the word after this has been taken from `current`; `None` if it cannot be taken.
+    fn taken_from(self, current: i32) -> Option<i32> {
+        match self {
+            Self::Lock => (current == UNLOCKED).then_some(LOCKED),
+            Self::Exclusive => (current == UNLOCKED).then_some(WRITING),
+            Self::Shared => current.checked_add(1).filter(|&readers| readers > 0),
+            Self::Permits(amount) | Self::Signals(amount) => {
+                i32::try_from(amount).ok().and_then(|amount| current.checked_sub(amount)).filter(|&left| left >= 0)
+            }
+        }
+    }
+
+    /// The value of the word after this has been given back to `current`.
+    fn given_back_to(self, current: i32) -> i32 {
+        match self {
+            Self::Lock | Self::Exclusive => UNLOCKED,
+            Self::Shared => current.saturating_sub(1).max(0),
+            Self::Permits(amount) | Self::Signals(amount) => current.saturating_add_unsigned(amount),
+        }
+    }
+
+    /// Whether the word grants this now.
+    pub(super) fn is_granted_by(self, word: &impl Word) -> bool {
+        self.taken_from(word.load()).is_some()
+    }
+
+    /// Takes this from the word. Whether the word granted it.
+    pub fn take(self, word: &impl Word) -> bool {
+        loop {
+            let current = word.load();
+            match self.taken_from(current) {
+                None => return false,
+                Some(next) if word.compare_exchange(current, next) => return true,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Gives this back to the word.
+    pub(super) fn give_back(self, word: &impl Word) {
+        loop {
+            let current = word.load();
+            if word.compare_exchange(current, self.given_back_to(current)) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The operations of locks: claim, retry, release, free. `word` is always the one at `location`.
+
+use super::fairness::Released;
+use super::line::{Line, Retry};
+use super::policy::Section;
+use super::request::Request;
+use super::word::{UNLOCKED, Word};
+use super::{Waiter, WaiterListStore};
+use crate::clock::Timestamp;
+use crate::queue::counters::Counted;
+use crate::queue::location::Location;
+use crate::queue::parker::BlockedThread;
+use crate::queue::result::WaitResult;
+use crate::queue::store::Ticket;
+use crate::sync::Arc;
+
+/// What came of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Claimed {
+    /// It has what it asked for.
+    Now(WaitResult),
+    /// It is in the line.
+    Pending(Ticket),
+}
+
+/// What came of freeing a lock that the calling thread does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Freed<H> {
+    /// It is free, or handed over.
+    Now,
+    /// It was free before.
+    NotLocked,
+    /// This thread holds it, or is about to.
+    Held(H),
+}
+
+impl Section<'_> {
+    /// The holder gives back what it took. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
+    fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
+        let mut released = Released::GoOn;
+        if request == Request::Lock {
+            self.policy().granted.remove(&location);
+            let turn;
+            (turn, released) = self.turn(location);
+            if let Some(next) = turn {
+                self.grant(next, location, WaitResult::Acquired);
+                return released;
+            }
+        }
+        request.give_back(word);
+        self.word_changed(location, word);
+        released
+    }
+
+    fn has_line(&self, location: Location) -> bool {
+        self.policy_ref().line(location).is_some()
+    }
+}
+
+impl WaiterListStore {
+    /// Takes what `request` asks for, or appends `waiter` to the line.
+    ///
+    /// A thread, which must be the calling one, then calls [`Self::park`], and when it is woken [`Self::retry`]. The thread that
+    /// appends a claim makes sure that somebody calls [`Self::check_words`] from time to time.
+    pub fn claim(
+        &self,
+        location: Location,
+        waiter: Waiter,
+        request: Request,
+        deadline: Timestamp,
+        word: &impl Word,
+    ) -> Claimed {
+        self.critical_section_at(location, |section| {
+            if request.is_strict() && section.policy_ref().line(location).is_some_and(Line::awaits_promise) {
+                // The promise's event loop may be busy, and this claim waits for no more than its turn.
+                section.word_changed(location, word);
+            }
+            let mut taken = None;
+            let ticket = section.append_claim(location, waiter, request, deadline, |section| {
+                if !(request.is_strict() && section.has_line(location)) {
+                    taken = section.take(location, request, word);
+                }
+                taken.is_none()
+            });
+            let Some(ticket) = ticket else { return Claimed::Now(taken.unwrap_or(WaitResult::Acquired)) };
+            section.join_line(location, ticket.key());
+            Claimed::Pending(ticket)
+        })
+    }
+
+    /// Takes what `request` asks for if that needs no waiting.
+    pub fn try_take(&self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
+        self.critical_section_at(location, |section| {
+            let would_overtake = request.is_strict() && section.has_line(location);
+            if would_overtake { None } else { section.take(location, request, word) }
+        })
+    }
+
+    /// Until when a blocked thread's claim that has been woken puts off its retry, so that a promise's goes first. `None`: it
+    /// retries now.
+    pub fn head_start(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> Option<Timestamp> {
+        let until = self.with_waiter(ticket, &Waiter::Thread(Arc::clone(thread)), |section, key, location| {
+            let until = section.policy_ref().line(location)?.head_start(key)?;
+            (until > section.now()).then_some(until)
+        });
+        until.flatten()
+    }
+
+    /// A claim that has been woken retries. `None`: it stays in the line, or it is settled already.
+    pub fn retry(&self, ticket: Ticket, waiter: &Waiter, word: &impl Word) -> Option<WaitResult> {
+        self.with_waiter(ticket, waiter, |section, key, location| {
+            let request = section.claim(key)?;
+            // A call to retry may come late, when its slot has been given to another claim, whose turn it is not.
+            if section.policy().line_mut(location)?.retries(key, waiter.blocks()) == Retry::Unasked {
+                return None;
+            }
+            if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {
+                section.word_changed(location, word);
+                return None;
+            }
+            let taken = section.take(location, request, word)?;
+            section.remove(key).is_woken_by_caller();
+            if request.is_strict() {
+                section.word_changed(location, word);
+            } else if !waiter.blocks() {
+                // Other JavaScript may run before this is in the robust list, since a promise hears of it with others.
+                section.policy().granted.insert(location, waiter.clone());
+            }
+            Some(taken)
+        })
+        .flatten()
+    }
+
+    /// The calling thread gives back what it took.
+    pub fn release(&self, location: Location, request: Request, word: &impl Word) -> Released {
+        self.critical_section_at(location, |section| section.release(location, request, word))
+    }
+
+    /// The robust list of `waiter`'s thread has the lock that was granted to it.
+    pub fn delivered(&self, location: Location, waiter: &Waiter) {
+        self.critical_section_at(location, |section| {
+            let granted = &mut section.policy().granted;
+            if granted.get(&location).is_some_and(|granted| granted.is(waiter)) {
+                granted.remove(&location);
+            }
+        });
+    }
+
+    /// Takes back what [`Self::delivered`] said: the lock is on its way to `waiter` again.
+    pub fn undelivered(&self, location: Location, waiter: Waiter) {
+        self.critical_section_at(location, |section| {
+            section.policy().granted.insert(location, waiter);
+        });
+    }
+
+    /// Frees a lock that no thread is known to hold. `holder` finds the holder, given the waiter that the lock is on its way to.
+    ///
+    /// # Why the answer is right
+    /// A thread that takes the lock in JavaScript notes before that it is about to. A thread that gives it back there keeps a note
+    /// until it has looked at the counter. This counts as a waiter meanwhile, so that thread comes here afterwards and waits for
+    /// the bucket, with its note. So if the word is locked, its holder was on its way to holding it when the counter was raised,
+    /// or has taken it from a waiter; and either is noted.
+    pub fn free<H>(
+        &self,
+        location: Location,
+        word: &impl Word,
+        holder: impl FnOnce(Option<&Waiter>) -> Option<H>,
+    ) -> Freed<H> {
+        self.critical_section_at(location, |section| {
+            let _counted = Counted::new(self.counter(location));
+            if word.load() == UNLOCKED {
+                return Freed::NotLocked;
+            }
+            if let Some(holder) = holder(section.policy_ref().granted.get(&location)) {
+                return Freed::Held(holder);
+            }
+            section.release(location, Request::Lock, word);
+            Freed::Now
+        })
+    }
+
+    /// Gives `body` the waiter that the lock is on its way to.
+    pub fn with_grant<R>(&self, location: Location, body: impl FnOnce(Option<&Waiter>) -> R) -> R {
+        self.critical_section_at(location, |section| body(section.policy_ref().granted.get(&location)))
+    }
+
+    /// JavaScript has changed the word by an atomic operation while a waiter was counted.
+    pub fn word_changed(&self, location: Location, word: &impl Word) {
+        self.critical_section_at(location, |section| section.word_changed(location, word));
+    }
+
+    /// The same, when the memory may be gone: only claims look at their words.
+    pub fn wake_first(&self, location: Location) {
+        self.critical_section_at(location, |section| section.wake_first(location));
+    }
+
+    /// Looks at the words of all lines, given by `word`: a word may have been freed without a call, and then its first claims are
+    /// woken. Whether there are any lines.
+    ///
+    /// `word` is called in critical sections, for locations that have claims, and its result is used as long as they have.
+    pub fn check_words<W: Word>(&self, word: impl Fn(Location) -> W) -> bool {
+        let mut any = false;
+        for index in self.buckets_with_claims() {
+            any = true;
+            self.critical_section(index, |section| {
+                for location in section.policy_ref().locations() {
+                    let word = word(location);
+                    let first = section.waiters(location).find_map(|key| section.claim(key));
+                    if first.is_some_and(|request| request.is_granted_by(&word)) {
+                        section.word_changed(location, &word);
+                    }
+                }
+            });
+        }
+        any
+    }
+}
