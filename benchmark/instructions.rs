@@ -14,10 +14,11 @@ use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::{LOCKED, Word};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
-use atomics_waitasync::queue::store::{Ticket, Withdrawal};
+use atomics_waitasync::queue::store::Withdrawal;
 use atomics_waitasync::service::alarm::Alarm;
 use word::LocalWord;
 

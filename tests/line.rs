@@ -15,11 +15,12 @@ use atomics_waitasync::lock::fairness::FAIRNESS;
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING, Word};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::outbox::Settlement;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
-use atomics_waitasync::queue::store::{Ticket, Withdrawal};
+use atomics_waitasync::queue::store::Withdrawal;
 use proptest::prelude::*;
 use word::LocalWord;
 

@@ -12,8 +12,8 @@ use atomics_waitasync::clock::{Timestamp, now};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::LOCKED;
 use atomics_waitasync::lock::{Claimed, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
-use atomics_waitasync::queue::store::Ticket;
 use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);

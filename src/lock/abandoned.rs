@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use super::WaiterListStore;
 use super::policy::Section;
+use super::policy::WaiterListStore;
 use super::request::Request;
 use super::word::Word;
 use crate::queue::location::Location;
@@ -18,13 +18,13 @@ impl Section<'_> {
     pub(super) fn inherit(&mut self, location: Location, request: Request) -> bool {
         match request {
             Request::Lock | Request::Exclusive => {
-                let was_abandoned = self.policy().abandoned.remove(&location);
+                let was_abandoned = self.policy_mut().abandoned.remove(&location);
                 if was_abandoned {
                     self.policy_counter().fetch_sub(1, Ordering::SeqCst);
                 }
                 was_abandoned
             }
-            Request::Shared => self.policy_ref().abandoned.contains(&location),
+            Request::Shared => self.policy().abandoned.contains(&location),
             Request::Permits(_) | Request::Signals(_) => false,
         }
     }
@@ -35,7 +35,7 @@ impl WaiterListStore {
     pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section_at(location, |section| {
             if request == Request::Lock {
-                section.policy().granted.remove(&location);
+                section.policy_mut().granted.remove(&location);
                 if let Some((first, ..)) = section.first_claim(location)
                     && section.is_ready(location, first)
                 {
@@ -43,7 +43,7 @@ impl WaiterListStore {
                     return;
                 }
             }
-            if request.is_exclusive() && section.policy().abandoned.insert(location) {
+            if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {
                 section.policy_counter().fetch_add(1, Ordering::SeqCst);
             }
             // After the count: a thread that takes the word from now on reads the counter.
@@ -75,14 +75,14 @@ impl WaiterListStore {
     pub fn any_abandoned_in(&self, addresses: &Range<usize>) -> bool {
         let is_in = |location: &Location| addresses.contains(&location.address());
         self.buckets_with_abandoned()
-            .any(|index| self.critical_section(index, |section| section.policy_ref().abandoned.iter().any(is_in)))
+            .any(|index| self.critical_section(index, |section| section.policy().abandoned.iter().any(is_in)))
     }
 
     /// Forgets the abandoned locks at these addresses: their memory is gone.
     pub fn forget_abandoned(&self, addresses: &Range<usize>) {
         for index in self.buckets_with_abandoned() {
             self.critical_section(index, |section| {
-                let abandoned = &mut section.policy().abandoned;
+                let abandoned = &mut section.policy_mut().abandoned;
                 let forgotten = abandoned.extract_if(|location| addresses.contains(&location.address()));
                 let forgotten = i32::try_from(forgotten.count()).expect("the counter has counted them");
                 section.policy_counter().fetch_sub(forgotten, Ordering::SeqCst);

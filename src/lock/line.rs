@@ -1,8 +1,9 @@
-//! The claims at one location: how many there are, which blocked threads stand behind a promise's claim, and which claims are awake.
+//! The claims at one location: how many there are, which blocked threads are behind a promise's claim, and which claims are awake.
 
 use std::collections::VecDeque;
 
-use super::fairness::Overtaken;
+use super::overtaken::Overtaken;
+use crate::clock::Timestamp;
 use crate::queue::policy::Successor;
 use crate::queue::waiter_list::WaiterKey;
 
@@ -130,9 +131,10 @@ impl Line {
         self.awake.promise.is_some()
     }
 
-    /// Whether both of the claims that can be awake are, and this is the blocked thread's.
-    pub(super) fn is_awake_behind(&self, thread: WaiterKey, promise: WaiterKey) -> bool {
-        self.awake.thread == Some(thread) && self.awake.promise == Some(promise)
+    /// Until when the claim of a blocked thread lets that of a promise go first, if both are awake.
+    pub(super) fn head_start(&self, thread: WaiterKey) -> Option<Timestamp> {
+        let is_awake = |promise| self.awake.thread == Some(thread) && self.awake.promise == Some(promise);
+        self.overtaken.head_start_of(is_awake)
     }
 
     /// Whether the claim has been woken and has retried in vain.

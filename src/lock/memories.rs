@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use rustc_hash::FxBuildHasher;
 
-use super::WaiterListStore;
+use super::policy::WaiterListStore;
 use crate::sync::{Mutex, lock};
 
 /// All memories of a process, by the addresses at which they begin. Any thread may call any method.

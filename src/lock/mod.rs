@@ -51,26 +51,14 @@
 
 mod abandoned;
 pub mod fairness;
+mod granting;
 mod line;
 pub mod memories;
+mod overtaken;
 mod policy;
 pub mod request;
 mod store;
 pub mod word;
 
-pub use policy::Lines;
+pub use policy::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
 pub use store::{Claimed, Freed};
-
-use crate::queue::location::Location;
-use crate::queue::{outbox, store as queue_store, waiter};
-
-/// What the claim of a promise has been granted.
-pub type Grant = (Location, request::Request);
-/// A blocked thread or a promise.
-pub type Waiter = waiter::Waiter<Grant>;
-/// Results on their way to an agent.
-pub type Outbox = outbox::Outbox<Grant>;
-/// What an agent finds in its outbox.
-pub type Mail = outbox::Mail<Grant>;
-/// The queue with locks.
-pub type WaiterListStore = queue_store::WaiterListStore<Lines>;

@@ -6,13 +6,23 @@ use rustc_hash::FxBuildHasher;
 
 use super::line::Line;
 use super::request::Request;
-use super::word::Word;
-use super::{Grant, Waiter};
-use crate::queue::critical_section::CriticalSection;
+use crate::queue::critical_section::{CriticalSection, Policy};
 use crate::queue::location::Location;
-use crate::queue::policy::{Policy, RemovedClaim, Successor};
+use crate::queue::policy::{Claims, ListedClaim, Successor};
 use crate::queue::result::WaitResult;
 use crate::queue::waiter_list::WaiterKey;
+use crate::queue::{outbox, store, waiter};
+
+/// What the claim of a promise has been granted.
+pub type Grant = (Location, Request);
+/// A blocked thread or a promise.
+pub type Waiter = waiter::Waiter<Grant>;
+/// Results on their way to an agent.
+pub type Outbox = outbox::Outbox<Grant>;
+/// What an agent finds in its outbox.
+pub type Mail = outbox::Mail<Grant>;
+/// The queue with locks.
+pub type WaiterListStore = store::WaiterListStore<Lines>;
 
 /// The lines of a bucket.
 #[derive(Debug, Default)]
@@ -42,7 +52,7 @@ impl Lines {
     }
 }
 
-impl Policy for Lines {
+impl Claims for Lines {
     type Claim = Request;
     type Grant = Grant;
 
@@ -58,21 +68,28 @@ impl Policy for Lines {
         }
     }
 
-    fn claim_removed(section: &mut Section<'_>, removed: RemovedClaim<Request>) -> Successor {
-        let RemovedClaim { location, key, predecessor, claim, blocks } = removed;
-        let lines = &mut section.policy().lines;
-        let line = lines.get_mut(&location).expect("a line exists as long as it has claims");
+    fn claim_appended(&mut self, claim: &ListedClaim<Request>) {
+        let &ListedClaim { location, key, predecessor, blocks, .. } = claim;
+        self.lines.entry(location).or_default().append(key, predecessor, blocks);
+    }
+
+    fn claim_removed(&mut self, claim: &ListedClaim<Request>) -> Successor {
+        let &ListedClaim { location, key, predecessor, claim, blocks } = claim;
+        let line = self.lines.get_mut(&location).expect("a line exists as long as it has claims");
         let successor = line.remove(key, predecessor, blocks);
         if line.claims() == 0 {
-            lines.remove(&location);
-            if lines.is_empty() {
-                section.publish_claims(false);
-            }
+            self.lines.remove(&location);
         }
         // What a claim of a strict line waited for may be enough for the next one.
         if claim.is_strict() { Successor::ToBeWoken } else { successor }
     }
 
+    fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+impl Policy for Lines {
     fn wake_successor(section: &mut Section<'_>, location: Location) {
         section.wake_first(location);
     }
@@ -86,7 +103,7 @@ impl Policy for Lines {
     }
 
     fn first_without_claim(section: &mut Section<'_>, location: Location) -> Option<WaiterKey> {
-        let line = section.policy_ref().line(location)?;
+        let line = section.policy().line(location)?;
         if section.count(location) == line.claims() {
             return None;
         }
@@ -98,24 +115,17 @@ impl Policy for Lines {
             }
             leading = next;
         };
-        section.policy().line_mut(location)?.leading = Some(leading);
+        section.policy_mut().line_mut(location)?.leading = Some(leading);
         Some(first)
     }
 }
 
 impl Section<'_> {
-    /// A claim has been appended.
-    pub(super) fn join_line(&mut self, location: Location, key: WaiterKey) {
-        let (predecessor, blocks) = (self.previous(key), self.blocks(key));
-        self.publish_claims(true);
-        self.policy().lines.entry(location).or_default().append(key, predecessor, blocks);
-    }
-
     /// The first claim at `location`, what it asks for, and whether there were waiters without a claim before it. These are
     /// notified.
     pub(super) fn first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
         let mut others_before = false;
-        while self.policy_ref().line(location).is_some() {
+        while self.policy().line(location).is_some() {
             let key = self.front(location)?;
             if let Some(request) = self.claim(key) {
                 return Some((key, request, others_before));
@@ -131,7 +141,7 @@ impl Section<'_> {
     pub(super) fn first_thread(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
         let mut others_before = false;
         loop {
-            let key = self.policy_ref().line(location)?.threads().next()?;
+            let key = self.policy().line(location)?.threads().next()?;
             if self.is_due(key) {
                 self.dequeue(key, WaitResult::TimedOut).is_woken_by_caller();
             } else if self.claim(key).is_some() {
@@ -145,13 +155,13 @@ impl Section<'_> {
 
     /// The same thread, without notifying those before it.
     fn first_thread_in_line(&self, location: Location) -> Option<WaiterKey> {
-        self.policy_ref().line(location)?.threads().find(|&thread| self.claim(thread).is_some())
+        self.policy().line(location)?.threads().find(|&thread| self.claim(thread).is_some())
     }
 
     /// Wakes a claim so that it retries, unless it is awake already.
     fn wake_claim(&mut self, location: Location, key: WaiterKey) {
         let blocks = self.blocks(key);
-        if self.policy().line_mut(location).is_some_and(|line| line.begins_to_wake(key, blocks)) {
+        if self.policy_mut().line_mut(location).is_some_and(|line| line.begins_to_wake(key, blocks)) {
             self.wake_to_retry(key);
         }
     }
@@ -163,42 +173,15 @@ impl Section<'_> {
             if !self.blocks(first)
                 && let Some((thread, _)) = self.first_thread(location)
             {
-                self.begin_head_start(location, first);
+                let now = self.now();
+                if let Some(line) = self.policy_mut().line_mut(location) {
+                    line.overtaken.begin(first, now);
+                }
                 self.wake_claim(location, thread);
             }
             self.wake_claim(location, first);
         } else if let Some(key) = self.front(location) {
             self.dequeue(key, WaitResult::Ok).is_woken_by_caller();
         }
-    }
-
-    /// The word has changed: the first claims of a strict line are granted what it is enough for; the first of a lock is woken.
-    pub(super) fn word_changed(&mut self, location: Location, word: &impl Word) {
-        while let Some((key, request, _)) = self.first_claim(location)
-            && request.is_strict()
-        {
-            match self.take(location, request, word) {
-                Some(result) => self.grant(key, location, result),
-                None => return,
-            }
-        }
-        self.wake_first(location);
-    }
-
-    /// Takes what `request` asks for, if the word grants it now.
-    pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
-        request
-            .take(word)
-            .then(|| if self.inherit(location, request) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
-    }
-
-    /// The claim with this key has been granted what it asks for: it leaves the line.
-    pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
-        self.dequeue_granted(key, result, |section, waiter, request| {
-            if request == Request::Lock {
-                section.policy().granted.insert(location, waiter.clone());
-            }
-            (location, request)
-        });
     }
 }

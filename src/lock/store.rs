@@ -2,16 +2,15 @@
 
 use super::fairness::Released;
 use super::line::{Line, Retry};
-use super::policy::Section;
+use super::policy::{Section, Waiter, WaiterListStore};
 use super::request::Request;
 use super::word::{UNLOCKED, Word};
-use super::{Waiter, WaiterListStore};
 use crate::clock::Timestamp;
+use crate::queue::bucket::Ticket;
 use crate::queue::counters::Counted;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 use crate::queue::result::WaitResult;
-use crate::queue::store::Ticket;
 use crate::sync::Arc;
 
 /// What came of a claim.
@@ -41,7 +40,7 @@ impl Section<'_> {
     fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
         if request == Request::Lock {
-            self.policy().granted.remove(&location);
+            self.policy_mut().granted.remove(&location);
             let turn;
             (turn, released) = self.turn(location);
             if let Some(next) = turn {
@@ -55,7 +54,7 @@ impl Section<'_> {
     }
 
     fn has_line(&self, location: Location) -> bool {
-        self.policy_ref().line(location).is_some()
+        self.policy().line(location).is_some()
     }
 }
 
@@ -73,7 +72,7 @@ impl WaiterListStore {
         word: &impl Word,
     ) -> Claimed {
         self.critical_section_at(location, |section| {
-            if request.is_strict() && section.policy_ref().line(location).is_some_and(Line::awaits_promise) {
+            if request.is_strict() && section.policy().line(location).is_some_and(Line::awaits_promise) {
                 // The promise's event loop may be busy, and this claim waits for no more than its turn.
                 section.word_changed(location, word);
             }
@@ -84,9 +83,7 @@ impl WaiterListStore {
                 }
                 taken.is_none()
             });
-            let Some(ticket) = ticket else { return Claimed::Now(taken.unwrap_or(WaitResult::Acquired)) };
-            section.join_line(location, ticket.key());
-            Claimed::Pending(ticket)
+            ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
         })
     }
 
@@ -102,7 +99,7 @@ impl WaiterListStore {
     /// retries now.
     pub fn head_start(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> Option<Timestamp> {
         let until = self.with_waiter(ticket, &Waiter::Thread(Arc::clone(thread)), |section, key, location| {
-            let until = section.policy_ref().line(location)?.head_start(key)?;
+            let until = section.policy().line(location)?.head_start(key)?;
             (until > section.now()).then_some(until)
         });
         until.flatten()
@@ -113,7 +110,7 @@ impl WaiterListStore {
         self.with_waiter(ticket, waiter, |section, key, location| {
             let request = section.claim(key)?;
             // A call to retry may come late, when its slot has been given to another claim, whose turn it is not.
-            if section.policy().line_mut(location)?.retries(key, waiter.blocks()) == Retry::Unasked {
+            if section.policy_mut().line_mut(location)?.retries(key, waiter.blocks()) == Retry::Unasked {
                 return None;
             }
             if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {
@@ -126,7 +123,7 @@ impl WaiterListStore {
                 section.word_changed(location, word);
             } else if !waiter.blocks() {
                 // Other JavaScript may run before this is in the robust list, since a promise hears of it with others.
-                section.policy().granted.insert(location, waiter.clone());
+                section.policy_mut().granted.insert(location, waiter.clone());
             }
             Some(taken)
         })
@@ -141,7 +138,7 @@ impl WaiterListStore {
     /// The robust list of `waiter`'s thread has the lock that was granted to it.
     pub fn delivered(&self, location: Location, waiter: &Waiter) {
         self.critical_section_at(location, |section| {
-            let granted = &mut section.policy().granted;
+            let granted = &mut section.policy_mut().granted;
             if granted.get(&location).is_some_and(|granted| granted.is(waiter)) {
                 granted.remove(&location);
             }
@@ -151,7 +148,7 @@ impl WaiterListStore {
     /// Takes back what [`Self::delivered`] said: the lock is on its way to `waiter` again.
     pub fn undelivered(&self, location: Location, waiter: Waiter) {
         self.critical_section_at(location, |section| {
-            section.policy().granted.insert(location, waiter);
+            section.policy_mut().granted.insert(location, waiter);
         });
     }
 
@@ -173,7 +170,7 @@ impl WaiterListStore {
             if word.load() == UNLOCKED {
                 return Freed::NotLocked;
             }
-            if let Some(holder) = holder(section.policy_ref().granted.get(&location)) {
+            if let Some(holder) = holder(section.policy().granted.get(&location)) {
                 return Freed::Held(holder);
             }
             section.release(location, Request::Lock, word);
@@ -183,7 +180,7 @@ impl WaiterListStore {
 
     /// Gives `body` the waiter that the lock is on its way to.
     pub fn with_grant<R>(&self, location: Location, body: impl FnOnce(Option<&Waiter>) -> R) -> R {
-        self.critical_section_at(location, |section| body(section.policy_ref().granted.get(&location)))
+        self.critical_section_at(location, |section| body(section.policy().granted.get(&location)))
     }
 
     /// JavaScript has changed the word by an atomic operation while a waiter was counted.
@@ -205,7 +202,7 @@ impl WaiterListStore {
         for index in self.buckets_with_claims() {
             any = true;
             self.critical_section(index, |section| {
-                for location in section.policy_ref().locations() {
+                for location in section.policy().locations() {
                     let word = word(location);
                     let first = section.waiters(location).find_map(|key| section.claim(key));
                     if first.is_some_and(|request| request.is_granted_by(&word)) {

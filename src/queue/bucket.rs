@@ -6,15 +6,15 @@ use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use super::outbox::Outbox;
-use super::policy::Policy;
+use super::policy::Claims;
 use super::waiter::Waiter;
 use super::waiter_list::{RETAINED_CAPACITY, Record, WaiterKey, WaiterLists};
 use crate::clock::Timestamp;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 
 /// A shard, with its own lock.
 #[derive(Debug)]
-pub(super) struct Bucket<P: Policy> {
+pub(super) struct Bucket<P: Claims> {
     /// Of the promises and claims in it, for threads that do not hold the lock.
     pub(super) earliest_deadline: AtomicU64,
     /// Whether there are claims, for threads that do not hold the lock.
@@ -22,7 +22,7 @@ pub(super) struct Bucket<P: Policy> {
     pub(super) lists: Mutex<Lists<P>>,
 }
 
-impl<P: Policy> Bucket<P> {
+impl<P: Claims> Bucket<P> {
     pub(super) fn new() -> Self {
         Self {
             earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()),
@@ -30,6 +30,25 @@ impl<P: Policy> Bucket<P> {
             lists: Mutex::default(),
         }
     }
+
+    /// Publishes the earliest deadline.
+    pub(super) fn publish_deadline(&self, earliest: Timestamp) {
+        let earliest = earliest.as_nanos();
+        if self.earliest_deadline.load(Ordering::Relaxed) != earliest {
+            // SeqCst: pairs with the service's re-check, see `service::alarm`.
+            self.earliest_deadline.store(earliest, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Finds a waiter again. Only valid together with the waiter that it was made for: so a key that is reused is recognised.
+///
+/// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(Rust, packed(2))]
+pub struct Ticket {
+    pub(super) key: WaiterKey,
+    pub(super) bucket: u16,
 }
 
 /// A waiter in a list. As small as possible, since there may be a million promises.
@@ -45,7 +64,7 @@ const _: () = assert!(size_of::<Option<Record<Packed>>>() <= 32);
 
 /// A blocked thread, or a claim.
 #[derive(Debug)]
-pub(super) struct Other<P: Policy> {
+pub(super) struct Other<P: Claims> {
     pub(super) waiter: Waiter<P::Grant>,
     pub(super) claim: Option<P::Claim>,
     pub(super) deadline: Timestamp,
@@ -53,7 +72,7 @@ pub(super) struct Other<P: Policy> {
 
 /// What a bucket's lock protects.
 #[derive(Debug)]
-pub(crate) struct Lists<P: Policy> {
+pub(crate) struct Lists<P: Claims> {
     pub(super) waiters: WaiterLists<Packed>,
     pub(super) outboxes: Outboxes<P::Grant>,
     others: Slab<Other<P>>,
@@ -61,7 +80,7 @@ pub(crate) struct Lists<P: Policy> {
     pub(crate) policy: P,
 }
 
-impl<P: Policy> Default for Lists<P> {
+impl<P: Claims> Default for Lists<P> {
     fn default() -> Self {
         Self {
             waiters: WaiterLists::default(),
@@ -72,7 +91,7 @@ impl<P: Policy> Default for Lists<P> {
     }
 }
 
-impl<P: Policy> Lists<P> {
+impl<P: Claims> Lists<P> {
     pub(super) fn packed(&self, key: WaiterKey) -> Option<&Packed> {
         self.waiters.get(key).map(|record| &record.waiter)
     }

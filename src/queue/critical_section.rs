@@ -3,25 +3,39 @@
 //! Inside a critical section results are *recorded*: in the blocked thread, or in the agent's outbox. The threads and agents
 //! concerned are woken when it is dropped (invariant 5).
 
-use super::bucket::{Lists, Other, Packed};
-use super::counters::Counted;
+use super::bucket::{Bucket, Lists, Other, Packed, Ticket};
+use super::counters::{Counted, Counters};
 use super::location::Location;
 use super::outbox::{Outbox, Ring};
-use super::policy::{Policy, RemovedClaim, Successor};
+use super::policy::{Claims, ListedClaim, Successor};
 use super::result::WaitResult;
-use super::store::{Ticket, WaiterListStore};
 use super::waiter::{Waiter, Wake, Wakes};
 use super::waiter_list::{Record, WaiterKey};
 use crate::clock::Timestamp;
-use crate::sync::{Arc, MutexGuard, Ordering};
+use crate::sync::{Arc, AtomicI32, MutexGuard, Ordering, lock};
+
+/// When waiters with claims are woken. The queue calls these functions inside a critical section.
+pub trait Policy: Claims {
+    /// Wakes the first waiter at `location` that can make use of what the word holds.
+    fn wake_successor(section: &mut CriticalSection<'_, Self>, location: Location);
+
+    /// A notification wakes the claim with this key, which is the first at `location`, so that it retries. One notification
+    /// wakes no other claim.
+    fn notify_claim(section: &mut CriticalSection<'_, Self>, location: Location, key: WaiterKey);
+
+    /// The first waiter without a claim at `location`, where a claim is the first of all waiters.
+    fn first_without_claim(section: &mut CriticalSection<'_, Self>, location: Location) -> Option<WaiterKey>;
+}
 
 /// The lock of one bucket, held.
 ///
 /// It ends when this is dropped, also by a panic: then, too, the bucket's earliest deadline is published, and the waiters whose
 /// results have been recorded are woken, with no lock held (fields are dropped in their order).
 pub struct CriticalSection<'a, P: Policy> {
-    pub(super) store: &'a WaiterListStore<P>,
-    pub(super) index: usize,
+    bucket: &'a Bucket<P>,
+    index: usize,
+    counters: &'a Counters,
+    clock: fn() -> Timestamp,
     pub(super) lists: MutexGuard<'a, Lists<P>>,
     now: Option<Timestamp>,
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
@@ -31,41 +45,43 @@ pub struct CriticalSection<'a, P: Policy> {
 
 impl<P: Policy> Drop for CriticalSection<'_, P> {
     fn drop(&mut self) {
-        self.store.publish_deadline(self.index, self.lists.waiters.earliest_deadline());
+        self.bucket.publish_deadline(self.lists.waiters.earliest_deadline());
     }
 }
 
 impl<'a, P: Policy> CriticalSection<'a, P> {
-    pub(super) fn new(store: &'a WaiterListStore<P>, index: usize, lists: MutexGuard<'a, Lists<P>>) -> Self {
-        Self { store, index, lists, now: None, runs: None, wakes: Wakes::default() }
+    /// Locks `bucket`, which is the one with this index.
+    pub(super) fn enter(bucket: &'a Bucket<P>, index: usize, counters: &'a Counters, clock: fn() -> Timestamp) -> Self {
+        let lists = lock(&bucket.lists);
+        Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes::default() }
     }
 
     /// The present moment, looked up once per section.
     pub(crate) fn now(&mut self) -> Timestamp {
-        *self.now.get_or_insert_with(|| self.store.now())
+        *self.now.get_or_insert_with(self.clock)
     }
 
-    /// What the policy keeps for this bucket.
-    pub(crate) fn policy(&mut self) -> &mut P {
+    /// What the policy keeps for this bucket, to change.
+    pub(crate) fn policy_mut(&mut self) -> &mut P {
         &mut self.lists.policy
     }
 
-    /// The same, to look at.
-    pub(crate) fn policy_ref(&self) -> &P {
+    /// What the policy keeps for this bucket.
+    pub(crate) fn policy(&self) -> &P {
         &self.lists.policy
     }
 
     /// The policy's counter of this bucket.
-    pub(crate) fn policy_counter(&self) -> &'a crate::sync::AtomicI32 {
-        self.store.policy_counter(self.index)
+    pub(crate) fn policy_counter(&self) -> &'a AtomicI32 {
+        self.counters.of_bucket(self.index)
     }
 
-    /// Tells threads that do not hold the lock whether the bucket has claims.
-    pub(crate) fn publish_claims(&self, has_claims: bool) {
-        self.store.publish_claims(self.index, has_claims);
+    fn counter(&self, location: Location) -> &'a AtomicI32 {
+        self.counters.of_word(self.index, location)
     }
 
-    /// Appends a waiter without a claim if `is_equal`, asked after it has been counted, says so (invariant 3).
+    /// Appends a waiter if `is_equal`, asked after it has been counted, says so (invariant 3).
+    #[expect(clippy::cast_possible_truncation, reason = "there are no more than 2^16 buckets")]
     pub(super) fn append(
         &mut self,
         location: Location,
@@ -73,14 +89,14 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         is_equal: impl FnOnce(&mut Self) -> bool,
         packed: impl FnOnce(&mut Lists<P>) -> Packed,
     ) -> Option<Ticket> {
-        let counted = Counted::new(self.store.counter(location));
+        let counted = Counted::new(self.counter(location));
         if !is_equal(self) {
             return None;
         }
         let packed = packed(&mut self.lists);
         let key = self.lists.waiters.push_back(location, deadline, packed);
         counted.keep();
-        Some(Ticket::new(key, self.index))
+        Some(Ticket { key, bucket: self.index as u16 })
     }
 
     /// Appends a claim if `waits`, asked after it has been counted, says so.
@@ -92,10 +108,14 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         deadline: Timestamp,
         waits: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
-        let indexed = if waiter.blocks() { Timestamp::NEVER } else { deadline };
-        self.append(location, indexed, waits, |lists| {
-            lists.insert_other(Other { waiter, claim: Some(claim), deadline })
-        })
+        let blocks = waiter.blocks();
+        let indexed = if blocks { Timestamp::NEVER } else { deadline };
+        let other = |lists: &mut Lists<P>| lists.insert_other(Other { waiter, claim: Some(claim), deadline });
+        let ticket = self.append(location, indexed, waits, other)?;
+        let (key, predecessor) = (ticket.key, self.lists.waiters.previous(ticket.key));
+        self.bucket.has_claims.store(true, Ordering::Relaxed);
+        self.lists.policy.claim_appended(&ListedClaim { location, key, predecessor, claim, blocks });
+        Some(ticket)
     }
 
     fn take_record(&mut self, key: WaiterKey) -> Record<Packed> {
@@ -105,7 +125,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     fn uncount(&self, location: Location) {
-        self.store.counter(location).fetch_sub(1, Ordering::SeqCst);
+        self.counter(location).fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The rest of a thread's or claim's removal.
@@ -115,7 +135,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         let successor = match other.claim {
             Some(claim) => {
                 let predecessor = record.predecessor();
-                P::claim_removed(self, RemovedClaim { location, key, predecessor, claim, blocks })
+                let policy = &mut self.lists.policy;
+                let successor = policy.claim_removed(&ListedClaim { location, key, predecessor, claim, blocks });
+                if policy.is_empty() {
+                    self.bucket.has_claims.store(false, Ordering::Relaxed);
+                }
+                successor
             }
             None => {
                 self.lists.policy.thread_removed(location, key);
@@ -296,11 +321,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// The waiter after the one with this key.
     pub(crate) fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
         self.lists.waiters.next(key)
-    }
-
-    /// The waiter before the one with this key.
-    pub(crate) fn previous(&self, key: WaiterKey) -> Option<WaiterKey> {
-        self.lists.waiters.previous(key)
     }
 
     /// The number of waiters at `location`.

@@ -1,8 +1,8 @@
 //! The queue: a futex-style line of waiters for each word of shared memory. It knows neither locks nor Node.
 
-mod bucket;
+pub mod bucket;
 pub mod counters;
-pub(crate) mod critical_section;
+pub mod critical_section;
 mod deadlines;
 pub mod location;
 pub mod outbox;

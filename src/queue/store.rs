@@ -1,40 +1,19 @@
 //! All waiters of the process, sharded by address (the specification's agent-cluster-wide `WaiterListStore`).
 
-use super::bucket::{Bucket, Other, Packed};
+use crossbeam_utils::CachePadded;
+
+use super::bucket::{Bucket, Lists, Other, Packed, Ticket};
 use super::counters::{self, CounterLine, Counters};
-use super::critical_section::CriticalSection;
+use super::critical_section::{CriticalSection, Policy};
 use super::location::{CACHE_LINE, Location};
 use super::outbox::{Outbox, Settlement};
 use super::parker::{BlockedThread, Woken};
-use super::policy::{Policy, Successor};
+use super::policy::Successor;
 use super::result::WaitResult;
 use super::waiter::Waiter;
 use super::waiter_list::WaiterKey;
 use crate::clock::Timestamp;
-use crate::sync::{Arc, AtomicI32, Ordering, lock};
-use crossbeam_utils::CachePadded;
-
-/// Finds a waiter again. Only valid together with the waiter that it was made for: so a key that is reused is recognised.
-///
-/// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(Rust, packed(2))]
-pub struct Ticket {
-    key: WaiterKey,
-    bucket: u16,
-}
-
-impl Ticket {
-    #[expect(clippy::cast_possible_truncation, reason = "there are no more than 2^16 buckets")]
-    pub(super) const fn new(key: WaiterKey, bucket: usize) -> Self {
-        Self { key, bucket: bucket as u16 }
-    }
-
-    /// The key of the waiter.
-    pub(crate) const fn key(self) -> WaiterKey {
-        self.key
-    }
-}
+use crate::sync::{Arc, AtomicI32, Ordering};
 
 /// All waiters of a process (of a test, of a model). Any thread may call any method.
 #[derive(Debug)]
@@ -57,10 +36,6 @@ impl<P: Policy> WaiterListStore<P> {
         assert!(buckets.is_power_of_two() && buckets <= 1 << 16);
         let counters = Counters::new(buckets);
         Self { buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(), counters, now }
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        (self.now)()
     }
 
     /// The counters that JavaScript reads: of waiters by bucket and word, and then the policy's by bucket.
@@ -92,18 +67,6 @@ impl<P: Policy> WaiterListStore<P> {
         self.buckets.len()
     }
 
-    pub(super) fn publish_deadline(&self, index: usize, earliest: Timestamp) {
-        let (published, earliest) = (&self.buckets[index].earliest_deadline, earliest.as_nanos());
-        if published.load(Ordering::Relaxed) != earliest {
-            // SeqCst: pairs with the service's re-check, see `service::alarm`.
-            published.store(earliest, Ordering::SeqCst);
-        }
-    }
-
-    pub(super) fn publish_claims(&self, index: usize, has_claims: bool) {
-        self.buckets[index].has_claims.store(has_claims, Ordering::Relaxed);
-    }
-
     /// The buckets that have claims, as far as the calling thread sees.
     pub(crate) fn buckets_with_claims(&self) -> impl Iterator<Item = usize> {
         (0..self.buckets.len()).filter(|&index| self.buckets[index].has_claims.load(Ordering::Relaxed))
@@ -115,7 +78,7 @@ impl<P: Policy> WaiterListStore<P> {
         index: usize,
         body: impl FnOnce(&mut CriticalSection<'a, P>) -> R,
     ) -> R {
-        body(&mut CriticalSection::new(self, index, lock(&self.buckets[index].lists)))
+        body(&mut CriticalSection::enter(&self.buckets[index], index, &self.counters, self.now))
     }
 
     /// Runs `body` in a critical section of the bucket of `location`.
@@ -153,11 +116,11 @@ impl<P: Policy> WaiterListStore<P> {
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
         self.critical_section_at(location, |section| {
-            let other = || Other { waiter: Waiter::Thread(Arc::clone(thread)), claim: None, deadline };
+            let other = Other { waiter: Waiter::Thread(Arc::clone(thread)), claim: None, deadline };
+            let insert = |lists: &mut Lists<P>| lists.insert_other(other);
             // It watches its deadline itself.
-            let packed = |lists: &mut super::bucket::Lists<P>| lists.insert_other(other());
-            let ticket = section.append(location, Timestamp::NEVER, |_| is_equal(), packed)?;
-            section.policy().thread_appended(location, ticket.key);
+            let ticket = section.append(location, Timestamp::NEVER, |_| is_equal(), insert)?;
+            section.policy_mut().thread_appended(location, ticket.key);
             Some(ticket)
         })
     }
@@ -184,7 +147,7 @@ impl<P: Policy> WaiterListStore<P> {
     /// Blocks `thread`, the calling one, until its wait ends, its claim is to retry, or `until` has come.
     pub fn park(&self, ticket: Ticket, thread: &Arc<BlockedThread>, deadline: Timestamp, until: Timestamp) -> Woken {
         match thread.park_until(deadline.min(until)) {
-            Woken::TimeOver if self.now() >= deadline => Woken::Settled(self.withdraw_thread(ticket, thread)),
+            Woken::TimeOver if (self.now)() >= deadline => Woken::Settled(self.withdraw_thread(ticket, thread)),
             woken => woken,
         }
     }
@@ -222,7 +185,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.critical_section_at(location, |section| {
             section.runs = runs;
             let mut claim_woken = false;
-            let mut successor = Successor::Unconcerned;
+            let mut wakes_successor = false;
             let (mut woken, mut next) = section.notify_first_promise(location);
             while woken < count
                 && let Some(key) = next
@@ -234,7 +197,7 @@ impl<P: Policy> WaiterListStore<P> {
                 }
                 next = section.next(key);
                 if section.is_due(key) {
-                    successor = section.dequeue(key, WaitResult::TimedOut).or(successor);
+                    wakes_successor |= section.dequeue(key, WaitResult::TimedOut) == Successor::ToBeWoken;
                     continue;
                 }
                 woken += 1;
@@ -242,10 +205,10 @@ impl<P: Policy> WaiterListStore<P> {
                     claim_woken = true;
                     P::notify_claim(section, location, key);
                 } else {
-                    successor = section.dequeue(key, WaitResult::Ok).or(successor);
+                    wakes_successor |= section.dequeue(key, WaitResult::Ok) == Successor::ToBeWoken;
                 }
             }
-            if successor == Successor::ToBeWoken {
+            if wakes_successor {
                 P::wake_successor(section, location);
             }
             woken
@@ -254,7 +217,7 @@ impl<P: Policy> WaiterListStore<P> {
 
     /// Times out the claims that are due, tells the agents of promises that are, and gives the earliest of the other deadlines.
     pub fn expire(&self) -> Timestamp {
-        let now = self.now();
+        let now = (self.now)();
         for (index, bucket) in self.buckets.iter().enumerate() {
             while bucket.earliest_deadline.load(Ordering::SeqCst) <= now.as_nanos() {
                 self.critical_section(index, |section| {

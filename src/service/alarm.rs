@@ -10,7 +10,7 @@
 //! one is the one that rings.
 
 use crate::clock::Timestamp;
-use crate::queue::policy::Policy;
+use crate::queue::critical_section::Policy;
 use crate::queue::store::WaiterListStore;
 use crate::sync::{AtomicU64, Ordering};
 
