@@ -46,7 +46,7 @@ use crate::queue::result::WaitResult;
 use crate::queue::store::Withdrawal;
 use crate::service::watch::Watch;
 use crate::service::{Duties, Service};
-use crate::thread::spinner::{SparingSpinner, Spinner};
+use crate::thread::spinner::{BudgetedSpinner, Spinner};
 
 /// The queue of this process. 256 shards: two threads that share nothing rarely meet, and looking at all of them for the
 /// earliest deadline takes less than a microsecond.
@@ -62,7 +62,7 @@ fn service() -> Option<&'static Arc<Service>> {
     SERVICE.get().or_else(|| {
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         if SERVICE.get().is_none() {
-            let duties = Duties { tick: Box::new(Agents::tick), look: Box::new(look) };
+            let duties = Duties { tick: Box::new(Agents::tick), check_words: Box::new(look) };
             SERVICE.set(Service::start(&STORE, duties)?).ok()?;
         }
         SERVICE.get()
@@ -378,7 +378,7 @@ pub(crate) struct Agent {
     thread: Arc<BlockedThread>,
     watch: Arc<Watch>,
     wait_spinner: Spinner,
-    lock_spinner: SparingSpinner,
+    lock_spinner: BudgetedSpinner,
     block: Cell<Option<Block>>,
     /// Whether the thread is in native code for its block, or in what the engine runs between two slices of that.
     sleeps: Cell<bool>,
@@ -685,7 +685,7 @@ impl Agent {
             watch: Watch::new(env, &thread),
             thread,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
-            lock_spinner: SparingSpinner::new(LONGEST_LOCK_SPIN),
+            lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
             block: Cell::new(None),
             sleeps: Cell::new(false),
             waits: RefCell::default(),
@@ -802,7 +802,7 @@ impl Agent {
     /// A claim has been lined up.
     fn claims() {
         if let Some(service) = service() {
-            service.look();
+            service.check_words();
         }
     }
 
@@ -918,7 +918,7 @@ impl Agent {
     /// `None`: the engine breaks it off.
     fn sleep_in_slices(&self, block: Block) -> Option<Begun> {
         let service = service();
-        let mut watched = service.is_some_and(|service| self.watch.begin(service));
+        let mut watched = service.is_some_and(|service| service.watch(&self.watch));
         // In its first slice a thread sleeps without a timer. Not if its deadline is near, or nobody ticks.
         let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
         let mut slice = SLICE_MILLISECONDS;
@@ -936,7 +936,7 @@ impl Agent {
                 Slept::Over(begun) => return Some(begun),
                 Slept::CalledBack => slice = CALLED_BACK_SLICE_MILLISECONDS,
                 Slept::Slice => {
-                    watched = watched || service.is_some_and(|service| self.watch.begin(service));
+                    watched = watched || service.is_some_and(|service| service.watch(&self.watch));
                     let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
                     slice = longest.min(2.0 * slice);
                 }
@@ -976,7 +976,7 @@ impl Agent {
                     }
                     self.end_to_take();
                     // If it is handed over soon, it is as well to be awake.
-                    self.lock_spinner.spin_awake(|| self.thread.result());
+                    self.lock_spinner.spin_unbudgeted(|| self.thread.result());
                 }
                 Woken::Interrupted => return Slept::CalledBack,
                 Woken::TimeOver => return Slept::Slice,
@@ -1105,7 +1105,7 @@ impl Agent {
             && !self.holdings.get().include(registers.held.load(Ordering::Relaxed), location)
         {
             self.begin_to_take(location, request);
-            if self.lock_spinner.spin_without_nap(|| take_free(&word)).is_some() {
+            if self.lock_spinner.spin_without_sleep(|| take_free(&word)).is_some() {
                 return Ok(self.acquired_free(location));
             }
         }

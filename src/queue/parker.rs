@@ -1,8 +1,7 @@
-//! A thread that blocks for a word of shared memory: how its result reaches it, and how it sleeps until then.
+//! A thread that blocks: how its result reaches it, and how it sleeps until then.
 //!
-//! The result is recorded under the bucket's lock by whoever takes the waiter out of its list, and only afterwards,
-//! with no lock held, the thread is unparked (invariants 2 and 5). A late unpark of an earlier wait is therefore
-//! harmless: the thread looks at its result, finds none, and sleeps on.
+//! The thread that removes a waiter records the result under the bucket's lock, and unparks the waiter afterwards, with no lock held
+//! (invariants 2 and 5). So a late unpark of an earlier wait is harmless: the waiter finds no result and sleeps on.
 
 use std::sync::atomic::AtomicU32;
 
@@ -17,23 +16,23 @@ const WAITING: u8 = u8::MAX;
 // How long the thread has been blocked, in ticks of the service.
 /// It is not blocked.
 const AWAKE: u8 = 0;
-/// No tick has come since it has been.
+/// It is blocked, in its first slice; no tick has come.
 const BLOCKED: u8 = 1;
 /// One tick has come.
 const TICKED: u8 = 2;
-/// The second one: the thread is to come back.
+/// Two ticks have come: the first slice ends.
 const OVER: u8 = 3;
-/// It has come back. Its further slices it ends itself.
+/// It is blocked, in a later slice, which it ends itself.
 const LONGER: u8 = 4;
 
-/// The part of a blocked thread that other threads see. Made once per thread, used for one wait after the other.
+/// The part of a blocked thread that other threads see. Made once per thread, and used for all its waits.
 #[derive(Debug)]
 pub struct BlockedThread {
     result: AtomicU8,
     retries: AtomicBool,
     interrupted: AtomicBool,
     blocked: AtomicU8,
-    /// The processor on which the result was recorded; [`NOWHERE`] if that is not known.
+    /// The processor on which the result was recorded; [`NOWHERE`] if it is not known.
     settled_on: AtomicU32,
     thread: Thread,
 }
@@ -43,13 +42,13 @@ const NOWHERE: u32 = u32::MAX;
 /// Why a blocked thread woke up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
-    /// Its wait is over.
+    /// Its wait has ended.
     Settled(WaitResult),
-    /// Its claim is the first in line, and is to try now.
+    /// Its claim is to retry.
     Retry,
-    /// The time that it was to sleep at most has passed.
+    /// It has slept as long as it may.
     TimeOver,
-    /// It is to look whether it shall end.
+    /// Its event loop has been signalled, perhaps to end the thread.
     Interrupted,
 }
 
@@ -66,7 +65,7 @@ impl BlockedThread {
         }
     }
 
-    /// Forgets the last wait's result. Called by the thread itself, in the critical section in which it is appended.
+    /// Clears the result of the last wait. Called by the thread itself, in the critical section in which it is appended.
     pub(crate) fn reset(&self) {
         self.result.store(WAITING, Ordering::Relaxed);
         self.retries.store(false, Ordering::Relaxed);
@@ -75,43 +74,43 @@ impl BlockedThread {
     /// Records the result. Called in the critical section in which the waiter was removed.
     pub(crate) fn settle(&self, result: WaitResult) {
         self.settled_on.store(processor::current().unwrap_or(NOWHERE), Ordering::Relaxed);
-        // Release: what the notifying thread wrote before is visible to the thread that reads the result.
+        // Release: a thread that reads the result sees what the notifying thread wrote before.
         self.result.store(result as u8, Ordering::Release);
     }
 
-    /// Whether the result came from the processor that the calling thread, the one that waited, runs on.
+    /// Whether the result was recorded on the processor that the calling thread, the one that waited, runs on.
     #[cfg(not(feature = "model"))]
     pub(crate) fn was_settled_here(&self) -> bool {
         processor::current().is_some_and(|here| self.settled_on.load(Ordering::Relaxed) == here)
     }
 
-    /// Records that its claim is to try. Called in the critical section in which it was found first in line.
+    /// Records that its claim is to retry. Called in the critical section in which it is woken.
     pub(crate) fn retry(&self) {
         self.retries.store(true, Ordering::Release);
     }
 
-    /// Makes the thread come back from `park_until`, although its wait is not over. Called by the service.
+    /// Makes the thread return from `park_until` although its wait has not ended. Called by the service.
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Release);
         self.unpark();
     }
 
-    /// Notes that the thread is blocked from here on, in its first slice. Called by the thread itself.
+    /// The thread is blocked from here on, in its first slice. Called by the thread itself.
     pub fn begin_block(&self) {
         self.blocked.store(BLOCKED, Ordering::Relaxed);
     }
 
-    /// The thread ends its slices itself from here on. Called by the thread itself.
+    /// The first slice is over. Called by the thread itself.
     pub(crate) fn end_first_slice(&self) {
         self.blocked.store(LONGER, Ordering::Relaxed);
     }
 
-    /// Notes that the thread is not blocked any more. Called by the thread itself.
+    /// The thread is no longer blocked. Called by the thread itself.
     pub fn end_block(&self) {
         self.blocked.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Whether the thread has noted that it is blocked.
+    /// Whether the thread is blocked.
     pub fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed) != AWAKE
     }
@@ -127,7 +126,7 @@ impl BlockedThread {
         step(BLOCKED, TICKED)
     }
 
-    /// The result, if the wait is over.
+    /// The result, if the wait has ended.
     pub fn result(&self) -> Option<WaitResult> {
         match self.result.load(Ordering::Acquire) {
             WAITING => None,
@@ -135,12 +134,12 @@ impl BlockedThread {
         }
     }
 
-    /// Lets the thread look at its result. Called with no lock held.
+    /// Wakes the thread. Called with no lock held.
     pub(crate) fn unpark(&self) {
         self.thread.unpark();
     }
 
-    /// What there is to wake up for already.
+    /// The reason to wake up that there is already.
     fn woken(&self) -> Option<Woken> {
         if let Some(result) = self.result() {
             Some(Woken::Settled(result))
@@ -156,13 +155,13 @@ impl BlockedThread {
         }
     }
 
-    /// Blocks until there is something to wake up for, or until `until`. May only be called by the thread itself.
+    /// Blocks until there is a reason to wake up, or until `until`. Called by the thread itself.
     pub(crate) fn park_until(&self, until: Timestamp) -> Woken {
         loop {
             if let Some(woken) = self.woken() {
                 return woken;
             }
-            // A limit, however far away, is a timer that the system has to set.
+            // A limit, however far away, would be a timer that the system sets.
             if until == Timestamp::NEVER {
                 park();
                 continue;

@@ -1,13 +1,12 @@
-//! What the service sleeps for: agreed between it and the threads that line promises up.
+//! The moment until which the service sleeps, agreed with the threads that append promises.
 //!
 //! # Why no deadline is missed
-//! A registering thread stores its bucket's earliest deadline (in the critical section that adds the waiter), then reads
-//! the alarm, and rings if it is set later than its own deadline. The service sets the alarm, then reads the buckets'
-//! earliest deadlines again before it sleeps. All four accesses are `SeqCst`, so in their single order one of the two
-//! stores comes first, and whoever stores second reads the other's: the service does not sleep, or it is rung.
+//! A registering thread stores its bucket's earliest deadline (in the critical section that appends the waiter), then reads
+//! the alarm, and rings if the alarm is set to a later moment than its own deadline. The service sets the alarm, then reads the
+//! buckets' earliest deadlines again before it sleeps. All four accesses are `SeqCst`, so in their single order one of the two
+//! stores comes first, and the thread that stores second reads the other's store: the service does not sleep, or it is rung.
 //!
-//! A registering thread whose deadline is not its bucket's earliest stores nothing; the thread that stored the earlier
-//! one is the one that rings.
+//! A registering thread whose deadline is not its bucket's earliest stores nothing; the thread that stored the earlier one rings.
 
 use crate::clock::Timestamp;
 use crate::queue::critical_section::Policy;
@@ -27,8 +26,7 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// Times out the promises of `store` that are due and gives the moment until which it may
-    /// sleep, unless it is rung before.
+    /// Times out the promises of `store` that are due. The moment until which the service may sleep, unless it is rung before.
     pub fn set<P: Policy>(&self, store: &WaiterListStore<P>) -> Timestamp {
         loop {
             let next = store.expire();
@@ -39,7 +37,7 @@ impl Alarm {
         }
     }
 
-    /// Whether a thread that has just lined up a promise with this deadline must ring the service.
+    /// Whether a thread that has just appended a promise with this deadline rings the service.
     pub fn is_later_than(&self, deadline: Timestamp) -> bool {
         deadline.as_nanos() < self.set_to.load(Ordering::SeqCst)
     }

@@ -1,10 +1,10 @@
-//! When the service has nothing of a kind to do, it rests, and is not rung for what it does anyway.
+//! Whether the service rests with respect to a duty: only then do threads ring for it.
 //!
-//! # Why nobody is overlooked
-//! A thread notes what it needs the service for, passes a `SeqCst` fence, then reads whether the service rests. The service
-//! notes that it rests, passes a `SeqCst` fence, then looks once more for what threads have noted. In the single order of the
-//! two fences one comes first: if the thread's, the service sees the note and does not rest; if the service's, the thread sees
-//! that it rests, and ends that.
+//! # Why no thread is overlooked
+//! A thread notes what it needs, passes a `SeqCst` fence, then reads whether the service rests. The service notes that it rests,
+//! passes a `SeqCst` fence, then looks once more for what threads have noted. In the single order of the two fences one comes
+//! first: if the thread's, the service sees the note and does not rest; if the service's, the thread sees that it rests, and ends
+//! that.
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
@@ -20,7 +20,7 @@ impl Default for Rest {
 }
 
 impl Rest {
-    /// Begins to rest unless `is_needed`, which looks for what threads have noted. Whether it rests. Called by the service.
+    /// Begins to rest unless `is_needed`, which looks for what threads have noted. Whether the service rests. Called by the service.
     pub fn begin(&self, is_needed: impl FnOnce() -> bool) -> bool {
         self.0.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -31,8 +31,8 @@ impl Rest {
         rests
     }
 
-    /// Ends the rest. True for one of those that call this meanwhile: it then tells the service. Called by a thread that has
-    /// noted what it needs.
+    /// Ends the rest. True for one of the threads that call this meanwhile: it rings. Called by a thread that has noted what it
+    /// needs.
     pub fn end(&self) -> bool {
         fence(Ordering::SeqCst);
         // Release: the service, once it sees that the rest is over, sees what was noted.

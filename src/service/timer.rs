@@ -1,7 +1,7 @@
 //! A sleep that ends on time: tokio's own counts whole milliseconds, and is late by one in the median.
 //!
-//! On Linux the system's timer is a descriptor that the runtime waits for. Elsewhere tokio's sleep ends some time before, and
-//! the rest is slept as the system sleeps.
+//! On Linux the runtime waits for a timer of the system's, which is a descriptor. On other systems tokio's sleep ends 2 ms early, and
+//! the thread itself sleeps the rest.
 
 #![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "timerfd_create(2)"))]
 
@@ -23,20 +23,20 @@ mod of_the_system {
         /// A timer of the runtime that is entered.
         pub(crate) fn new() -> io::Result<Self> {
             // The clock of `std::time::Instant`.
-            // SAFETY: no pointers; what comes back is a descriptor of our own, or -1.
+            // SAFETY: no pointers; the result is a descriptor of our own, or -1.
             let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) };
             if timer < 0 {
                 return Err(io::Error::last_os_error());
             }
-            // SAFETY: just opened, and nobody else's.
+            // SAFETY: just opened, and not shared.
             let timer = unsafe { OwnedFd::from_raw_fd(timer) };
             // SAFETY: a descriptor that is owned, and always the same.
             Ok(Self(unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?))
         }
 
-        /// Sleeps for so long, or less. Not for nothing, which is what turns the timer off.
+        /// Sleeps for so long, or less. Not for zero, which turns the timer off.
         pub(crate) async fn sleep(&self, duration: Duration) {
-            // What does not fit is nearly 300 years, or less than a second.
+            // A duration that does not fit is longer than 290 years.
             let it_value = libc::timespec {
                 tv_sec: duration.as_secs().try_into().unwrap_or(libc::time_t::MAX),
                 tv_nsec: duration.subsec_nanos().cast_signed().into(),
@@ -61,11 +61,11 @@ mod in_two_steps {
     use std::io;
     use std::time::Duration;
 
-    /// How much earlier than it should tokio's sleep is to end: more than it is late.
+    /// How much earlier tokio's sleep ends: more than it is late.
     const MARGIN: Duration = Duration::from_millis(2);
 
     /// The longest sleep during which the runtime does nothing else.
-    const NAP: Duration = Duration::from_micros(500);
+    const STEP: Duration = Duration::from_micros(500);
 
     /// tokio's timer, and the system's for the last milliseconds.
     #[derive(Debug)]
@@ -82,7 +82,7 @@ mod in_two_steps {
         pub(crate) async fn sleep(&self, duration: Duration) {
             match duration.checked_sub(MARGIN) {
                 Some(most) => tokio::time::sleep(most).await,
-                None => std::thread::sleep(duration.min(NAP)),
+                None => std::thread::sleep(duration.min(STEP)),
             }
         }
     }
@@ -123,7 +123,7 @@ mod tests {
 
     /// A timer that counts whole milliseconds is later than this in every round, whatever else the machine does.
     const BOUND: Duration = Duration::from_micros(700);
-    /// On a busy machine any timer may be late. So one good round is what is asked for.
+    /// On a busy machine any timer may be late, so one good round suffices.
     const ROUNDS: usize = 50;
 
     fn assert_precise(round: impl Fn() -> Vec<Duration>) {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_is_one_in_two_steps() {
+    fn a_sleep_in_two_steps_is_not_either() {
         assert_precise(|| lateness!(super::in_two_steps::Timer));
     }
 }

@@ -1,21 +1,21 @@
-//! Calls a blocked thread back to JavaScript when its event loop has something new for it.
+//! Interrupts a blocked thread when its event loop is signalled.
 //!
-//! A thread that blocks in native code cannot be interrupted: it has to go back to JavaScript to learn that its worker is being
-//! terminated. Doing so thirty times a second costs each blocked thread a wake-up with cold caches. But whoever terminates a
-//! worker also signals its event loop, whose epoll descriptor then becomes readable; and the service's runtime can wait for
-//! that (an epoll descriptor may be watched by another one).
+//! A thread that blocks in native code has to return to JavaScript to learn that its worker is being terminated. Doing so thirty
+//! times a second costs each blocked thread a wake-up with cold caches. But a thread that terminates a worker also signals the
+//! worker's event loop, whose epoll descriptor then becomes readable; and the service's runtime can wait for that (an epoll
+//! descriptor may be watched by another one).
 //!
-//! A blocked thread's loop does not run, so what has been readable once stays so. Therefore only the moment counts at which
-//! something is added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed, when one of the same
-//! kind is pending already; then the thread comes back by the clock.
+//! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which something is
+//! added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed when one of the same kind is pending
+//! already; then the thread returns when its slice ends.
 //!
-//! A thread begins to be watched when it blocks for the first time, and stays so: blocking again costs a look at a word. If its
-//! loop is signalled while it does not block, the service has woken up for nothing, and ends the watch. (Why that leaves no
-//! blocked thread unwatched: see `rest`. What the thread notes is that it blocks.)
+//! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is signalled while it
+//! does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says why that leaves no blocked
+//! thread unwatched. The thread's note is that it blocks.)
 //!
-//! The descriptor belongs to libuv, which closes it after the environment's clean-up; that ends the watch before.
+//! libuv owns the descriptor and closes it after the environment's clean-up, which ends the watch before.
 //!
-//! Linux only: elsewhere threads come back by the clock, more often.
+//! Linux only: on other systems slices are shorter.
 
 #![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "uv_backend_fd of the libuv that Node carries"))]
 
@@ -28,13 +28,52 @@ mod watched {
     use napi::sys;
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
+    use tokio::runtime::Handle;
+    use tokio::sync::Notify;
 
     use crate::clock::{Timestamp, now};
     use crate::queue::parker::BlockedThread;
-    use crate::service::Service;
     use crate::service::rest::Rest;
 
-    /// A thread whose loop is signalled all the time, and which blocks in between, is not watched more often than this.
+    /// The event loops that have been signalled, and the bell of the service.
+    #[derive(Debug)]
+    pub(crate) struct Signals {
+        runtime: Handle,
+        bell: Notify,
+        watches: Mutex<Vec<Arc<Watch>>>,
+    }
+
+    impl Signals {
+        /// For the service with this runtime.
+        pub(crate) fn new(runtime: Handle) -> Self {
+            Self { runtime, bell: Notify::new(), watches: Mutex::default() }
+        }
+
+        /// Wakes the service.
+        pub(crate) fn bell(&self) -> &Notify {
+            &self.bell
+        }
+
+        fn watches(&self) -> MutexGuard<'_, Vec<Arc<Watch>>> {
+            self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Called by the runtime, on the service's own thread.
+        fn add(&self, watch: Arc<Watch>) {
+            self.watches().push(watch);
+            self.bell.notify_one();
+        }
+
+        /// Interrupts the threads whose event loops have been signalled. Called by the service.
+        pub(crate) fn deliver(&self) {
+            let watches = std::mem::take(&mut *self.watches());
+            for watch in watches {
+                watch.signalled();
+            }
+        }
+    }
+
+    /// A thread that blocks again and again while its loop is signalled all the time is watched no more often than this.
     const INTERVAL_MILLISECONDS: f64 = 1.0;
 
     /// The descriptor of an event loop. Not ours: dropping it does not close it.
@@ -48,7 +87,7 @@ mod watched {
     }
 
     impl EventLoop {
-        /// That of an environment, on whose thread this is called.
+        /// That of an environment, on its thread.
         fn of(env: sys::napi_env) -> Option<Self> {
             use libloading::os::unix::Library;
             type BackendFd = unsafe extern "C" fn(*const std::ffi::c_void) -> RawFd;
@@ -72,7 +111,7 @@ mod watched {
         thread: Arc<BlockedThread>,
         event_loop: Option<EventLoop>,
         /// Known when the thread is watched for the first time.
-        service: OnceLock<Arc<Service>>,
+        signals: OnceLock<Arc<Signals>>,
         state: Mutex<State>,
         /// Whether the thread is not watched.
         rest: Rest,
@@ -82,7 +121,7 @@ mod watched {
     struct State {
         /// What the runtime knows of the descriptor, while the thread is watched. It refers to the `Watch`, until it is dropped.
         registered: Option<AsyncFd<EventLoop>>,
-        /// Earlier than this the thread is not watched again.
+        /// The thread is not watched again before this.
         not_before: Timestamp,
     }
 
@@ -92,7 +131,7 @@ mod watched {
             Arc::new(Self {
                 thread: Arc::clone(thread),
                 event_loop: EventLoop::of(env),
-                service: OnceLock::new(),
+                signals: OnceLock::new(),
                 state: Mutex::new(State { registered: None, not_before: Timestamp::from_nanos(0) }),
                 rest: Rest::default(),
             })
@@ -102,29 +141,29 @@ mod watched {
             self.state.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Makes sure that the thread is called back when its loop is signalled, or was before. False if it is not. Called by
-        /// the thread itself, which has noted that it is blocked.
-        pub(crate) fn begin(self: &Arc<Self>, service: &Arc<Service>) -> bool {
-            !self.rest.end() || self.register(service)
+        /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the thread
+        /// itself, which has noted that it is blocked.
+        pub(crate) fn begin(self: &Arc<Self>, signals: &Arc<Signals>) -> bool {
+            !self.rest.end() || self.register(signals)
         }
 
         #[cold]
-        fn register(self: &Arc<Self>, service: &Arc<Service>) -> bool {
-            self.service.get_or_init(|| Arc::clone(service));
+        fn register(self: &Arc<Self>, signals: &Arc<Signals>) -> bool {
+            self.signals.get_or_init(|| Arc::clone(signals));
             let mut state = self.state();
             let now = now();
             if state.registered.is_none()
                 && let Some(event_loop) = self.event_loop.filter(|_| now >= state.not_before)
             {
                 state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
-                let _entered = service.enter();
+                let _entered = signals.runtime.enter();
                 // SAFETY: the descriptor is always the same, and open until the environment has ended: `close` is called before.
                 state.registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok();
             }
             self.listen(&mut state)
         }
 
-        /// Waits for the next signal; if there has been one, calls the thread back. False if the thread is not watched.
+        /// Waits for the next signal; if there has been one, interrupts the thread. Whether the loop is watched.
         fn listen(self: &Arc<Self>, state: &mut State) -> bool {
             let waker = Waker::from(Arc::clone(self));
             while let Some(registered) = &state.registered {
@@ -141,9 +180,8 @@ mod watched {
             false
         }
 
-        /// The loop has been signalled: that calls the thread back if it is blocked, and otherwise ends the watch. Called by the
-        /// service.
-        pub(crate) fn signalled(self: &Arc<Self>) {
+        /// The loop has been signalled: a blocked thread was interrupted by that; otherwise the watch ends.
+        fn signalled(self: &Arc<Self>) {
             let mut state = self.state();
             if self.rest.begin(|| self.thread.is_blocked()) {
                 state.registered = None;
@@ -161,8 +199,8 @@ mod watched {
     impl Wake for Watch {
         /// Called by the runtime, which is in the middle of its own work.
         fn wake(self: Arc<Self>) {
-            if let Some(service) = self.service.get() {
-                service.has_been_signalled(Arc::clone(&self));
+            if let Some(signals) = self.signals.get() {
+                signals.add(Arc::clone(&self));
             }
         }
     }
@@ -173,9 +211,27 @@ mod watched {
     use std::sync::Arc;
 
     use napi::sys;
+    use tokio::runtime::Handle;
+    use tokio::sync::Notify;
 
     use crate::queue::parker::BlockedThread;
-    use crate::service::Service;
+
+    /// The bell of the service.
+    #[derive(Debug)]
+    pub(crate) struct Signals(Notify);
+
+    #[expect(clippy::unused_self, reason = "as on Linux")]
+    impl Signals {
+        pub(crate) fn new(_: Handle) -> Self {
+            Self(Notify::new())
+        }
+
+        pub(crate) fn bell(&self) -> &Notify {
+            &self.0
+        }
+
+        pub(crate) fn deliver(&self) {}
+    }
 
     /// The watch over one thread's event loop: there is none.
     #[derive(Debug)]
@@ -187,14 +243,12 @@ mod watched {
             Arc::new(Self)
         }
 
-        pub(crate) fn begin(&self, _: &Arc<Service>) -> bool {
+        pub(crate) fn begin(&self, _: &Arc<Signals>) -> bool {
             false
         }
-
-        pub(crate) fn signalled(&self) {}
 
         pub(crate) fn close(&self) {}
     }
 }
 
-pub(crate) use watched::Watch;
+pub(crate) use watched::{Signals, Watch};

@@ -1,11 +1,11 @@
-//! Which processor a thread runs on, and whether there are others.
+//! The processor that a thread runs on, and whether there are others.
 
 #![cfg_attr(
     all(target_os = "linux", not(feature = "model")),
     allow(unsafe_code, reason = "sched_getcpu(3) and sysconf(3)")
 )]
 
-/// The number of the processor that the calling thread runs on at this moment; `None` where the system does not say.
+/// The number of the processor that the calling thread runs on now; `None` where the system does not say.
 #[cfg(all(target_os = "linux", not(feature = "model")))]
 pub(crate) fn current() -> Option<u32> {
     // SAFETY: no arguments; gives a number, or -1.
@@ -17,7 +17,7 @@ pub(crate) fn current() -> Option<u32> {
     None
 }
 
-/// Whether the system has one processor only. Not the calling thread: that may be tied to one, and others not.
+/// Whether the system has only one processor. (The calling thread may be bound to one, and others not.)
 #[cfg(all(target_os = "linux", not(feature = "model")))]
 pub(crate) fn is_single() -> bool {
     // SAFETY: a query by number; gives a number, or -1.

@@ -1,4 +1,4 @@
-//! Looking for what a thread waits for, before it goes to sleep.
+//! Spinning: a thread looks for what it waits for, for a moment before it sleeps.
 
 use std::cell::Cell;
 use std::thread;
@@ -7,29 +7,29 @@ use std::time::Duration;
 use crate::clock::{Timestamp, now};
 use crate::thread::processor;
 
-/// Looks for what a thread waits for, for a moment before it sleeps.
+/// Spins while spinning pays.
 ///
-/// Waking a sleeping thread costs tens of microseconds, more than what most critical sections last; but spinning pays only
-/// where another core can bring the outcome meanwhile. So whether it is done follows what it brought lately: given up after
-/// a few waits in a row in which it brought nothing, but for an occasional try.
+/// Waking a sleeping thread costs tens of microseconds, longer than most critical sections last. But spinning pays only if another
+/// core can bring the result meanwhile. So a thread stops spinning after a few waits in a row in which it found nothing, but for
+/// an occasional try.
 ///
-/// It is always as long as can be: two threads that answer each other, both asleep, get each other's answer only a wake-up
-/// later, and the first one to spin must stand that.
+/// A spin always lasts as long as it may: of two threads that answer each other, both asleep, the first one to spin gets the
+/// other's answer only a wake-up later.
 #[derive(Debug)]
 pub struct Spinner {
     /// Nanoseconds; 0 if there is only one processor.
     longest: u32,
-    /// Whether what is waited for can come while this thread spins.
+    /// Whether the last result came from another processor.
     pays: Cell<bool>,
-    /// How often it may bring nothing before it is given up.
+    /// How many more spins may find nothing.
     credit: Cell<u32>,
     skipped: Cell<u32>,
 }
 
 impl Spinner {
-    /// The credit of one that has brought something.
+    /// The credit after a spin that found something.
     const CREDIT: u32 = 3;
-    /// Every so many waits, one is tried again.
+    /// Without credit, one wait of so many spins.
     const TRY_AGAIN: u32 = 32;
 
     /// One that spins for up to `longest` nanoseconds.
@@ -38,8 +38,8 @@ impl Spinner {
         Self { longest, pays: Cell::new(true), credit: Cell::new(0), skipped: Cell::new(0) }
     }
 
-    /// The last outcome came from the processor that this thread runs on, or did not. If it did, whoever brings the next one
-    /// cannot run while this thread spins.
+    /// The last result came from the processor that this thread runs on, or did not. If it did, the thread that brings the next
+    /// one cannot run while this one spins.
     #[cfg(not(feature = "model"))]
     pub(crate) fn came_from_here(&self, here: bool) {
         self.pays.set(!here);
@@ -50,7 +50,7 @@ impl Spinner {
         self.pays.get() && self.longest > 0 && self.credit.get() > 0
     }
 
-    /// Asks `look` again and again for a short while.
+    /// Calls `look` again and again for a moment.
     pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
         if !self.pays.get() || self.longest == 0 {
             return None;
@@ -79,68 +79,68 @@ impl Spinner {
     }
 }
 
-/// Looks for a lock to become free, before the thread lines up for it.
+/// Spins for a lock, for a share of the thread's time.
 ///
-/// Where threads do little else than take a lock, each finds it free soon whenever it spins, and they take turns, all of them
-/// busy, at what one could do alone. So only a share of a thread's time may be spent spinning. Who has spent it naps: out of
-/// the line, so that the others need not care, while one of them takes the lock again and again without being disturbed.
-/// Then it may spin again, and as a nap is a bounded time, nobody naps for ever: who naps in vain lines up.
+/// Where threads do little else than take a lock, each finds it free soon whenever it spins: they take turns, and keep several
+/// processors busy with the work of one. So a thread may spend only a share of its time spinning. A thread that has used up its
+/// spin budget sleeps outside the queue for a moment, while another takes the lock again and again without interference. A thread
+/// that does so in vain joins the line.
 #[derive(Debug)]
-pub struct SparingSpinner {
+pub struct BudgetedSpinner {
     spinner: Spinner,
     /// Nanoseconds that may be spent. Negative after a spin that took longer.
-    allowance: Cell<i64>,
-    /// When the allowance was that.
+    budget: Cell<i64>,
+    /// When the budget was computed.
     counted: Cell<Timestamp>,
 }
 
-impl SparingSpinner {
+impl BudgetedSpinner {
     /// One nanosecond of so many may be spent spinning.
     const SHARE: i64 = 16;
-    /// Nanoseconds that do not count: whoever finds the lock so soon came while it was being given back, and perhaps the others
-    /// wait for what is done under it.
+    /// Shorter spins, in nanoseconds, cost no budget: the lock was being released when the thread came.
     const FREE: i64 = 500;
-    const NAPS: u32 = 2;
+    /// How often a thread sleeps outside the queue before it joins the line.
+    const SLEEPS: u32 = 2;
     /// Systems make it twice as long: they let sleepers wake up together.
-    const NAP: Duration = Duration::from_micros(50);
+    const SLEEP: Duration = Duration::from_micros(50);
 
     /// One that spins for up to `longest` nanoseconds each time.
     pub fn new(longest: u32) -> Self {
         let spinner = Spinner::new(longest);
-        Self { allowance: Cell::new(longest.into()), spinner, counted: Cell::new(now()) }
+        Self { budget: Cell::new(longest.into()), spinner, counted: Cell::new(now()) }
     }
 
-    /// Time has passed since: the allowance, as it is by now.
+    /// Adds the share of the time that has passed. The budget.
     fn earn(&self) -> i64 {
         let earned = self.count() / Self::SHARE;
-        self.allowance.set(self.allowance.get().saturating_add(earned).min(self.spinner.longest.into()));
-        self.allowance.get()
+        self.budget.set(self.budget.get().saturating_add(earned).min(self.spinner.longest.into()));
+        self.budget.get()
     }
 
-    /// It was spent spinning.
+    /// Subtracts the time that has passed, which was spent spinning.
     fn spend(&self) {
         let spent = self.count();
         if spent > Self::FREE {
-            self.allowance.set(self.allowance.get().saturating_sub(spent));
+            self.budget.set(self.budget.get().saturating_sub(spent));
         }
     }
 
-    /// How many nanoseconds have passed since the last count.
+    /// The nanoseconds since the last call.
     fn count(&self) -> i64 {
         let now = now();
         let passed = now.duration_since(self.counted.replace(now));
         i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Asks `look` for a while, spinning and napping, at most until `deadline` or a spin longer.
+    /// Calls `look` for a while, spinning and sleeping, until `deadline` or one spin longer.
     pub fn spin<T>(&self, deadline: Timestamp, look: impl Fn() -> Option<T>) -> Option<T> {
-        let mut naps = 0;
+        let mut sleeps = 0;
         while self.earn() < 0 && self.spinner.is_hopeful() {
-            if naps == Self::NAPS {
+            if sleeps == Self::SLEEPS {
                 return None;
             }
-            naps += 1;
-            thread::sleep(Self::NAP.min(deadline.duration_since(now())));
+            sleeps += 1;
+            thread::sleep(Self::SLEEP.min(deadline.duration_since(now())));
             let found = look();
             if found.is_some() {
                 return found;
@@ -149,8 +149,8 @@ impl SparingSpinner {
         self.spend_on(look)
     }
 
-    /// Asks `look` for a while, if that may be spent: for an event loop, which has other things to do than to nap.
-    pub fn spin_without_nap<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
+    /// Spins if the budget allows it, and never sleeps: for event loops.
+    pub fn spin_without_sleep<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
         if self.earn() < 0 { None } else { self.spend_on(look) }
     }
 
@@ -160,8 +160,8 @@ impl SparingSpinner {
         found
     }
 
-    /// Asks `look` for a moment, whatever has been spent: for who has just been woken because of the lock.
-    pub fn spin_awake<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
+    /// Spins whatever the budget: for a thread that has just been woken to retry.
+    pub fn spin_unbudgeted<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
         self.spinner.spin(look)
     }
 }
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn spinning_that_brings_nothing_is_given_up_but_for_a_try_now_and_then() {
+    fn spinning_that_finds_nothing_stops_but_for_an_occasional_try() {
         let spinner = Spinner::new(2000);
         let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| looks(&spinner)).count();
         assert_eq!(tries, if processor::is_single() { 0 } else { 10 });
     }
 
     #[test]
-    fn spinning_that_paid_is_given_up_by_and_by() {
+    fn spinning_that_has_paid_stops_after_some_failures() {
         let spinner = Spinner::new(2000);
         spinner.spin(|| Some(()));
         let spins = (0..10).filter(|_| looks(&spinner)).count();
@@ -205,65 +205,65 @@ mod tests {
     }
 
     #[test]
-    fn who_has_spent_its_share_naps_and_then_gives_up() {
-        let sparing = SparingSpinner::new(2000);
+    fn a_thread_without_budget_sleeps_outside_the_queue_and_then_gives_up() {
+        let budgeted = BudgetedSpinner::new(2000);
         if processor::is_single() {
             return;
         }
-        sparing.spin_awake(|| Some(()));
-        // What takes seconds to be earned again.
-        sparing.allowance.set(-1_000_000_000);
+        budgeted.spin_unbudgeted(|| Some(()));
+        // This takes seconds to earn again.
+        budgeted.budget.set(-1_000_000_000);
         let looks = Cell::new(0);
         let begin = now();
-        let found: Option<()> = sparing.spin(Timestamp::NEVER, || {
+        let found: Option<()> = budgeted.spin(Timestamp::NEVER, || {
             looks.set(looks.get() + 1);
             None
         });
-        assert_eq!((found, looks.get()), (None, SparingSpinner::NAPS));
-        assert!(now().duration_since(begin) >= SparingSpinner::NAP * SparingSpinner::NAPS);
-        assert_eq!(sparing.spin(Timestamp::NEVER, || Some(7)), Some(7));
+        assert_eq!((found, looks.get()), (None, BudgetedSpinner::SLEEPS));
+        assert!(now().duration_since(begin) >= BudgetedSpinner::SLEEP * BudgetedSpinner::SLEEPS);
+        assert_eq!(budgeted.spin(Timestamp::NEVER, || Some(7)), Some(7));
     }
 
     #[test]
-    fn who_does_not_nap_spins_for_its_share_only() {
-        let sparing = SparingSpinner::new(2000);
+    fn an_event_loop_without_budget_does_not_spin() {
+        let budgeted = BudgetedSpinner::new(2000);
         if processor::is_single() {
             return;
         }
-        assert_eq!(sparing.spin_without_nap(|| Some(7)), Some(7));
-        sparing.allowance.set(-1_000_000_000);
-        assert_eq!(sparing.spin_without_nap(|| Some(7)), None);
+        assert_eq!(budgeted.spin_without_sleep(|| Some(7)), Some(7));
+        budgeted.budget.set(-1_000_000_000);
+        assert_eq!(budgeted.spin_without_sleep(|| Some(7)), None);
     }
 
     #[test]
-    fn nobody_naps_to_whom_spinning_has_brought_nothing() {
-        let sparing = SparingSpinner::new(2000);
+    fn spinning_that_never_pays_does_not_lead_to_sleeping_outside_the_queue() {
+        let budgeted = BudgetedSpinner::new(2000);
         let looks = Cell::new(0);
         let look = || -> Option<()> {
             looks.set(looks.get() + 1);
             None
         };
-        // The try that is made now and then.
-        sparing.spin(Timestamp::NEVER, look);
+        // The occasional try.
+        budgeted.spin(Timestamp::NEVER, look);
         assert_eq!(looks.replace(0) > 0, !processor::is_single());
-        sparing.allowance.set(-1_000_000_000);
-        sparing.spin(Timestamp::NEVER, look);
+        budgeted.budget.set(-1_000_000_000);
+        budgeted.spin(Timestamp::NEVER, look);
         assert_eq!(looks.get(), 0);
     }
 
     #[test]
-    fn what_is_spent_spinning_is_earned_by_other_time() {
-        let sparing = SparingSpinner::new(2000);
+    fn the_spin_budget_grows_with_other_time() {
+        let budgeted = BudgetedSpinner::new(2000);
         if processor::is_single() {
             return;
         }
-        // More than what does not count.
+        // Longer than a spin that costs nothing.
         let begin = now();
-        while now().duration_since(begin).as_nanos() <= SparingSpinner::FREE.unsigned_abs().into() {}
-        sparing.spend();
-        assert!(sparing.allowance.get() < 2000);
-        sparing.allowance.set(-1);
-        while sparing.earn() < 2000 {}
-        assert_eq!(sparing.earn(), 2000);
+        while now().duration_since(begin).as_nanos() <= BudgetedSpinner::FREE.unsigned_abs().into() {}
+        budgeted.spend();
+        assert!(budgeted.budget.get() < 2000);
+        budgeted.budget.set(-1);
+        while budgeted.earn() < 2000 {}
+        assert_eq!(budgeted.earn(), 2000);
     }
 }
