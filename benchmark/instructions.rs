@@ -86,7 +86,7 @@ impl Scene {
         }
     }
 
-    /// What came for the agent since it looked last: how many settlements with this result.
+    /// Takes the agent's mail: how many settlements with this result it has.
     fn take_mail(&mut self, result: WaitResult) -> usize {
         self.mail.clear();
         self.outbox.take(&mut self.mail);
@@ -94,7 +94,7 @@ impl Scene {
     }
 }
 
-/// What is executed between entering and leaving this function is counted.
+/// Callgrind counts the instructions between entering and leaving this function.
 #[inline(never)]
 fn counted(operation: &mut dyn FnMut() -> usize) -> usize {
     black_box(operation())
@@ -195,7 +195,7 @@ fn locks() {
 
     let mut scene = Scene::new();
     scene.word.store(LOCKED);
-    count("wait for a lock, be nudged, take it", TIMES, || {
+    count("wait for a lock, be woken, take it", TIMES, || {
         let pass = |&slot: &u32| {
             let ticket = scene.claim(slot, Request::Lock);
             scene.store.release(HERE, Request::Lock, &scene.word);

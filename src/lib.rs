@@ -5,7 +5,7 @@
 //! | folder | what it is | uses |
 //! |---|---|---|
 //! | [`node`](self) | a Node environment: what JavaScript calls, and what calls JavaScript | all below |
-//! | [`lock`] | the rules of locks: who is woken, who is granted what, dead holders | `queue` |
+//! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
 //! | [`service`] | the one thread that serves all others: time-outs, slices of blocked threads, signals to event loops | `queue` |
 //! | [`queue`] | the waiters of each word, and their results | `thread` |
 //! | [`thread`] | spinning, processors | |

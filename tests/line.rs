@@ -1,5 +1,5 @@
-//! The line before a word that excludes, against what it promises, and under load: through its public interface, without
-//! Node. The words are taken and given back as `lib/sync/holdings.js` does it.
+//! The lines of locks against their promises, and under load: through its public interface, without
+//! Node. The words are taken and given back as `lib/sync/robust list.js` does it.
 
 #![cfg(not(feature = "model"))]
 
@@ -34,7 +34,7 @@ fn now() -> Timestamp {
     Timestamp::from_nanos(CLOCK.get())
 }
 
-/// A word and what JavaScript does with it by itself.
+/// A word, and what JavaScript does with it without a native call.
 struct Guard {
     store: WaiterListStore,
     word: LocalWord,
@@ -96,13 +96,13 @@ mod property {
 
     #[derive(Debug, Clone)]
     enum Operation {
-        /// Somebody who would wait.
+        /// A claim that waits if it has to.
         Claim {
             what: u32,
             blocks: bool,
             timeout: Option<u64>,
         },
-        /// Somebody who would not.
+        /// A claim that does not wait.
         Take {
             what: u32,
         },
@@ -114,12 +114,12 @@ mod property {
         Die(prop::sample::Index),
         /// Permits are added.
         Add(u32),
-        /// A nudged claim tries.
+        /// A awake claim tries.
         Try(prop::sample::Index),
-        /// A claim that is not nudged tries, since a nudge of the one before it in its slot comes late.
+        /// A claim that is not awake retries: a late call of the claim that had its slot before.
         TryUnasked(prop::sample::Index),
         Withdraw(prop::sample::Index),
-        /// Somebody waits for a notification.
+        /// A waiter without a claim.
         Wait {
             blocks: bool,
             timeout: Option<u64>,
@@ -160,8 +160,8 @@ mod property {
         /// Unlike its ticket, never given again.
         number: u32,
         deadline: Timestamp,
-        nudged: bool,
-        /// Whether it has been nudged and tried in vain.
+        awake: bool,
+        /// Whether it has been awake and tried in vain.
         tried: bool,
     }
 
@@ -180,7 +180,7 @@ mod property {
         }
     }
 
-    /// A word, its line, and what has become of everybody.
+    /// A word, its line, and the state of all waiters and holders.
     struct Line {
         kind: Kind,
         guard: Guard,
@@ -189,12 +189,12 @@ mod property {
         /// In the order of arrival.
         entrants: Vec<Entrant>,
         holders: Vec<Request>,
-        /// Permits that nobody holds or has used up.
+        /// Permits that are neither held nor used up.
         permits: i32,
-        /// Who had the word to itself has died, and nobody has been told.
+        /// An exclusive holder has died, and no holder has been told yet.
         left_behind: bool,
-        /// Since when the first claim of a lock has been passed over.
-        passed_over: Option<(u32, Timestamp)>,
+        /// Since when the first claim of a lock has been overtaken.
+        overtaken: Option<(u32, Timestamp)>,
     }
 
     impl Line {
@@ -209,7 +209,7 @@ mod property {
                 holders: Vec::new(),
                 permits: 0,
                 left_behind: false,
-                passed_over: None,
+                overtaken: None,
             }
         }
 
@@ -223,7 +223,7 @@ mod property {
             }
         }
 
-        /// What the word holds if it is right.
+        /// The value that the word should have.
         fn value(&self) -> i32 {
             match self.kind {
                 Kind::Lock if self.holders.is_empty() => UNLOCKED,
@@ -257,7 +257,7 @@ mod property {
             }
             let alone = matches!(request, Request::Lock | Request::Exclusive);
             let told = self.left_behind && (alone || request == Request::Shared);
-            // Readers cannot put right what was left half done.
+            // Readers cannot repair what was left half done.
             self.left_behind &= !alone;
             assert_eq!(result, if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
         }
@@ -268,13 +268,13 @@ mod property {
             }
         }
 
-        /// What has happened to those in the list since the last time.
+        /// Takes note of all wake-ups since the last time.
         fn hear(&mut self) {
             let mut mail = Mail::default();
             self.outbox.take(&mut mail);
             let mut settled = Vec::new();
             for (place, entrant) in self.entrants.iter_mut().enumerate() {
-                let (nudged, result) = match &entrant.party {
+                let (awake, result) = match &entrant.party {
                     Waiter::Agent(_, slot) => {
                         let is_its = |settlement: &&Settlement| {
                             // That a plain waiter is due changes nothing before its agent decides, which it never does here.
@@ -292,8 +292,8 @@ mod property {
                         }
                     }
                 };
-                assert!(!nudged || entrant.request.is_some(), "a plain waiter is not nudged");
-                entrant.nudged |= nudged;
+                assert!(!awake || entrant.request.is_some(), "a waiter without a claim does not retry");
+                entrant.awake |= awake;
                 settled.extend(result.map(|result| (place, result)));
             }
             let acquired = settled.iter().filter(|(_, result)| result.is_acquired()).count();
@@ -314,7 +314,7 @@ mod property {
                             && entrant.blocks()
                             && first.is_some_and(|(_, is_ready)| !is_ready)
                             && !self.entrants[..place - gone].iter().any(|one| one.request.is_some() && one.blocks());
-                        assert!(is_first || is_behind_promise, "granted to another one than the first");
+                        assert!(is_first || is_behind_promise, "granted to another claim than the first");
                         assert!(entrant.deadline > now(), "granted to one whose time is over");
                         self.acquired(request, result);
                     }
@@ -347,7 +347,7 @@ mod property {
             self.hear();
             match (claimed, request) {
                 (Claimed::Now(result), Some(request)) => {
-                    assert!(self.kind == Kind::Lock || self.first_claim().is_none(), "it has overtaken somebody");
+                    assert!(self.kind == Kind::Lock || self.first_claim().is_none(), "it has overtaken a claim");
                     self.acquired(request, result);
                 }
                 (Claimed::Pending(ticket), _) => {
@@ -357,7 +357,7 @@ mod property {
                         ticket,
                         number,
                         deadline,
-                        nudged: false,
+                        awake: false,
                         tried: false,
                     });
                 }
@@ -368,7 +368,7 @@ mod property {
         fn retry(&mut self, place: usize) {
             let entrant = &mut self.entrants[place];
             let Some(request) = entrant.request else { return };
-            let was_nudged = std::mem::take(&mut entrant.nudged);
+            let was_nudged = std::mem::take(&mut entrant.awake);
             if let Some(result) = self.guard.store.retry(entrant.ticket, &entrant.party, &self.guard.word) {
                 assert!(was_nudged, "it has overtaken the first");
                 self.entrants.remove(place);
@@ -378,7 +378,7 @@ mod property {
             }
         }
 
-        /// The numbers of those that a notification wakes if nobody is overdue: plain waiters, and one claim at most.
+        /// The numbers of the waiters that a notification wakes if none is overdue: those without a claim, and one claim at most.
         fn notified(&self, count: usize) -> Vec<u32> {
             let first_claim = self.first_claim();
             let wakes = |&(place, entrant): &(usize, &Entrant)| entrant.request.is_none() || Some(place) == first_claim;
@@ -431,10 +431,10 @@ mod property {
             let mut hands_over = false;
             if let Some((next, tried)) = next {
                 let is_late = !tried
-                    && match self.passed_over {
+                    && match self.overtaken {
                         Some((number, since)) if next == number => now().duration_since(since) >= FAIRNESS,
                         _ => {
-                            self.passed_over = Some((next, now()));
+                            self.overtaken = Some((next, now()));
                             false
                         }
                     };
@@ -472,7 +472,7 @@ mod property {
                     self.given_back(request);
                     if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
                 }
-                // Not if one who only waits is the first: then that one is woken, and is to notify the next.
+                // Not if the first waiter has no claim: that one is woken, and has to notify the next.
                 Operation::GiveBare
                     if !self.holders.is_empty()
                         && self.kind == Kind::Lock
@@ -500,15 +500,14 @@ mod property {
                     self.guard.add_permits(amount);
                 }
                 Operation::Try(ref index) => {
-                    let nudged: Vec<_> =
-                        (0..self.entrants.len()).filter(|&place| self.entrants[place].nudged).collect();
-                    if !nudged.is_empty() {
-                        self.retry(*index.get(&nudged));
+                    let awake: Vec<_> = (0..self.entrants.len()).filter(|&place| self.entrants[place].awake).collect();
+                    if !awake.is_empty() {
+                        self.retry(*index.get(&awake));
                     }
                 }
                 Operation::TryUnasked(ref index) if !self.entrants.is_empty() => {
                     let place = index.index(self.entrants.len());
-                    if !self.entrants[place].nudged {
+                    if !self.entrants[place].awake {
                         self.retry(place);
                     }
                 }
@@ -523,7 +522,7 @@ mod property {
                         assert_eq!(woken, expected.len());
                         self.hear();
                         let is_left = |number: &u32| {
-                            self.entrants.iter().any(|entrant| entrant.number == *number && !entrant.nudged)
+                            self.entrants.iter().any(|entrant| entrant.number == *number && !entrant.awake)
                         };
                         assert!(!expected.iter().any(is_left), "not the first ones were woken");
                     }
@@ -557,7 +556,7 @@ mod property {
             }
         }
 
-        /// Everybody whose time is over gives up.
+        /// All waiters that are overdue give up.
         fn time_out(&mut self) {
             while let Some(place) = self.entrants.iter().position(|entrant| !entrant.is_live()) {
                 self.withdraw(place);
@@ -574,26 +573,26 @@ mod property {
             let counter = self.guard.store.counter(HERE).load(Ordering::Relaxed);
             assert_eq!(usize::try_from(counter), Ok(self.entrants.len()));
             assert_eq!(self.guard.store.any_abandoned_near(HERE), self.left_behind);
-            // Who is overdue need not be nudged: it is timed out when somebody comes to it, and the next is looked after then.
+            // A claim that is overdue need not be awake: the next thread that finds it times it out, and wakes its successor.
             if let Some(first) = self.first_claim()
                 && self.entrants[first].deadline > now()
                 && self.entrants[first].request.is_some_and(|request| self.grants(request))
             {
-                assert!(self.entrants[first].nudged, "the word grants what the first one asks for, and it sleeps");
+                assert!(self.entrants[first].awake, "the word grants what the first one asks for, and it sleeps");
                 if !self.entrants[first].blocks() {
                     let thread = self.entrants.iter().find(|entrant| entrant.request.is_some() && entrant.blocks());
-                    let sleeps = thread.is_some_and(|thread| thread.is_live() && !thread.nudged);
-                    assert!(!sleeps, "a blocked thread sleeps behind a promise, whose agent may be busy");
+                    let sleeps = thread.is_some_and(|thread| thread.is_live() && !thread.awake);
+                    assert!(!sleeps, "a blocked thread sleeps behind a promise, whose event loop may be busy");
                 }
             }
             for blocks in [true, false] {
                 assert!(
-                    self.entrants.iter().filter(|entrant| entrant.nudged && entrant.blocks() == blocks).count() <= 1
+                    self.entrants.iter().filter(|entrant| entrant.awake && entrant.blocks() == blocks).count() <= 1
                 );
             }
         }
 
-        /// Everybody gets what they wait for, one after the other.
+        /// All waiters get what they wait for, one after the other.
         fn drain(&mut self) {
             let add = |line: &mut Self| {
                 if line.kind == Kind::Semaphore {
@@ -603,7 +602,7 @@ mod property {
             add(self);
             self.time_out();
             for _ in 0..3 * (self.entrants.len() + self.holders.len()) {
-                while let Some(place) = self.entrants.iter().position(|entrant| entrant.nudged) {
+                while let Some(place) = self.entrants.iter().position(|entrant| entrant.awake) {
                     self.retry(place);
                     self.hear();
                     self.check();
@@ -652,7 +651,7 @@ mod property {
     }
 }
 
-/// A panic in the midst of a critical section, here of the word that is looked at: what has been decided by then holds.
+/// A panic inside a critical section, here of the word: all decisions made before it hold.
 mod panic {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::AtomicBool;
@@ -711,7 +710,7 @@ mod panic {
     }
 
     #[test]
-    fn who_has_been_given_something_is_woken() {
+    fn a_waiter_that_has_been_granted_something_is_woken() {
         let guard = permits();
         let (outbox, rung) = agent();
         let (after, rung_after) = agent();
@@ -735,12 +734,12 @@ mod panic {
         });
         assert!(rung.load(Ordering::Relaxed));
         assert_eq!(settled(&outbox), [7]);
-        // The lists are as they were between two claims, and what the timer goes by is known.
+        // The lists are as they were between two claims, and the earliest deadline is published.
         assert_eq!(guard.store.earliest_deadline(), Timestamp::NEVER);
         assert_eq!(guard.store.count(HERE), 1);
         assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 1);
         assert!(!rung_after.load(Ordering::Relaxed));
-        // The next who comes to the line gives the third claim what is left.
+        // The next operation on the line grants the third claim what is left.
         guard.tell_line();
         assert!(rung_after.load(Ordering::Relaxed));
         assert_eq!(settled(&after), [8]);
@@ -749,7 +748,7 @@ mod panic {
     }
 
     #[test]
-    fn who_does_not_enter_the_line_is_not_counted() {
+    fn a_claim_that_does_not_join_the_line_is_not_counted() {
         let guard = permits();
         let (outbox, _) = agent();
         breaks(&guard.word, 0, |word| {
@@ -764,7 +763,7 @@ mod panic {
     }
 
     #[test]
-    fn who_breaks_when_it_tries_passes_its_nudge_on_when_it_leaves() {
+    fn a_claim_that_panics_when_it_retries_wakes_its_successor_when_it_leaves() {
         let guard = Guard { word: LocalWord(AtomicI32::new(LOCKED)), ..permits() };
         let claims = [agent(), agent()].map(|(outbox, rung)| {
             let party = Waiter::Agent(Arc::clone(&outbox), 0);
@@ -800,7 +799,7 @@ mod stress {
     /// All the permits of the semaphore.
     const PERMITS: i32 = 4;
 
-    /// What all threads share.
+    /// The state that all threads share.
     struct Scene {
         guard: Guard,
         requests: Vec<Request>,
@@ -811,9 +810,9 @@ mod stress {
         writers: AtomicI32,
         readers: AtomicI32,
         permits: AtomicI32,
-        /// Counted up by those who exclude all others, without an atomic increment.
+        /// Counted up by exclusive holders, without an atomic increment.
         count: AtomicU64,
-        /// Deaths that somebody is to be told of, and those that somebody was told of.
+        /// Deaths to be told of, and deaths that were told of.
         deaths: AtomicU64,
         told: AtomicU64,
     }
@@ -852,7 +851,7 @@ mod stress {
             u64::from(alone)
         }
 
-        /// Counts the deaths that those who can put things right are told of.
+        /// Counts the deaths that exclusive holders are told of.
         fn hear(&self, request: Request, result: WaitResult) {
             if result == WaitResult::AcquiredFromDead && request != Request::Shared {
                 self.told.fetch_add(1, Ordering::Relaxed);
@@ -866,7 +865,7 @@ mod stress {
             self.guard.store.abandon(HERE, request, &self.guard.word);
         }
 
-        /// Claims by blocking, again and again. How often it had the word to itself.
+        /// Claims by blocking, again and again. How often it held the word exclusively.
         fn block(&self, random: &mut Random) -> u64 {
             let thread = Arc::new(BlockedThread::current());
             let party = Waiter::Thread(Arc::clone(&thread));
@@ -891,7 +890,7 @@ mod stress {
                                 }
                             }
                             Woken::TimeOver | Woken::Interrupted => {
-                                assert!(now().duration_since(began) < HANGS, "nobody comes to it");
+                                assert!(now().duration_since(began) < HANGS, "it hangs");
                             }
                         }
                     },
@@ -904,7 +903,7 @@ mod stress {
         }
 
         /// Claims by promises, one after the other, some of which it takes back; and its agent dies again and again. How
-        /// often it had the word to itself.
+        /// often it held the word exclusively.
         fn wait_async(&self, random: &mut Random) -> u64 {
             let Guard { store, word } = &self.guard;
             let mut alone = 0;
@@ -933,8 +932,8 @@ mod stress {
                     let result = loop {
                         mail.clear();
                         outbox.take(&mut mail);
-                        let nudged = mail.retries.contains(&slot);
-                        let tried = if nudged { store.retry(ticket, &party, word) } else { None };
+                        let awake = mail.retries.contains(&slot);
+                        let tried = if awake { store.retry(ticket, &party, word) } else { None };
                         let settled = mail.settlements.iter().find(|settlement| settlement.slot == slot);
                         if let Some(result) = tried.or(settled.map(|settlement| settlement.result)) {
                             break Some(result);
@@ -944,7 +943,7 @@ mod stress {
                         }
                         patience = patience.saturating_sub(1);
                         thread::park_timeout(Duration::from_micros(if patience < 10 { 20 } else { 30_000 }));
-                        assert!(now().duration_since(began) < HANGS, "nobody comes to it");
+                        assert!(now().duration_since(began) < HANGS, "it hangs");
                     };
                     match result.filter(|&result| result != WaitResult::TimedOut) {
                         Some(result) if dies => {
@@ -1010,7 +1009,7 @@ mod stress {
 
         assert_eq!(scene.count.load(Ordering::Relaxed), alone);
         let Guard { store, word } = &scene.guard;
-        assert_eq!(word.load(), value, "nobody holds anything");
+        assert_eq!(word.load(), value, "the word is free");
         assert_eq!(store.count(HERE), 0);
         assert_eq!(store.counter(HERE).load(Ordering::Relaxed), 0);
         let untold = u64::from(store.any_abandoned_near(HERE));
@@ -1059,9 +1058,9 @@ mod look {
     }
 
     #[test]
-    fn the_first_claim_of_a_lock_gets_its_try_once_the_word_is_free() {
+    fn the_first_claim_of_a_lock_is_woken_once_the_word_is_free() {
         let (guard, outbox) = line(LOCKED);
-        assert!(!guard.store.check_words(|_| &guard.word), "nobody claims");
+        assert!(!guard.store.check_words(|_| &guard.word), "there are no claims");
         let ticket = claim(&guard, &outbox, 1, Request::Lock);
         claim(&guard, &outbox, 2, Request::Lock);
         assert!(guard.store.check_words(|_| &guard.word));
@@ -1089,7 +1088,7 @@ mod look {
     }
 
     #[test]
-    fn the_first_claims_of_a_strict_line_get_what_the_word_is_enough_for() {
+    fn the_first_claims_of_a_strict_line_are_granted_what_the_word_is_enough_for() {
         let (guard, outbox) = line(WRITING);
         for (slot, request) in (0..).zip([Request::Shared, Request::Shared, Request::Exclusive, Request::Shared]) {
             claim(&guard, &outbox, slot, request);

@@ -1,4 +1,4 @@
-//! What dead holders have left behind is forgotten with its memory, as far as that can be known.
+//! Abandoned locks are forgotten with their memory, as far as the end of a memory can be known.
 
 #![cfg(not(feature = "model"))]
 
@@ -57,7 +57,7 @@ impl Process {
         self.end(agent, objects);
     }
 
-    /// Whether who locks the lock at this place is told of a death.
+    /// Whether a thread that locks the lock at this offset is told of a death.
     fn is_told_at(&self, offset: usize) -> bool {
         let location = Location::from_address(BASE + offset);
         let looks = self.store.any_abandoned_near(location);
@@ -82,7 +82,7 @@ impl Process {
 }
 
 #[test]
-fn when_the_last_object_has_been_collected_all_that_lies_in_it_is_forgotten() {
+fn all_locks_in_a_memory_are_forgotten_when_its_last_object_has_been_collected() {
     let process = Process::new();
     process.register(MAIN);
     process.register(WORKER);
@@ -115,7 +115,7 @@ fn as_long_as_one_object_is_there_nothing_is_forgotten() {
 
 /// Main has a buffer but no lock, and hands it to one worker after the other.
 #[test]
-fn the_worker_that_is_started_again_is_told_although_nobody_else_has_a_lock() {
+fn a_restarted_worker_is_told_although_no_other_thread_has_made_a_lock() {
     let process = Process::new();
     process.register(WORKER);
     process.die_holding(WORKER, 1);
@@ -129,7 +129,7 @@ fn the_worker_that_is_started_again_is_told_although_nobody_else_has_a_lock() {
     assert!(process.is_told());
 }
 
-/// Main's object is collected while a worker has the memory; with that one's death, nobody has it.
+/// Main's object is collected while a worker keeps the memory, which is freed when that worker dies.
 #[test]
 fn a_thread_that_has_lost_its_object_and_has_one_at_that_address_again_has_a_new_memory() {
     let process = Process::new();
@@ -157,7 +157,7 @@ fn a_thread_that_has_lost_its_object_and_gets_another_one_of_the_same_memory_is_
 }
 
 #[test]
-fn what_an_ended_thread_had_lost_says_nothing_of_another_thread() {
+fn the_lost_objects_of_an_ended_thread_say_nothing_about_another_thread() {
     let process = Process::new();
     process.register(OTHER);
     process.register(WORKER);

@@ -90,7 +90,7 @@ impl Agent {
         settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect()
     }
 
-    /// What is in the outbox, by slot and result.
+    /// The settlements in the outbox, by slot and result.
     fn settled(&self) -> Vec<(u32, WaitResult)> {
         self.mail().settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect()
     }
@@ -140,7 +140,7 @@ fn wait_notify() {
     });
 }
 
-/// A thread that writes the word without an atomic operation and notifies everybody.
+/// A thread that writes the word without an atomic operation and notifies all waiters.
 fn write_and_notify_all(store: &Arc<WaiterListStore>, word: &Arc<AtomicU32>) -> JoinHandle<usize> {
     let (store, word) = (store.clone(), word.clone());
     spawn(move || {
@@ -164,7 +164,7 @@ fn wait_store_notify() {
     });
 }
 
-/// The same while somebody waits already, so that the counter says so and the notifier passes no fence.
+/// The same with a waiter that is counted already, so that the notifier passes no fence.
 #[test]
 fn wait_store_notify_two() {
     loom::model(|| {
@@ -387,9 +387,9 @@ fn park_late_unpark() {
     });
 }
 
-/// A thread that is called back while it goes to sleep comes back, and waits on.
+/// A thread that is interrupted while it goes to sleep returns, and waits on.
 #[test]
-fn park_call_back() {
+fn park_interrupt() {
     loom::model(|| {
         let (store, thread) = (store(), this_thread());
         let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
@@ -418,7 +418,7 @@ impl Ticks {
         ticks
     }
 
-    /// Sleeps in the first slice of a block, as `src/agent.rs` does.
+    /// Sleeps in the first slice of a block, as `src/node/` does.
     fn sleep(&self, store: &WaiterListStore, thread: &Arc<BlockedThread>, wait: Ticket) -> Woken {
         thread.begin_block();
         if self.rest.end() {
@@ -497,7 +497,7 @@ fn push_take_ring() {
     });
 }
 
-/// What the event loop is held by: from the notification until the agent has taken the outcome, there is mail.
+/// Mail holds the event loop: from the notification until the agent has taken the result.
 #[test]
 fn push_take_mail() {
     loom::model(|| {
@@ -535,7 +535,7 @@ fn ring_close() {
     });
 }
 
-/// A promise is lined up while the timer thread times another one out: it sleeps until the new deadline at most, or is
+/// A promise is appended while the timer thread times another one out: it sleeps until the new deadline at most, or is
 /// rung.
 #[test]
 fn register_expire() {
@@ -562,13 +562,13 @@ fn register_expire() {
     });
 }
 
-/// A word that excludes and its line, used as `lib/sync/holdings.js` and `src/agent.rs` use them.
+/// A word that excludes and its line, used as `lib/sync/robust list.js` and `src/node/` use them.
 struct Lock {
     store: WaiterListStore,
     word: LockWord,
     request: Request,
     /// Counted up by every holder without an atomic increment: right in the end only if they excluded each other, and
-    /// each saw what the one before it had done.
+    /// each saw the writes of the one before it.
     holders: AtomicU32,
 }
 
@@ -591,7 +591,7 @@ impl Word for LockWord {
 }
 
 impl Lock {
-    /// A word that holds `value`, of which everybody asks for `request`.
+    /// A word that holds `value`, and whose claims all ask for `request`.
     fn new(request: Request, value: i32) -> Arc<Self> {
         let store = WaiterListStore::new(1, now);
         let word = LockWord(AtomicI32::new(value));
@@ -626,7 +626,7 @@ impl Lock {
         self.store.counter(HERE).load(SeqCst) != 0
     }
 
-    /// Takes the lock if it is free, without coming to the store. Whether it was, and had been abandoned.
+    /// Takes the lock if it is free, without a native call. Whether it was, and had been abandoned.
     fn take(&self) -> Option<WaitResult> {
         if self.request != Request::Lock && self.is_anybody_counted() {
             return self.store.try_take(HERE, self.request, &self.word);
@@ -638,7 +638,7 @@ impl Lock {
         Some(if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
     }
 
-    /// Gives back what was taken, without coming to the store if nobody is counted.
+    /// Gives back what was taken, without a native call if no waiter is counted.
     fn give(&self) {
         if self.is_anybody_counted() {
             self.store.release(HERE, self.request, &self.word);
@@ -722,7 +722,7 @@ impl Lock {
         }
     }
 
-    /// What the event loop of `agent` makes of its mail: the outcome of its claim, if there is one now.
+    /// The event loop of `agent` handles its mail: the result of its claim, if it has one now.
     fn deliver(&self, agent: &Agent, ticket: Ticket) -> Option<WaitResult> {
         let mail = agent.mail();
         let granted = mail.settlements.first().map(|settlement| settlement.result);
@@ -732,7 +732,7 @@ impl Lock {
         })
     }
 
-    /// Everybody is through: nobody holds the lock, nobody is counted.
+    /// All are through: the lock is free, and no waiter is counted.
     fn assert_free_after(&self, holders: u32) {
         assert_eq!(self.holders.load(Relaxed), holders);
         self.assert_holds(UNLOCKED);
@@ -801,7 +801,7 @@ fn unlock_newcomer_claim() {
     });
 }
 
-/// A claim is lined up, and the lock freed without a word, while the service goes to rest: it sees that there is a line, or
+/// A claim is appended, and the lock freed without a call, while the service goes to rest: it sees that there is a line, or
 /// it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.
 #[test]
 fn claim_rest() {
@@ -907,7 +907,7 @@ fn grant_park() {
     });
 }
 
-/// The lock is handed to the first in line, who gives up at the same moment: the next one gets it.
+/// The lock is handed to the first claim, which gives up at the same moment: the next one gets it.
 #[test]
 fn grant_give_up() {
     loom::model(|| {
@@ -932,7 +932,7 @@ fn grant_give_up() {
     });
 }
 
-/// The lock is handed to the first in line, whose agent ends at the same moment: the next one gets it.
+/// The lock is handed to the first claim, whose agent ends at the same moment: the next one gets it.
 #[test]
 fn grant_death() {
     loom::model(|| {
@@ -959,7 +959,7 @@ fn grant_death() {
 }
 
 /// The first in line is a promise whose thread is busy: the lock goes to a thread that blocks behind it, and afterwards the
-/// promise's claim can still take it. Unless that thread is nudged as well, this model deadlocks.
+/// promise's claim can still take it. Unless that thread is awake as well, this model deadlocks.
 #[test]
 fn unlock_busy_claim() {
     loom::model(|| {
@@ -980,7 +980,7 @@ fn unlock_busy_claim() {
     });
 }
 
-/// The same with a thread that gives up the moment it is nudged: the one behind it has the lock.
+/// The same with a thread that gives up the moment it is awake: the one behind it has the lock.
 #[test]
 fn unlock_busy_claim_give_up() {
     bounded_model(|| {
@@ -1028,16 +1028,16 @@ fn write_give_up_busy_read() {
     });
 }
 
-/// What others see of a thread that takes locks as `lib/sync/holdings.js` does: its table of holdings, and its register. Written
+/// What other threads see of a thread that takes locks as `lib/locks/internal/` does: its robust list, and its register. Written
 /// and read as `x64` does it, each write a releasing one.
 #[derive(Default)]
-struct Holdings {
+struct RobustList {
     /// 0, or 1 while the entry is behind the last one, or 2 while it is the last one.
     entry: AtomicU32,
     releasing: AtomicBool,
 }
 
-impl Holdings {
+impl RobustList {
     fn write(&self, entry: u32) {
         self.entry.store(entry, Release);
     }
@@ -1079,7 +1079,7 @@ impl Holdings {
         self.entry.load(Acquire) != 0 || self.releasing.load(Acquire)
     }
 
-    /// What `unlock()` of a thread does that does not hold the lock, beside those that may.
+    /// `unlock()` of a thread that does not hold the lock, beside threads that may hold it.
     fn free_beside(lock: &Lock, others: &[&Self]) -> Freed<()> {
         lock.store.free(HERE, &lock.word, |granted| {
             (granted.is_some() || others.iter().any(|other| other.may_hold())).then_some(())
@@ -1088,12 +1088,12 @@ impl Holdings {
 }
 
 /// One unlocks by mistake while the holder gives the lock back and another one takes it: never is it freed, for at each moment
-/// at which it is locked there is a note of who has it. Without the note before it is taken, or without the register, or if
-/// nobody were counted meanwhile, this model fails.
+/// at which it is locked its holder is noted. Without the note before it is taken, or without the register, or if no waiter
+/// were counted meanwhile, this model fails.
 #[test]
 fn unlock_by_mistake() {
     bounded_model(|| {
-        let (lock, holder, newcomer) = (Lock::held(), Arc::new(Holdings::default()), Arc::new(Holdings::default()));
+        let (lock, holder, newcomer) = (Lock::held(), Arc::new(RobustList::default()), Arc::new(RobustList::default()));
         holder.write(2);
         let gives = spawn({
             let (lock, holder) = (lock.clone(), holder.clone());
@@ -1103,7 +1103,7 @@ fn unlock_by_mistake() {
             let (lock, newcomer) = (lock.clone(), newcomer.clone());
             move || newcomer.take(&lock)
         });
-        assert_ne!(Holdings::free_beside(&lock, &[&newcomer, &holder]), Freed::Now);
+        assert_ne!(RobustList::free_beside(&lock, &[&newcomer, &holder]), Freed::Now);
         gives.join().unwrap();
         let is_taken = second.join().unwrap();
         assert_eq!(lock.word.load(), if is_taken { LOCKED } else { UNLOCKED });
@@ -1115,7 +1115,7 @@ fn unlock_by_mistake() {
 #[test]
 fn unlock_by_mistake_grant() {
     bounded_model(|| {
-        let (agent, holder, heir) = (Agent::deaf(), Arc::new(Holdings::default()), Holdings::default());
+        let (agent, holder, heir) = (Agent::deaf(), Arc::new(RobustList::default()), RobustList::default());
         let (lock, tickets) = Lock::held_before(&[&agent]);
         holder.write(2);
         let gives = spawn({
@@ -1125,7 +1125,7 @@ fn unlock_by_mistake_grant() {
         let heir = Arc::new(heir);
         let mistaken = spawn({
             let (lock, holder, heir) = (lock.clone(), holder.clone(), heir.clone());
-            move || assert_ne!(Holdings::free_beside(&lock, &[&heir, &holder]), Freed::Now)
+            move || assert_ne!(RobustList::free_beside(&lock, &[&heir, &holder]), Freed::Now)
         });
         heir.deliver(&lock, &agent, tickets[0]);
         gives.join().unwrap();
@@ -1136,7 +1136,7 @@ fn unlock_by_mistake_grant() {
 
 /// The first in line has been woken to try when its time is over: it has the lock, or the next one is woken.
 #[test]
-fn nudge_timeout() {
+fn wake_timeout() {
     bounded_model(|| {
         let (first, next) = (Agent::deaf(), Agent::deaf());
         let lock = Lock::held();
@@ -1160,7 +1160,7 @@ fn nudge_timeout() {
     });
 }
 
-/// The holder dies while one claims the lock and another takes it without coming to the store: who is first is told.
+/// The holder dies while one thread claims the lock and another takes it without a native call: the first of them is told.
 #[test]
 fn death_newcomer_claim() {
     bounded_model(|| {
@@ -1185,7 +1185,7 @@ fn death_newcomer_claim() {
     });
 }
 
-/// A thread is ended when it has freed the lock and not yet looked whether somebody waits: its clean-up asks for it.
+/// A thread is ended when it has freed the lock and not yet looked at the counter: its clean-up does.
 #[test]
 fn unlock_death_claim() {
     loom::model(|| {
@@ -1204,7 +1204,7 @@ fn unlock_death_claim() {
     });
 }
 
-/// Who asks for five permits gives up while one is added: who stands behind and asks for one has it.
+/// A claim for five permits gives up while one is added: the claim for one behind it has it.
 #[test]
 fn add_permit_give_up() {
     loom::model(|| {
@@ -1223,8 +1223,8 @@ fn add_permit_give_up() {
     });
 }
 
-/// A permit is added while one asks for it in the line and another without coming to the store: one of them has it, and
-/// who is in the line does not sleep beside it.
+/// A permit is added while one thread claims it in the line and another without a native call: one of them has it, and
+/// the claim in the line does not sleep beside it.
 #[test]
 fn add_permit_newcomer_claim() {
     bounded_model(|| {
@@ -1291,8 +1291,8 @@ fn write_death_read() {
     });
 }
 
-/// The last buffer object of a memory is collected while another thread makes a lock in it and dies with that: whoever comes next is
-/// told. Were what lies in the memory forgotten after the registry's lock has been given up, that death might be.
+/// The last buffer object of a memory is collected while another thread makes a lock in it and dies with it: the next holder is
+/// told. If abandoned locks were forgotten after the registry's lock has been released, that death might be forgotten.
 #[test]
 fn lose_register_death() {
     loom::model(|| {

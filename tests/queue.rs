@@ -56,7 +56,7 @@ mod property {
             timeout: Option<u64>,
             is_equal: bool,
         },
-        /// By one of the agents, or by somebody else.
+        /// By one of the agents, or by another thread.
         Notify {
             at: usize,
             count: usize,
@@ -94,7 +94,7 @@ mod property {
         Agent(usize, u32),
     }
 
-    /// What the store is meant to be: one sequence in the order of arrival.
+    /// The store is meant to behave as one sequence in the order of arrival.
     struct Waiting {
         who: Who,
         at: usize,
@@ -107,7 +107,7 @@ mod property {
         outbox: Arc<Outbox>,
         rings: Arc<AtomicUsize>,
         tickets: Vec<Ticket>,
-        /// What is in the outbox: by slot, outcomes and what the timer has told.
+        /// The contents of the outbox, by slot: results, and deadlines that the timer has reported.
         mail: BTreeSet<(u32, u8)>,
     }
 
@@ -129,7 +129,7 @@ mod property {
         outcome: Option<WaitResult>,
     }
 
-    /// The store, the model, and everybody who waits.
+    /// The store, the model, and all waiters.
     struct Queue {
         store: WaiterListStore,
         waiting: Vec<Waiting>,
@@ -189,7 +189,7 @@ mod property {
             }
         }
 
-        /// A job of the agent times out those of its promises that are overdue. What it finds in its outbox then.
+        /// A job of the agent times out those of its promises that are overdue. The settlements in its outbox then.
         fn decide(&mut self, agent: usize) -> BTreeSet<(u32, u8)> {
             let mail = std::mem::take(&mut self.agents[agent].mail);
             let (due, mut settled): (BTreeSet<_>, BTreeSet<_>) =
@@ -368,7 +368,7 @@ mod stress {
     use super::random::Random;
     use super::*;
 
-    /// What all threads share.
+    /// The state that all threads share.
     struct Scene {
         store: WaiterListStore,
         alarm: Alarm,
@@ -383,7 +383,7 @@ mod stress {
         }
     }
 
-    /// Counts those that were notified; what is timed out is so at its time.
+    /// Counts the waiters that were notified; none times out early.
     fn was_notified(result: WaitResult, deadline: Timestamp) -> bool {
         assert!(result == WaitResult::Ok || (result == WaitResult::TimedOut && now() >= deadline), "{result:?}");
         result == WaitResult::Ok
@@ -409,7 +409,7 @@ mod stress {
                         break WaitResult::NotEqual;
                     }
                     Woken::TimeOver | Woken::Interrupted => {}
-                    Woken::Retry => panic!("a plain waiter is not nudged"),
+                    Woken::Retry => panic!("a plain waiter is not awake"),
                 }
             };
             notified += usize::from(result != WaitResult::NotEqual && was_notified(result, deadline));

@@ -1,5 +1,5 @@
-//! What must not cost more the more of them there are. Each test compares the best of several times with few and with many, and
-//! allows for what caches cost; what it guards against is linear, and slower by hundreds of times.
+//! Operations whose cost must not grow with the number of waiters. Each test compares the best of several times with few and with
+//! many, and allows for caches; a linear search would be slower by hundreds of times.
 
 #![cfg(not(feature = "model"))]
 
@@ -60,7 +60,7 @@ fn registering_costs_the_same_however_many_agents_take_turns() {
     });
 }
 
-/// The first claim is nudged, and nobody else is to be found.
+/// The first claim is awake, and the only waiter that a notification concerns.
 #[test]
 fn notifying_costs_the_same_however_many_claims_are_in_the_line() {
     assert_does_not_grow(10, 100_000, |claims| {
@@ -74,7 +74,7 @@ fn notifying_costs_the_same_however_many_claims_are_in_the_line() {
 }
 
 #[test]
-fn notifying_those_who_wait_behind_claims_costs_the_same_however_many_claims_these_are() {
+fn notifying_waiters_behind_claims_costs_the_same_however_many_claims_there_are() {
     assert_does_not_grow(10, 100_000, |claims| {
         let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), LocalWord::default());
         word.store(LOCKED);

@@ -181,7 +181,7 @@ fn a_panic_of_one_duty_ends_no_duty() {
     outbox.take(&mut mail);
     assert_eq!(mail.settlements[0].result, WaitResult::Due);
 
-    // Freed, and nobody is told.
+    // Freed, without a call.
     let party = Waiter::Agent(Arc::clone(&outbox), 8);
     let claimed = store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &&WORD);
     let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a lock that is held") };
