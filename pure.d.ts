@@ -335,7 +335,7 @@ export class Condition {
 /**
  * A number of permits: 4 bytes of shared memory, an `Int32` with the available permits. Zero-filled memory has none.
  *
- * First come, first served: a large request is not overtaken. Acquired permits belong to nobody, so one thread may release what
+ * First come, first served: a large request is not overtaken. Acquired permits have no owner, so one thread may release what
  * another acquired. Permits that {@link Semaphore.use} holds come back when its thread dies.
  */
 export class Semaphore {
