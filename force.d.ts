@@ -1,6 +1,6 @@
 /**
- * `atomics-waitasync/force`: loading this installs the package's `wait`, `notify` and `waitAsync` on every host.
+ * `atomics-waitasync/force`: loading it installs the package's `wait`, `notify` and `waitAsync` on every host.
  *
- * What it exports is described in `./pure`.
+ * `./pure` describes the exports.
  */
 export * from './index'

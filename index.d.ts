@@ -1,7 +1,7 @@
 /**
- * `atomics-waitasync`: where the host has no `Atomics.waitAsync`, loading this installs the package's own.
+ * `atomics-waitasync`: loading it installs the package's `Atomics.waitAsync` if the host has none.
  *
- * What it exports is described in `./pure`.
+ * `./pure` describes the exports.
  */
 
 import { WaitAsyncResult } from './pure'
@@ -9,18 +9,18 @@ import { WaitAsyncResult } from './pure'
 export * from './pure'
 
 declare global {
-  // Libraries before es2024 do not know it. Where one does, these are two more overloads of the same shape.
+  // Libraries before es2024 do not declare it. In later ones these are two more overloads of the same shape.
   interface Atomics {
     /**
      * Waits without blocking: the promise is fulfilled with `'ok'` after a notification, with `'timed-out'` after
      * `timeout` milliseconds.
      *
-     * @param typedArray on a `SharedArrayBuffer`
-     * @param index of the element to wait for
-     * @param value waits only if the element holds this value
+     * @param typedArray an array on a `SharedArrayBuffer`
+     * @param index the index of the element to wait for
+     * @param value the value that the element must have, otherwise there is no wait
      * @param timeout in milliseconds, by default `Infinity`
-     * @throws {TypeError} `typedArray` is no `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`
-     * @throws {RangeError} `index` is not one of the array's
+     * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`
+     * @throws {RangeError} `index` is out of range
      * @see https://tc39.es/ecma262/#sec-atomics.waitasync
      */
     waitAsync(typedArray: Int32Array, index: number, value: number, timeout?: number): WaitAsyncResult

@@ -1,7 +1,7 @@
 /**
  * `atomics-waitasync/keep-alive`: on Node 16 and later, `Atomics.waitAsync` stays on the host's queue, but a pending wait
- * keeps the event loop alive; below 16, as `atomics-waitasync`.
+ * keeps the event loop alive; before 16, the same as `atomics-waitasync`.
  *
- * What it exports is described in `./pure`.
+ * `./pure` describes the exports.
  */
 export * from './index'

@@ -1,9 +1,9 @@
 /**
- * Everything that the package exports. All four entry points export the same names and differ in what they do to
- * `Atomics` when they are loaded; `atomics-waitasync/pure` does nothing to it, so its types add nothing to it either.
+ * The exports of the package. All four entry points export the same names. They differ in the effect on `Atomics` when they are
+ * loaded; `atomics-waitasync/pure` has none, so its types add nothing to `Atomics` either.
  *
- * Written for TypeScript 4.1 and later and the libraries es2017 to esnext. What a library lacks (`BigInt64Array`,
- * `Symbol.dispose`) is left out here as well, and never added to the program that imports these types.
+ * Written for TypeScript 4.1 and later and the libraries es2017 to esnext. If a library lacks `BigInt64Array` or `Symbol.dispose`,
+ * these types leave it out as well, and never add it to the program that imports them.
  *
  * All times are in milliseconds and may be fractional.
  */
@@ -14,49 +14,49 @@ type BigInt64ArrayIfAny = typeof globalThis extends { BigInt64Array: { prototype
 /** `Symbol.dispose`, or `never` in a program whose library has none (before esnext.disposable). */
 type DisposeIfAny = Extract<SymbolConstructor[Extract<'dispose', keyof SymbolConstructor>], symbol>
 
-/** What `using` asks for, where the library knows it. */
+/** The interface that `using` requires, if the library has it. */
 type DisposableIfAny = { [key in DisposeIfAny]: () => void }
 
-// What is not marked `export` is not exported.
+// Only declarations that are marked `export` are exported.
 export {}
 
-/** How a wait ended, or `'not-equal'`: the element held another value, so there was no wait. */
+/** The end of a wait; or `'not-equal'`: the element held another value, so there was no wait. */
 export type WaitResult = 'ok' | 'not-equal' | 'timed-out'
 
-/** What {@link waitAsync} answers: over at once, or a promise. The promise is never rejected. */
+/** The result of {@link waitAsync}: over at once, or a promise. The promise is never rejected. */
 export type WaitAsyncResult =
   | { async: false, value: 'not-equal' | 'timed-out' }
   | { async: true, value: Promise<'ok' | 'timed-out'> }
 
 /**
- * `Atomics.wait`: blocks this thread until another one notifies it.
+ * `Atomics.wait`: blocks this thread until another thread notifies it.
  *
- * On the main thread it does what the host does there: Node allows it.
+ * On the main thread it behaves like the host's function: Node allows it.
  *
- * @param typedArray on a `SharedArrayBuffer`
- * @param index of the element to wait for
- * @param value waits only if the element holds this value
+ * @param typedArray an array on a `SharedArrayBuffer`
+ * @param index the index of the element to wait for
+ * @param value the value that the element must have, otherwise there is no wait
  * @param timeout in milliseconds, by default `Infinity`; never early
- * @throws {TypeError} `typedArray` is no `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; this thread
+ * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; this thread
  *   must not block
- * @throws {RangeError} `index` is not one of the array's
+ * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.wait
  */
 export function wait(typedArray: Int32Array, index: number, value: number, timeout?: number): WaitResult
 export function wait(typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number): WaitResult
 
 /**
- * `Atomics.notify`: wakes those who wait for an element, blocked threads and promises in the order they came.
+ * `Atomics.notify`: wakes the waiters of an element, blocked threads and promises in the order in which they came.
  *
- * Waiters in the package's own queue first; what is left of `count` goes to the host's `notify`, so that threads which
- * have not loaded the package, and WebAssembly, are woken too.
+ * It wakes waiters in the package's own queue first. The rest of `count` goes to the host's `notify`, so that threads without the
+ * package, and WebAssembly, are woken too.
  *
- * @param typedArray if it is not on a `SharedArrayBuffer`, nobody can wait for it and the answer is 0
- * @param index of the element
- * @param count how many to wake at most, by default `Infinity`
- * @returns how many were woken
- * @throws {TypeError} `typedArray` is no `Int32Array` or `BigInt64Array`
- * @throws {RangeError} `index` is not one of the array's
+ * @param typedArray an array; if it is not on a `SharedArrayBuffer`, it has no waiters and the result is 0
+ * @param index the index of the element
+ * @param count the most waiters to wake, by default `Infinity`
+ * @returns the number of woken waiters
+ * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`
+ * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.notify
  */
 export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: number, count?: number): number
@@ -68,48 +68,49 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * Unless this function is the host's own (see {@link engine}), the pending promise keeps this thread's event loop alive
  * as long as something can still settle it; {@link unref} lets go.
  *
- * @param typedArray on a `SharedArrayBuffer`
- * @param index of the element to wait for
- * @param value waits only if the element holds this value
+ * @param typedArray an array on a `SharedArrayBuffer`
+ * @param index the index of the element to wait for
+ * @param value the value that the element must have, otherwise there is no wait
  * @param timeout in milliseconds, by default `Infinity`
- * @throws {TypeError} `typedArray` is no `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`
- * @throws {RangeError} `index` is not one of the array's
+ * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`
+ * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.waitasync
  */
 export function waitAsync(typedArray: Int32Array, index: number, value: number, timeout?: number): WaitAsyncResult
 export function waitAsync(typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number): WaitAsyncResult
 
-/** What {@link install} is told. */
+/** The options of {@link install}. */
 export interface InstallOptions {
   /**
-   * What receives `wait`, `notify` and `waitAsync`: a global object, also that of another realm; an `Atomics` object; or
+   * The object that receives `wait`, `notify` and `waitAsync`: a global object, also of another realm; an `Atomics` object; or
    * any other object. By default the global object.
    */
   target?: object | undefined
   /** Install even where `Atomics.waitAsync` exists. By default false. */
   force?: boolean | undefined
-  /** Workers that this thread starts from now on have it installed too. By default true. */
+  /** Also install in the Workers that this thread starts from now on. By default true. */
   workers?: boolean | undefined
 }
 
 /**
- * Puts `wait`, `notify` and `waitAsync` (and `wake`, where there is one) in place, as one unit.
+ * Installs `wait`, `notify` and `waitAsync` (and `wake`, if the target has one) as one unit.
  *
  * @returns true if it changed the target
- * @throws {TypeError} an option is not of its type; then nothing has been changed
+ * @throws {TypeError} an option has a wrong type or is unknown, or the target does not let its properties be defined; then nothing
+ *   has been changed
  */
 export function install(options?: InstallOptions): boolean
 
 /**
- * Takes an install back, as one unit.
+ * Undoes the latest install on a target, as one unit.
  *
- * @param target the one that was given to {@link install}; by default the global object
+ * @param target the target of {@link install}; by default the global object
  * @returns true if it changed the target
  */
 export function uninstall(target?: object): boolean
 
 /**
- * Which queue `waitAsync` uses in this thread now: the host's, or this package's (`'addon'`).
+ * The queue that `waitAsync` uses in this thread now: the host's, or this package's (`'addon'`).
  *
  * It changes with {@link install} and {@link uninstall}. `import { engine }` in an ES module keeps the value it had when
  * the package was loaded.
@@ -119,152 +120,151 @@ export let engine: 'host' | 'addon'
 /**
  * Lets a pending wait keep this thread's event loop alive again, after {@link unref}.
  *
- * @param promise of {@link waitAsync}, or of any method of the classes below that waits
+ * @param promise a promise of {@link waitAsync}, or of a waiting method of the classes below
  * @returns false if it is not a pending wait of this thread
  */
 export function ref(promise: Promise<unknown>): boolean
 
 /**
- * Lets this thread end although a wait is pending. That holds for all steps of one that has several, such as
- * {@link Condition.waitAsync}.
+ * Lets this thread end although a wait is pending. If the wait has several steps, such as {@link Condition.waitAsync}, that holds for
+ * all of them.
  *
- * @param promise of {@link waitAsync}, or of any method of the classes below that waits
+ * @param promise a promise of {@link waitAsync}, or of a waiting method of the classes below
  * @returns false if it is not a pending wait of this thread
  */
 export function unref(promise: Promise<unknown>): boolean
 
 /**
- * How many wait for an element in the package's own queue: blocked threads and pending promises of all threads. A promise past
- * its deadline counts until its thread has timed it out, or another thread's `notify` has come to it. The host's queue cannot be asked.
+ * The number of waiters of an element in the package's own queue: blocked threads and pending promises of all threads. A promise past
+ * its deadline counts until its thread has timed it out or another thread's `notify` has reached it. Waiters in the host's queue
+ * are not counted.
  *
- * @throws {TypeError} `typedArray` is no `Int32Array` or `BigInt64Array`
- * @throws {RangeError} `index` is not one of the array's
+ * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`
+ * @throws {RangeError} `index` is out of range
  */
 export function waiterCount(typedArray: Int32Array | BigInt64ArrayIfAny, index: number): number
 
-/** What can end a wait from outside: an `AbortSignal`, or as much of one as an older Node has. */
+/** A signal that ends a wait from outside: an `AbortSignal`, or on an older Node an object with these members. */
 export interface AbortSignalLike {
   readonly aborted: boolean
-  /** Why; the wait is rejected with it. Without it, with an `Error` named `AbortError`. */
+  /** The wait is rejected with this reason; if there is none, with an `Error` named `AbortError`. */
   readonly reason?: any
   addEventListener(type: 'abort', listener: (event: any) => void): void
   removeEventListener?(type: 'abort', listener: (event: any) => void): void
 }
 
-/** For everything that blocks. An option that is not listed is a `TypeError`. */
+/** The options of every method that blocks. An option that is not listed is a `TypeError`. */
 export interface BlockOptions {
-  /** Milliseconds: a number, not `NaN`. Negative is 0. By default `Infinity`. */
+  /** Milliseconds: a number, not `NaN`. A negative number counts as 0. By default `Infinity`. */
   timeout?: number | undefined
 }
 
-/** For everything that awaits. An option that is not listed is a `TypeError`. */
+/** The options of every method that awaits. An option that is not listed is a `TypeError`. */
 export interface AwaitOptions extends BlockOptions {
   /** Ends the wait when it is aborted. */
   signal?: AbortSignalLike | undefined
 }
 
-/** Where in its buffer something lies. An option that is not listed is a `TypeError`. */
+/** The position in a buffer. An option that is not listed is a `TypeError`. */
 export interface ViewOptions {
-  /** In bytes, a multiple of 4. By default 0. */
+  /** Bytes, a multiple of 4. By default 0. */
   byteOffset?: number | undefined
 }
 
 /**
  * A mutex between any mix of threads: 4 bytes of shared memory that hold {@link AsyncLock.LOCKED} or
- * {@link AsyncLock.UNLOCKED}. Zero-filled memory is an unlocked lock; an instance is a view; make one in each thread.
+ * {@link AsyncLock.UNLOCKED}. Zero-filled memory is an unlocked lock. An instance is a view; make one in each thread.
  *
- * Workers may block for it, every thread can await it. Giving up loses no wake-up, a thread that ends while it holds the
- * lock hands it to the next in line, and no waiter is passed over for long.
+ * Workers may block for it, every thread can await it. Giving up loses no wake-up. If a thread ends while it holds the lock, the
+ * next in line gets the lock. No waiter is overtaken for long.
  *
  * Not re-entrant.
  */
 export class AsyncLock {
-  /** How many bytes of the buffer it takes. */
+  /** The size of the state in bytes. */
   static readonly byteLength: 4
-  /** Of the state in {@link AsyncLock.i32a}. */
+  /** The index of the state in {@link AsyncLock.i32a}. */
   static readonly INDEX: 0
   static readonly UNLOCKED: 0
   static readonly LOCKED: 1
 
   /**
-   * @param sab may be of another realm, and growable
-   * @throws {TypeError} `sab` is no `SharedArrayBuffer`, or `byteOffset` no integer
-   * @throws {RangeError} `byteOffset` is no multiple of 4, or leaves less than 4 bytes
+   * @param sab a buffer, which may be of another realm, and growable
+   * @throws {TypeError} `sab` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
   constructor(sab: SharedArrayBuffer, options?: ViewOptions)
 
-  /** The buffer it lies in. */
+  /** The buffer that holds the state. */
   readonly sab: SharedArrayBuffer
-  /** Its state: one element, at {@link AsyncLock.INDEX}. */
+  /** The state: one element, at {@link AsyncLock.INDEX}. */
   readonly i32a: Int32Array
-  /** Whether anybody holds it now. */
+  /** Whether the lock is held now. */
   readonly locked: boolean
 
   /**
    * Blocks until this thread holds the lock. Workers only.
    *
-   * @throws {TypeError} on the main thread: use {@link lockAsync} or {@link executeLocked} there; an option is not of its
-   *   type
+   * @throws {TypeError} on the main thread: use {@link lockAsync} or {@link executeLocked} there; or an option has a wrong type
    * @throws {Error} `name` is `'TimeoutError'`, `code` is `'ERR_TIMEOUT'`: the time is over
-   * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread holds the lock already, or awaits it, and would wait for itself
+   * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread would wait for itself, because it holds the lock already, or because it
+   *   awaits the lock and there is no time-out
    */
   lock(options?: BlockOptions): UnlockToken
 
   /**
-   * Blocks until this thread holds the lock, for `timeout` milliseconds at most. On the main thread only 0 is allowed,
+   * Blocks until this thread holds the lock, for at most `timeout` milliseconds. On the main thread only 0 is allowed,
    * which does not block.
    *
-   * @param timeout in milliseconds: a number, not `NaN`, or an object with it; by default 0
+   * @param timeout milliseconds: a number, not `NaN`, or `{ timeout }`; by default 0
    * @returns null if the time was over first
-   * @throws {TypeError} on the main thread, with a time-out other than 0; `timeout` is neither
+   * @throws {TypeError} on the main thread, with a time-out other than 0; `timeout` has a wrong type
    * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread holds the lock already and would wait for itself
    */
   lockIfAvailable(timeout?: number | BlockOptions): UnlockToken | null
 
-  /** Takes the lock if it is free, otherwise null. Never blocks, and is allowed in every thread. */
+  /** Takes the lock if it is free; otherwise gives null. Never blocks, and is allowed in every thread. */
   tryLock(): UnlockToken | null
 
   /**
    * Waits for the lock without blocking.
    *
-   * Rejected with the signal's reason (without one, an `Error` named `AbortError`), or when the time is over with an
-   * `Error` named `TimeoutError`, `code` `'ERR_TIMEOUT'`. Giving up never loses the lock: if it was granted at the same
-   * moment, the next in line gets it.
-   *
-   * Rejected with a `TypeError` if an option is not of its type.
+   * Rejects with the signal's reason (if it has none, with an `Error` named `AbortError`); when the time is over with an `Error` named
+   * `TimeoutError`, `code` `'ERR_TIMEOUT'`; and with a `TypeError` if an option has a wrong type. Giving up never loses the lock: if it
+   * was granted at the same moment, the next in line gets it.
    */
   lockAsync(options?: AwaitOptions): Promise<UnlockToken>
 
   /**
-   * Runs `callback` once the lock is held (at once if it is free), awaits what it returns, and releases the lock, also
-   * if it fails.
+   * Runs `callback` when the lock is held (at once if the lock is free), awaits its result, and releases the lock, also if the
+   * callback fails.
    *
-   * Settled as what the callback returns. Rejected, without having called it, as {@link lockAsync}.
+   * The promise settles like the callback's result. It rejects like that of {@link lockAsync} without calling the callback.
    */
   executeLocked<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
 
   /**
    * Releases the lock, whichever token it was taken with.
    *
-   * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the lock is not held, or is known to be held by another thread
+   * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the lock is free, or another thread is known to hold it
    */
   unlock(): void
 }
 
-/** The right to release a lock once, given to whoever locked it. */
+/** The right to release a lock once. */
 export class UnlockToken {
   private constructor()
 
   /** Whether the lock is still held with this token. */
   readonly locked: boolean
   /**
-   * Whether the thread that held the lock before ended without releasing it: what the lock protects may be half-changed.
+   * Whether the previous holder ended without releasing the lock: the protected memory may be half changed.
    */
   readonly ownerDied: boolean
 
   /**
-   * Releases the lock. If a {@link Condition.waitAsync} with this token is pending, that is broken off: it rejects with the code
-   * `'ERR_NOT_LOCKED'`, and the lock is not taken again.
+   * Releases the lock. A pending {@link Condition.waitAsync} with this token ends: it rejects with the code `'ERR_NOT_LOCKED'`, and
+   * does not take the lock again.
    *
    * @returns true the first time; false if the lock is not held
    */
@@ -275,20 +275,20 @@ export class UnlockToken {
 export interface UnlockToken extends DisposableIfAny {}
 
 /**
- * Waiting, with a lock held, until somebody who holds it has changed something. 4 bytes of shared memory, which are never
+ * Waiting, with a lock held, until another holder of the lock has changed something. 4 bytes of shared memory, which are never
  * written.
  *
- * Every wait gives the lock up and lines up as one step with respect to {@link Condition.notify}. However it ends, the lock
- * is held again and the same token is live. A thread that dies after it was notified, before it has the lock again, leaves
- * its notification to another.
+ * A wait releases the lock and joins the line in one step with respect to {@link Condition.notify}. However it ends, the lock
+ * is held again and the same token is live. If a thread dies after it was notified and before it has the lock again, the
+ * notification goes to another waiter.
  */
 export class Condition {
-  /** How many bytes of the buffer it takes. */
+  /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
-   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `byteOffset` no integer
-   * @throws {RangeError} `byteOffset` is no multiple of 4, or leaves less than 4 bytes
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
   constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
 
@@ -298,24 +298,24 @@ export class Condition {
   /**
    * Blocks until notified. Workers only.
    *
-   * @param token of an {@link AsyncLock}, or the exclusive one of an {@link RwLock}
+   * @param token a token of an {@link AsyncLock}, or a writer's token of an {@link RwLock}
    * @returns false if the time was over first
-   * @throws {TypeError} on the main thread; `token` is none, or a shared one
+   * @throws {TypeError} on the main thread; `token` is not a token, or is a reader's or one for permits
    * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live; `'ERR_DEADLOCK'`: this thread awaits the lock
    */
   wait(token: UnlockToken, options?: BlockOptions): boolean
 
   /**
-   * Blocks until `predicate()` is true: asks it first, and again, with the lock held, after each notification. Workers only.
+   * Blocks until `predicate()` is true. Calls it first, and again after each notification, with the lock held. Workers only.
    *
-   * @returns what the predicate says when the time is over, otherwise true
-   * @throws as {@link Condition.wait}; what the predicate throws; and a `TypeError` if it gives a promise, which could not be awaited
+   * @returns true; when the time is over, the predicate's answer
+   * @throws like {@link Condition.wait}; what the predicate throws; and a `TypeError` if the predicate gives a promise
    */
   waitFor(token: UnlockToken, predicate: () => unknown, options?: BlockOptions): boolean
 
   /**
-   * {@link Condition.wait} without blocking, in any thread. Rejected when aborted, once the lock is held again; and with the code
-   * `'ERR_NOT_LOCKED'` if the token is given back meanwhile, as happens when the callback that it is for ends.
+   * {@link Condition.wait} without blocking, in any thread. After an abort it rejects when the lock is held again. It rejects with
+   * the code `'ERR_NOT_LOCKED'` if the token is given back meanwhile, for example because its callback ends.
    */
   waitAsync(token: UnlockToken, options?: AwaitOptions): Promise<boolean>
 
@@ -323,41 +323,41 @@ export class Condition {
   waitForAsync(token: UnlockToken, predicate: () => unknown, options?: AwaitOptions): Promise<boolean>
 
   /**
-   * Wakes up to `count` waiters, those first that came first. Needs no lock.
+   * Wakes up to `count` waiters, first come, first served. Needs no lock.
    *
-   * @param count an integer from 0 on; by default `Infinity`
-   * @returns how many were woken
+   * @param count an integer from 0 on, or `Infinity`, the default
+   * @returns the number of woken waiters
    * @throws {TypeError} `count` is neither
    */
   notify(count?: number): number
 }
 
 /**
- * A number of permits: 4 bytes of shared memory, an `Int32` that holds how many are left. Zero-filled memory has none.
+ * A number of permits: 4 bytes of shared memory, an `Int32` with the available permits. Zero-filled memory has none.
  *
- * First come, first served: a large request is not overtaken. What was acquired belongs to nobody, so that one thread may
- * release what another acquired; what {@link Semaphore.use} holds comes back when its thread dies.
+ * First come, first served: a large request is not overtaken. Acquired permits have no owner, so one thread may release what
+ * another acquired. Permits that {@link Semaphore.use} holds come back when its thread dies.
  */
 export class Semaphore {
-  /** How many bytes of the buffer it takes. */
+  /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
-   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `byteOffset` no integer
-   * @throws {RangeError} `byteOffset` is no multiple of 4, or leaves less than 4 bytes
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
   constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
-  /** How many permits are left now. */
+  /** The number of available permits. */
   readonly available: number
 
   /**
-   * Blocks until it has `n` permits. Workers only.
+   * Blocks until it has acquired `n` permits. Workers only.
    *
    * @param n 1 to 2**31 - 1, by default 1
-   * @throws {TypeError} on the main thread; `n` is no integer
+   * @throws {TypeError} on the main thread; `n` is not an integer
    * @throws {RangeError} `n` is out of range
    * @throws {Error} `name` is `'TimeoutError'`: the time is over
    */
@@ -366,67 +366,68 @@ export class Semaphore {
   /** {@link Semaphore.acquire} without blocking, in any thread. */
   acquireAsync(n?: number, options?: AwaitOptions): Promise<void>
 
-  /** Takes `n` permits if they are there and nobody waits for any. Never blocks. */
+  /** Acquires `n` permits if they are available and there are no waiters. Never blocks. */
   tryAcquire(n?: number): boolean
 
   /**
    * Adds permits.
    *
-   * @throws {RangeError} there would be more than 2**31 - 1
+   * @throws {TypeError} `n` is not an integer
+   * @throws {RangeError} `n` is out of range, or there would be more than 2**31 - 1 permits
    */
   release(n?: number): void
 
-  /** Runs `callback` with `n` permits held, and gives them back, also if it fails or its thread dies. */
+  /** Runs `callback` with `n` permits held, then releases them, also if the callback fails or the thread dies. */
   use<T>(n: number, callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
 }
 
 /**
  * Many readers or one writer: 4 bytes of shared memory. Zero-filled memory is an unlocked lock.
  *
- * First come, first served: a waiting writer stops new readers, readers that wait behind it enter together. When a writer
- * dies, those who come after it have `ownerDied`, until somebody has written.
+ * First come, first served: a waiting writer stops new readers, and readers that wait behind it enter together. When a writer
+ * dies, all later tokens have `ownerDied`, up to and including that of the next writer.
  *
  * Not re-entrant.
  */
 export class RwLock {
-  /** How many bytes of the buffer it takes. */
+  /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
-   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `byteOffset` no integer
-   * @throws {RangeError} `byteOffset` is no multiple of 4, or leaves less than 4 bytes
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
   constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
-  /** Whether somebody writes now. */
+  /** Whether a thread writes now. */
   readonly locked: boolean
-  /** How many read now. */
+  /** The number of readers now. */
   readonly readers: number
 
-  /** Blocks until this thread may write. Workers only; throws as {@link AsyncLock.lock}. */
+  /** Blocks until this thread may write. Workers only; throws like {@link AsyncLock.lock}. */
   lock(options?: BlockOptions): ExclusiveToken
-  /** Blocks until this thread may read. Workers only; throws as {@link AsyncLock.lock}. */
+  /** Blocks until this thread may read. Workers only; throws like {@link AsyncLock.lock}. */
   lockShared(options?: BlockOptions): UnlockToken
-  /** The right to write, if nobody has or waits for any; otherwise null. Never blocks. */
+  /** The right to write if the lock is free and has no waiters; otherwise null. Never blocks. */
   tryLock(): ExclusiveToken | null
-  /** The right to read, if nobody writes or waits; otherwise null. Never blocks. */
+  /** The right to read if no thread writes or waits; otherwise null. Never blocks. */
   tryLockShared(): UnlockToken | null
-  /** Waits without blocking until this thread may write; rejected as {@link AsyncLock.lockAsync}. */
+  /** Waits without blocking until this thread may write; rejects like {@link AsyncLock.lockAsync}. */
   lockAsync(options?: AwaitOptions): Promise<ExclusiveToken>
-  /** Waits without blocking until this thread may read; rejected as {@link AsyncLock.lockAsync}. */
+  /** Waits without blocking until this thread may read; rejects like {@link AsyncLock.lockAsync}. */
   lockSharedAsync(options?: AwaitOptions): Promise<UnlockToken>
-  /** Runs `callback` once this thread may write; gives the lock back, also if it fails. */
+  /** Runs `callback` when this thread may write; then releases the lock, also if the callback fails. */
   executeLocked<T>(callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
-  /** Runs `callback` once this thread may read; gives the lock back, also if it fails. */
+  /** Runs `callback` when this thread may read; then releases the lock, also if the callback fails. */
   executeShared<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
 }
 
 /** The right to write under an {@link RwLock}. */
 export interface ExclusiveToken extends UnlockToken {
   /**
-   * Lets readers in and goes on as one of them, without anybody writing in between. This token is no longer locked.
+   * Changes the right to write into a right to read; no thread writes in between. This token is no longer locked.
    *
    * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live
    */
@@ -436,15 +437,15 @@ export interface ExclusiveToken extends UnlockToken {
 /**
  * A number of parties that wait for each other, again and again: 4 bytes of shared memory.
  *
- * Who gives up is no longer counted. Who dies while waiting stays counted: give the others a time-out.
+ * A party that gives up is no longer counted. A party that dies while it waits stays counted: give the others a time-out.
  */
 export class Barrier {
-  /** How many bytes of the buffer it takes. */
+  /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
    * @param options.parties 1 to 65535; the same in every thread
-   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `parties` or `byteOffset` no integer
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `parties` or `byteOffset` is not an integer, or an option is unknown
    * @throws {RangeError} `parties` or `byteOffset` is out of range
    */
   constructor(buffer: SharedArrayBuffer, options: ViewOptions & { parties: number })
@@ -454,7 +455,7 @@ export class Barrier {
   readonly parties: number
 
   /**
-   * Blocks until all parties have arrived. Workers only. The last one does not block, and is the leader.
+   * Blocks until all parties have arrived. Workers only. The last party does not block and is the leader.
    *
    * @throws {TypeError} on the main thread
    * @throws {Error} `name` is `'TimeoutError'`: the time is over; this party is not counted
@@ -465,14 +466,14 @@ export class Barrier {
   waitAsync(options?: AwaitOptions): Promise<{ leader: boolean }>
 }
 
-/** Waiting until something has happened a number of times, once: 4 bytes of shared memory. */
+/** Waiting once until something has happened a number of times: 4 bytes of shared memory. */
 export class Latch {
-  /** How many bytes of the buffer it takes. */
+  /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
    * @param options.count 0 to 2**31 - 1; the same in every thread
-   * @throws {TypeError} `buffer` is no `SharedArrayBuffer`, or `count` or `byteOffset` no integer
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `count` or `byteOffset` is not an integer, or an option is unknown
    * @throws {RangeError} `count` or `byteOffset` is out of range
    */
   constructor(buffer: SharedArrayBuffer, options: ViewOptions & { count: number })
@@ -480,20 +481,20 @@ export class Latch {
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
   readonly count: number
-  /** How often it still has to happen. */
+  /** The count that is left until the latch opens. */
   readonly remaining: number
 
   /**
-   * It has happened `n` times more.
+   * Counts down by `n`. The latch opens at 0.
    *
    * @param n 1 to 2**31 - 1, by default 1
-   * @throws {TypeError} `n` is no integer
+   * @throws {TypeError} `n` is not an integer
    * @throws {RangeError} `n` is out of range
    */
   countDown(n?: number): void
 
   /**
-   * Blocks until it has happened often enough. Workers only.
+   * Blocks until the latch is open. Workers only.
    *
    * @throws {TypeError} on the main thread
    * @throws {Error} `name` is `'TimeoutError'`: the time is over

@@ -12,7 +12,7 @@ const { AsyncLock } = require('../..')
 const WORKERS = 3
 const TIMES = 20000
 
-// The lock in the first four bytes, and behind it what it protects: a counter that is read and written with plain operations.
+// The lock, and behind it the counter that it protects: plain reads and writes are enough for that.
 const sab = new SharedArrayBuffer(AsyncLock.byteLength + 4)
 const lock = new AsyncLock(sab)
 const counter = new Int32Array(sab, AsyncLock.byteLength)
@@ -21,7 +21,7 @@ async function main () {
   const workers = Array.from({ length: WORKERS }, () => new Worker(path.join(__dirname, 'worker.js'), { workerData: { sab, times: TIMES } }))
   const ended = Promise.all(workers.map(worker => new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject))))
 
-  // The event loop goes on while main waits for its turn.
+  // The event loop goes on while main awaits the lock.
   let turns = 0
   const ticking = setInterval(() => { turns++ }, 0)
   for (let n = 0; n < 1000; n++) {

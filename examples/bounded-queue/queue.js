@@ -3,7 +3,7 @@
 const { AsyncLock, Condition } = require('../..')
 
 /**
- * A queue of integers with room for so many, in shared memory: whoever finds it full or empty waits until that has changed.
+ * A queue of integers in shared memory, with a fixed capacity. A producer waits while it is full, a consumer while it is empty.
  *
  * An instance is a view; each thread makes its own on the same memory.
  */
@@ -48,7 +48,7 @@ class BoundedQueue {
     })
   }
 
-  // With the lock held, from here on.
+  // The methods from here on are called with the lock held.
 
   append (value) {
     const { words, capacity } = this

@@ -1,7 +1,7 @@
 'use strict'
 
-// Several threads read files, but never more than three files are open at a time in the whole process. One of the threads
-// dies in the midst of it; what it had open is free again for the others.
+// Several threads read files, but at most three files are open at a time in the whole process. A thread that holds all permits
+// dies first; its permits come back for the others.
 //
 //   node examples/limit
 
@@ -15,15 +15,15 @@ const LIMIT = 3
 const THREADS = 3
 
 async function main () {
-  const folder = path.join(__dirname, '..', '..', 'lib')
-  const files = fs.readdirSync(folder).filter(name => name.endsWith('.js')).map(name => path.join(folder, name))
-  // semaphore · latch · the next file · open now · most ever · bytes
+  const folder = path.join(__dirname, '..', '..', 'docs')
+  const files = fs.readdirSync(folder).filter(name => name.endsWith('.md')).map(name => path.join(folder, name))
+  // semaphore · latch · the next file · open files · the most that were ever open · bytes
   const memory = new SharedArrayBuffer(4 * 6)
   const words = new Int32Array(memory)
   const semaphore = new Semaphore(memory)
   semaphore.release(LIMIT)
 
-  // It takes all permits and dies: nobody else could ever open a file if they did not come back.
+  // It takes all permits and dies. If they did not come back, no thread could ever open a file.
   const victim = new Worker(path.join(__dirname, 'victim.js'), { workerData: { memory, permits: LIMIT } })
   await new Latch(memory, { count: 1, byteOffset: 4 }).waitAsync()
   await victim.terminate()

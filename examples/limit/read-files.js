@@ -10,7 +10,7 @@ const OPEN = 3
 const MOST = 4
 const BYTES = 5
 
-/** Reads whatever files nobody else has taken, all that there are at once: the semaphore sees to the limit. */
+/** Reads the files that no other thread has taken, as many at once as the semaphore allows. */
 module.exports = async function readFiles (memory, files) {
   const words = new Int32Array(memory)
   const semaphore = new Semaphore(memory)
@@ -24,7 +24,7 @@ module.exports = async function readFiles (memory, files) {
       Atomics.add(words, BYTES, content.length)
       Atomics.sub(words, OPEN, 1)
     }))
-    // The others shall have some, too.
+    // Leaves some files to the other threads.
     if (reading.length % 8 === 0) await Promise.all(reading)
   }
   await Promise.all(reading)

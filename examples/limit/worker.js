@@ -3,5 +3,5 @@
 const { workerData: { memory, files } } = require('worker_threads')
 const readFiles = require('./read-files')
 
-// Not by a rejection: old Node only warns of those.
+// Thrown, because an old Node only warns of a rejection.
 readFiles(memory, files).catch(error => process.nextTick(() => { throw error }))

@@ -4,7 +4,7 @@ const { Barrier } = require('../..')
 const { SIZE, STEPS, step, views } = require('./plate')
 
 /**
- * One party's part of the computation: its rows, step by step. No party begins a step before all have ended the last one.
+ * Computes the rows of one party, step by step. No party begins a step before all have ended the last one.
  *
  * @param {boolean} blocks whether this thread may block
  */
@@ -14,7 +14,7 @@ module.exports = async function compute (memory, parties, party, blocks) {
   let [from, to] = views(memory)
   const first = Math.floor(SIZE * party / parties)
   const end = Math.floor(SIZE * (party + 1) / parties)
-  // Should a party die, the others find out instead of waiting for ever.
+  // If a party dies, the others time out instead of waiting for ever.
   const options = { timeout: 10000 }
   for (let n = 0; n < STEPS; n++) {
     step(from, to, first, end)

@@ -1,7 +1,7 @@
 'use strict'
 
-// Heat spreads over a plate. Two workers and main compute a third of the rows each, in step: the workers block for each other,
-// main awaits. The result is compared with what a single thread computes.
+// Heat spreads over a plate. Two workers and main compute a third of the rows each, in step: the workers block for the others,
+// main awaits them. The result is compared with that of a single thread.
 //
 //   node examples/phases
 

@@ -1,16 +1,16 @@
 'use strict'
 
-/** A square plate whose edge is hot on one side: each step, every inner point takes the mean of its four neighbours. */
+/** A square plate with one hot edge. In each step every inner point takes the mean of its four neighbours. */
 const SIZE = 64
 const STEPS = 200
 const HOT = 100
 
-/** Two states of the plate, of which each step reads one and writes the other. */
+/** Two states of the plate: each step reads one and writes the other. */
 function views (memory) {
   return [new Float64Array(memory, 8, SIZE * SIZE), new Float64Array(memory, 8 + 8 * SIZE * SIZE, SIZE * SIZE)]
 }
 
-/** What lies before them: the word of the barrier, and how many times somebody has led. */
+/** The memory: the word of the barrier, a count of leaders, and the two states. */
 function allocate () {
   const memory = new SharedArrayBuffer(8 + 2 * 8 * SIZE * SIZE)
   for (const plate of views(memory)) plate.fill(HOT, 0, SIZE)

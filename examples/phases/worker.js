@@ -3,5 +3,5 @@
 const { workerData: { memory, parties, party } } = require('worker_threads')
 const compute = require('./compute')
 
-// Not by a rejection: old Node only warns of those.
+// Thrown, because an old Node only warns of a rejection.
 compute(memory, parties, party, true).catch(error => process.nextTick(() => { throw error }))

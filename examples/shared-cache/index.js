@@ -1,7 +1,7 @@
 'use strict'
 
-// Three workers read a table in shared memory as fast as they can and block while it is being changed; main changes it now and
-// then and is never blocked. A waiting writer stops new readers, so it is not kept out by them.
+// Three workers read a table in shared memory as fast as they can and block while it changes. Main changes it now and then and is
+// never blocked. A waiting writer stops new readers, so they do not keep it out.
 //
 //   node examples/shared-cache
 

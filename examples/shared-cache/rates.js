@@ -3,9 +3,9 @@
 const { RwLock } = require('../..')
 
 /**
- * Exchange rates, from each of some currencies to each other, in shared memory: read by many, changed as a whole by one.
+ * Exchange rates between some currencies, in shared memory. Many threads read them; one changes all of them at once.
  *
- * What a reader sees is never half of one state and half of another: it holds a share of the lock as long as it looks.
+ * A reader never sees half of one version and half of another, because it holds a share of the lock while it reads.
  */
 class Rates {
   static allocate (currencies) {
@@ -15,10 +15,10 @@ class Rates {
   constructor (memory) {
     this.lock = new RwLock(memory)
     this.header = new Int32Array(memory, 0, 2) // the lock · version
-    this.values = new Float64Array(memory, BEGIN) // of each currency
+    this.values = new Float64Array(memory, BEGIN) // one of each currency
   }
 
-  /** Blocks while they are being changed. */
+  /** Blocks while the rates change. */
   convert (amount, from, to) {
     const token = this.lock.lockShared()
     try {
@@ -28,7 +28,7 @@ class Rates {
     }
   }
 
-  /** Sets all of them, and looks at them again before anybody else can change them: others read meanwhile. */
+  /** Sets all rates, then reads them again before another thread can change them. Others may read meanwhile. */
   async update (version) {
     const writing = await this.lock.lockAsync()
     for (let n = 0; n < this.values.length; n++) this.values[n] = valueOf(n, version)
@@ -42,7 +42,7 @@ class Rates {
 
 const BEGIN = 8
 
-/** What a currency is worth: made up, so that a reader can tell whether what it has seen belongs together. */
+/** The made-up value of a currency: a reader can tell whether two values are of the same version. */
 const valueOf = (currency, version) => (currency + 1) * (version + 1)
 
 module.exports = { Rates, valueOf }

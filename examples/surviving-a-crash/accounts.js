@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Two accounts in shared memory, between which money is moved in two steps. Before the first step it is written down what is
- * about to be done: so a transfer that was begun and not finished can be undone.
+ * Two accounts in shared memory. A transfer between them takes two steps. The first also records the amount, so that an unfinished
+ * transfer can be undone.
  */
 function accounts (sab, byteOffset) {
   const words = new Int32Array(sab, byteOffset, 3)

@@ -1,7 +1,7 @@
 'use strict'
 
-// A worker dies in the middle of its critical section. Whoever is next gets the lock all the same, and is told: so it can
-// look at what was left half done before it goes on.
+// A worker dies in the middle of its critical section. The next holder gets the lock and is told, so it can repair the
+// unfinished change before it goes on.
 //
 //   node examples/surviving-a-crash
 
@@ -27,7 +27,7 @@ async function main () {
   await transferInWorker(30, false)
   console.log(`after a transfer of 30: ${bank}`)
 
-  // It takes 50 from the one account, and dies before it has given them to the other.
+  // This worker takes 50 from one account and dies before it has added them to the other.
   const crash = transferInWorker(50, true)
   await crash
   console.log(`after a crash in the middle of a transfer of 50: ${bank}`)

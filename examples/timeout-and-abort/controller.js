@@ -1,6 +1,6 @@
 'use strict'
 
-/** AbortController, and where Node has none yet (before 15) as much of it as a lock needs. */
+/** AbortController; before Node 15, which has none, as much of it as a lock needs. */
 class Controller {
   constructor () {
     const listeners = new Set()

@@ -1,7 +1,7 @@
 'use strict'
 
-// Not waiting for ever: a time-out, an abort, and taking the lock only if it is free. Whoever gives up leaves the line, so
-// nobody behind it waits for longer because of it.
+// Three ways not to wait for ever: a time-out, an abort, and taking the lock only if it is free. A waiter that gives up leaves
+// the line and does not delay the waiters behind it.
 //
 //   node examples/timeout-and-abort
 
@@ -33,7 +33,7 @@ async function main () {
     console.log(error.name)
   }
 
-  // Those two have left the line: this one is the first in it.
+  // The two waiters above have left the line, so this one is the first.
   const next = lock.lockAsync()
   worker.postMessage('give it up')
   const token = await next

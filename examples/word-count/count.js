@@ -1,7 +1,7 @@
 'use strict'
 
-// Counts the words of some files with several workers. They share one table; this thread looks into it as they go, and
-// is never blocked: where a worker blocks for a lock, it awaits it.
+// Counts the words of some files with several workers that share one table. Meanwhile this thread reads the table. It is never
+// blocked: a worker blocks for a lock, this thread awaits it.
 
 const path = require('path')
 const { Worker } = require('worker_threads')
@@ -15,10 +15,10 @@ const SECONDS_WITHOUT_PROGRESS = 60
  * Counts every word once.
  *
  * @param {{ file: string, bytes: number, prose: string }[]} files as `text.js` lists them
- * @param {number} workers how many
+ * @param {number} workers the number of workers
  * @param {({ words, distinct, done }) => void} onSnapshot `done` is the part of the text that has been read: 0 to 1
  * @returns {Promise<{ words, distinct, seconds, snapshots, awaited, longestSnapshot, longestDelay, counts }>}
- *   `awaited` is how many locks main had to wait for; `longestSnapshot` and `longestDelay` are in milliseconds.
+ *   `awaited` is the number of locks that main had to wait for; `longestSnapshot` and `longestDelay` are in milliseconds.
  *   Rejects if a worker fails, if a snapshot is not consistent, or if nothing moves for a minute; no worker is left then.
  */
 async function countWords (files, workers, onSnapshot) {
@@ -30,7 +30,7 @@ async function countWords (files, workers, onSnapshot) {
   const start = process.hrtime()
   const threads = []
   for (let worker = 0; worker < workers; worker++) {
-    // The buffer of `work`, not the view: of two views with different buffers Node 10 makes two views of the first.
+    // Passes the buffer of `work` and not the view: Node 10 would make two views of one buffer.
     const workerData = { memory, work: work.buffer, files, worker }
     threads.push(new Worker(path.join(__dirname, 'worker.js'), { workerData }))
   }
@@ -39,7 +39,7 @@ async function countWords (files, workers, onSnapshot) {
 
   let running = true
   const done = Promise.all(threads.map(end)).then(() => { running = false })
-  // A worker that fails is reported at once, whatever main awaits at that moment.
+  // A failing worker is reported at once, whatever main awaits at that moment.
   const failure = new Promise((resolve, reject) => {
     done.catch(reject)
     watchdog.barked.catch(reject)

@@ -1,17 +1,17 @@
 'use strict'
 
-// Counts the words of real text with one worker per core, and shows how far they are.
+// Counts the words of real text with one worker per core, and shows the progress.
 //
 //   node examples/word-count [FOLDER] [--result FILE]
 //
-// FOLDER: every text file in it is counted. Without it: the documentation found under node_modules, which is Markdown,
-// plain text, licences, and the doc comments of *.d.ts. FILE gets the result as JSON.
+// FOLDER: every text file in it is counted. The default is the documentation under node_modules: Markdown, plain text, licences,
+// and the doc comments of *.d.ts. FILE gets the result as JSON.
 
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
 
-// Before any worker is started: so the workers have it too.
+// Loaded before any worker is started, so that the workers have it too.
 const { engine } = require('../..')
 
 const countWords = require('./count')
@@ -20,7 +20,7 @@ const { Progress, number } = require('./progress')
 
 async function main () {
   const { folder, resultFile } = parse(process.argv.slice(2))
-  const root = folder || path.join(__dirname, '..', '..', 'node_modules')
+  const root = folder || modules()
   const files = folder ? everything(root) : documentation(root)
   if (files.length === 0) return fail(`there is no text in ${root}`)
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
@@ -48,6 +48,13 @@ async function main () {
   }
 }
 
+/** The node_modules that this package is installed in; in a checkout its own. */
+function modules () {
+  const root = path.join(__dirname, '..', '..')
+  const parent = path.dirname(root)
+  return path.basename(parent) === 'node_modules' ? parent : path.join(root, 'node_modules')
+}
+
 function parse (args) {
   let folder = null
   let resultFile = null
@@ -63,7 +70,7 @@ function parse (args) {
 function fail (what) {
   console.error(what)
   process.exitCode = 1
-  // Whatever else went wrong: the process ends.
+  // Ends the process even if something keeps it alive.
   setTimeout(() => process.exit(1), 2000).unref()
 }
 

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Measures the longest time, in milliseconds, by which a timer of this thread was late: for so long its event loop stood
- * still. That includes the time in which the thread could have gone on, but others had all the cores.
+ * Measures by how many milliseconds a timer of this thread was late at most: so long its event loop stood still. That includes
+ * the time in which other threads had all cores.
  */
 class LoopDelay {
   constructor () {

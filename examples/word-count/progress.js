@@ -1,6 +1,6 @@
 'use strict'
 
-// A progress bar: on a terminal one line that is drawn again and again, elsewhere a line each quarter of the way.
+// A progress bar: on a terminal one line that is redrawn, elsewhere a line after each quarter.
 
 const WIDTH = 28
 
@@ -22,7 +22,7 @@ class Progress {
     }
   }
 
-  /** Goes on to a line of its own. */
+  /** Ends the line. */
   end () {
     if (this.stream.isTTY) this.stream.write('\n')
   }
@@ -32,7 +32,7 @@ function percent (part) {
   return `${Math.floor(part * 100)} %`.padStart(5)
 }
 
-// Not toLocaleString: some builds of Node know hardly any locale.
+// Not toLocaleString: some builds of Node have hardly any locale.
 function number (n) {
   return String(n).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }

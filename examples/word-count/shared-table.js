@@ -1,22 +1,22 @@
 'use strict'
 
-// A hash table from words to counts in one SharedArrayBuffer, which all threads see and change.
+// A hash table from words to counts in one SharedArrayBuffer that all threads read and change.
 //
-// It is made of 64 stripes; the first bits of a word's hash choose the stripe. Each stripe has a lock, an
-// open-addressing index, and a dense list of entries. The characters of all words lie in one arena.
+// It has 64 stripes; the first bits of a word's hash select the stripe. Each stripe has a lock, an open-addressing index, and
+// a dense list of entries. The characters of all words lie in one arena.
 //
 //   stripe    lock · number of entries in use                            (a cache line for each)
 //   slots     per stripe: 0, or the number of an entry + 1               (linear probing, never more than 3/4 full)
-//   entries   per stripe: hash · where the word begins · its length · its count
-//   counters  per worker: how many words it has added                    (a cache line for each)
+//   entries   per stripe: hash · start of the word · its length · its count
+//   counters  per worker: the number of words that it has added          (a cache line for each)
 //   arena     UTF-16 code units; a word is written once and never moves
 //
-// What holds, and why no reader ever sees half a word:
+// Invariants, by which no reader ever sees half a word:
 //
-//   1. Slots and entries of a stripe are read and written only by the holder of its lock. Hence plain accesses.
+//   1. Only the holder of a stripe's lock reads and writes its slots and entries. So plain accesses are enough.
 //   2. A worker holds at most one lock, and adds to its own counter while it holds it.
-//   3. Who needs more than one lock takes them in the order of the stripes. With 2: no deadlock.
-//   4. Who holds every lock sees no word half added: the counts sum up to exactly the counters.
+//   3. A thread that needs more than one lock takes them in the order of the stripes. With 2: no deadlock.
+//   4. A thread that holds every lock sees no half-added word: the counts sum up to exactly the counters.
 
 const { AsyncLock } = require('../..')
 
@@ -40,9 +40,9 @@ const ENTRY_CELLS = 4
 
 class SharedTable {
   /**
-   * Sizes for `bytes` of text. The arena holds every word even if none occurs twice (UTF-16 never has more units than
-   * UTF-8 has bytes), the slots are enough for a new word every five bytes or so. Memory that is never touched is not
-   * taken by any system we know. Only texts of more than 64 MiB rely on words being repeated.
+   * Allocates memory for `bytes` of text. The arena holds every word even if none occurs twice (UTF-16 never has more units than
+   * UTF-8 has bytes), and the slots are enough for a new word every five bytes or so. No system we know takes memory that is never
+   * touched. Only texts of more than 64 MiB rely on repeated words.
    */
   static allocate (bytes, workers) {
     let slots = 1 << 13
@@ -57,7 +57,7 @@ class SharedTable {
     return { buffer: new SharedArrayBuffer(arenaStart * 4 + shape.arena * 2), shape }
   }
 
-  /** A view of the memory that `allocate` has made: in the same thread or another. `worker` is who adds. */
+  /** A view of the memory that `allocate` has made, in any thread. `worker` is the number of the worker that adds words. */
   constructor ({ buffer, shape }, worker = -1) {
     const { slotsStart, entriesStart, countersStart, arenaStart } = layout(shape)
     this.shape = shape
@@ -73,7 +73,7 @@ class SharedTable {
     }
   }
 
-  /** Counts the word once more. Blocks while another thread has the word's stripe. */
+  /** Counts the word once more. Blocks while another thread holds the lock of the word's stripe. */
   add (word) {
     const hash = hashOf(word)
     const stripe = hash >>> (32 - STRIPE_BITS)
@@ -87,7 +87,7 @@ class SharedTable {
     }
   }
 
-  // The cell at which the word's entry begins; makes the entry if there is none. The stripe's lock is held.
+  // The first cell of the word's entry; makes the entry if there is none. The caller holds the stripe's lock.
   entryOf (word, hash, stripe) {
     const { cells, shape } = this
     const slots = this.slotsStart + stripe * shape.slots
@@ -121,7 +121,7 @@ class SharedTable {
     return true
   }
 
-  // All stripes write to one arena: an atomic add gives each word a place of its own.
+  // All stripes write to one arena: an atomic add reserves room for each word.
   write (word) {
     const offset = Atomics.add(this.cells, ARENA_USED, word.length)
     if (offset + word.length > this.arena.length) {
@@ -132,9 +132,8 @@ class SharedTable {
   }
 
   /**
-   * How many words have been added, and how many distinct ones, at one instant: the one at which this thread holds the
-   * lock of every stripe. A stripe cannot change from the time it is ours, so it is summed up while the next is awaited.
-   * `awaited` is how many of the locks somebody else held at first.
+   * Counts the words, and the distinct ones, at one instant: when this thread holds the lock of every stripe. A locked stripe
+   * cannot change, so its sum is taken before the next lock is awaited. `awaited` is the number of locks that were not free.
    */
   async snapshot () {
     let words = 0
@@ -167,7 +166,7 @@ class SharedTable {
     return { words, distinct, awaited }
   }
 
-  /** Every word with its count. Only when nobody adds any more. */
+  /** Every word with its count. To be called when no worker adds words any more. */
   toMap () {
     const map = new Map()
     for (let stripe = 0; stripe < STRIPES; stripe++) {
@@ -188,7 +187,7 @@ class SharedTable {
     for (let entry = first; entry < end; entry += ENTRY_CELLS) callback(entry)
   }
 
-  /** A sign of life that needs no lock: some number that changes whenever a word is added. */
+  /** A number that changes whenever a word is added: a sign of life that needs no lock. */
   pulse () {
     let counted = 0
     for (let worker = 0; worker < this.shape.workers; worker++) {
@@ -198,7 +197,7 @@ class SharedTable {
   }
 }
 
-/** Who had the lock before may have died half-way through a word. */
+/** Throws if the last holder of the lock has died: it may have added half a word. */
 function requireWhole (token) {
   if (token.ownerDied) throw new Error('a worker has died while it was adding a word')
 }
@@ -215,7 +214,7 @@ function layout ({ slots, entries, workers }) {
   return { slotsStart, entriesStart, countersStart, arenaStart }
 }
 
-// FNV-1a over UTF-16 code units, its bits stirred at the end: the first six choose the stripe, the last ones the slot.
+// FNV-1a over UTF-16 code units, mixed at the end: the first six bits select the stripe, the last ones the slot.
 function hashOf (word) {
   let hash = 0x811c9dc5 | 0
   for (let i = 0; i < word.length; i++) hash = Math.imul(hash ^ word.charCodeAt(i), 0x01000193)

@@ -1,7 +1,7 @@
 'use strict'
 
-// The same count without anything shared: one thread, one Map. What the threads' table is checked against, so it takes
-// the words apart in another way, too: everything that is no word is a separator.
+// The same count in one thread with one Map. The shared table is checked against it, so it also splits the text in another way:
+// everything that is not a word is a separator.
 //
 //   node single-threaded.js JOB.json RESULT.json
 

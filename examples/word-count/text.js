@@ -1,6 +1,6 @@
 'use strict'
 
-// Which files are text, what in them is prose, and what a word is.
+// Finds text files, extracts their prose, and defines a word.
 
 const fs = require('fs')
 const path = require('path')
@@ -12,7 +12,7 @@ const DECLARATIONS = /\.d\.[cm]?ts$/
 const MAX_FILE = 256 * 1024 * 1024
 const MAX_TEXT = 2 * 1024 * 1024 * 1024 - 1 // so that every number of bytes or words fits an Int32
 
-/** The documentation below a folder: documents, and type declarations for the doc comments in them. */
+/** Lists the documentation below a folder: documents, and type declarations for their doc comments. */
 function documentation (folder) {
   return list(folder, ['.git'], (file, name) => {
     if (DOCUMENT.test(name) || NAMED_DOCUMENT.test(name)) return 'text'
@@ -21,12 +21,12 @@ function documentation (folder) {
   })
 }
 
-/** Every text file below a folder (or the one file given), except in `.git` and in `node_modules` within. */
+/** Lists every text file below a folder (or the given file), except in `.git` and `node_modules`. */
 function everything (folder) {
   return list(folder, ['.git', 'node_modules'], file => isBinary(file) ? null : 'text')
 }
 
-// -> [{ file, bytes, prose }], the longest file first: so that no worker begins a long one when the others are done.
+// Gives [{ file, bytes, prose }], the longest file first, so that no worker begins a long file when the others are done.
 function list (root, leaveOut, proseOf) {
   const files = []
   const visit = (file, name, stat) => {
@@ -34,7 +34,7 @@ function list (root, leaveOut, proseOf) {
       for (const child of fs.readdirSync(file)) {
         if (leaveOut.includes(child)) continue
         const inner = path.join(file, child)
-        visit(inner, child, fs.lstatSync(inner)) // lstat: links are not followed, so there is no way round in circles
+        visit(inner, child, fs.lstatSync(inner)) // lstat: links are not followed, so there are no cycles
       }
     } else if (stat.isFile() && stat.size > 0) {
       const prose = proseOf(file, name)
@@ -50,7 +50,7 @@ function list (root, leaveOut, proseOf) {
   return files.sort((a, b) => b.bytes - a.bytes || (a.file < b.file ? -1 : 1))
 }
 
-// As grep and git see it: a file with a NUL among its first bytes is not text.
+// Like grep and git: a file with a NUL among its first bytes is not text.
 function isBinary (file) {
   const head = Buffer.alloc(8192)
   const fd = fs.openSync(file, 'r')
@@ -61,7 +61,7 @@ function isBinary (file) {
   }
 }
 
-/** The prose of a file that was listed, in lower case. */
+/** The prose of a listed file, in lower case. */
 function read ({ file, bytes, prose }) {
   const content = fs.readFileSync(file)
   if (content.length !== bytes) throw new Error(`${file} has changed while its words were being counted`)

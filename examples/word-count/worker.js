@@ -1,8 +1,8 @@
 'use strict'
 
-// A worker: takes the next file until there is none left, and adds its words to the shared table.
+// A worker takes the next file until there is none left, and adds its words to the shared table.
 //
-// Where another worker is at the same part of the table it blocks; main, which looks into the table meanwhile, awaits.
+// It blocks while another thread holds the lock of the same stripe; main, which also reads the table, awaits locks.
 
 const { workerData } = require('worker_threads')
 const SharedTable = require('./shared-table')
@@ -10,9 +10,9 @@ const { read, WORD } = require('./text')
 
 const { memory, files, worker } = workerData
 const table = new SharedTable(memory, worker)
-const work = new Int32Array(workerData.work) // the next file · bytes that have been read
+const work = new Int32Array(workerData.work) // the next file · bytes read
 
-// Once in so many words the progress within a file is made known.
+// Reports the progress within a file after so many words.
 const STRIDE = 1024
 
 for (;;) {
