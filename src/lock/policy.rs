@@ -160,10 +160,9 @@ impl Section<'_> {
 
     /// Wakes a claim so that it retries, unless it is awake already.
     fn wake_claim(&mut self, location: Location, key: WaiterKey) {
-        let blocks = self.blocks(key);
-        if self.policy_mut().line_mut(location).is_some_and(|line| line.begins_to_wake(key, blocks)) {
-            self.wake_to_retry(key);
-        }
+        self.wake_to_retry(key, |lines, blocks| {
+            lines.line_mut(location).is_some_and(|line| line.begins_to_wake(key, blocks))
+        });
     }
 
     /// The word may grant something: wakes the first claim, and if that is a promise's, whose event loop may be busy, the first

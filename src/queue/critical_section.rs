@@ -200,7 +200,11 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
                 self.wakes.push(Wake::Thread(thread));
             }
             Waiter::Agent(outbox, slot) => {
-                if outbox.settle(slot, result, grant) == Ring::Needed {
+                let ring = match grant {
+                    None => outbox.settle(slot, result),
+                    Some(grant) => outbox.grant(slot, result, grant),
+                };
+                if ring == Ring::Needed {
                     self.wakes.push(Wake::Agent(outbox));
                 }
             }
@@ -209,7 +213,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     /// Records the result of a promise that has been removed.
     fn settle_promise(&mut self, outbox: u32, slot: u32, result: WaitResult) {
-        let rung = self.lists.outboxes.subtract(outbox, |outbox| match outbox.settle(slot, result, None) {
+        let rung = self.lists.outboxes.subtract(outbox, |outbox| match outbox.settle(slot, result) {
             Ring::Needed => Some(Arc::clone(outbox)),
             Ring::UnderWay => None,
         });
@@ -218,9 +222,13 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Wakes a claim, which stays in its list, so that it retries.
-    pub(crate) fn wake_to_retry(&mut self, key: WaiterKey) {
+    /// Wakes a claim, which stays in its list, so that it retries; unless `begins`, given whether it is a blocked thread's, says
+    /// that it is awake already.
+    pub(crate) fn wake_to_retry(&mut self, key: WaiterKey, begins: impl FnOnce(&mut P, bool) -> bool) {
         let Some(waiter) = self.lists.other(key).map(|other| other.waiter.clone()) else { return };
+        if !begins(&mut self.lists.policy, waiter.blocks()) {
+            return;
+        }
         match waiter {
             Waiter::Thread(thread) => {
                 thread.retry();
@@ -267,7 +275,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         };
         self.lists.waiters.mark_overdue(key);
         let outbox = self.lists.outboxes.get(outbox);
-        if outbox.settle(slot, WaitResult::Due, None) == Ring::Needed {
+        if outbox.settle(slot, WaitResult::Due) == Ring::Needed {
             let outbox = Arc::clone(outbox);
             self.wakes.push(Wake::Agent(outbox));
         }

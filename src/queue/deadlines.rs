@@ -3,8 +3,10 @@
 //! Each waiter knows the index of its deadline; whenever an entry moves, its new index is reported. A wait that ends leaves
 //! nothing behind, and a time-out costs 16 bytes.
 
-use super::waiter_list::WaiterKey;
 use crate::clock::Timestamp;
+
+/// The key of a waiter.
+type Key = u32;
 
 /// How many children an entry has: with four, an entry and those it is compared with share a cache line.
 const CHILDREN: usize = 4;
@@ -12,12 +14,12 @@ const CHILDREN: usize = 4;
 /// A min-heap of deadlines, equal ones by key.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    heap: Vec<(Timestamp, WaiterKey)>,
+    heap: Vec<(Timestamp, Key)>,
 }
 
 impl Deadlines {
     /// The earliest deadline, and the key of its waiter.
-    pub(crate) fn first(&self) -> Option<(Timestamp, WaiterKey)> {
+    pub(crate) fn first(&self) -> Option<(Timestamp, Key)> {
         self.heap.first().copied()
     }
 
@@ -27,13 +29,13 @@ impl Deadlines {
     }
 
     /// Adds a deadline. Reports each new index by `moved`.
-    pub(crate) fn insert(&mut self, deadline: Timestamp, key: WaiterKey, mut moved: impl FnMut(WaiterKey, u32)) {
+    pub(crate) fn insert(&mut self, deadline: Timestamp, key: Key, mut moved: impl FnMut(Key, u32)) {
         self.heap.push((deadline, key));
         self.rise(self.heap.len() - 1, &mut moved);
     }
 
     /// Removes the entry at `index`. Reports each new index by `moved`.
-    pub(crate) fn remove(&mut self, index: u32, mut moved: impl FnMut(WaiterKey, u32)) {
+    pub(crate) fn remove(&mut self, index: u32, mut moved: impl FnMut(Key, u32)) {
         let index = index as usize;
         self.heap.swap_remove(index);
         if index < self.heap.len() && self.rise(index, &mut moved) == index {
@@ -42,7 +44,7 @@ impl Deadlines {
     }
 
     /// Moves the entry at `index` towards the root as far as it belongs there. Gives its new index.
-    fn rise(&mut self, mut index: usize, moved: &mut impl FnMut(WaiterKey, u32)) -> usize {
+    fn rise(&mut self, mut index: usize, moved: &mut impl FnMut(Key, u32)) -> usize {
         let entry = self.heap[index];
         while index > 0 {
             let parent = (index - 1) / CHILDREN;
@@ -57,7 +59,7 @@ impl Deadlines {
     }
 
     /// Moves the entry at `index` away from the root as far as it belongs there.
-    fn sink(&mut self, mut index: usize, moved: &mut impl FnMut(WaiterKey, u32)) {
+    fn sink(&mut self, mut index: usize, moved: &mut impl FnMut(Key, u32)) {
         let entry = self.heap[index];
         loop {
             let children = index * CHILDREN + 1..(index * CHILDREN + 1 + CHILDREN).min(self.heap.len());
@@ -72,7 +74,7 @@ impl Deadlines {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
-    fn put(&mut self, index: usize, entry: (Timestamp, WaiterKey), moved: &mut impl FnMut(WaiterKey, u32)) {
+    fn put(&mut self, index: usize, entry: (Timestamp, Key), moved: &mut impl FnMut(Key, u32)) {
         self.heap[index] = entry;
         moved(entry.1, index as u32);
     }
@@ -92,8 +94,8 @@ mod tests {
             operations in prop::collection::vec((any::<bool>(), 0..50_u64, any::<prop::sample::Index>()), 0..300)
         ) {
             let mut deadlines = Deadlines::default();
-            let mut places: BTreeMap<WaiterKey, u32> = BTreeMap::new();
-            let mut model: Vec<(Timestamp, WaiterKey)> = Vec::new();
+            let mut places: BTreeMap<Key, u32> = BTreeMap::new();
+            let mut model: Vec<(Timestamp, Key)> = Vec::new();
             for (number, (inserts, nanos, which)) in (0..).zip(operations) {
                 if inserts || model.is_empty() {
                     let entry = (Timestamp::from_nanos(nanos), number);

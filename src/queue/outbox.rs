@@ -128,9 +128,14 @@ impl<G> Outbox<G> {
         Ring::Needed
     }
 
-    /// Puts in the result of a wait, and what it was granted.
-    pub(crate) fn settle(&self, slot: u32, result: WaitResult, grant: Option<G>) -> Ring {
-        self.put(|mail| mail.settle(slot, result, grant))
+    /// Puts in the result of a wait that was granted nothing.
+    pub(crate) fn settle(&self, slot: u32, result: WaitResult) -> Ring {
+        self.put(|mail| mail.settle(slot, result, None))
+    }
+
+    /// Puts in the result of a claim, and what it was granted.
+    pub(crate) fn grant(&self, slot: u32, result: WaitResult, grant: G) -> Ring {
+        self.put(|mail| mail.settle(slot, result, Some(grant)))
     }
 
     /// Puts in that a claim is to retry.
