@@ -6,7 +6,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { packageName, target } = require('../../lib/target')
+const { packageName, target } = require('../../lib/agent/target')
 const { makePackages } = require('../package')
 const cache = require('./cache')
 const { run } = require('./child')
