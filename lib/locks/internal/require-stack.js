@@ -1,5 +1,10 @@
 'use strict'
 
+/**
+ * Throws the RangeError of a stack overflow if little of the stack is left: before something that must not be interrupted begins.
+ * That must have been called before, so that it is compiled.
+ */
+
 const NODE_VERSION = require('../../util/node-version')
 
 /**
@@ -8,10 +13,6 @@ const NODE_VERSION = require('../../util/node-version')
  */
 const FRAMES = NODE_VERSION < 18 ? 900 : 48
 
-/**
- * Throws the RangeError of a stack overflow if little of the stack is left: before something that must not be interrupted begins.
- * That must have been called before, so that it is compiled.
- */
 module.exports = function requireStack () {
   descend(FRAMES)
 }
