@@ -68,7 +68,7 @@ const requireFile = (function requireFile (name) {
 })
 `
 
-/** The files of a folder, by their paths from it. */
+/** The files of a folder, as paths relative to it. */
 function list (folder) {
   return fs.readdirSync(folder, { withFileTypes: true }).flatMap(entry => entry.isDirectory()
     ? list(path.join(folder, entry.name)).map(name => `${entry.name}/${name}`)
