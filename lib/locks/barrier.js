@@ -12,8 +12,9 @@ const { RangeError, TypeError, compareExchange, isInteger, load } = require('../
 const { option } = require('../util/options')
 const { describe } = require('../util/values')
 const { requireWorker } = require('./internal/acquire')
+const { throwIfAborted, timeoutError } = require('./internal/errors')
 const { countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
-const { throwIfAborted, timeoutError, waitOptions } = require('./internal/options')
+const { waitOptions } = require('./internal/options')
 const Steps = require('./internal/steps')
 const { becomeView, defineView, wordOf } = require('./internal/view')
 

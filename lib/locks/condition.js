@@ -10,12 +10,13 @@
 const { agent } = require('../agent/agent')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { acquire, deadlock, reacquire, requireWorker } = require('./internal/acquire')
+const { acquire, reacquire, requireWorker } = require('./internal/acquire')
+const { deadlock, notLocked, throwIfAborted } = require('./internal/errors')
 const notice = require('./internal/notice')
-const { requireFunction, throwIfAborted, waitOptions } = require('./internal/options')
+const { requireFunction, waitOptions } = require('./internal/options')
 const requireStack = require('./internal/require-stack')
 const Steps = require('./internal/steps')
-const { holdOf, isExclusive, isToken, notLocked, notifyHost, release, theList } = require('./internal/token')
+const { holdOf, isExclusive, isToken, notifyHost, release, theList } = require('./internal/token')
 const { becomeView, defineView, wordOf } = require('./internal/view')
 
 class Condition {

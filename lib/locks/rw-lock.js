@@ -10,8 +10,9 @@
 const { agent } = require('../agent/agent')
 const { load, max } = require('../util/intrinsics')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
+const { notLocked } = require('./internal/errors')
 const { EXCLUSIVE, SHARED, WRITING } = require('./internal/request')
-const { UnlockToken, holdOf, newHold, notLocked, tryTake } = require('./internal/token')
+const { UnlockToken, holdOf, newHold, tryTake } = require('./internal/token')
 const { becomeView, defineView, wordOf } = require('./internal/view')
 
 /** The token of a writer. */

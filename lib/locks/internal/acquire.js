@@ -5,8 +5,8 @@
 const { agent } = require('../../agent/agent')
 const { Promise, TypeError } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
-const createError = require('./create-error')
-const { requireFunction, throwIfAborted, timeoutError, waitOptions } = require('./options')
+const { deadlock, throwIfAborted, timeoutError } = require('./errors')
+const { requireFunction, waitOptions } = require('./options')
 const { EXCLUSIVE, LOCK, SHARED, amountOf, isOwned, kindOf } = require('./request')
 const { releaseUnused, theList } = require('./token')
 const Waiter = require('./waiter')
@@ -184,11 +184,6 @@ function requireWorker (what, instead) {
   if (IS_MAIN_THREAD) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
-/** The error of a thread that would wait for itself; `does` is 'holds it' or 'awaits it'. */
-function deadlock (caller, does) {
-  return createError(caller + ': this thread ' + does + ' already and would wait for itself', 'ERR_DEADLOCK')
-}
-
 /** The claim that `run` has begun before it returned its promise. */
 let begun
 
@@ -231,4 +226,4 @@ async function run (ask, callback, options, caller) {
   }
 }
 
-module.exports = { acquire, acquireAsync, acquireOrThrow, block, deadlock, lateError, reacquire, requireWorker, runHolding }
+module.exports = { acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }

@@ -4,7 +4,7 @@
 
 const { agent } = require('../../agent/agent')
 const { Promise, hrtime, load, max } = require('../../util/intrinsics')
-const { throwIfAborted } = require('./options')
+const { throwIfAborted } = require('./errors')
 const requireStack = require('./require-stack')
 const Waiter = require('./waiter')
 

@@ -1,11 +1,10 @@
 'use strict'
 
-/** The options of everything in locks/ that waits, `{ timeout, signal }`, and the errors with which a wait ends. */
+/** The options of everything in locks/ that waits, `{ timeout, signal }`. */
 
 const { TypeError, freeze } = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
 const { describe } = require('../../util/values')
-const createError = require('./create-error')
 
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
 const KNOWN = ['timeout', 'signal']
@@ -43,22 +42,6 @@ function isSignal (signal) {
   return typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function'
 }
 
-/** @param {string} what the wait was for */
-function timeoutError (what, timeout) {
-  return createError('Timed out after ' + timeout + ' ms waiting for ' + what, 'ERR_TIMEOUT', 'TimeoutError')
-}
-
-/** A signal's reason, or an AbortError where signals have none. */
-function abortReason (signal) {
-  const { reason } = signal
-  return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
-}
-
-/** Throws a signal's reason if it is aborted. */
-function throwIfAborted (signal) {
-  if (signal !== undefined && signal.aborted) throw abortReason(signal)
-}
-
 /** @throws {TypeError} the argument called `name` is not a function */
 function requireFunction (argument, caller, name = 'callback') {
   if (typeof argument !== 'function') {
@@ -66,4 +49,4 @@ function requireFunction (argument, caller, name = 'callback') {
   }
 }
 
-module.exports = { abortReason, milliseconds, requireFunction, throwIfAborted, timeoutError, waitOptions }
+module.exports = { milliseconds, requireFunction, waitOptions }

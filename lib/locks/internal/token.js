@@ -10,7 +10,7 @@
 const util = require('util')
 const { own } = require('../../realm')
 const { bare, define, shield } = require('../../util/intrinsics')
-const createError = require('./create-error')
+const { notLocked } = require('./errors')
 const { EXCLUSIVE, LOCK } = require('./request')
 const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
 
@@ -151,8 +151,6 @@ function notifyHost (word) {
 /** Whether the hold excludes all others. */
 const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 
-const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
-
 /**
  * A token that is not live is unlocked. If a Condition's `waitAsync` with it is pending, that would take the lock again, which
  * nothing would release: so it rejects. Returns false.
@@ -164,5 +162,5 @@ function rejectWait (token) {
 }
 
 module.exports = {
-  UnlockToken, holdOf, isExclusive, isToken, lockToken, newHold, notLocked, notifyHost, release, releaseUnused, theList, tryTake, unlock
+  UnlockToken, holdOf, isExclusive, isToken, lockToken, newHold, notifyHost, release, releaseUnused, theList, tryTake, unlock
 }

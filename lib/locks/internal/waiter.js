@@ -14,7 +14,7 @@
 const { agent } = require('../../agent/agent')
 const { bare, createMap } = require('../../util/intrinsics')
 const abortSignals = require('./abort-signals')
-const { abortReason } = require('./options')
+const { abortReason } = require('./errors')
 
 /** The addresses of the words for which a warning has been given. */
 const warned = createMap()
