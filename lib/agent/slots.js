@@ -56,14 +56,9 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
     words[WIDE] = wide ? 1 : 0
     if (wide) expected[0] = value
     else words[EXPECTED] = value
-    words[SLOT] = slot
     floats[RELAY] = 0
-    operations.waitAsync()
-    const answer = words[ANSWER]
-    if (answer !== PENDING) return RESULTS[refused(slot, answer)]
-    vacant = nextVacant
-    pending++
-    return undefined
+    const answer = enqueue(operations.waitAsync, slot)
+    return answer === PENDING ? undefined : RESULTS[answer]
   }
 
   /**
@@ -77,14 +72,10 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
     floats[TIMEOUT] = timeout
     words[WIDE] = 0
     words[EXPECTED] = value
-    words[SLOT] = slot
     floats[RELAY] = relayed ? address : 0
-    operations.waitAsync()
-    const answer = words[ANSWER]
-    if (answer !== PENDING) return RESULTS[refused(slot, answer)]
+    const answer = enqueue(operations.waitAsync, slot)
+    if (answer !== PENDING) return RESULTS[answer]
     waiter.slot = slot
-    vacant = nextVacant
-    pending++
     return undefined
   }
 
@@ -104,15 +95,26 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
     floats[TIMEOUT] = timeout
     words[KIND] = kind
     words[AMOUNT] = amount
-    words[SLOT] = slot
     floats[RELAY] = relay
-    operations.claimAsync()
-    const answer = words[ANSWER]
-    if (answer !== PENDING) return refused(slot, answer) === ACQUIRED_FROM_DEAD
+    const answer = enqueue(operations.claimAsync, slot)
+    if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
     claim.slot = slot
-    vacant = nextVacant
-    pending++
     return undefined
+  }
+
+  /** Carries out an operation that enqueues the wait in a slot that was filled. Returns its answer. */
+  function enqueue (operation, slot) {
+    words[SLOT] = slot
+    operation()
+    const answer = words[ANSWER]
+    if (answer === PENDING) {
+      vacant = nextVacant
+      pending++
+    } else {
+      empty(slot)
+      if (answer >= NO_TIMER) throw operationError(answer)
+    }
+    return answer
   }
 
   /** Dequeues a waiter. False if it is settled already: then it will be told so. */
@@ -138,8 +140,7 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
   }
 
   /**
-   * Fills the first vacant slot for a wait that is about to begin. The slot stays vacant until the caller, once native code has
-   * answered "pending", advances `vacant` to `nextVacant`.
+   * Fills the first vacant slot for a wait that is about to begin. The slot stays vacant until `enqueue`.
    */
   function fill (resolve, kept, promise) {
     const slot = vacant
@@ -166,13 +167,6 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
     chunkOf(slot)[offsetOf(slot) + NEXT] = vacant
     vacant = slot
     pending--
-  }
-
-  /** The wait in a slot that was filled has not begun: `answer` says why. */
-  function refused (slot, answer) {
-    empty(slot)
-    if (answer >= NO_TIMER) throw operationError(answer)
-    return answer
   }
 
   /**
