@@ -68,10 +68,10 @@ module.exports = [
       '@stylistic/yield-star-spacing': ['error', 'both']
     }
   },
-  // Where names of exports are shown to those who only read them.
+  // They list the names of their exports for tools that only read the source.
   { files: ['index.js', 'force.js', 'keep-alive.js', 'pure.js'], rules: { 'no-constant-binary-expression': 'off' } },
-  { files: ['lib/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
-  // Programs as they come, and some for another world.
+  { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
+  // Programs in various styles, some for browsers.
   { files: ['__test__/fixtures/workers/**'], languageOptions: { globals: globals.worker }, rules: { strict: 'off' } },
   { files: ['**/*.cjs'], languageOptions: { sourceType: 'commonjs', ...OLD } }
 ]

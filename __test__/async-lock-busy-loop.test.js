@@ -120,7 +120,7 @@ test('unlock() by mistake, while the lock is on its way to a promise of a busy t
   assert.strictEqual(lock.locked, true, 'it has been freed')
   assert.strictEqual(lock.tryLock(), null, 'two have it')
   assert.ok(util.inspect(lock).includes(`holder: 'thread ${threadId}'`), util.inspect(lock))
-  assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED', message: /a promise of this thread, which has not been told yet/ })
+  assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED', message: /a promise of this thread that has not settled yet/ })
   const token = await promise
   assert.strictEqual(await refusal, `unlock: the lock is held by thread ${threadId}, not by this one`)
   assert.strictEqual(token.locked, true)

@@ -12,7 +12,7 @@ const WITHOUT_WEAK_REFERENCES = typeof WeakRef !== 'function' && 'this Node does
 async function run (t, program) {
   const { code, lines, stderr } = await runChild(t, `async (scope) => {
     const { api: { AsyncLock, RwLock }, require, say, startWorker } = scope
-    const addressOf = (buffer) => require(${JSON.stringify(require.resolve('../lib/binding'))}).load().addressOf(new Uint8Array(buffer))
+    const addressOf = (buffer) => require(${JSON.stringify(require.resolve('../lib/agent/binding'))}).load().addressOf(new Uint8Array(buffer))
     // A thread that takes a lock on each of the buffers, and ends.
     const dieHolding = (buffers, kind = 'AsyncLock') => startWorker(({ api, data: { buffers, kind } }) => {
       for (const buffer of buffers) {

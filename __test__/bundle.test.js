@@ -10,7 +10,7 @@ const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
 const { runForJSON } = require('./fixtures/run-node')
-const { libraryFile, target } = require('../lib/target')
+const { libraryFile, target } = require('../lib/agent/target')
 const { bundle } = require('../scripts/lib/bundle')
 
 const root = path.join(__dirname, '..')

@@ -22,7 +22,7 @@ const expected = {
     lines: [
       'a worker holds the lock',
       'free right now? false',
-      'TimeoutError: The lock was not to be had within 50 ms',
+      'TimeoutError: Timed out after 50 ms waiting for the lock',
       'AbortError',
       'main holds the lock'
     ]

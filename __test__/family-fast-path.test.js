@@ -3,10 +3,10 @@
 // The queue below these is the package's own, whatever the global Atomics is.
 // subjects: force
 
-// What nobody waits for is taken and given back without calling native code: see lib/sync/holdings.js.
+// What nobody waits for is taken and given back without calling native code: see lib/locks/internal/word.js.
 
 const assert = require('assert')
-const { load } = require('../lib/binding')
+const { load } = require('../lib/agent/binding')
 const { test } = require('./harness')
 
 // Before anything else starts the native side, so that every call it will ever be asked for is counted here.

@@ -250,7 +250,7 @@ test('a TimeoutError is an Error with a code, and says how long it was', async t
     assert.strictEqual(error.name, 'TimeoutError', label)
     assert.strictEqual(error.code, 'ERR_TIMEOUT', label)
     assert.strictEqual(error.isError, true, label)
-    assert.ok(error.message.endsWith(' within 2.5 ms'), error.message)
+    assert.ok(error.message.startsWith('Timed out after 2.5 ms waiting for '), error.message)
     await member.terminate()
   }
 })

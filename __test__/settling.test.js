@@ -25,7 +25,7 @@ async function linesOf (t, fn, execArgv) {
 test('a claimant that throws as it is settled keeps no other from being settled, and its error is uncaught', async t => {
   const lines = await linesOf(t, ({ Atomics, api, say, words, require }) => {
     process.on('uncaughtException', error => say(`uncaught: ${error.message}`))
-    const { agent } = require('../../lib/settle')
+    const { agent } = require('../../lib/agent/agent')
     const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
     const array = words(1)
     const address = agent().addressOf(new Uint8Array(array.buffer))
@@ -129,7 +129,7 @@ test('a batch that fails before anything of it is settled comes again', async t 
 test('a batch that fails in its midst goes on with what has not been settled', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, say, words, require }) => {
     process.on('uncaughtException', () => {})
-    const { agent } = require('../../lib/settle')
+    const { agent } = require('../../lib/agent/agent')
     const locks = Array.from({ length: 8 }, () => new api.AsyncLock(new SharedArrayBuffer(4)))
     const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
     const tokens = locks.map(lock => lock.tryLock())

@@ -442,7 +442,7 @@ test('a Worker that is frozen is refused by the name of the option, and nothing 
     try { api.install({ force: true }) } catch (error) {
       console.log(JSON.stringify([error.name, error.message, Atomics.wait === wait, api.install({ force: true, workers: false })]))
     }`])
-  assert.deepStrictEqual(heard, ['TypeError', 'install: workers must be false, for worker_threads.Worker is not extensible', true, true])
+  assert.deepStrictEqual(heard, ['TypeError', 'install: workers must be false, because worker_threads.Worker is not extensible', true, true])
 })
 
 // Threads of Node's own.

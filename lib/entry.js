@@ -1,21 +1,21 @@
 'use strict'
 
 /**
- * What the four entry points export, and what each does when it is loaded.
+ * The exports of the four entry points, and what each entry does when it is loaded.
  *
- * An entry's own `wait`, `notify` and `waitAsync` are chosen at load, once: on a Node that has a `waitAsync`, neither the
- * plain entry nor `/keep-alive` loads the native library before something needs it. Nor does the plain entry load
- * `worker_threads` there, which takes longer than all the rest: what only some calls need is required where they need it.
+ * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. On a Node that has a `waitAsync`, neither the plain
+ * entry nor `/keep-alive` loads the native library before it is needed. Nor does the plain entry load `worker_threads` there,
+ * which takes longer than all the rest. So modules that only some calls need are required in those calls.
  */
 
-const describe = require('./describe')
-const globalObject = require('./global')
 const { markOf } = require('./host')
 const { install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
+const locks = require('./locks')
 const { own } = require('./realm')
-const sync = require('./sync')
+const globalObject = require('./util/global')
+const { describe } = require('./util/values')
 
-/** What each entry does to this thread's Atomics, and the functions that it exports itself. */
+/** By entry: how it changes this thread's Atomics, and the three functions that it exports. */
 const ENTRIES = {
   index: { load: () => install('index'), trio: () => standing() || hostTrio(own) || ownTrio(own) },
   force: { load: () => install('force', { force: true }), trio: () => ownTrio(own) },
@@ -23,7 +23,7 @@ const ENTRIES = {
   pure: { load () {}, trio: () => ownTrio(own) }
 }
 
-/** What an install, of whatever entry or copy, has put into the global Atomics: whoever imports and whoever uses the global shall meet. */
+/** The global functions, if any entry or copy has installed them: code that imports and code that uses the global must share a queue. */
 function standing () {
   const { wait, notify, waitAsync } = globalObject.Atomics
   return markOf(waitAsync) === undefined ? undefined : { wait, notify, waitAsync }
@@ -49,20 +49,20 @@ function createEntry (name) {
 
     ref (promise) {
       requirePromise(promise, 'ref')
-      return require('./settle').ref(promise) || require('./keep-alive').ref(promise)
+      return require('./agent/agent').ref(promise) || require('./atomics/keep-alive').ref(promise)
     },
 
     unref (promise) {
       requirePromise(promise, 'unref')
-      return require('./settle').unref(promise) || require('./keep-alive').unref(promise)
+      return require('./agent/agent').unref(promise) || require('./atomics/keep-alive').unref(promise)
     },
 
     waiterCount (typedArray, index) {
-      if (count === undefined) count = require('./atomics').createWaiterCount(own)
+      if (count === undefined) count = require('./atomics/functions').createWaiterCount(own)
       return count(typedArray, index)
     }
   }
-  for (const name of Object.keys(sync)) Object.defineProperty(entry, name, Object.getOwnPropertyDescriptor(sync, name))
+  for (const name of Object.keys(locks)) Object.defineProperty(entry, name, Object.getOwnPropertyDescriptor(locks, name))
   return entry
 }
 
@@ -73,7 +73,7 @@ function engineOf (waitAsync) {
 
 function requirePromise (promise, caller) {
   const util = require('util')
-  // Also one of another realm.
+  // It may be of another realm.
   if (!util.types.isPromise(promise)) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
   }

@@ -1,38 +1,37 @@
 'use strict'
 
 /**
- * Which functions are the host's own, also where this package already stands in their place.
+ * Tells the host's own functions from this package's.
  *
- * Every function that the package puts anywhere carries a mark: what it is, and the host's functions that it replaced.
- * The mark's key is shared by all copies of the package, so that each recognises what another has installed, and none
- * takes another's function for the host's.
+ * Every function that the package installs carries a mark: its engine, and the host's functions that it replaced. All copies of
+ * the package share the mark's key, so that each recognises the functions of another and does not take them for the host's.
  */
 
 const MARK = Symbol.for('atomics-waitasync')
 
-/** `wake` is what `notify` was called before; Node 10 has both. */
+/** `wake` is the former name of `notify`; Node 10 has both. */
 const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
 
 /**
  * @typedef {object} Mark
- * @property {'addon' | 'host'} engine the queue that the function works on: the package's own, or the host's
+ * @property {'addon' | 'host'} engine the queue that the function uses: the package's own, or the host's
  * @property {{ wait?: Function, notify?: Function, waitAsync?: Function, wake?: Function }} host
  */
 
-/** The mark of a function, undefined if this package did not make it. */
+/** The mark of a function; undefined if this package did not make it. */
 function markOf (fn) {
   if (typeof fn !== 'function') return undefined
   const property = Object.getOwnPropertyDescriptor(fn, MARK)
   return property === undefined ? undefined : property.value
 }
 
-/** Marks a function, once and for good. */
+/** Marks a function. */
 function mark (fn, engine, host) {
   Object.defineProperty(fn, MARK, { value: Object.freeze({ engine, host }) })
   return fn
 }
 
-/** The host's functions behind what an object has now; undefined where it has none. */
+/** The host's functions, behind those that an Atomics object has now; undefined where the host has none. */
 function hostOf (atomics) {
   const host = {}
   for (const name of NAMES) {

@@ -1,22 +1,22 @@
 'use strict'
 
 /**
- * Puts `wait`, `notify` and `waitAsync` in place, and takes them away again.
+ * Installs `wait`, `notify` and `waitAsync` on an object, and uninstalls them.
  *
  * Invariants:
- * - The functions move as one unit: all of a target's properties change, or none does. Half of them would be two queues
- *   that do not hear each other.
- * - What an install replaced is kept, property by property, and put back as it was, unless somebody has replaced our
- *   functions since: then nothing is touched.
- * - A target that has our own queue, from whichever copy of the package, is not installed on twice.
+ * - The functions are replaced as one unit: all of a target's properties change, or none does. A mixture would be two queues that
+ *   do not hear each other.
+ * - The properties that an install replaced are kept, and restored as they were, unless other code has replaced our functions
+ *   since: then nothing is changed.
+ * - A target that has our own queue, of whichever copy of the package, is not installed on twice.
  */
 
-const describe = require('./describe')
 const { markOf, mark } = require('./host')
-const { option, requireOptions } = require('./options')
 const { resolveTarget } = require('./realm')
-// Looks at the flags now.
-require('./inherited-flags')
+const { option, requireOptions } = require('./util/options')
+const { describe } = require('./util/values')
+// Takes the flags as they are now.
+require('./workers/flags')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
 
@@ -27,9 +27,9 @@ const OPTIONS = ['target', 'force', 'workers']
  * @type {WeakMap<object, Install[]>}
  *
  * @typedef {object} Install
- * @property {Map<string, Function>} ours what was put there, by name
- * @property {Map<string, PropertyDescriptor | undefined>} before what was there before, undefined if nothing
- * @property {Function | undefined} leaveWorkers undoes what was done so that workers are reached
+ * @property {Map<string, Function>} ours the functions that were installed, by name
+ * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced; undefined if there was none
+ * @property {Function | undefined} leaveWorkers undoes what makes the install reach workers
  */
 const installs = new WeakMap()
 
@@ -42,10 +42,10 @@ function perRealm (create) {
   }
 }
 
-/** The functions on the package's own queue. Loads the native library, and makes this thread known as one that may notify. */
+/** The functions on the package's own queue. Loads the native library, which then counts this thread among those that may notify. */
 const ownTrio = perRealm((realm) => {
-  require('./settle').agent()
-  const trio = require('./atomics').createAtomics(realm)
+  require('./agent/agent').agent()
+  const trio = require('./atomics/functions').createAtomics(realm)
   for (const name of Object.keys(trio)) mark(trio[name], 'addon', realm.host)
   return trio
 })
@@ -53,15 +53,15 @@ const ownTrio = perRealm((realm) => {
 /** The host's own functions; undefined if it has no `waitAsync`. */
 const hostTrio = perRealm(({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync })
 
-/** The host's functions with a `waitAsync` that holds the event loop; undefined if the host has none. */
-const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && require('./keep-alive').createKeepAlive(realm))
+/** The host's functions, with a `waitAsync` that holds the event loop; undefined if the host has none. */
+const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && require('./atomics/keep-alive').createKeepAlive(realm))
 
-/** The functions that an install by an entry puts on a target; undefined if there is nothing to do. */
+/** The functions that an entry installs on a target; undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
   if (force) return isOurs(holder) ? undefined : ownTrio(realm)
   const holding = entry === 'keep-alive' ? keepAliveTrio(realm) : undefined
   if (holder.waitAsync === undefined) {
-    // An Atomics object without it lacks a queue that promises can stand in; a plain object only lacks the functions.
+    // An Atomics object without it needs a queue for promises; a plain object only needs the functions.
     return (plain && (holding || hostTrio(realm))) || ownTrio(realm)
   }
   return plain || markOf(holder.waitAsync) !== undefined ? undefined : holding
@@ -69,10 +69,7 @@ function chooseTrio (entry, { holder, realm, plain }, force) {
 
 const wakes = new WeakMap()
 
-/**
- * What `notify` was called before, where a host still has that: a function of its own that does what the trio's `notify` does, and
- * has the length that the host's has.
- */
+/** `wake`, for a host that still has it: does what the trio's `notify` does, and has the host's `length`. */
 function wakeOf (notify, host) {
   if (!wakes.has(notify)) {
     const { wake } = { wake (typedArray, index, count) { return notify(typedArray, index, count) } }
@@ -114,10 +111,10 @@ function install (entry, options) {
 
   let leaveWorkers
   if (holder === Atomics) {
-    require('./loader-thread')()
-    const workers = require('./workers')
+    require('./workers/loader-thread')()
+    const { reach } = require('./workers/reach')
     // Before the functions are replaced, since it may throw.
-    if (reachWorkers) leaveWorkers = workers.reach(markOf(trio.waitAsync).engine)
+    if (reachWorkers) leaveWorkers = reach(markOf(trio.waitAsync).engine)
   }
   if (!replaceAll(holder, before, after)) {
     if (leaveWorkers !== undefined) leaveWorkers()
@@ -131,10 +128,10 @@ function install (entry, options) {
 }
 
 /**
- * Puts back what the latest install on the target replaced.
+ * Restores what the latest install on the target replaced.
  *
- * @returns {boolean} whether the target was changed: not if there was no install, if somebody else has replaced the
- *   functions since, or if the target has been frozen
+ * @returns {boolean} whether the target was changed: not if there was no install, if other code has replaced the functions
+ *   since, or if the target has been frozen
  * @throws {TypeError} target is not an object
  */
 function uninstall (target) {
@@ -153,14 +150,14 @@ function uninstall (target) {
   return true
 }
 
-/** What an object has by these names now, undefined where it has nothing. */
+/** An object's properties of these names; undefined where it has none. */
 function propertiesOf (holder, names) {
   const properties = new Map()
   for (const name of names) properties.set(name, getOwnPropertyDescriptor(holder, name))
   return properties
 }
 
-/** Defines all properties as `to` says, where undefined is none, or leaves all as `from` says. */
+/** Defines all properties as in `to`, where undefined deletes one, or leaves all as in `from`. */
 function replaceAll (holder, from, to) {
   const done = []
   for (const [name, property] of to) {

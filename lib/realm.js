@@ -1,13 +1,13 @@
 'use strict'
 
 /**
- * Realms: the intrinsics whose errors and promises our functions use, and the host's functions of the same realm. A
- * page, so to speak: `vm` contexts and test runners make new ones, and all live in one thread.
+ * Realms: the errors and promises that our functions use, and the host's functions of the same realm. `vm` contexts and test
+ * runners make new realms; a thread may have many.
  */
 
-const describe = require('./describe')
-const globalObject = require('./global')
 const { hostOf } = require('./host')
+const globalObject = require('./util/global')
+const { describe, isObject } = require('./util/values')
 
 /** The realm that this module is evaluated in. */
 const own = Object.freeze({ Atomics, TypeError, RangeError, Promise, host: hostOf(Atomics) })
@@ -15,13 +15,11 @@ const own = Object.freeze({ Atomics, TypeError, RangeError, Promise, host: hostO
 /** Realms by their Atomics object. */
 const realms = new WeakMap([[Atomics, own]])
 
-const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
-
 /**
- * What an install is for: the object that receives the functions, and the realm that they are of.
+ * The object that receives an install's functions, and the realm of these functions.
  *
- * A target is, in this order, an Atomics object (by its toStringTag), a global object (it has an Atomics object), or any
- * object that shall receive the functions. A sandbox made by `vm.createContext` stands for its context's global object.
+ * A target is, in this order, an Atomics object (by its toStringTag), a global object (it has an Atomics object), or any other
+ * object, which receives the functions itself. A sandbox made by `vm.createContext` stands for its context's global object.
  *
  * @returns {{ holder: object, realm: object, plain: boolean }} `plain`: the holder is no Atomics object
  * @throws {TypeError} target is not an object; `caller` is named in the message
@@ -38,9 +36,9 @@ function resolveTarget (target, caller) {
   return { holder: target, realm: own, plain: true }
 }
 
-/** The global object of the context that a sandbox was made into; any other object stands for itself. */
+/** The global object of a sandbox's context; any other object is returned as it is. */
 function globalOf (object) {
-  // Here, since it takes a tenth of a millisecond to load and most installs have no target.
+  // Required here: it takes 0.1 ms to load, and most installs have no target.
   const vm = require('vm')
   return vm.isContext(object) ? vm.runInContext('this', object) : object
 }
@@ -50,7 +48,7 @@ function realmOf (atomics, global) {
   let realm = realms.get(atomics)
   if (realm === undefined) {
     const { TypeError, RangeError, Promise } = intrinsicsOf(global) || intrinsicsOf(globalBehind(atomics)) || own
-    // Code that refuses to run without them may have been given an Atomics object with some functions only.
+    // A test may have given its code an Atomics object with some of the functions only.
     const load = typeof atomics.load === 'function' ? atomics.load : Atomics.load
     realm = Object.freeze({ Atomics: { load }, TypeError, RangeError, Promise, host: hostOf(atomics) })
     realms.set(atomics, realm)
@@ -65,7 +63,7 @@ function intrinsicsOf (global) {
   return complete ? { TypeError, RangeError, Promise } : undefined
 }
 
-/** The global object of the realm that an Atomics object's functions are of. */
+/** The global object of the realm of an Atomics object's functions. */
 function globalBehind (atomics) {
   try {
     return atomics.load.constructor('return this')()

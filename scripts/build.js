@@ -8,7 +8,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { libraryFile, target: hostTarget } = require('../lib/target')
+const { libraryFile, target: hostTarget } = require('../lib/agent/target')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 

@@ -14,7 +14,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { libraryFile, packageName, target: hostTarget } = require('../lib/target')
+const { libraryFile, packageName, target: hostTarget } = require('../lib/agent/target')
 const { compile } = require('./build')
 const { bundle } = require('./lib/bundle')
 const { cargo, environment } = require('./lib/cargo')

@@ -11,7 +11,7 @@
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
-const { packageName, target } = require('../lib/target')
+const { packageName, target } = require('../lib/agent/target')
 const cargo = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
 const { serve } = require('./lib/local-registry')

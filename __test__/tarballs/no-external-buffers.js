@@ -8,7 +8,7 @@ const path = require('path')
 const { isMainThread } = require('worker_threads')
 
 const home = path.dirname(require.resolve('atomics-waitasync/package.json'))
-const { packageName, target } = require(path.join(home, 'lib', 'target.js'))
+const { packageName, target } = require(path.join(home, 'lib', 'agent', 'target.js'))
 const native = require(require.resolve(packageName(target()), { paths: [home] }))
 let asked = 0
 native.counters = () => {

@@ -5,7 +5,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { libraryFile, packageName, target } = require('../../lib/target')
+const { libraryFile, packageName, target } = require('../../lib/agent/target')
 const { manifestOf } = require('../../scripts/lib/targets')
 const { stageMain } = require('../../scripts/package')
 

@@ -1,12 +1,12 @@
 'use strict'
 
-// The package as users get it: its tarballs, a registry that has them, folders to install it in, and an environment in
-// which nothing of this tree or of a Rust toolchain is to be found.
+// The package as users get it: its tarballs, a registry that serves them, folders to install it in, and an environment that hides
+// this tree and the Rust toolchain.
 
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { packageName, target } = require('../../lib/target')
+const { packageName, target } = require('../../lib/agent/target')
 const { makePackages } = require('../package')
 const cache = require('./cache')
 const { run } = require('./child')
@@ -18,8 +18,8 @@ const EXE = process.platform === 'win32' ? '.exe' : ''
 
 /**
  * Makes the tarballs in a folder.
- * @returns {Promise<{ main: string, platform: string, facts: string[], unpublishable: ?string }>} the two files; the last is why
- *   they are not those that would be published, but made for this machine's own C library
+ * @returns {Promise<{ main: string, platform: string, facts: string[], unpublishable: ?string }>} `main` and `platform` are files;
+ *   `unpublishable` says why they differ from those that would be published, and are built for this machine's own C library
  */
 async function makeTarballs (out) {
   let unpublishable = null
@@ -32,25 +32,25 @@ async function makeTarballs (out) {
   return { main, platform, facts: made.map(({ file, facts }) => `${path.basename(file)}: ${facts.join(', ')}`), unpublishable }
 }
 
-/** The same, where they have been made already. */
+/** The same, for a folder that already contains them. */
 async function findTarballs (folder) {
   const names = fs.readdirSync(folder).filter(name => name.endsWith('.tgz'))
   const platform = names.find(name => name.startsWith(`${packageName(target())}-`))
   const main = names.find(name => /^atomics-waitasync-\d/.test(name))
-  if (!main || !platform) throw new Error(`${folder} has not the tarballs of the main package and of ${packageName(target())}`)
+  if (!main || !platform) throw new Error(`${folder} does not contain the tarballs of the main package and of ${packageName(target())}`)
   return { main: path.resolve(folder, main), platform: path.resolve(folder, platform), facts: [], unpublishable: null }
 }
 
-/** A registry that has them, and of all other platforms packages without a library. */
+/** A registry that serves them, and packages without a library for all other platforms. */
 async function publish ({ main, platform }, upstream) {
   const manifest = JSON.parse((await run('tar', ['-xzOf', path.basename(main), 'package/package.json'], { cwd: path.dirname(main) })).stdout)
   const others = Object.keys(targets).filter(name => name !== target())
   const strays = Object.keys(manifest.optionalDependencies).filter(name => !Object.keys(targets).map(packageName).includes(name))
-  if (strays.length > 0) throw new Error(`optional dependencies that nobody makes: ${strays.join(', ')}`)
+  if (strays.length > 0) throw new Error(`optional dependencies that are never built: ${strays.join(', ')}`)
   return serve({ tarballs: [main, platform], stubs: others.map(name => manifestOf(name, manifest)), upstream })
 }
 
-/** The registry that the npm at hand is set to. */
+/** The registry that the installed npm uses. */
 async function upstreamRegistry () {
   const { code, error, stdout, output } = await npm(['config', 'get', 'registry', '--loglevel=error'])
   if (error || code !== 0) throw new Error(`npm config get registry failed: ${error || output}`)
@@ -59,12 +59,12 @@ async function upstreamRegistry () {
 
 /**
  * The environment of a user without a compiler.
- * @param {{ home: string, bin: string, registry: string }} options `bin` has the `node` that is meant
+ * @param {{ home: string, bin: string, registry: string }} options `bin` is the folder of the `node` to use
  */
 function userEnvironment ({ home, bin, registry }) {
   const env = {}
   for (const [key, value] of Object.entries(process.env)) {
-    // What npm, cargo and the Node at hand have been told is not for those that are started here.
+    // The settings of npm, cargo and the running Node are not for the programs that are started here.
     if (!/^(npm_|yarn_|pnpm_|cargo|rust|corepack_|node_|init_cwd$|path$|home$|userprofile$|xdg_)/i.test(key)) env[key] = value
   }
   const folders = (process.env.PATH || '').split(path.delimiter)
@@ -84,7 +84,7 @@ function userEnvironment ({ home, bin, registry }) {
   }
 }
 
-/** What a script says of each thing it checks; `close` prints the last line, which scripts/test.js reads. */
+/** The results of a script's checks; `close` prints the last line, which scripts/test.js reads. */
 class Results {
   constructor () {
     this.passed = 0
@@ -92,7 +92,7 @@ class Results {
     this.skipped = 0
   }
 
-  /** Runs `check`; what it throws is its failure. True if it passed. */
+  /** Runs `check`, which throws if it fails. True if it passed. */
   async of (name, check) {
     const begin = Date.now()
     const seconds = () => `(${((Date.now() - begin) / 1000).toFixed(1)} s)`
@@ -119,7 +119,7 @@ class Results {
   }
 }
 
-/** Runs a program that has to end well; gives what it printed. */
+/** Runs a program, which must succeed, and returns its output. */
 async function succeeds (command, args, options) {
   const ended = await run(command, args, { timeout: 5 * 60 * 1000, ...options })
   const good = !ended.error && ended.code === 0 && !ended.timedOut && !ended.leftBehind
@@ -128,7 +128,7 @@ async function succeeds (command, args, options) {
   throw new Error(`${[path.basename(command), ...args].join(' ')}: ${ended.error ? ended.error.message : how}\n${ended.output}`)
 }
 
-/** Runs `use` with a folder of its own, which is gone afterwards. */
+/** Runs `use` with a new folder, which is removed afterwards. */
 async function withScratch (use) {
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'published-'))
   try {

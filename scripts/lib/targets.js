@@ -1,10 +1,10 @@
 'use strict'
 
-// The platforms that have a prebuilt binary, by the name that lib/target.js gives them: each is a package of its own,
+// The platforms that have a prebuilt binary, by the name that lib/agent/target.js gives them: each is a package of its own,
 // `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by; `zig` is set
 // for what is linked by zig, and says with which C library.
 
-const { libraryFile, packageName } = require('../../lib/target')
+const { libraryFile, packageName } = require('../../lib/agent/target')
 
 /** What the oldest system that a binary for glibc runs on has. */
 const GLIBC = '2.17'
@@ -38,7 +38,7 @@ function manifestOf (name, main) {
     engines,
     os: [os],
     cpu: [cpu],
-    // Versions of npm that do not know it install both; lib/binding.js finds out.
+    // Versions of npm that do not know it install both; lib/agent/binding.js finds out.
     ...(libc && { libc: [libc] }),
     main: libraryFile(name),
     files: [libraryFile(name), 'THIRD-PARTY-LICENSES'],

@@ -3,7 +3,7 @@
 // What it takes to load the package, as users have it, in a process that has just started. The floor is an empty package.
 
 const path = require('path')
-const { packageName, target } = require('../../../lib/target')
+const { packageName, target } = require('../../../lib/agent/target')
 const { now } = require('../sampling')
 
 const REQUESTS = {

@@ -1,0 +1,167 @@
+'use strict'
+
+/**
+ * The agent of this thread: its half of the wait queue that is written in JavaScript, and what keeps its event loop alive.
+ * It is made at the first use of the queue, and all copies of the package in the thread share it.
+ */
+
+const NODE_VERSION = require('../util/node-version')
+const {
+  ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createMap, define, getOwnPropertyDescriptor, keys
+} = require('../util/intrinsics')
+const { threads } = require('../util/worker-threads')
+const { load } = require('./binding')
+const { createBlocking, tick } = require('./blocking')
+const { createCounters } = require('./counters')
+const { ADDRESS, ANSWER, COUNT, EXPECTED, FLOATS, INTERRUPTED, WORDS } = require('./registers')
+const createSlots = require('./slots')
+const startingWorkers = require('./starting-workers')
+
+/** How many settlements native code delivers at once. */
+const BATCH = 4096
+
+function createAgent (binding) {
+  const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
+  const floats = new Float64Array(buffer, 0, FLOATS)
+  const words = new Int32Array(buffer)
+  const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
+  const started = binding.start(buffer, (count) => slots.settle(count), tick, threads === undefined ? 0 : threads.threadId)
+  startingWorkers.tell(binding)
+  const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
+  const counters = createCounters(binding)
+  const native = { binding, counters, expected, floats, operations, words }
+  const slots = createSlots(native)
+  const blocking = createBlocking(native)
+  // From a promise of locks/ to its Waiter or Steps.
+  const waiters = createMap()
+
+  function notify (address, count) {
+    floats[ADDRESS] = address
+    floats[COUNT] = count
+    operations.notify()
+    return words[ANSWER] >>> 0
+  }
+
+  /**
+   * As `notify`, but makes no native call if no waiter is counted: that is only certain for a caller that has changed the word
+   * and passed a fence since. It does not call `notify`: a caller that has called it once, with a count of 0, relies on all of it
+   * being compiled and on having the stack for it.
+   */
+  function notifyWaiting (address, count) {
+    if (!mayBeWaiting(address)) return 0
+    floats[ADDRESS] = address
+    floats[COUNT] = count
+    operations.notify()
+    return words[ANSWER] >>> 0
+  }
+
+  /** Whether there may be a waiter at an address: with the same condition. */
+  function mayBeWaiting (address) {
+    return counters === undefined || counters.read(counters.of(address)) !== 0
+  }
+
+  function waiterCount (address) {
+    floats[ADDRESS] = address
+    operations.waiterCount()
+    return words[ANSWER]
+  }
+
+  /** Lets `ref` and `unref` find the Waiter or Steps of a promise of locks/, until `forget`. */
+  function remember (promise, waiter) {
+    waiter.promise = promise
+    waiters.set(promise, waiter)
+  }
+
+  function forget (waiter) {
+    if (waiter.promise !== undefined) waiters.delete(waiter.promise)
+  }
+
+  /** Lets a pending promise keep the event loop alive, or not. False if it is not pending in this thread. */
+  function setRefed (promise, refed) {
+    const waiter = waiters.get(promise)
+    if (waiter !== undefined) return waiter.setRefed(refed)
+    const slot = slots.slotOf(promise)
+    if (slot === undefined) return false
+    slots.setSlotRefed(slot, refed)
+    return true
+  }
+
+  /**
+   * An unref'd wait does not hold the event loop. But if it has been notified by now it is settled before this thread ends, and
+   * a claim whose word is free is granted.
+   */
+  function beforeExit () {
+    operations.runsDry()
+    if (words[ANSWER] === 1) return
+    const left = slots.refedWaiters()
+    for (let n = 0; n < left.length; n++) left[n].warnPending()
+  }
+
+  process.on('beforeExit', beforeExit)
+
+  return {
+    native,
+    addressOf: binding.addressOf,
+    wait: blocking.wait,
+    waitAsync: slots.waitAsync,
+    notify,
+    notifyWaiting,
+    mayBeWaiting,
+    waiterCount,
+    setRefed,
+    setSlotRefed: slots.setSlotRefed,
+    remember,
+    forget,
+    claim: blocking.claim,
+    claimAsync: slots.claimAsync,
+    waitClaim: slots.waitClaim,
+    waitGivingBack: blocking.waitGivingBack,
+    useNotification: blocking.useNotification,
+    cancel: slots.cancel,
+    /** What this thread holds, once it has made its first lock: see locks/internal/robust-list.js. */
+    robustList: undefined
+  }
+}
+
+/** Node 10: a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws. */
+const LEAVES_EXCEPTIONS = NODE_VERSION < 12
+
+/** No operation answers this. */
+const UNANSWERED = -1
+
+/** The operations, which then throw only if they have not been carried out. */
+function shielded (operations, words) {
+  const shields = {}
+  const names = keys(operations)
+  for (let n = 0; n < names.length; n++) {
+    const operation = operations[names[n]]
+    define(shields, names[n], () => {
+      words[ANSWER] = UNANSWERED
+      try {
+        operation()
+      } catch (error) {
+        if (words[ANSWER] === UNANSWERED || words[ANSWER] === INTERRUPTED) throw error
+      }
+    })
+  }
+  return shields
+}
+
+let current
+
+/** This thread's agent. It is a property of the native library's exports, so that all copies of the package find it. */
+function agent () {
+  if (current === undefined) {
+    const binding = load()
+    // Not an inherited property.
+    if (getOwnPropertyDescriptor(binding, 'agent') === undefined) define(binding, 'agent', createAgent(binding))
+    current = binding.agent
+  }
+  return current
+}
+
+exports.agent = agent
+/** Lets the pending wait `promise` keep this thread's event loop alive. False if it is no pending wait of this thread. */
+exports.ref = (promise) => current !== undefined && current.setRefed(promise, true)
+/** Lets this thread end although `promise` is pending. False if it is no pending wait of this thread. */
+exports.unref = (promise) => current !== undefined && current.setRefed(promise, false)

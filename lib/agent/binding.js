@@ -1,0 +1,96 @@
+'use strict'
+
+/**
+ * Finds and loads the native library, once per thread and only when it is needed.
+ *
+ * All copies of the package in a process use the same file, the one loaded first: two files would be two queues (see
+ * `src/node/images.rs`). `require` caches by file, so two copies in one thread also share one `exports` object.
+ */
+
+const fs = require('fs')
+const path = require('path')
+const NODE_VERSION = require('../util/node-version')
+const { candidates, libraryFile, packageName } = require('./target')
+
+const HOME = path.join(__dirname, '..', '..')
+
+function isMissing (error, request) {
+  return error.code === 'MODULE_NOT_FOUND' && String(error.message).indexOf(request) !== -1
+}
+
+/**
+ * Requires the library for this platform: beside the package's code, or from the platform's own package. If one does not load,
+ * the next is tried: where both are installed, musl finds the one for glibc first.
+ */
+function requireLibrary () {
+  const tried = []
+  let failure
+  for (const candidate of candidates()) {
+    const target = candidate()
+    const file = path.join(HOME, libraryFile(target))
+    for (const request of [file, packageName(target)]) {
+      if (tried.indexOf(request) !== -1) continue
+      tried.push(request)
+      // Checking is faster than a `require` that fails.
+      if (request === file && !fs.existsSync(file)) continue
+      try {
+        return requireWithoutProbe(request)
+      } catch (error) {
+        if (!isMissing(error, request) && failure === undefined) failure = broken(request, error)
+      }
+    }
+  }
+  throw failure || missing(tried)
+}
+
+/**
+ * When it is loaded, napi-rs probes `Reflect.getOwnPropertyDescriptor` with an object that has a native getter. That object is
+ * collected later, and Node before 16 then touches an environment that has ended (nodejs/node#38492): the end of a worker could
+ * crash the process. Without the function napi-rs skips the probe, which only helps it to describe exceptions that are no errors.
+ */
+function requireWithoutProbe (request) {
+  if (NODE_VERSION >= 17) return require(request)
+  const { getOwnPropertyDescriptor } = Reflect
+  Reflect.getOwnPropertyDescriptor = undefined
+  try {
+    return require(request)
+  } finally {
+    Reflect.getOwnPropertyDescriptor = getOwnPropertyDescriptor
+  }
+}
+
+const platform = () => process.platform + ' ' + process.arch + ', Node ' + process.version
+
+function missing (tried) {
+  return libraryError(
+    'atomics-waitasync has no native library for this platform (' + platform() + '). Looked for ' + tried.join(', ') +
+    '. Where there is one, it is an optional dependency: install without --omit=optional or --no-optional, and without a lock ' +
+    'file that was made on another platform. Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
+}
+
+function broken (request, cause) {
+  const error = libraryError(
+    'atomics-waitasync found its native library ' + request + ', but it does not load on this platform (' + platform() +
+    '): ' + cause.message + '. Rebuild it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
+  error.cause = cause
+  return error
+}
+
+function libraryError (message) {
+  return Object.assign(new Error(message), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
+}
+
+let binding
+
+/**
+ * The native library's exports.
+ * @throws {Error} with code ERR_ATOMICS_WAITASYNC_NO_LIBRARY if there is no library for this platform
+ */
+exports.load = function load () {
+  if (binding === undefined) {
+    const own = requireLibrary()
+    const other = own.otherFirstImage()
+    binding = other ? requireWithoutProbe(other) : own
+  }
+  return binding
+}

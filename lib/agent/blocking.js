@@ -1,0 +1,103 @@
+'use strict'
+
+/**
+ * Waits that block this thread.
+ *
+ * Invariant: an answer is read with no function call after the operation. Near the end of the stack any call may throw, and
+ * then a thread that was woken would not know it.
+ */
+
+const {
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS, TIMEOUT, WIDE,
+  operationError
+} = require('./registers')
+
+/** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
+function createBlocking ({ floats, words, expected, operations }) {
+  // Keeps the memory of the word that this thread blocks on.
+  const blockedOn = { word: null }
+
+  /** Blocks until notified or timed out. */
+  function wait (address, wide, value, timeout) {
+    probeStack()
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[WIDE] = wide ? 1 : 0
+    if (wide) expected[0] = value
+    else words[EXPECTED] = value
+    operations.wait()
+    const answer = words[ANSWER]
+    if (floats[GIVEN] !== 0) goOn()
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return RESULTS[answer]
+  }
+
+  /**
+   * This thread goes on with what it has been given. If it is being terminated, it ends here, and what it was given goes to
+   * another. The engine checks for that where a function is called or, if the call is inlined, where a loop begins anew: so
+   * this loop does once.
+   */
+  function goOn () {
+    for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
+      tick()
+      if (isAlive) floats[GIVEN] = 0
+    }
+  }
+
+  /**
+   * Blocks until a request is granted by a word (see locks/internal/word.js).
+   *
+   * @returns {boolean | undefined} undefined: timed out. Otherwise this thread has it, as the last entry of its robust list;
+   *   true: its former holder died
+   */
+  function claim (word, kind, amount, timeout) {
+    probeStack()
+    blockedOn.word = word
+    floats[ADDRESS] = word.address
+    floats[TIMEOUT] = timeout
+    words[KIND] = kind
+    words[AMOUNT] = amount
+    operations.claim()
+    const answer = words[ANSWER]
+    if (floats[GIVEN] !== 0) goOn()
+    blockedOn.word = null
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
+  }
+
+  /**
+   * Enqueues this thread at `address`, then releases the robust list's entry at `index`, calls `released`, and blocks. So a
+   * notification cannot come too early from a thread that takes what was released.
+   *
+   * Once notified, and until `useNotification` is called, the notification goes to another waiter if this thread ends.
+   */
+  function waitGivingBack (address, timeout, index, released) {
+    probeStack()
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[PLACE] = index
+    operations.waitGivingBack()
+    if (words[ANSWER] !== PENDING) throw operationError(words[ANSWER])
+    released()
+    operations.resume()
+    const answer = words[ANSWER]
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return RESULTS[answer]
+  }
+
+  function useNotification () {
+    floats[RELAY] = 0
+  }
+
+  return { claim, useNotification, wait, waitGivingBack }
+}
+
+/** Native code calls it between the slices in which a thread blocks: the engine can interrupt a thread where a function is called. */
+function tick () {}
+
+/** Throws the RangeError of a stack overflow, if there is one, before the wait has begun. */
+function probeStack () {
+  tick()
+}
+
+module.exports = { createBlocking, tick }

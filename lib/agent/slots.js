@@ -1,0 +1,255 @@
+'use strict'
+
+/**
+ * This thread's pending promises: a table from a slot, the number by which the native side knows a wait, to what settles it.
+ * Native code delivers results in batches, so that no result costs a Node-API call of its own.
+ *
+ * Invariants:
+ * - A slot is in use from the native operation that answered "pending" to the settlement of its promise.
+ * - While it is in use, the table keeps the typed array, and so the memory waited on (invariant 8 in src/lib.rs).
+ * - No function is called between the native operation that enqueues a wait and the last step of remembering it: near the end
+ *   of the stack any call may throw, and then a waiter would be enqueued whose promise nobody has.
+ */
+
+const { createArray, createMap } = require('../util/intrinsics')
+const {
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS, SETTLED, SLOT, TIMEOUT,
+  WIDE, WORDS, operationError
+} = require('./registers')
+
+const { nextTick } = process
+
+/** How many slots a chunk of the table has, as a power of two. */
+const CHUNK_BITS = 8
+const CHUNK = 1 << CHUNK_BITS
+/** A table of more chunks than this is given back when nothing is pending. */
+const RETAINED = 4
+
+// The fields of a slot.
+/** The promise's resolve function; WAITER if a waiter settles it. */
+const RESOLVE = 0
+/** The typed array that the promise waits on, or the waiter. */
+const KEPT = 1
+const PROMISE = 2
+/** If the slot is vacant, the next vacant slot. */
+const NEXT = 3
+const FIELDS = 4
+
+const WAITER = () => {}
+
+/** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
+module.exports = function createSlots ({ floats, words, expected, operations }) {
+  // In chunks: an array that grows is copied time and again.
+  let chunks = createArray(0)
+  // The first vacant slot, which may be in a chunk that is still to be added; and the next one, as `fill` found it.
+  let vacant = 0
+  let nextVacant
+  let pending = 0
+  // From promise to slot. Kept only once `ref` or `unref` has been called, since it costs as much as the rest of a wait.
+  let slots = null
+
+  /** Enqueues a promise. Its result if there is one at once, otherwise undefined. */
+  function waitAsync (address, wide, value, timeout, typedArray, promise, resolve) {
+    const slot = fill(resolve, typedArray, promise)
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[WIDE] = wide ? 1 : 0
+    if (wide) expected[0] = value
+    else words[EXPECTED] = value
+    floats[RELAY] = 0
+    const answer = enqueue(operations.waitAsync, slot)
+    return answer === PENDING ? undefined : RESULTS[answer]
+  }
+
+  /**
+   * Enqueues `waiter`, which is told of a notification at `address` by `settle('ok')` or `settle('timed-out')`.
+   * @param {boolean} relayed whether the notification goes to another waiter if this thread ends before it is settled
+   * @returns {string | undefined} the result if there is one at once
+   */
+  function waitClaim (address, value, timeout, waiter, relayed) {
+    const slot = fill(WAITER, waiter, waiter)
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[WIDE] = 0
+    words[EXPECTED] = value
+    floats[RELAY] = relayed ? address : 0
+    const answer = enqueue(operations.waitAsync, slot)
+    if (answer !== PENDING) return RESULTS[answer]
+    waiter.slot = slot
+    return undefined
+  }
+
+  /**
+   * Takes what is requested from the word at `address`, or enqueues `claim`.
+   *
+   * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the robust list
+   *   (-1 if `owned` is false); then `settle(value)` with what `adopt` returned, or `settle('timed-out')`. It is kept until then
+   *   and has to keep the memory. Its `slot` is set while it is enqueued
+   * @param {number} relay the address at which another waiter is notified if this thread ends before the claim is granted; or 0
+   * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust list;
+   *   true: its former holder died
+   */
+  function claimAsync (address, kind, amount, timeout, claim, relay) {
+    const slot = fill(WAITER, claim, claim)
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[KIND] = kind
+    words[AMOUNT] = amount
+    floats[RELAY] = relay
+    const answer = enqueue(operations.claimAsync, slot)
+    if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
+    claim.slot = slot
+    return undefined
+  }
+
+  /** Carries out an operation that enqueues the wait in a slot that was filled. Returns its answer. */
+  function enqueue (operation, slot) {
+    words[SLOT] = slot
+    operation()
+    const answer = words[ANSWER]
+    if (answer === PENDING) {
+      vacant = nextVacant
+      pending++
+    } else {
+      empty(slot)
+      if (answer >= NO_TIMER) throw operationError(answer)
+    }
+    return answer
+  }
+
+  /** Dequeues a waiter. False if it is settled already: then it will be told so. */
+  function cancel (waiter) {
+    words[SLOT] = waiter.slot
+    operations.cancel()
+    if (words[ANSWER] === 0) return false
+    vacate(waiter.slot)
+    return true
+  }
+
+  /** The chunk of a slot, and where its fields begin there. */
+  const chunkOf = (slot) => chunks[slot >>> CHUNK_BITS]
+  const offsetOf = (slot) => (slot & CHUNK - 1) * FIELDS
+  const keptIn = (slot) => chunkOf(slot)[offsetOf(slot) + KEPT]
+
+  function addChunk () {
+    // At its full length, since an array that grows gets more than it needs.
+    const chunk = createArray(CHUNK * FIELDS)
+    const first = chunks.length * CHUNK
+    for (let n = 0; n < CHUNK; n++) chunk[n * FIELDS + NEXT] = first + n + 1
+    chunks[chunks.length] = chunk
+  }
+
+  /**
+   * Fills the first vacant slot for a wait that is about to begin. The slot stays vacant until `enqueue`.
+   */
+  function fill (resolve, kept, promise) {
+    const slot = vacant
+    if (slot === chunks.length * CHUNK) addChunk()
+    const chunk = chunkOf(slot)
+    const offset = offsetOf(slot)
+    chunk[offset + RESOLVE] = resolve
+    chunk[offset + KEPT] = kept
+    chunk[offset + PROMISE] = promise
+    nextVacant = chunk[offset + NEXT]
+    if (slots !== null) slots.set(promise, slot)
+    return slot
+  }
+
+  function empty (slot) {
+    const chunk = chunkOf(slot)
+    const offset = offsetOf(slot)
+    if (slots !== null) slots.delete(chunk[offset + PROMISE])
+    chunk[offset + RESOLVE] = chunk[offset + KEPT] = chunk[offset + PROMISE] = undefined
+  }
+
+  function vacate (slot) {
+    empty(slot)
+    chunkOf(slot)[offsetOf(slot) + NEXT] = vacant
+    vacant = slot
+    pending--
+  }
+
+  /**
+   * Called by native code with the number of settlements that it has put behind the registers. If this fails as a whole and the
+   * thread lives on, it is called again with the settlements that are left, and does not adopt twice.
+   */
+  function settle (count) {
+    if (words[SETTLED] < 0) {
+      adoptAcquired(count)
+      words[SETTLED] = 0
+    }
+    for (let n = 0; n < count; n++) {
+      try {
+        settleOne(n)
+      } catch (error) {
+        // It must not keep the others from being settled: it is reported as an uncaught error.
+        nextTick(() => { throw error })
+      }
+    }
+    if (pending === 0) {
+      slots = null
+      if (chunks.length > RETAINED) {
+        chunks = createArray(0)
+        vacant = 0
+      }
+    }
+  }
+
+  function settleOne (n) {
+    const settlement = words[WORDS + n]
+    const slot = settlement >>> 3
+    const answer = settlement & 7
+    const chunk = chunkOf(slot)
+    const offset = offsetOf(slot)
+    const resolve = chunk[offset + RESOLVE]
+    const waiter = chunk[offset + KEPT]
+    vacate(slot)
+    words[SETTLED] = n + 1
+    if (resolve !== WAITER) resolve(RESULTS[answer])
+    else waiter.settle(answer < ACQUIRED ? RESULTS[answer] : waiter.adopted)
+  }
+
+  /**
+   * Gives what this batch acquired its tokens. This comes first: settling may run JavaScript (hooks on promises do) that releases
+   * other things, which moves entries of the robust list.
+   */
+  function adoptAcquired (count) {
+    let index = words[PLACE]
+    for (let n = 0; n < count; n++) {
+      const answer = words[WORDS + n] & 7
+      if (answer < ACQUIRED) continue
+      const claim = keptIn(words[WORDS + n] >>> 3)
+      claim.adopted = claim.adopt(claim.owned ? index++ : -1, answer === ACQUIRED_FROM_DEAD)
+    }
+  }
+
+  /** The slot of a pending promise; undefined if there is none. */
+  function slotOf (promise) {
+    if (slots === null) {
+      slots = createMap()
+      for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
+        const promise = chunkOf(slot)[offsetOf(slot) + PROMISE]
+        if (promise !== undefined) slots.set(promise, slot)
+      }
+    }
+    return slots.get(promise)
+  }
+
+  /** Lets the wait in a slot keep the event loop alive, or not. */
+  function setSlotRefed (slot, refed) {
+    words[SLOT] = slot
+    if (refed) operations.ref()
+    else operations.unref()
+  }
+
+  /** The pending waiters that keep the event loop alive. */
+  function refedWaiters () {
+    const waiters = createArray(0)
+    for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
+      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER && keptIn(slot).refed) waiters[waiters.length] = keptIn(slot)
+    }
+    return waiters
+  }
+
+  return { cancel, claimAsync, refedWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
+}

@@ -1,0 +1,52 @@
+'use strict'
+
+/**
+ * The Workers of this thread that an install reaches, from their construction to their end. Each of them may come to notify, so
+ * they hold pending waits, and with these the event loop, before they have loaded the native library.
+ *
+ * A worker's end is noticed by a wrapper around Node's own handler, not by an 'exit' listener: users count listeners, and remove
+ * all of them.
+ */
+
+const { apply } = Reflect
+const { getOwnPropertySymbols } = Object
+
+/** The `threadId`s of the Workers that have not ended. */
+const started = new Set()
+/** Undefined until this thread has started its agent. */
+let binding
+
+/** `worker` has been made and will load an entry. */
+exports.add = function add (worker) {
+  const { threadId } = worker
+  // It has ended already, or was never started.
+  if (!(threadId > 0)) return
+  started.add(threadId)
+  if (binding !== undefined) binding.workerStarts(threadId)
+  whenEnded(worker, () => {
+    started.delete(threadId)
+    if (binding !== undefined) binding.workerEnded(threadId)
+  })
+}
+
+/** Tells native code of the Workers that there are, and from now on of each change. */
+exports.tell = function tell (nativeLibrary) {
+  binding = nativeLibrary
+  started.forEach((threadId) => binding.workerStarts(threadId))
+}
+
+function whenEnded (worker, callback) {
+  const handle = getOwnPropertySymbols(worker).map((symbol) => worker[symbol]).find(isHandle)
+  if (handle === undefined) {
+    worker.once('exit', callback)
+    return
+  }
+  const { onexit } = handle
+  handle.onexit = function () {
+    callback()
+    return apply(onexit, this, arguments)
+  }
+}
+
+/** Whether it is the native half of a Worker. */
+const isHandle = (value) => typeof value === 'object' && value !== null && typeof value.onexit === 'function'

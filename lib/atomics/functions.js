@@ -1,0 +1,152 @@
+'use strict'
+
+/**
+ * `Atomics.wait`, `Atomics.notify` and `Atomics.waitAsync` on the package's own queue, step by step as in
+ * https://tc39.es/ecma262/#sec-atomics.wait and the two sections after it.
+ */
+
+const { agent } = require('../agent/agent')
+const { BigInt64Array, Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
+const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
+const { viewOf } = require('./views')
+
+/** The bytes of an element. */
+const size = (view) => view.wide ? 8 : 4
+
+/** ValidateAtomicAccess, with a fast path. */
+function validateIndex (view, index, realm) {
+  // Read before the index is converted, which may run code that grows the buffer, and with it the view.
+  const { length } = view
+  // Only for an integer in range does `>>> 0` give the same number.
+  return typeof index === 'number' && index >>> 0 === index && index < length ? index : ValidateAtomicAccess(length, index, realm)
+}
+
+/** Whether the host's `load` or `notify` takes this kind of array: on Node 10 they take no BigInt64Array. */
+function accepts (method, TypedArray) {
+  try {
+    method(new TypedArray(new SharedArrayBuffer(8)), 0)
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
+/** Whether the host lets this thread block: AgentCanSuspend(). */
+function agentCanSuspend (wait) {
+  try {
+    // Does not block: the value differs.
+    wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1, 0)
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
+/**
+ * The three functions for a realm.
+ *
+ * @param {object} realm the pristine intrinsics whose errors and promises they use: `{ Atomics, TypeError, RangeError,
+ *   Promise, host }`, where `host` is `{ wait, notify }`, the realm's own functions, undefined where it has none
+ * @returns {{ wait: Function, notify: Function, waitAsync: Function }}
+ */
+function createAtomics (realm) {
+  const { Promise, RangeError, TypeError } = realm
+  const { load } = realm.Atomics
+  const host = realm.host
+  const hostNotify = host.notify || host.wake
+  const loads32 = accepts(load, Int32Array)
+  const loads64 = BigInt64Array !== undefined && accepts(load, BigInt64Array)
+  const notifies32 = hostNotify !== undefined && accepts(hostNotify, Int32Array)
+  const notifies64 = hostNotify !== undefined && BigInt64Array !== undefined && accepts(hostNotify, BigInt64Array)
+  const queue = agent()
+  const { mayBeWaiting } = queue
+  let canSuspend
+
+  // One executor for all promises, so that making one makes no closure.
+  let resolve
+  const executor = (resolveFunction) => { resolve = resolveFunction }
+
+  function sharedView (typedArray) {
+    const view = viewOf(typedArray, realm)
+    if (!view.shared) throw new TypeError('typedArray must be on a SharedArrayBuffer, not on an ArrayBuffer')
+    return view
+  }
+
+  /**
+   * Whether the word is known to hold another value. For that answer one atomic read is as good as one in the critical section,
+   * and makes no native call.
+   */
+  function differs (view, typedArray, i, v) {
+    return (view.wide ? loads64 : loads32) && load(typedArray, i) !== v
+  }
+
+  return {
+    wait (typedArray, index, value, timeout) {
+      const view = sharedView(typedArray)
+      const i = validateIndex(view, index, realm)
+      const v = view.wide ? ToBigInt64(value) : value | 0
+      const t = ToTimeout(timeout)
+      if (canSuspend === undefined) canSuspend = agentCanSuspend(host.wait)
+      if (!canSuspend) throw new TypeError('Atomics.wait cannot be called in this thread')
+      if (differs(view, typedArray, i, v)) return 'not-equal'
+      return queue.wait(view.address + i * size(view), view.wide, v, t)
+    },
+
+    notify (typedArray, index, count) {
+      const view = viewOf(typedArray, realm)
+      const i = validateIndex(view, index, realm)
+      const c = count === undefined ? Infinity : max(ToIntegerOrInfinity(count), 0)
+      if (!view.shared || c === 0) return 0
+      const address = view.address + i * size(view)
+      if (!(view.wide ? notifies64 : notifies32)) return queue.notify(address, c)
+      const looks = !mayBeWaiting(address)
+      let woken = looks ? 0 : queue.notify(address, c)
+      if (woken >= c) return woken
+      // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.
+      try {
+        // undefined stands for Infinity, and is faster: Infinity is no small integer.
+        woken += hostNotify(typedArray, i, c === Infinity ? undefined : c - woken)
+      } catch (error) {
+        // It throws at the end of the stack only. What has been woken is counted nevertheless.
+        if (woken === 0) throw error
+        return woken
+      }
+      // The host's notify has passed a fence before it looked at its own queue, or it would lose wake-ups itself.
+      return looks && woken < c && mayBeWaiting(address) ? woken + queue.notify(address, c - woken) : woken
+    },
+
+    waitAsync (typedArray, index, value, timeout) {
+      const view = sharedView(typedArray)
+      const i = validateIndex(view, index, realm)
+      const v = view.wide ? ToBigInt64(value) : value | 0
+      const t = ToTimeout(timeout)
+      if (differs(view, typedArray, i, v)) return { async: false, value: 'not-equal' }
+      resolve = undefined
+      const promise = new Promise(executor)
+      // The constructor turns a stack overflow in its executor into a rejection.
+      if (resolve === undefined) throw new RangeError('Maximum call stack size exceeded')
+      // Made now: later it might fail at the end of the stack, and then nobody would have the promise.
+      const pending = { async: true, value: promise }
+      const result = queue.waitAsync(view.address + i * size(view), view.wide, v, t, typedArray, promise, resolve)
+      resolve = undefined
+      return result === undefined ? pending : { async: false, value: result }
+    }
+  }
+}
+
+/**
+ * The number of waiters in the package's own queue for an element of a typed array: blocked threads and pending promises of all
+ * threads. Waiters in the host's queue are not known.
+ *
+ * @throws {TypeError} typedArray is not an Int32Array or BigInt64Array
+ * @throws {RangeError} index is out of range
+ */
+function createWaiterCount (realm) {
+  return function waiterCount (typedArray, index) {
+    const view = viewOf(typedArray, realm)
+    const i = validateIndex(view, index, realm)
+    return view.shared ? agent().waiterCount(view.address + i * size(view)) : 0
+  }
+}
+
+module.exports = { createAtomics, createWaiterCount }

@@ -1,0 +1,79 @@
+'use strict'
+
+/**
+ * The host's own `waitAsync`, made to keep its thread's event loop alive while a wait is pending, which the host does not do.
+ *
+ * The package cannot know which threads may notify the host's queue (WebAssembly does so without any JavaScript). So a pending
+ * wait holds the loop until it is settled, or released by `unref`. Result and promise are the host's own, unchanged.
+ *
+ * Invariants, per thread:
+ * - A promise is in `pending` exactly from the host's `waitAsync` that made it to its settlement.
+ * - `holds` is the number of pending promises that are ref'd; the one handle is ref'd exactly while that is not 0.
+ */
+
+const { setInterval } = require('timers')
+const { mark } = require('../host')
+
+/** The longest interval that Node has: 24 days. The timer's only use is to hold the event loop. */
+const LONGEST = 2 ** 31 - 1
+
+const { apply } = Reflect
+const { then } = Promise.prototype
+
+/** From promise to whether it is ref'd. Weak: a wait that is unref'd and never notified may be forgotten. */
+const pending = new WeakMap()
+let holds = 0
+let handle
+
+function hold () {
+  if (holds++ !== 0) return
+  if (handle === undefined) handle = setInterval(() => {}, LONGEST)
+  else handle.ref()
+}
+
+function letGo () {
+  if (--holds === 0) handle.unref()
+}
+
+function holdUntilSettled (promise) {
+  const release = () => {
+    if (pending.get(promise)) letGo()
+    pending.delete(promise)
+  }
+  pending.set(promise, true)
+  hold()
+  apply(then, promise, [release, release])
+}
+
+/** Lets a pending wait hold the event loop, or not. False if the promise is no pending wait of a keep-alive `waitAsync`. */
+function setRefed (promise, refed) {
+  const before = pending.get(promise)
+  if (before === undefined) return false
+  if (before !== refed) {
+    pending.set(promise, refed)
+    if (refed) hold()
+    else letGo()
+  }
+  return true
+}
+
+/** The three functions for a realm whose host has a `waitAsync`. */
+function createKeepAlive (realm) {
+  const { host } = realm
+  const hostWaitAsync = host.waitAsync
+  const { waitAsync } = {
+    // The parameters give it the right `length`.
+    waitAsync (typedArray, index, value, timeout) {
+      const result = apply(hostWaitAsync, this, arguments)
+      if (result.async) holdUntilSettled(result.value)
+      return result
+    }
+  }
+  return { wait: host.wait, notify: host.notify, waitAsync: mark(waitAsync, 'host', host) }
+}
+
+module.exports = {
+  createKeepAlive,
+  ref: (promise) => setRefed(promise, true),
+  unref: (promise) => setRefed(promise, false)
+}

@@ -1,7 +1,0 @@
-'use strict'
-
-/**
- * The global object of the realm that this module is evaluated in, also where `globalThis` does not exist (Node 10).
- */
-/* eslint-disable-next-line no-new-func -- the one expression that gives the global object on every Node */
-module.exports = typeof globalThis === 'object' ? globalThis : Function('return this')()

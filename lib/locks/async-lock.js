@@ -1,0 +1,111 @@
+'use strict'
+
+/**
+ * `AsyncLock`: a mutex in four bytes of shared memory, for any mix of threads.
+ *
+ * The word holds UNLOCKED or LOCKED and nothing else, so that code which locks it by Atomics.compareExchange, wait and notify can
+ * share it. An uncontended lock is taken and released in JavaScript. The native side knows its waiters, and its holder by the
+ * holder's robust list (src/lock/ has the rules).
+ */
+
+const { agent } = require('../agent/agent')
+const { define, load } = require('../util/intrinsics')
+const { threads } = require('../util/worker-threads')
+const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = require('./internal/acquire')
+const { notLocked } = require('./internal/errors')
+const { milliseconds, waitOptions } = require('./internal/options')
+const { LOCK, LOCKED, UNLOCKED } = require('./internal/request')
+const { lockToken, newHold, notifyHost, unlock } = require('./internal/token')
+const { becomeWord, defineView, wordOf } = require('./internal/view')
+const { FREE } = require('./internal/word')
+
+const INDEX = 0
+
+class AsyncLock {
+  constructor (sab, options) {
+    const array = becomeWord(this, sab, options, 'AsyncLock')
+    this.sab = sab
+    this.i32a = array
+  }
+
+  get locked () {
+    return load(wordOf(this).array, INDEX) === LOCKED
+  }
+
+  lock (options) {
+    requireWorker('lock', 'lockAsync() or executeLocked()')
+    const word = wordOf(this)
+    // Not by acquireOrThrow: its calls would add a tenth to the cost of a free lock.
+    const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
+    const index = word.takeLock()
+    return index < 0 ? blockForLock(word, timeout) : lockToken(word, index)
+  }
+
+  lockIfAvailable (timeout) {
+    const t = timeoutOf(timeout)
+    if (t > 0) requireWorker('lockIfAvailable with a timeout other than 0', 'lockAsync({ timeout })')
+    const hold = newHold(wordOf(this), LOCK)
+    return acquire(hold, t, 'lockIfAvailable') ? hold.token : null
+  }
+
+  tryLock () {
+    const word = wordOf(this)
+    const index = word.takeLock()
+    return index < 0 ? null : lockToken(word, index)
+  }
+
+  lockAsync (options) {
+    return acquireAsync(() => newHold(wordOf(this), LOCK), options, 'lockAsync')
+  }
+
+  executeLocked (callback, options) {
+    return runHolding(() => newHold(wordOf(this), LOCK), callback, options, 'executeLocked')
+  }
+
+  unlock () {
+    const word = wordOf(this)
+    const index = word.find()
+    if (index >= 0) {
+      unlock(word, index)
+      return
+    }
+    // If code that uses the bare word has locked it, its holder is unknown.
+    const holder = word.unlockUnheld()
+    if (holder === FREE) throw notLocked('unlock: the lock is not held')
+    if (holder !== null) throw notLocked('unlock: the lock is held by ' + nameOf(holder))
+    notifyHost(word)
+  }
+}
+
+/** `lockIfAvailable` takes its time-out as a number, or in an object. */
+function timeoutOf (given) {
+  if (typeof given === 'object' && given !== null) return waitOptions(given, 'lockIfAvailable', false, 0).timeout
+  return given === undefined ? 0 : milliseconds(given, 'lockIfAvailable')
+}
+
+/** The thread that holds a lock, for the error of one that does not. */
+function nameOf (threadId) {
+  const own = threads === undefined ? 0 : threads.threadId
+  return threadId === own ? 'a promise of this thread that has not settled yet' : 'thread ' + threadId + ', not by this one'
+}
+
+function blockForLock (word, timeout) {
+  const hold = newHold(word, LOCK)
+  if (!block(hold, timeout, 'lock')) throw lateError(hold, timeout)
+  return hold.token
+}
+
+define(AsyncLock, 'INDEX', INDEX, true)
+define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
+define(AsyncLock, 'LOCKED', LOCKED, true)
+defineView(AsyncLock, ['sab', 'i32a'], ({ locked }, word) => {
+  const state = { locked }
+  if (locked) {
+    const holder = word.holder()
+    state.holder = holder === null ? 'unknown' : 'thread ' + holder
+  }
+  state.waiters = agent().waiterCount(word.address)
+  return state
+})
+
+module.exports = AsyncLock

@@ -1,0 +1,109 @@
+'use strict'
+
+/**
+ * `Barrier`: a number of parties wait for each other, again and again.
+ *
+ * The word's upper half holds the generation, its lower half the number of parties that have arrived in this generation. A party
+ * that gives up is no longer counted. One that dies while it waits stays counted: its generation is completed, and the next one
+ * lacks a party; so give the others a time-out.
+ */
+
+const { RangeError, TypeError, compareExchange, isInteger, load } = require('../util/intrinsics')
+const { option } = require('../util/options')
+const { describe } = require('../util/values')
+const { requireWorker } = require('./internal/acquire')
+const { throwIfAborted, timeoutError } = require('./internal/errors')
+const { countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
+const { waitOptions } = require('./internal/options')
+const Steps = require('./internal/steps')
+const { becomeView, defineView, wordOf } = require('./internal/view')
+
+const MOST_PARTIES = 0xffff
+const PARTIES = { waitsFor: 'the other parties of a Barrier' }
+const late = (timeout) => timeoutError('the other parties', timeout)
+
+const generation = (state) => state >>> 16
+const arrived = (state) => state & 0xffff
+
+class Barrier {
+  constructor (buffer, options) {
+    becomeView(this, buffer, options, 'Barrier', ['parties', 'byteOffset'])
+    const parties = option(options, 'parties')
+    if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
+    if (parties < 1 || parties > MOST_PARTIES) {
+      throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
+    }
+    this.parties = parties
+  }
+
+  wait (options) {
+    requireWorker('wait', 'waitAsync()')
+    const { timeout } = waitOptions(options, 'wait', false)
+    const word = wordOf(this)
+    const left = countdown(timeout)
+    const mine = arrive(word, this.parties)
+    if (mine === LEADER) return { leader: true }
+    try {
+      if (!waitUntil(word, (state) => generation(state) !== mine, left)) throw late(timeout)
+    } catch (error) {
+      if (withdraw(word, mine)) throw error
+    }
+    return { leader: false }
+  }
+
+  waitAsync (options) {
+    const steps = new Steps()
+    return steps.of(awaitParties(this, options, steps))
+  }
+}
+
+async function awaitParties (barrier, options, steps) {
+  try {
+    const { timeout, signal } = waitOptions(options, 'waitAsync')
+    throwIfAborted(signal)
+    const word = wordOf(barrier)
+    const left = countdown(timeout)
+    const mine = arrive(word, barrier.parties)
+    if (mine === LEADER) return { leader: true }
+    try {
+      if (!await waitUntilAsync(word, (state) => generation(state) !== mine, left, signal, steps, PARTIES)) throw late(timeout)
+    } catch (reason) {
+      if (withdraw(word, mine)) throw reason
+    }
+    return { leader: false }
+  } finally {
+    steps.end()
+  }
+}
+
+const LEADER = -1
+
+/** Counts a party in. Returns the generation that it waits to end; LEADER if it was the last one, and has woken the others. */
+function arrive (word, parties) {
+  // A party that is counted must be able to withdraw, also where little of the stack is left: so that is compiled now.
+  withdraw(word, LEADER)
+  for (;;) {
+    const state = load(word.array, 0)
+    const last = arrived(state) + 1 >= parties
+    const next = last ? (generation(state) + 1) << 16 : state + 1
+    if (last) rehearseNotify(word)
+    if (compareExchange(word.array, 0, state, next) !== state) continue
+    if (!last) return generation(state)
+    notify(word, Infinity)
+    return LEADER
+  }
+}
+
+/** Counts a party out. False if its generation has ended. */
+function withdraw (word, mine) {
+  for (;;) {
+    const state = load(word.array, 0)
+    if (generation(state) !== mine) return false
+    if (compareExchange(word.array, 0, state, state - 1) === state) return true
+  }
+}
+
+defineView(Barrier, ['buffer', 'byteOffset', 'parties'], ({ parties }, word) => (
+  { parties, arrived: arrived(load(word.array, 0)) }))
+
+module.exports = Barrier

@@ -1,0 +1,191 @@
+'use strict'
+
+/**
+ * `Condition`: waiting, while holding a lock, until another holder of the lock has changed something.
+ *
+ * Its word is never written: it is only a location for waiters. Releasing the lock and starting to wait are one step with respect
+ * to `notify`: the thread is enqueued before the lock is free.
+ */
+
+const { agent } = require('../agent/agent')
+const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
+const { describe, isObject } = require('../util/values')
+const { acquire, reacquire, requireWorker } = require('./internal/acquire')
+const { deadlock, notLocked, throwIfAborted } = require('./internal/errors')
+const notice = require('./internal/notice')
+const { requireFunction, waitOptions } = require('./internal/options')
+const requireStack = require('./internal/require-stack')
+const Steps = require('./internal/steps')
+const { holdOf, isExclusive, isToken, notifyHost, release, theList } = require('./internal/token')
+const { becomeView, defineView, wordOf } = require('./internal/view')
+
+class Condition {
+  constructor (buffer, options) {
+    becomeView(this, buffer, options, 'Condition')
+  }
+
+  wait (token, options) {
+    requireWorker('wait', 'waitAsync()')
+    const held = requireHeld(token, 'wait')
+    return block(wordOf(this), held, waitOptions(options, 'wait', false).timeout, 'wait')
+  }
+
+  waitFor (token, predicate, options) {
+    requireWorker('waitFor', 'waitForAsync()')
+    requireHeld(token, 'waitFor')
+    requireFunction(predicate, 'waitFor', 'predicate')
+    const word = wordOf(this)
+    const left = notice.countdown(waitOptions(options, 'waitFor', false).timeout)
+    while (!isMet(predicate)) {
+      if (!block(word, requireHeld(token, 'waitFor'), left(), 'waitFor')) return !!isMet(predicate)
+    }
+    return true
+  }
+
+  waitAsync (token, options) {
+    const steps = new Steps()
+    return steps.of(awaitOnce(this, token, options, steps))
+  }
+
+  waitForAsync (token, predicate, options) {
+    const steps = new Steps()
+    return steps.of(awaitUntil(this, token, predicate, options, steps))
+  }
+
+  notify (count = Infinity) {
+    if (!(isInteger(count) || count === Infinity) || count < 0) {
+      throw new TypeError('notify: count must be an integer from 0 on, or Infinity, not ' + describe(count))
+    }
+    return notice.notify(wordOf(this), count)
+  }
+}
+
+/** The answer of a predicate that must be synchronous. */
+function isMet (predicate) {
+  const answer = predicate()
+  if (isObject(answer) && typeof answer.then === 'function') {
+    throw new TypeError('waitFor: predicate must not return a promise, which a blocked thread cannot await: use waitForAsync()')
+  }
+  return answer
+}
+
+/**
+ * Waits, blocking. The lock is held again, however this ends.
+ * @throws {Error} with code ERR_DEADLOCK if a promise of this thread would get the lock first: it could not release it
+ */
+function block (word, held, timeout, caller) {
+  if (!isHeld(held)) throw notHeld(caller)
+  if (timeout === 0) return false
+  const { useNotification, waitGivingBack } = agent()
+  if (held.word.isAwaited()) throw deadlock(caller, 'awaits the lock')
+  // A thread that has released the lock must be able to take it again.
+  requireStack()
+  const index = theList().toEnd(indexOf(held))
+  try {
+    return waitGivingBack(word.address, timeout, index, () => {
+      theList().vacate()
+      notifyHost(held.word)
+    }) === 'ok'
+  } finally {
+    if (!isHeld(held)) acquire(held, Infinity, caller)
+    useNotification()
+  }
+}
+
+async function awaitOnce (condition, token, options, steps) {
+  try {
+    const held = requireHeld(token, 'waitAsync')
+    return await awaitNotice(wordOf(condition), held, waitOptions(options, 'waitAsync'), steps, 'waitAsync')
+  } finally {
+    steps.end()
+  }
+}
+
+async function awaitUntil (condition, token, predicate, options, steps) {
+  try {
+    requireHeld(token, 'waitForAsync')
+    requireFunction(predicate, 'waitForAsync', 'predicate')
+    const { timeout, signal } = waitOptions(options, 'waitForAsync')
+    const word = wordOf(condition)
+    const left = notice.countdown(timeout)
+    while (!await predicate()) {
+      const held = requireHeld(token, 'waitForAsync')
+      if (!await awaitNotice(word, held, { timeout: left(), signal }, steps, 'waitForAsync')) return !!await predicate()
+    }
+    return true
+  } finally {
+    steps.end()
+  }
+}
+
+/**
+ * Waits, awaiting. The lock is held again, however this ends, unless the token is unlocked meanwhile, as `executeLocked` does at the
+ * end of its callback: then nothing would release the lock, so it is not taken again.
+ *
+ * @throws {Error} with code ERR_NOT_LOCKED in that case
+ */
+async function awaitNotice (word, held, wait, steps, caller) {
+  throwIfAborted(wait.signal)
+  if (!isHeld(held)) throw notHeld(caller)
+  // A thread that is enqueued must be able to release the lock.
+  requireStack()
+  const value = load(word.array, 0)
+  const { stepsOf } = theList()
+  stepsOf.set(held.token, steps)
+  try {
+    let result
+    try {
+      result = await notice.waitAsync(word, value, wait, steps, {
+        waitsFor: 'a Condition',
+        onEnqueued: () => { release(indexOf(held)) },
+        // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
+        onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)
+      })
+    } catch (reason) {
+      await lockAgain(held, steps)
+      throw reason
+    }
+    if (result !== 'ok') await lockAgain(held, steps)
+    return result === 'ok'
+  } finally {
+    stepsOf.delete(held.token)
+  }
+}
+
+/** Takes the lock again, after a notification. If that fails, the notification goes to another waiter. */
+function lockNotified (word, held, steps, resolve, reject) {
+  try {
+    if (steps.reason !== undefined) throw steps.reason
+    reacquire(held, () => resolve('ok'), reject, steps, word)
+  } catch (reason) {
+    notice.notify(word, 1)
+    reject(reason)
+  }
+}
+
+/** Takes the lock again, without a notification. */
+async function lockAgain (held, steps) {
+  if (steps.reason !== undefined) throw steps.reason
+  if (!isHeld(held)) await new Promise((resolve, reject) => reacquire(held, resolve, reject, steps))
+}
+
+/** The hold of a token, which must be exclusive. */
+function requireHeld (token, caller) {
+  if (!isToken(token)) throw noLock(caller, describe(token))
+  const held = holdOf(token)
+  if (held === undefined) throw notHeld(caller)
+  if (!isExclusive(held)) throw noLock(caller, 'of a share or of permits')
+  return held
+}
+
+const noLock = (caller, given) =>
+  new TypeError(caller + ': token must be the UnlockToken of a lock that is held exclusively, not ' + given)
+const notHeld = (caller) => notLocked(caller + ': the token\'s lock is not held')
+
+/** The index of a hold's entry, which may have moved. The token is not asked: it may be a proxy. */
+const indexOf = ({ serial, index }) => theList().indexOf(serial, index)
+const isHeld = (held) => indexOf(held) >= 0
+
+defineView(Condition, ['buffer', 'byteOffset'], (condition, word) => ({ waiters: agent().waiterCount(word.address) }))
+
+module.exports = Condition

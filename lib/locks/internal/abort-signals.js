@@ -1,0 +1,98 @@
+'use strict'
+
+/**
+ * Tells waiters of their AbortSignal. All waiters of a signal share one listener, since an EventTarget searches its listeners for
+ * each that is added or removed, and warns of many.
+ *
+ * Invariant: while there are waiters, the signal has the listener. The waiters are told in the order in which they came.
+ */
+
+const { bare, createWeakMap } = require('../../util/intrinsics')
+
+const { nextTick } = process
+
+/** By signal. */
+const audiences = createWeakMap()
+
+/** The waiters of a signal, as a linked list. */
+class Audience {
+  constructor (signal) {
+    this.signal = signal
+    this.first = undefined
+    this.last = undefined
+    // Whether the signal has the listener.
+    this.listens = false
+    this.listener = () => this.hear()
+  }
+
+  add (waiter) {
+    waiter.previous = this.last
+    if (this.last === undefined) this.first = waiter
+    else this.last.next = waiter
+    this.last = waiter
+    waiter.audience = this
+    if (this.listens) return
+    this.listens = true
+    try {
+      this.signal.addEventListener('abort', this.listener, { once: true })
+    } catch (error) {
+      this.listens = false
+      throw error
+    }
+  }
+
+  remove (waiter) {
+    const { previous, next } = waiter
+    if (previous === undefined) this.first = next
+    else previous.next = next
+    if (next === undefined) this.last = previous
+    else next.previous = previous
+    waiter.previous = waiter.next = waiter.audience = undefined
+    if (this.first === undefined && this.listens) this.stop()
+  }
+
+  /** Removes the listener if that is possible: otherwise the signal would keep it in memory. */
+  stop () {
+    try {
+      const { signal } = this
+      if (typeof signal.removeEventListener !== 'function') return
+      this.listens = false
+      signal.removeEventListener('abort', this.listener)
+    } catch (_) {
+      // The waiter that is being settled must not fail for that. The same listener is added again when needed.
+    }
+  }
+
+  hear () {
+    try {
+      while (this.first !== undefined) {
+        const waiter = this.first
+        this.remove(waiter)
+        waiter.abort()
+      }
+      // The signal may have removed the listener, since it was added with `once`.
+      this.listens = false
+    } catch (error) {
+      // The other waiters are told nevertheless.
+      if (this.first !== undefined) nextTick(this.listener)
+      throw error
+    }
+  }
+}
+bare(Audience)
+
+/** Lets a waiter be told of its signal. Throws what the signal throws. */
+exports.join = function join (waiter) {
+  const { signal } = waiter
+  let audience = audiences.get(signal)
+  if (audience === undefined) {
+    audience = new Audience(signal)
+    audiences.set(signal, audience)
+  }
+  audience.add(waiter)
+}
+
+exports.leave = function leave (waiter) {
+  const { audience } = waiter
+  if (audience !== undefined) audience.remove(waiter)
+}

@@ -1,0 +1,229 @@
+'use strict'
+
+/** Acquires a hold: blocking, or by a promise that can be aborted. */
+
+const { agent } = require('../../agent/agent')
+const { Promise, TypeError } = require('../../util/intrinsics')
+const { threads } = require('../../util/worker-threads')
+const { deadlock, throwIfAborted, timeoutError } = require('./errors')
+const { requireFunction, waitOptions } = require('./options')
+const { EXCLUSIVE, LOCK, SHARED, amountOf, isOwned, kindOf } = require('./request')
+const { releaseUnused, theList } = require('./token')
+const Waiter = require('./waiter')
+
+const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
+
+/**
+ * Blocks until this thread has a hold. False if it times out.
+ * @throws {Error} with code ERR_DEADLOCK if this thread holds or awaits the word already, and would wait for itself
+ */
+function acquire (hold, timeout, caller) {
+  return tryAcquire(hold) || block(hold, timeout, caller)
+}
+
+/** Acquires a hold if that needs no waiting. */
+function tryAcquire (hold) {
+  const index = hold.word.take(hold.request)
+  if (index < 0) return false
+  if (isOwned(hold.request)) theList().assign(hold, index, theList().ownerDied)
+  return true
+}
+
+/** `acquire` of a hold that needs waiting. */
+function block (hold, timeout, caller) {
+  if (timeout === 0) return false
+  const { word, request } = hold
+  if (isOwned(request)) {
+    if (word.find() >= 0) throw deadlock(caller, 'holds it')
+    // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
+    if (timeout === Infinity && word.isAwaited()) throw deadlock(caller, 'awaits it')
+  }
+  theList().makeRoom()
+  const ownerDied = agent().claim(word, kindOf(request), amountOf(request), timeout)
+  if (ownerDied === undefined) return false
+  if (isOwned(request)) theList().adoptLast(hold, ownerDied)
+  return true
+}
+
+/** Blocks likewise; returns the token. Throws a TimeoutError. */
+function acquireOrThrow (hold, options, caller) {
+  const { timeout } = waitOptions(options, caller, false)
+  if (!acquire(hold, timeout, caller)) throw lateError(hold, timeout)
+  return hold.token
+}
+
+const lateError = ({ request }, timeout) => timeoutError(kindOf(request) <= EXCLUSIVE ? 'the lock' : 'the permits', timeout)
+
+/**
+ * A promise that is resolved once this thread has the hold: with its token, if it has one. It rejects with a TimeoutError, or the
+ * signal's reason. However it ends, nothing is lost: a grant that comes at the same moment is handed over.
+ *
+ * @param {() => Hold} ask returns the hold; if it throws, the promise rejects
+ */
+function acquireAsync (ask, options, caller) {
+  let resolve
+  let reject
+  const promise = new Promise((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
+  })
+  // The constructor turns a stack overflow in its executor into a rejection.
+  if (reject === undefined) return promise
+  try {
+    const hold = ask()
+    const wait = waitOptions(options, caller)
+    const value = hold.token === null ? undefined : hold.token
+    if (takeNow(hold, wait)) {
+      resolve(value)
+    } else {
+      const claim = new Claim(hold, wait, () => resolve(value), reject)
+      agent().remember(promise, claim)
+      claim.begin()
+    }
+  } catch (error) {
+    reject(error)
+  }
+  return promise
+}
+
+/** Whether a hold needed no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
+function takeNow (hold, { timeout, signal }) {
+  throwIfAborted(signal)
+  if (tryAcquire(hold)) return true
+  if (timeout === 0) throw lateError(hold, 0)
+  return false
+}
+
+const UNLIMITED = { timeout: Infinity, signal: undefined }
+
+/** Acquires again what was released, as a step of a promise. The last two arguments are a Claim's. */
+function reacquire (hold, resolve, reject, steps, notifiedAt) {
+  if (tryAcquire(hold)) resolve()
+  else new Claim(hold, UNLIMITED, resolve, reject, steps, notifiedAt).begin()
+}
+
+/** A promise that waits for a hold. */
+class Claim extends Waiter {
+  /**
+   * @param {Steps} [steps] what this is a step of
+   * @param {object} [notifiedAt] if this thread claims the hold because it was notified at this word: the notification goes to
+   *   another waiter unless the claim is granted
+   */
+  constructor (hold, { timeout, signal }, resolve, reject, steps, notifiedAt) {
+    super(hold.word, signal, steps, resolve, reject)
+    this.hold = hold
+    this.timeout = timeout
+    this.notifiedAt = notifiedAt
+    this.owned = isOwned(hold.request)
+    this.isCounted = false
+    this.hasGivenUp = false
+    this.adopted = undefined
+  }
+
+  enqueue () {
+    const { word, hold: { request }, notifiedAt } = this
+    theList().makeRoom()
+    word.claimBegins()
+    this.isCounted = true
+    return agent().claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
+      notifiedAt === undefined ? 0 : notifiedAt.address)
+  }
+
+  finish (ownerDied) {
+    if (this.owned) theList().adoptLast(this.hold, ownerDied)
+    this.resolve()
+  }
+
+  giveUp (reason) {
+    if (this.hasGivenUp) return
+    this.hasGivenUp = true
+    // If it is too late, what is granted is released when it comes.
+    if (this.dequeue()) this.notifyAnother()
+    this.reject(reason)
+  }
+
+  adopt (index, ownerDied) {
+    return this.owned ? theList().adopt(this.hold, index, ownerDied) : undefined
+  }
+
+  settle (value) {
+    this.end()
+    if (value === 'timed-out') {
+      this.reject(lateError(this.hold, this.timeout))
+    } else if (!this.hasGivenUp) {
+      this.resolve()
+    } else {
+      if (this.owned) releaseUnused(this.hold)
+      else this.word.addPermits(amountOf(this.hold.request))
+      this.notifyAnother()
+    }
+  }
+
+  notifyAnother () {
+    if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)
+  }
+
+  end () {
+    if (this.isCounted) this.word.claimEnds()
+    this.isCounted = false
+    super.end()
+  }
+
+  get waitsFor () {
+    switch (kindOf(this.hold.request)) {
+      case LOCK: return 'an AsyncLock'
+      case SHARED: return 'an RwLock (shared)'
+      case EXCLUSIVE: return 'an RwLock (exclusive)'
+      default: return 'permits of a Semaphore'
+    }
+  }
+}
+
+/** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
+function requireWorker (what, instead) {
+  if (IS_MAIN_THREAD) throw new TypeError(what + ' would block the main thread: use ' + instead)
+}
+
+/** The claim that `run` has begun before it returned its promise. */
+let begun
+
+/** Runs `callback(token)` with a hold, before this returns if that needs no waiting, and releases it, even if `callback` throws. */
+function runHolding (ask, callback, options, caller) {
+  // A call that a time limit of `vm` interrupted may have left one.
+  begun = undefined
+  const promise = run(ask, callback, options, caller)
+  if (begun !== undefined) rememberBegun(promise)
+  return promise
+}
+
+function rememberBegun (promise) {
+  try {
+    if (begun.slot >= 0) agent().remember(promise, begun)
+  } catch (_) {
+    // No stack is left. The callback will run all the same, so the caller gets the promise.
+  }
+  begun = undefined
+}
+
+async function run (ask, callback, options, caller) {
+  const hold = ask()
+  requireFunction(callback, caller)
+  const wait = waitOptions(options, caller)
+  if (!takeNow(hold, wait)) {
+    await new Promise((resolve, reject) => {
+      const claim = new Claim(hold, wait, resolve, reject)
+      begun = claim
+      claim.begin()
+    })
+  }
+  const { token } = hold
+  try {
+    const result = callback(token)
+    // A primitive cannot be a promise, and needs no further turn.
+    return typeof result === 'object' || typeof result === 'function' ? await result : result
+  } finally {
+    token.unlock()
+  }
+}
+
+module.exports = { acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }

@@ -1,0 +1,114 @@
+'use strict'
+
+/** Waits for a notification at a word: the basis of Condition, Barrier and Latch. */
+
+const { agent } = require('../../agent/agent')
+const { Promise, hrtime, load, max } = require('../../util/intrinsics')
+const { throwIfAborted } = require('./errors')
+const requireStack = require('./require-stack')
+const Waiter = require('./waiter')
+
+/** A promise that waits for a notification. */
+class Notice extends Waiter {
+  constructor (word, value, { timeout, signal }, steps, { waitsFor, onEnqueued, onNotified }, resolve, reject) {
+    super(word, signal, steps, resolve, reject)
+    this.value = value
+    this.timeout = timeout
+    this.waitsFor = waitsFor
+    this.onEnqueued = onEnqueued
+    this.onNotified = onNotified
+  }
+
+  enqueue () {
+    return agent().waitClaim(this.word.address, this.value, this.timeout, this, this.onNotified !== undefined)
+  }
+
+  enqueued () {
+    if (this.onEnqueued !== undefined) this.onEnqueued()
+  }
+
+  finish (result) {
+    this.resolve(result)
+  }
+
+  giveUp (reason) {
+    // If it is too late, it has been notified, and that is how it ends.
+    if (this.slot < 0 || this.dequeue()) this.reject(reason)
+  }
+
+  settle (result) {
+    this.end()
+    if (result !== 'ok' || this.onNotified === undefined) this.resolve(result)
+    else this.onNotified(this.resolve, this.reject)
+  }
+}
+
+/**
+ * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; it rejects with the signal's reason.
+ *
+ * @param {Steps} steps what this is a step of
+ * @param {{ waitsFor: string, onEnqueued?: function, onNotified?: function }} what `waitsFor` is for warnings. `onEnqueued()` is
+ *   called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
+ *   notified, and settles the promise. If the thread ends before, the notification goes to another waiter
+ */
+function waitAsync (word, value, options, steps, what) {
+  return new Promise((resolve, reject) => {
+    throwIfAborted(options.signal)
+    new Notice(word, value, options, steps, what, resolve, reject).begin()
+  })
+}
+
+/**
+ * Blocks until `isOver(value of the word)`. False if it times out.
+ * @param {() => number} left the milliseconds that are left
+ */
+function waitUntil (word, isOver, left) {
+  for (;;) {
+    const value = load(word.array, 0)
+    if (isOver(value)) return true
+    if (agent().wait(word.address, false, value, left()) === 'timed-out') return isOver(load(word.array, 0))
+  }
+}
+
+/** A promise of the same. */
+async function waitUntilAsync (word, isOver, left, signal, steps, what) {
+  for (;;) {
+    const value = load(word.array, 0)
+    if (isOver(value)) return true
+    const result = await waitAsync(word, value, { timeout: left(), signal }, steps, what)
+    if (result === 'timed-out') return isOver(load(word.array, 0))
+  }
+}
+
+/**
+ * Wakes up to `count` waiters, and returns how many.
+ *
+ * A plain look at the counter is enough: Barrier and Latch have changed their word by an atomic operation before. A waiter of a
+ * Condition was counted before it released the lock; a thread that has not taken the lock since has not changed anything that
+ * this waiter waits for.
+ */
+function notify (word, count) {
+  return agent().notifyWaiting(word.address, count)
+}
+
+/**
+ * To be called before a change that must be followed by a `notify`. Near the end of the stack it throws; if it does not, neither
+ * will `notify`.
+ */
+function rehearseNotify (word) {
+  requireStack()
+  notify(word, 0)
+}
+
+/** A function that returns the milliseconds left of a time-out that begins now. */
+function countdown (timeout) {
+  if (timeout === Infinity) return () => Infinity
+  const start = hrtime()
+  return () => {
+    // Not by destructuring, which would use the iterator of the arrays' prototype.
+    const past = hrtime(start)
+    return max(0, timeout - past[0] * 1e3 - past[1] / 1e6)
+  }
+}
+
+module.exports = { countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }

@@ -1,0 +1,52 @@
+'use strict'
+
+/** The options of everything in locks/ that waits, `{ timeout, signal }`. */
+
+const { TypeError, freeze } = require('../../util/intrinsics')
+const { option, requireOptions } = require('../../util/options')
+const { describe } = require('../../util/values')
+
+const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
+const KNOWN = ['timeout', 'signal']
+
+/**
+ * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
+ * @param {string} caller the method's name, for messages
+ * @param {boolean} signals whether `signal` is an option: a blocked thread cannot hear it
+ * @param {number} otherwise the time-out if none is given
+ * @returns {{ timeout: number, signal: object | undefined }} `timeout`: from 0 to Infinity
+ * @throws {TypeError} options, its timeout or its signal has a wrong type, or there is an unknown option
+ */
+function waitOptions (options, caller, signals = true, otherwise = Infinity) {
+  if (options === undefined) return UNLIMITED
+  requireOptions(options, KNOWN, caller, signals ? 2 : 1)
+  const timeout = option(options, 'timeout', otherwise)
+  const signal = option(options, 'signal')
+  if (signal !== undefined && !(signals && isSignal(signal))) {
+    throw new TypeError(signals
+      ? caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal)
+      : caller + ' blocks and cannot hear a signal: use the asynchronous form')
+  }
+  return { timeout: milliseconds(timeout, caller), signal }
+}
+
+/** A valid time-out, from 0 on. */
+function milliseconds (timeout, caller) {
+  if (typeof timeout !== 'number' || timeout !== timeout) { // eslint-disable-line no-self-compare
+    throw new TypeError(caller + ': timeout must be a number of milliseconds, not ' + describe(timeout))
+  }
+  return timeout > 0 ? timeout : 0
+}
+
+function isSignal (signal) {
+  return typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function'
+}
+
+/** @throws {TypeError} the argument called `name` is not a function */
+function requireFunction (argument, caller, name = 'callback') {
+  if (typeof argument !== 'function') {
+    throw new TypeError(caller + ': ' + name + ' must be a function, not ' + describe(argument))
+  }
+}
+
+module.exports = { milliseconds, requireFunction, waitOptions }

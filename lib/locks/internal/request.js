@@ -1,0 +1,40 @@
+'use strict'
+
+/**
+ * What can be requested of a word, and what words hold; src/lock/ has the same numbers, and the rules.
+ *
+ * A request is a number, `kind + 8 * amount`. The amount is 0 where there is nothing to count.
+ */
+
+const LOCK = 0
+const SHARED = 1
+const EXCLUSIVE = 2
+/** Permits that return when their holder dies. */
+const PERMITS = 3
+/** Permits that nobody holds. */
+const SIGNALS = 4
+
+const UNLOCKED = 0
+const LOCKED = 1
+const WRITING = -1
+/** The largest number of readers or permits. */
+const MOST = 0x7fffffff
+
+/** No word holds this. */
+const UNAVAILABLE = -0x80000000
+
+const kindOf = (request) => request & 7
+const amountOf = (request) => (request - kindOf(request)) / 8
+/** Whether what is requested has a holder. */
+const isOwned = (request) => kindOf(request) !== SIGNALS
+
+/** What a word that holds `current` holds after the request has been granted; UNAVAILABLE if it cannot be granted now. */
+function after (kind, amount, current) {
+  if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
+  if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : UNAVAILABLE
+  return current >= amount ? current - amount : UNAVAILABLE
+}
+
+module.exports = {
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, isOwned, kindOf
+}

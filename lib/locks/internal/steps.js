@@ -1,0 +1,60 @@
+'use strict'
+
+/**
+ * A user's promise that is enqueued more than once before it settles: a Condition's is notified, and then claims the lock again.
+ * `ref` and `unref` of the promise apply to each of these steps.
+ */
+
+const { agent } = require('../../agent/agent')
+const { bare } = require('../../util/intrinsics')
+
+class Steps {
+  constructor () {
+    // The waiter of the current or the last step.
+    this.waiter = undefined
+    this.refed = true
+    this.promise = undefined
+    this.isOver = false
+    // Why no further step is taken.
+    this.reason = undefined
+  }
+
+  /** Makes the agent remember `promise`, which takes these steps, and returns it. */
+  of (promise) {
+    try {
+      if (!this.isOver) agent().remember(promise, this)
+    } catch (_) {
+      // No stack is left. The steps are taken all the same, so the caller gets the promise.
+    }
+    return promise
+  }
+
+  /** The next step begins. */
+  begin (waiter) {
+    this.waiter = waiter
+  }
+
+  /** The promise is about to settle. */
+  end () {
+    this.isOver = true
+    agent().forget(this)
+  }
+
+  /** As of a Waiter. */
+  setRefed (refed) {
+    this.refed = refed
+    // Between two steps it applies to the next one.
+    if (this.waiter !== undefined) this.waiter.setRefed(refed)
+    return true
+  }
+
+  /** No further step is taken, and the promise rejects with `reason`. */
+  reject (reason) {
+    this.reason = reason
+    if (this.waiter !== undefined) this.waiter.giveUp(reason)
+  }
+}
+
+bare(Steps)
+
+module.exports = Steps

@@ -1,0 +1,166 @@
+'use strict'
+
+/**
+ * Tokens: the right to release what is held.
+ *
+ * A token has the serial number of an entry of the robust list, and the entry's last known index. All else is read from the list,
+ * so whatever code writes into a token, it stands for an entry of the list or for nothing.
+ */
+
+const util = require('util')
+const { own } = require('../../realm')
+const { bare, define, shield } = require('../../util/intrinsics')
+const { notLocked } = require('./errors')
+const { EXCLUSIVE, LOCK } = require('./request')
+const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
+
+class UnlockToken {
+  /** @private */
+  constructor () {
+    this[INDEX] = 0
+    this[SERIAL] = NOT_HELD
+    this.ownerDied = false
+  }
+
+  /** Whether the lock is still held by this token. */
+  get locked () {
+    return indexOf(this) >= 0
+  }
+
+  /**
+   * Releases what is held. True the first time; false if the token is not live: it was released already, or a Condition's
+   * `waitAsync` with it is pending, which then rejects.
+   */
+  unlock () {
+    const index = indexOf(this)
+    if (index < 0) return rejectWait(this)
+    release(index)
+    try {
+      this[SERIAL] = NOT_HELD
+    } catch (_) {
+      // The token is frozen.
+    }
+    return true
+  }
+
+  [util.inspect.custom] (depth, options) {
+    const { locked, ownerDied } = this
+    return this.constructor.name + ' ' + util.inspect({ locked, ownerDied }, options)
+  }
+}
+
+shield(UnlockToken, [INDEX, SERIAL, 'ownerDied'])
+
+if (typeof Symbol.dispose === 'symbol') {
+  define(UnlockToken.prototype, Symbol.dispose, function dispose () { this.unlock() }, false, true)
+}
+
+/**
+ * A request to a word, and the token that stands for it once it is granted. It never leaves the package, since the word has an
+ * address.
+ */
+class Hold {
+  constructor (word, request, token, serial, index) {
+    this.word = word
+    this.request = request
+    this.token = token
+    // If the token is to stay the same: the serial number and the index that it knows. NOT_HELD if it is new.
+    this.serial = serial
+    this.index = index
+  }
+}
+bare(Hold)
+
+/** A hold with a new token. */
+const newHold = (word, request, token = new UnlockToken()) => new Hold(word, request, token, NOT_HELD, 0)
+
+/** The hold of a live token; undefined for any other. */
+function holdOf (token) {
+  const index = indexOf(token)
+  if (index < 0) return undefined
+  const { entries, held, serials } = theList()
+  return new Hold(held[index], entries[2 * index + 1], token, serials[index], index)
+}
+
+let list
+
+/** `robustList()`, without its call: that would be a tenth of what a lock costs. */
+function theList () {
+  if (list === undefined) list = robustList()
+  return list
+}
+
+/** The index of a token's entry in the robust list; -1 if there is none any more. */
+function indexOf (token) {
+  const serial = token[SERIAL]
+  const index = token[INDEX] | 0
+  return serial > 0 && theList().serials[index] === serial ? index : theList().indexOf(serial, index)
+}
+
+/** The token of the lock that has just been taken, with the entry at `index`. */
+const lockToken = (word, index) => theList().fill(new UnlockToken(), index, word.inherits(LOCK))
+
+/** `token`, if the request can be granted by the word without waiting; otherwise null. */
+function tryTake (word, request, token) {
+  const index = word.take(request)
+  return index < 0 ? null : theList().fill(token, index, theList().ownerDied)
+}
+
+/** Releases what the entry at `index` stands for. */
+function release (index) {
+  const { entries, held } = theList()
+  const word = held[index]
+  const request = entries[2 * index + 1]
+  if (request === LOCK) unlock(word, index)
+  else word.release(index, request)
+}
+
+/** The host's `notify`, if the host's queue is in use: then plain waiters on a lock's word may be in that queue. */
+function hostNotify () {
+  const { notify } = own.host
+  return own.Atomics.notify === notify ? notify : undefined
+}
+
+/** Unlocks the AsyncLock that `word` is, by the entry at `index`. */
+function unlock (word, index) {
+  const notify = hostNotify()
+  if (notify === undefined) word.unlock(index)
+  else word.unlockBesideHost(index, notify)
+}
+
+/** Whether a value is a token, of whichever copy of this package. */
+const isToken = (value) => typeof value === 'object' && value !== null && typeof value[SERIAL] === 'number'
+
+/** Releases a hold whose token has not been handed out. */
+function releaseUnused ({ word, request, token }) {
+  const index = indexOf(token)
+  if (!token.ownerDied) {
+    release(index)
+    return
+  }
+  theList().passOn(index)
+  if (request === LOCK) notifyHost(word)
+}
+
+/** Notifies a plain waiter on a lock's word in the host's queue. */
+function notifyHost (word) {
+  const notify = hostNotify()
+  if (notify !== undefined) notify(word.array, 0, 1)
+}
+
+/** Whether the hold excludes all others. */
+const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
+
+/**
+ * A token that is not live is unlocked. If a Condition's `waitAsync` with it is pending, that would take the lock again, which
+ * nothing would release: so it rejects. Returns false.
+ */
+function rejectWait (token) {
+  const steps = theList().stepsOf.get(token)
+  if (steps !== undefined) steps.reject(notLocked('The token was unlocked while a promise was waiting with it'))
+  return false
+}
+
+module.exports = {
+  UnlockToken, holdOf, isExclusive, isToken, lockToken, newHold, notifyHost, release, releaseUnused, theList, tryTake, unlock
+}

@@ -1,0 +1,118 @@
+'use strict'
+
+/**
+ * A promise that is enqueued once, until it is settled or its signal aborts it: the base of Claim and Notice. agent/slots.js tells
+ * it the result by `settle(value)`.
+ *
+ * Each kind has:
+ * - `enqueue()`: enqueues it. Returns undefined, or the result if there is one at once
+ * - `finish(result)`: settles the promise with such a result
+ * - `giveUp(reason)`: dequeues it and rejects or, if it is too late for that, deals with the result when it comes
+ * - `waitsFor`: a noun phrase for warnings
+ */
+
+const { agent } = require('../../agent/agent')
+const { bare, createMap } = require('../../util/intrinsics')
+const abortSignals = require('./abort-signals')
+const { abortReason } = require('./errors')
+
+/** The addresses of the words for which a warning has been given. */
+const warned = createMap()
+
+class Waiter {
+  /**
+   * @param {object} word kept while this is enqueued
+   * @param {Steps} [steps] what this is a step of
+   */
+  constructor (word, signal, steps, resolve, reject) {
+    this.word = word
+    this.signal = signal
+    this.steps = steps
+    this.resolve = resolve
+    this.reject = reject
+    // Slots are reused: -1 keeps a late abort from cancelling the next occupant.
+    this.slot = -1
+    this.refed = steps === undefined || steps.refed
+    // The promise whose `ref` and `unref` apply to this.
+    this.promise = undefined
+    // Fields of abort-signals.js.
+    this.audience = this.previous = this.next = undefined
+  }
+
+  /**
+   * Enqueues it, or settles the promise at once. The signal is heard before: near the end of the stack anything that comes after
+   * enqueueing might fail, and then nothing would know that it is enqueued.
+   */
+  begin () {
+    let result
+    try {
+      if (this.steps !== undefined) this.steps.begin(this)
+      if (this.signal !== undefined) {
+        abortSignals.join(this)
+        // It has been told to give up meanwhile.
+        if (this.audience === undefined) {
+          this.end()
+          return
+        }
+      }
+      result = this.enqueue()
+    } catch (error) {
+      this.end()
+      throw error
+    }
+    if (result === undefined) {
+      if (!this.refed) this.setRefed(false)
+      this.enqueued()
+      return
+    }
+    this.end()
+    this.finish(result)
+  }
+
+  /** Called once it is enqueued. */
+  enqueued () {}
+
+  abort () {
+    let reason
+    try {
+      reason = abortReason(this.signal)
+    } catch (error) {
+      reason = error
+    }
+    this.giveUp(reason)
+  }
+
+  /** Dequeues it. False if it is too late for that: then it will be settled. */
+  dequeue () {
+    if (this.slot < 0 || !agent().cancel(this)) return false
+    this.end()
+    return true
+  }
+
+  /** It is not enqueued any more, or never was. */
+  end () {
+    this.slot = -1
+    agent().forget(this)
+    abortSignals.leave(this)
+  }
+
+  /** Lets it keep the event loop alive, or not. False if it is not enqueued. */
+  setRefed (refed) {
+    if (this.slot < 0) return false
+    this.refed = refed
+    agent().setSlotRefed(this.slot, refed)
+    return true
+  }
+
+  /** Warns, once for each word, that the event loop has run dry: otherwise the program would end without a message. */
+  warnPending () {
+    const { address } = this.word
+    if (warned.has(address)) return
+    warned.set(address, true)
+    process.emitWarning('A promise that waits for ' + this.waitsFor + ' is pending, and the event loop of this thread has nothing left to do ' +
+      'that could settle it.' + (this.word.find() < 0 ? '' : ' This thread is a holder itself.'), { code: 'ATOMICS_WAITASYNC_PENDING' })
+  }
+}
+bare(Waiter)
+
+module.exports = Waiter

@@ -1,0 +1,81 @@
+'use strict'
+
+/**
+ * `Latch`: waiting until something has happened a number of times, once.
+ *
+ * The word holds how often it has happened. When a thread dies, what it has counted down stays.
+ */
+
+const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
+const { option } = require('../util/options')
+const { describe } = require('../util/values')
+const { requireWorker } = require('./internal/acquire')
+const { throwIfAborted, timeoutError } = require('./internal/errors')
+const { countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
+const { waitOptions } = require('./internal/options')
+const { MOST } = require('./internal/request')
+const Steps = require('./internal/steps')
+const { becomeView, defineView, wordOf } = require('./internal/view')
+
+const OPENING = { waitsFor: 'a Latch' }
+const late = (timeout) => timeoutError('the latch to open', timeout)
+
+class Latch {
+  constructor (buffer, options) {
+    becomeView(this, buffer, options, 'Latch', ['count', 'byteOffset'])
+    this.count = times(option(options, 'count'), 'Latch: count', 0)
+  }
+
+  /** How often it still has to happen. */
+  get remaining () {
+    return max(0, this.count - load(wordOf(this).array, 0))
+  }
+
+  countDown (n = 1) {
+    const word = wordOf(this)
+    const amount = times(n, 'countDown: n', 1)
+    for (;;) {
+      const happened = load(word.array, 0)
+      if (happened >= this.count) return
+      const next = min(this.count, happened + amount)
+      if (next === this.count) rehearseNotify(word)
+      if (compareExchange(word.array, 0, happened, next) !== happened) continue
+      if (next === this.count) notify(word, Infinity)
+      return
+    }
+  }
+
+  wait (options) {
+    requireWorker('wait', 'waitAsync()')
+    const { timeout } = waitOptions(options, 'wait', false)
+    const word = wordOf(this)
+    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout))) throw late(timeout)
+  }
+
+  waitAsync (options) {
+    const steps = new Steps()
+    return steps.of(awaitOpening(this, options, steps))
+  }
+}
+
+async function awaitOpening (latch, options, steps) {
+  try {
+    const { timeout, signal } = waitOptions(options, 'waitAsync')
+    throwIfAborted(signal)
+    const word = wordOf(latch)
+    const isOpen = (happened) => happened >= latch.count
+    if (!await waitUntilAsync(word, isOpen, countdown(timeout), signal, steps, OPENING)) throw late(timeout)
+  } finally {
+    steps.end()
+  }
+}
+
+function times (n, what, least) {
+  if (!isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))
+  if (n < least || n > MOST) throw new RangeError(what + ' must be from ' + least + ' to ' + MOST + ', not ' + describe(n))
+  return n
+}
+
+defineView(Latch, ['buffer', 'byteOffset', 'count'], ({ count, remaining }) => ({ count, remaining }))
+
+module.exports = Latch

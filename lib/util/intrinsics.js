@@ -1,0 +1,124 @@
+'use strict'
+
+/**
+ * Built-ins as they were when the package was loaded, and collections that later changes of a prototype do not reach.
+ *
+ * Any code in the thread can replace a global or patch a prototype. It must not get hold of the package's internal objects, since
+ * some of them contain memory addresses. So the code that handles such objects follows four rules:
+ * - It takes built-ins from here.
+ * - It calls no method of a built-in's prototype on an internal object: a patched method would receive that object. The
+ *   collections that are made here have the methods as properties of their own.
+ * - The arrays and instances that it fills have no prototype (`createArray`, `bare`), or one that defines these properties
+ *   (`shield`): an assignment to a property that does not exist yet would call a setter of the prototype.
+ * - It writes property descriptors by `define`: a descriptor would inherit fields from `Object.prototype`.
+ */
+
+// BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node.
+const {
+  Array, ArrayBuffer, BigInt, BigInt64Array, Error, FinalizationRegistry, Float64Array, Int32Array, Map, Promise, RangeError,
+  SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet
+} = require('./global')
+const NODE_VERSION = require('./node-version')
+const { add, compareExchange, load, store, sub } = Atomics
+const { clz32, imul, max, min, trunc } = Math
+const { isInteger } = Number
+const { freeze, is, keys } = Object
+const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
+const { stringify } = JSON
+const { hrtime } = process
+
+const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
+const getter = (object, key) => getOwnPropertyDescriptor(object, key).get
+
+/** Defines a property: without further arguments, one that is not enumerable and cannot be changed. */
+function define (object, key, value, enumerable = false, writable = false) {
+  return defineProperty(object, key, { __proto__: null, value, enumerable, writable, configurable: writable })
+}
+
+/** Gives a collection, as its own properties, the methods that its prototype has now. */
+function withMethods (prototype, names) {
+  const methods = names.map((name) => [name, prototype[name]])
+  return (collection) => {
+    for (let n = 0; n < methods.length; n++) define(collection, methods[n][0], methods[n][1])
+    return collection
+  }
+}
+const ofMap = withMethods(Map.prototype, ['delete', 'forEach', 'get', 'has', 'set'])
+const ofWeakMap = withMethods(WeakMap.prototype, ['delete', 'get', 'has', 'set'])
+const ofWeakSet = withMethods(WeakSet.prototype, ['add', 'has'])
+const ofWeakRef = WeakRef && withMethods(WeakRef.prototype, ['deref'])
+/** Up to Node 16, a process hangs when a worker ends that has a FinalizationRegistry. */
+const Registry = NODE_VERSION >= 18 ? FinalizationRegistry : undefined
+const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
+const getMapSize = getter(Map.prototype, 'size')
+
+module.exports = {
+  ArrayBuffer,
+  BigInt64Array,
+  Error,
+  Float64Array,
+  Int32Array,
+  Promise,
+  RangeError,
+  SharedArrayBuffer,
+  String,
+  TypeError,
+  add,
+  apply,
+  asIntN: BigInt && BigInt.asIntN,
+  clz32,
+  compareExchange,
+  define,
+  freeze,
+  getOwnPropertyDescriptor,
+  hrtime,
+  imul,
+  is,
+  isInteger,
+  keys,
+  load,
+  max,
+  min,
+  store,
+  stringify,
+  sub,
+  trunc,
+
+  // Of typed arrays and their buffers.
+  getBuffer: getter(TypedArrayPrototype, 'buffer'),
+  getByteOffset: getter(TypedArrayPrototype, 'byteOffset'),
+  getLength: getter(TypedArrayPrototype, 'length'),
+  getName: getter(TypedArrayPrototype, Symbol.toStringTag),
+  getSharedByteLength: getter(SharedArrayBuffer.prototype, 'byteLength'),
+  /** Undefined where buffers do not grow. */
+  getGrowable: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable') || {}).get,
+  getMaxByteLength: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'maxByteLength') || {}).get,
+  values: TypedArrayPrototype.values,
+
+  /** Makes the instances of a class inherit nothing but its own methods. */
+  bare (Class) {
+    setPrototypeOf(Class.prototype, null)
+  },
+
+  /** Lets instances of a class get these properties by assignment, whatever setters `Object.prototype` may have. */
+  shield (Class, keys) {
+    for (let n = 0; n < keys.length; n++) define(Class.prototype, keys[n], undefined, false, true)
+  },
+
+  /** An array without a prototype, filled with undefined. */
+  createArray (length) {
+    const array = new Array(length)
+    setPrototypeOf(array, null)
+    for (let n = 0; n < length; n++) array[n] = undefined
+    return array
+  },
+
+  /** Undefined where there is none. */
+  createFinalizationRegistry: Registry && ((callback) => ofRegistry(new Registry(callback))),
+  createMap: () => ofMap(new Map()),
+  createWeakMap: () => ofWeakMap(new WeakMap()),
+  /** Undefined where there is none. */
+  createWeakRef: WeakRef && ((target) => ofWeakRef(new WeakRef(target))),
+  createWeakSet: () => ofWeakSet(new WeakSet()),
+  sizeOf: (map) => apply(getMapSize, map, [])
+}

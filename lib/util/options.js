@@ -1,0 +1,51 @@
+'use strict'
+
+/** Option objects: an unknown key is an error, so that a misspelt option does not go unnoticed. */
+
+const { TypeError, getOwnPropertyDescriptor, keys, stringify } = require('./intrinsics')
+const { describe } = require('./values')
+
+const ObjectPrototype = Object.prototype
+
+/**
+ * @param {unknown} options undefined: there are none
+ * @param {string[]} known the names of all options; those that this caller does not offer come last
+ * @param {string} caller the function's name, for the message
+ * @param {number} [offered] how many of the names the message lists
+ * @throws {TypeError} options is no object, or has an unknown key
+ */
+function requireOptions (options, known, caller, offered = known.length) {
+  if (options === undefined) return
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(caller + ': options must be an object, not ' + describe(options))
+  }
+  const given = keys(options)
+  for (let n = 0; n < given.length; n++) {
+    if (!includes(known, given[n])) {
+      throw new TypeError(caller + ': options may have ' + listed(known, offered) + ', not ' + stringify(given[n]))
+    }
+  }
+}
+
+/** An option's value, or `otherwise` if it is undefined. It may be inherited, but not from `Object.prototype`. */
+function option (options, name, otherwise) {
+  if (options === undefined) return otherwise
+  const value = options[name]
+  if (value === undefined) return otherwise
+  return ObjectPrototype[name] !== undefined && getOwnPropertyDescriptor(options, name) === undefined ? otherwise : value
+}
+
+// These use no methods of arrays, which may have been replaced.
+
+function includes (names, name) {
+  for (let n = 0; n < names.length; n++) if (names[n] === name) return true
+  return false
+}
+
+function listed (names, count) {
+  let text = names[0]
+  for (let n = 1; n < count; n++) text += (n === count - 1 ? ' and ' : ', ') + names[n]
+  return text
+}
+
+module.exports = { option, requireOptions }

@@ -1,0 +1,29 @@
+'use strict'
+
+/** Reads typed arrays and SharedArrayBuffers of any realm by the built-in getters, which no property of theirs can shadow. */
+
+const {
+  apply, getBuffer, getByteOffset, getGrowable, getLength, getMaxByteLength, getSharedByteLength
+} = require('./intrinsics')
+
+/** https://tc39.es/ecma262/#sec-issharedarraybuffer */
+exports.IsSharedArrayBuffer = function IsSharedArrayBuffer (buffer) {
+  try {
+    apply(getSharedByteLength, buffer, [])
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
+/** https://tc39.es/ecma262/#sec-typedarraylength */
+exports.TypedArrayLength = function TypedArrayLength (typedArray) {
+  return apply(getLength, typedArray, [])
+}
+
+exports.viewedArrayBuffer = (typedArray) => apply(getBuffer, typedArray, [])
+exports.byteOffset = (typedArray) => apply(getByteOffset, typedArray, [])
+exports.sharedByteLength = (buffer) => apply(getSharedByteLength, buffer, [])
+/** The length that a SharedArrayBuffer may grow to. */
+exports.maxByteLength = (buffer) => apply(getMaxByteLength || getSharedByteLength, buffer, [])
+exports.isGrowable = (buffer) => getGrowable !== undefined && apply(getGrowable, buffer, [])

@@ -1,0 +1,27 @@
+'use strict'
+
+/** Questions about arbitrary values, which run no code of the value's: it may be a proxy, or have getters that throw. */
+
+const { String, is, stringify } = require('./intrinsics')
+
+exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
+
+/** What a value is, for an error message. */
+exports.describe = function describe (value) {
+  switch (typeof value) {
+    case 'string': return 'the string ' + stringify(value.length > 40 ? shortened(value) : value)
+    case 'symbol': return 'a symbol'
+    case 'bigint': return 'the BigInt ' + String(value)
+    case 'function': return 'a function'
+    case 'object': return value === null ? 'null' : 'an object'
+    case 'number': return 'the number ' + (is(value, -0) ? '-0' : String(value))
+    default: return String(value)
+  }
+}
+
+/** The first 40 characters. Uses no method of strings, since these may have been replaced. */
+function shortened (string) {
+  let start = ''
+  for (let n = 0; n < 40; n++) start += string[n]
+  return start + '…'
+}

@@ -1,0 +1,112 @@
+'use strict'
+
+/**
+ * Reaches workers by the message in which a Worker's constructor tells its thread what to run.
+ *
+ * Node's class calls its parent's constructor, which it looks up at that moment, and later in the same constructor posts the
+ * message by the public `MessagePort.prototype.postMessage`. So a parent in between knows when to look at what is posted next.
+ * This reaches every worker, also of a subclass or of a reference to Worker that is older than the install, and leaves flags,
+ * environment and all other options as they are. But it is undocumented: if a future Node does it differently, nothing is
+ * recognised and nothing changed.
+ *
+ * Invariant: `postMessage` is replaced only while `starting` is not empty. That ends within the constructor, or with the current
+ * tick if the constructor throws.
+ */
+
+const startingWorkers = require('../../agent/starting-workers')
+const { MARK } = require('../../host')
+const { threads } = require('../../util/worker-threads')
+
+const { nextTick } = process
+const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
+
+/** From a Worker whose message is still to come to the entry that it will load. */
+const starting = new Map()
+/** The original property, while it is replaced. */
+let postMessageBefore
+let skipsNext = false
+
+/** Returns `run()`. The first Worker that it starts is left alone. */
+exports.skipping = function skipping (run) {
+  skipsNext = true
+  try {
+    return run()
+  } finally {
+    skipsNext = false
+  }
+}
+
+/**
+ * @param {Function} HostWorker Node's own class
+ * @param {() => (string | undefined)} currentEntry gives the absolute path of the entry point that workers load
+ * @returns {() => void} undoes it
+ * @throws {TypeError} the class has been frozen
+ */
+exports.intercept = function intercept (HostWorker, currentEntry) {
+  const before = getPrototypeOf(HostWorker)
+  const Parent = before[MARK] || before
+  const Between = new Proxy(Parent, {
+    construct (target, args, newTarget) {
+      const skip = skipsNext
+      skipsNext = false
+      const worker = construct(target, args, newTarget)
+      const entry = skip ? undefined : currentEntry()
+      if (entry !== undefined) expectMessage(worker, entry)
+      return worker
+    },
+    // The class that inherits from here has no mark.
+    get: (target, key, receiver) => key === MARK && receiver === Between ? Parent : get(target, key, receiver)
+  })
+  if (!setPrototypeOf(HostWorker, Between)) {
+    throw new TypeError('install: workers must be false, because worker_threads.Worker is not extensible')
+  }
+  return () => {
+    if (getPrototypeOf(HostWorker) === Between) setPrototypeOf(HostWorker, before)
+  }
+}
+
+function expectMessage (worker, entry) {
+  starting.set(worker, entry)
+  const { prototype } = threads.MessagePort
+  const property = getOwnPropertyDescriptor(prototype, 'postMessage')
+  if (postMessageBefore !== undefined || property === undefined || typeof property.value !== 'function') return
+  const postMessage = property.value
+  postMessageBefore = property
+  defineProperty(prototype, 'postMessage', Object.assign({}, property, {
+    value (message) {
+      if (isLoadScript(message)) {
+        const worker = workerOf(this)
+        const entry = starting.get(worker)
+        const reached = starting.delete(worker)
+        if (reached) require('./source')(message, entry)
+        if (starting.size === 0) stopExpecting()
+        apply(postMessage, this, arguments)
+        // Its constructor has not returned yet.
+        if (reached) nextTick(startingWorkers.add, worker)
+        return
+      }
+      return apply(postMessage, this, arguments)
+    }
+  }))
+  nextTick(stopExpecting)
+}
+
+function stopExpecting () {
+  starting.clear()
+  if (postMessageBefore === undefined) return
+  defineProperty(threads.MessagePort.prototype, 'postMessage', postMessageBefore)
+  postMessageBefore = undefined
+}
+
+/** The starting worker to which a port belongs, as a property with one of Node's symbols. */
+function workerOf (port) {
+  for (const worker of starting.keys()) {
+    if (Object.getOwnPropertySymbols(worker).some((symbol) => worker[symbol] === port)) return worker
+  }
+  return undefined
+}
+
+function isLoadScript (message) {
+  return typeof message === 'object' && message !== null && message.type === 'loadScript' &&
+    typeof message.filename === 'string' && message.doEval !== undefined && message.publicPort !== undefined
+}
