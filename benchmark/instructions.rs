@@ -15,8 +15,8 @@ use atomics_waitasync::lock::line::{LOCKED, Request};
 use atomics_waitasync::queue::location::{Location, Word};
 use atomics_waitasync::queue::outbox::{Mail, Outbox};
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
-use atomics_waitasync::service::alarm::Alarm;
 use atomics_waitasync::queue::store::{Claimed, Party, Ticket, WaitResult, WaiterListStore};
+use atomics_waitasync::service::alarm::Alarm;
 use word::LocalWord;
 
 /// How often each operation is done.

@@ -6,8 +6,8 @@ mod word;
 
 use atomics_waitasync::clock::now;
 use atomics_waitasync::lock::line::{LOCKED, Request};
-use atomics_waitasync::queue::location::{Location, Word};
 use atomics_waitasync::lock::memories::{AgentId, Memories};
+use atomics_waitasync::queue::location::{Location, Word};
 use atomics_waitasync::queue::store::WaiterListStore;
 use word::LocalWord;
 

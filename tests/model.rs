@@ -14,13 +14,13 @@
 
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::line::{FAIRNESS, LOCKED, Request, UNLOCKED, WRITING};
-use atomics_waitasync::queue::location::{Location, Word};
 use atomics_waitasync::lock::memories::Memories;
+use atomics_waitasync::queue::location::{Location, Word};
 use atomics_waitasync::queue::outbox::{Mail, Outbox};
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
+use atomics_waitasync::queue::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
 use atomics_waitasync::service::alarm::Alarm;
 use atomics_waitasync::service::rest::Rest;
-use atomics_waitasync::queue::store::{Claimed, Freed, Party, Ticket, WaitResult, WaiterListStore};
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};

@@ -7,9 +7,9 @@
 use std::sync::atomic::AtomicU32;
 
 use crate::clock::{Timestamp, now};
-use crate::thread::processor;
 use crate::queue::store::WaitResult;
 use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_timeout};
+use crate::thread::processor;
 
 /// No outcome yet.
 const WAITING: u8 = u8::MAX;

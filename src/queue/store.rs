@@ -32,8 +32,8 @@ use crate::lock::line::{Line, Request, UNLOCKED};
 use crate::queue::location::{CACHE_LINE, Location, Word};
 use crate::queue::outbox::{Outbox, Settlement};
 use crate::queue::parker::{BlockedThread, Woken};
-use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::queue::waiter_list::{RETAINED_CAPACITY, Waiter, WaiterKey, WaiterLists};
+use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 
 /// How a wait ended. The numbers are those that `lib/settle.js` knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
