@@ -9,6 +9,7 @@ use napi_derive::napi;
 
 use crate::node::agent::Agent;
 use crate::node::process::STORE;
+use crate::node::registry::REGISTRY;
 use crate::node::{images, operations};
 use crate::queue::store::Counters;
 
@@ -56,8 +57,9 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
 /// Moves the robust list to `buffer`, into which its entries have been copied.
 #[napi(catch_unwind)]
 pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
+    let agent = Agent::of(env.raw())?;
     // SAFETY: called from JavaScript, and the wrapper checked the type.
-    unsafe { Agent::of(env.raw())?.set_robust_list(buffer.raw()) }
+    unsafe { agent.robust_list.enlarge(buffer.raw(), |table| REGISTRY.set_robust_list(&agent.outbox, table)) }
 }
 
 /// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at the address `base`.

@@ -94,7 +94,7 @@ mod loader {
 
     pub(super) fn files() -> Vec<OsString> {
         let (mut modules, mut needed) = (vec![ptr::null_mut(); MANY.into()], 0);
-        let bytes = u32::from(MANY) * size_of::<Handle>() as u32;
+        let bytes = u32::try_from(size_of_val(&*modules)).expect("256 kB");
         // SAFETY: the buffer has as many bytes as is said.
         unsafe { K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), bytes, &raw mut needed) };
         modules.truncate(needed as usize / size_of::<Handle>());

@@ -5,8 +5,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use napi::{Result, sys};
-
 use crate::clock::now;
 use crate::lock::line::{ROOM, Request, UNLOCKED};
 use crate::node::agent::Agent;
@@ -190,15 +188,5 @@ impl Agent {
         match STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox))? {
             Holder::Certain(thread_id) | Holder::Possible(thread_id) => Some(thread_id),
         }
-    }
-
-    /// Moves the robust list to a larger buffer, into which JavaScript has copied the entries.
-    ///
-    /// # Safety
-    /// On the thread of the environment, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
-    pub(super) unsafe fn set_robust_list(&self, buffer: sys::napi_value) -> Result<()> {
-        let publish = |table| REGISTRY.set_robust_list(&self.outbox, table);
-        // SAFETY: as the caller promises.
-        unsafe { self.robust_list.enlarge(buffer, publish) }
     }
 }

@@ -21,16 +21,21 @@
 #![allow(unsafe_code, reason = "Node-API, memory that JavaScript owns, and the dynamic loader")]
 
 mod agent;
+#[forbid(unsafe_code)]
 mod blocking;
+#[forbid(unsafe_code)]
 mod delivery;
 mod environment;
 pub mod exports;
 mod images;
+#[forbid(unsafe_code)]
 mod locking;
 mod operations;
+#[forbid(unsafe_code)]
 mod pending;
 mod process;
 mod registers;
 mod registry;
 mod robust_list;
+#[forbid(unsafe_code)]
 mod waiting;
