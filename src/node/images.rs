@@ -37,6 +37,8 @@ mod loader {
     use std::ffi::{CStr, OsString, c_int, c_void};
     use std::os::unix::ffi::OsStringExt;
 
+    pub(super) use libc::RTLD_NOLOAD;
+
     pub(super) fn files() -> Vec<OsString> {
         unsafe extern "C" fn add(image: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
             // SAFETY: the loader passes a live record, and `files` is what `dl_iterate_phdr` was called with, below.
@@ -57,8 +59,10 @@ mod loader {
 
 #[cfg(target_vendor = "apple")]
 mod loader {
-    use std::ffi::{CStr, OsString, c_char};
+    use std::ffi::{CStr, OsString, c_char, c_int};
     use std::os::unix::ffi::OsStringExt;
+
+    pub(super) const RTLD_NOLOAD: c_int = 0x10;
 
     unsafe extern "C" {
         safe fn _dyld_image_count() -> u32;
@@ -114,16 +118,10 @@ fn marker_of(file: &std::ffi::OsStr) -> Option<usize> {
     use libloading::os::unix::{Library, RTLD_LAZY};
     // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs; dropping the handle only takes back the
     // reference just added.
-    let library = unsafe { Library::open(Some(file), RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
+    let library = unsafe { Library::open(Some(file), RTLD_LAZY | loader::RTLD_NOLOAD) }.ok()?;
     // SAFETY: the symbol's value is only used as a number.
     unsafe { library.get::<*const u8>(MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
 }
-
-/// "Only if it is loaded already."
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const RTLD_NOLOAD: std::ffi::c_int = 4;
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
-const RTLD_NOLOAD: std::ffi::c_int = 0x10;
 
 /// The address of the marker in the image loaded from `file`.
 #[cfg(windows)]
