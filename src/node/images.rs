@@ -1,11 +1,9 @@
 //! One queue per process, even when two copies of the package are loaded.
 //!
-//! Two files are two images with two sets of statics, and a thread waiting in one would never hear a notification in the
-//! other. So the copy that was loaded first serves everybody: each image that speaks this protocol carries a marker
-//! symbol, the dynamic loader lists images in the order they were loaded, and `lib/binding.js` of every copy asks its own
-//! image for the first marked one and uses that file. Images are pinned when they register, so the first one stays.
-
-#![allow(unsafe_code, reason = "looking a symbol up in an image that is already loaded")]
+//! Two files are two images with two sets of statics, and a thread that waits in one would never hear a notification in the
+//! other. So the image that was loaded first serves all copies. Each image that speaks this protocol carries a marker symbol;
+//! the dynamic loader lists images in the order they were loaded; and `lib/binding.js` of every copy asks its own image for the
+//! first marked one and uses that file. Images are pinned when they register, so the first one stays.
 
 use std::ffi::OsString;
 
@@ -23,51 +21,95 @@ pub(crate) fn other_first_image() -> Option<String> {
     (marker != (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()).then(|| file.to_string_lossy().into_owned())
 }
 
-fn is_addon(file: &[u8]) -> bool {
-    file.ends_with(b".node")
-}
-
 /// The files of the addons that are loaded, in the order they were loaded.
 ///
-/// A list, made before any of them is looked at: the loader calls back with one of its locks held. A callback that asked it
-/// for a library would take its other lock second, and a thread that loads or unloads a library takes them the other way
+/// A list, made before any of them is opened: on Linux the loader calls back with one of its locks held. A callback that opened
+/// a library would take another lock of the loader second; a thread that loads or unloads a library takes them the other way
 /// round.
-#[cfg(target_os = "linux")]
 fn files() -> Vec<OsString> {
-    use std::ffi::{CStr, c_int, c_void};
-    use std::os::unix::ffi::OsStringExt;
-
-    unsafe extern "C" fn add(image: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a live record, and `files` is what `dl_iterate_phdr` was called with, below.
-        let (name, files) = unsafe { ((*image).dlpi_name, &mut *files.cast::<Vec<OsString>>()) };
-        if !name.is_null() {
-            // SAFETY: a C string that lives as long as the image, which is not unloaded during this call.
-            let file = unsafe { CStr::from_ptr(name) }.to_bytes();
-            if is_addon(file) {
-                files.push(OsString::from_vec(file.to_vec()));
-            }
-        }
-        0
-    }
-
-    let mut files: Vec<OsString> = Vec::new();
-    // SAFETY: `add` has the type that is asked for, is called during this call only, and does not unwind.
-    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut files).cast()) };
+    let mut files = loader::files();
+    files.retain(|file| file.as_encoded_bytes().ends_with(b".node"));
     files
 }
 
-/// The files of the addons that are loaded, in the order they were loaded. A list, as on Linux.
-#[cfg(not(target_os = "linux"))]
-fn files() -> Vec<OsString> {
-    use findshlibs::{SharedLibrary, TargetSharedLibrary};
+#[cfg(all(unix, not(target_vendor = "apple")))]
+mod loader {
+    use std::ffi::{CStr, OsString, c_int, c_void};
+    use std::os::unix::ffi::OsStringExt;
 
-    let mut files = Vec::new();
-    TargetSharedLibrary::each(|image| {
-        if is_addon(image.name().as_encoded_bytes()) {
-            files.push(image.name().to_owned());
+    pub(super) use libc::RTLD_NOLOAD;
+
+    pub(super) fn files() -> Vec<OsString> {
+        unsafe extern "C" fn add(image: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
+            // SAFETY: the loader passes a live record, and `files` is what `dl_iterate_phdr` was called with, below.
+            let (name, files) = unsafe { ((*image).dlpi_name, &mut *files.cast::<Vec<OsString>>()) };
+            if !name.is_null() {
+                // SAFETY: a C string that lives as long as the image, which is not unloaded during this call.
+                files.push(OsString::from_vec(unsafe { CStr::from_ptr(name) }.to_bytes().to_vec()));
+            }
+            0
         }
-    });
-    files
+
+        let mut files: Vec<OsString> = Vec::new();
+        // SAFETY: `add` has the type that is asked for, is called during this call only, and does not unwind.
+        unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut files).cast()) };
+        files
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+mod loader {
+    use std::ffi::{CStr, OsString, c_char, c_int};
+    use std::os::unix::ffi::OsStringExt;
+
+    pub(super) const RTLD_NOLOAD: c_int = 0x10;
+
+    unsafe extern "C" {
+        safe fn _dyld_image_count() -> u32;
+        /// Null if there are not so many images.
+        safe fn _dyld_get_image_name(index: u32) -> *const c_char;
+    }
+
+    pub(super) fn files() -> Vec<OsString> {
+        let names = (0.._dyld_image_count()).map(|index| _dyld_get_image_name(index)).filter(|name| !name.is_null());
+        // SAFETY: a C string that lives as long as the image. The addons of this package are pinned; there is no way to list
+        // images that keeps others from being unloaded meanwhile.
+        names.map(|name| OsString::from_vec(unsafe { CStr::from_ptr(name) }.to_bytes().to_vec())).collect()
+    }
+}
+
+#[cfg(windows)]
+mod loader {
+    use std::ffi::{OsString, c_void};
+    use std::os::windows::ffi::OsStringExt;
+    use std::ptr;
+
+    type Handle = *mut c_void;
+
+    /// More than any process loads, and more than any path is long.
+    const MANY: u16 = 1 << 15;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        safe fn GetCurrentProcess() -> Handle;
+        fn K32EnumProcessModules(process: Handle, modules: *mut Handle, bytes: u32, needed: *mut u32) -> i32;
+        fn GetModuleFileNameW(module: Handle, file: *mut u16, length: u32) -> u32;
+    }
+
+    pub(super) fn files() -> Vec<OsString> {
+        let (mut modules, mut needed) = (vec![ptr::null_mut(); MANY.into()], 0);
+        let bytes = u32::try_from(size_of_val(&*modules)).expect("256 kB");
+        // SAFETY: the buffer has as many bytes as is said.
+        unsafe { K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), bytes, &raw mut needed) };
+        modules.truncate(needed as usize / size_of::<Handle>());
+        let mut file = vec![0; MANY.into()];
+        let file_of = |module| {
+            // SAFETY: the buffer has as many units as is said. The length is 0 if the module has been unloaded.
+            let length = unsafe { GetModuleFileNameW(module, file.as_mut_ptr(), MANY.into()) };
+            OsString::from_wide(&file[..length as usize])
+        };
+        modules.into_iter().map(file_of).collect()
+    }
 }
 
 /// The address of the marker in the image loaded from `file`.
@@ -76,16 +118,10 @@ fn marker_of(file: &std::ffi::OsStr) -> Option<usize> {
     use libloading::os::unix::{Library, RTLD_LAZY};
     // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs; dropping the handle only takes back the
     // reference just added.
-    let library = unsafe { Library::open(Some(file), RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
+    let library = unsafe { Library::open(Some(file), RTLD_LAZY | loader::RTLD_NOLOAD) }.ok()?;
     // SAFETY: the symbol's value is only used as a number.
     unsafe { library.get::<*const u8>(MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
 }
-
-/// "Only if it is loaded already."
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const RTLD_NOLOAD: std::ffi::c_int = 4;
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
-const RTLD_NOLOAD: std::ffi::c_int = 0x10;
 
 /// The address of the marker in the image loaded from `file`.
 #[cfg(windows)]

@@ -1,5 +1,41 @@
 //! A Node environment: what JavaScript calls, and what calls JavaScript.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`exports`] | what JavaScript calls once or rarely |
+//! | `operations` | what JavaScript calls often: functions without arguments |
+//! | `waiting` `locking` | what these do: wait, notify; claim, release |
+//! | `agent` | an environment that has loaded the package: its start, its end, its hold on the event loop |
+//! | `blocking` | its thread, while it blocks |
+//! | `delivery` | its settlements, on their way to JavaScript |
+//! | `pending` | its asynchronous waits, by slot |
+//! | `process` | what a process has one of |
+//! | `registry` | the agents of all threads |
+//! | `robust_list` | what a thread holds, for the case that it dies |
+//! | `registers` | the words through which operands and answers pass |
+//! | `environment` | the Node-API calls of an agent |
+//! | `images` | which copy of this library serves the process |
+//!
+//! Each uses only what is below it. Outside of [`crate::queue::location`], [`crate::service`] and here, nothing is `unsafe`.
+
+#![allow(unsafe_code, reason = "Node-API, memory that JavaScript owns, and the dynamic loader")]
 
 mod agent;
-pub mod binding;
+#[forbid(unsafe_code)]
+mod blocking;
+#[forbid(unsafe_code)]
+mod delivery;
+mod environment;
+pub mod exports;
 mod images;
+#[forbid(unsafe_code)]
+mod locking;
+mod operations;
+#[forbid(unsafe_code)]
+mod pending;
+mod process;
+mod registers;
+mod registry;
+mod robust_list;
+#[forbid(unsafe_code)]
+mod waiting;

@@ -1,0 +1,280 @@
+//! A thread that blocks in native code: how it sleeps until its wait is over, and how it can be ended meanwhile.
+//!
+//! `worker.terminate()` and `process.exit()` wait until the thread is back in JavaScript. So it sleeps in slices, between which
+//! the engine may break it off; and on Linux the service interrupts it when its event loop is signalled.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::clock::{Timestamp, now};
+use crate::lock::line::Request;
+use crate::node::environment::{Engine, Environment};
+use crate::node::process::{Given, STORE, give_back_unused, service, word_at};
+use crate::node::registers::{Answer, RegistersRef};
+use crate::node::robust_list::RobustList;
+use crate::queue::location::Location;
+use crate::queue::parker::{BlockedThread, Woken};
+use crate::queue::store::{Party, Ticket, WaitResult};
+use crate::service::watch::Watch;
+use crate::thread::spinner::{SparingSpinner, Spinner};
+
+/// No thread sleeps longer than this, unless its event loop is watched.
+const SLICE_MILLISECONDS: f64 = 30.0;
+
+/// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers.
+const WATCHED_SLICE_MILLISECONDS: f64 = 500.0;
+
+/// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
+/// that was interrupted and found nothing sleeps for so long, and then for twice as long each time.
+const INTERRUPTED_SLICE_MILLISECONDS: f64 = 0.5;
+
+/// Nanoseconds for which a thread spins for a notification before it sleeps: what a sleeping thread takes to wake and answer.
+const LONGEST_WAIT_SPIN: u32 = 100_000;
+
+/// Nanoseconds for which a thread spins for a lock before it joins the line: what most critical sections last.
+const LONGEST_LOCK_SPIN: u32 = 20_000;
+
+/// A wait for which the thread blocks, or is about to.
+#[derive(Clone, Copy)]
+pub(super) struct BlockingWait {
+    pub(super) ticket: Ticket,
+    pub(super) location: Location,
+    pub(super) deadline: Timestamp,
+    /// What it requests, if it is a claim.
+    pub(super) request: Option<Request>,
+    /// Whether its notification goes to another waiter if the agent ends before it makes use of it.
+    pub(super) relayed: bool,
+}
+
+/// How a sleep ended.
+enum Slept {
+    Settled(Answer),
+    Interrupted,
+    SliceOver,
+}
+
+/// The blocking waits of an agent's thread, one at a time.
+pub(super) struct Blocking {
+    environment: Environment,
+    registers: RegistersRef,
+    pub(super) thread: Arc<BlockedThread>,
+    watch: Arc<Watch>,
+    wait_spinner: Spinner,
+    pub(super) lock_spinner: SparingSpinner,
+    wait: Cell<Option<BlockingWait>>,
+    /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
+    sleeps: Cell<bool>,
+}
+
+impl Blocking {
+    pub(super) fn new(environment: Environment, registers: RegistersRef) -> Self {
+        let thread = Arc::new(BlockedThread::current());
+        Self {
+            environment,
+            registers,
+            watch: Watch::new(environment.env, &thread),
+            thread,
+            wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
+            lock_spinner: SparingSpinner::new(LONGEST_LOCK_SPIN),
+            wait: Cell::new(None),
+            sleeps: Cell::new(false),
+        }
+    }
+
+    pub(super) fn sleeps(&self) -> bool {
+        self.sleeps.get()
+    }
+
+    /// The thread as a waiter.
+    pub(super) fn waiter(&self) -> Party {
+        Party::Thread(Arc::clone(&self.thread))
+    }
+
+    /// The thread has been enqueued, and is about to block: [`Self::resume`].
+    pub(super) fn prepare(&self, wait: BlockingWait) {
+        self.wait.set(Some(wait));
+    }
+
+    /// Blocks for the wait that was prepared.
+    pub(super) fn resume(&self, robust_list: &RobustList) -> Answer {
+        match self.wait.get() {
+            Some(wait) if !self.sleeps.get() => self.block(wait, robust_list),
+            _ => Answer::Interrupted,
+        }
+    }
+
+    /// Blocks for a wait that has been enqueued.
+    pub(super) fn block(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        self.prepare(wait);
+        // For a lock the thread has spun already. What a strict line gives comes like a notification.
+        let spins = wait.request != Some(Request::Lock);
+        match spins.then(|| self.wait_spinner.spin(|| self.thread.outcome())).flatten() {
+            Some(result) => self.settled_by_other(wait, result, robust_list),
+            None => self.sleep_through(wait, robust_list),
+        }
+    }
+
+    /// The thread that removed this one from its waiter list recorded the result.
+    fn settled_by_other(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
+        let answer = self.settled(wait, result, robust_list);
+        if wait.request != Some(Request::Lock) {
+            self.wait_spinner.came_from_here(self.thread.was_settled_here());
+        } else if result.is_acquired() {
+            STORE.delivered(wait.location, &self.waiter());
+        }
+        answer
+    }
+
+    /// Notes what the thread was given, so that it is not lost if the thread is ended before JavaScript goes on.
+    fn settled(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
+        self.wait.set(None);
+        match wait.request {
+            None if result == WaitResult::Ok && wait.relayed => self.registers.set_relay(wait.location),
+            None if result == WaitResult::Ok => self.registers.give(wait.location, 0),
+            Some(Request::Signals(permits)) if result.is_acquired() => self.registers.give(wait.location, permits),
+            Some(request) if result.is_acquired() => robust_list.add(wait.location, request),
+            _ => {}
+        }
+        Answer::Settled(result)
+    }
+
+    fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        self.sleeps.set(true);
+        self.thread.begin_block();
+        let answer = self.sleep_in_slices(wait, robust_list);
+        self.thread.end_block();
+        self.sleeps.set(false);
+        if matches!(answer, Answer::Interrupted) {
+            self.abandon();
+        }
+        answer
+    }
+
+    fn sleep_in_slices(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        let service = service();
+        let mut watched = service.is_some_and(|service| self.watch.begin(service));
+        // In its first slice a thread sleeps without a timer: the service's tick ends it. Not if its deadline is near.
+        let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
+        let mut slice = SLICE_MILLISECONDS;
+        let mut retry_at = None;
+        let mut slept = if let Some(service) = service.filter(|_| is_far(wait.deadline)) {
+            service.tick();
+            let untimed = BlockingWait { deadline: Timestamp::NEVER, ..wait };
+            self.sleep(untimed, Timestamp::NEVER, &mut retry_at, robust_list)
+        } else {
+            self.thread.end_first_slice();
+            self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list)
+        };
+        loop {
+            match slept {
+                Slept::Settled(answer) => return answer,
+                Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
+                Slept::SliceOver => {
+                    watched = watched || service.is_some_and(|service| self.watch.begin(service));
+                    let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
+                    slice = longest.min(2.0 * slice);
+                }
+            }
+            if self.environment.tick() == Engine::BreaksOff {
+                return Answer::Interrupted;
+            }
+            slept = self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list);
+        }
+    }
+
+    /// Sleeps until the wait is over, or its deadline or `until` has come, or the thread is interrupted.
+    ///
+    /// `retry_at`: when a claim that has been woken tries again.
+    fn sleep(
+        &self,
+        wait: BlockingWait,
+        until: Timestamp,
+        retry_at: &mut Option<Timestamp>,
+        robust_list: &RobustList,
+    ) -> Slept {
+        let BlockingWait { ticket, location, deadline, request, .. } = wait;
+        loop {
+            let until = retry_at.map_or(until, |moment| moment.min(until));
+            let mut woken = STORE.park(ticket, &self.thread, deadline, until);
+            if woken == Woken::Nudged {
+                *retry_at = STORE.head_start(ticket, &self.thread);
+                if retry_at.is_some() {
+                    continue;
+                }
+            } else if woken == Woken::TimeOver && retry_at.take_if(|moment| *moment <= now()).is_some() {
+                woken = Woken::Nudged;
+            }
+            match woken {
+                Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result, robust_list)),
+                Woken::Nudged => {
+                    request.inspect(|&request| robust_list.announce(location, request));
+                    if let Some(result) = STORE.try_claim(ticket, &self.waiter(), &word_at(location)) {
+                        return Slept::Settled(self.settled(wait, result, robust_list));
+                    }
+                    robust_list.retract();
+                    // The next release hands the lock over: perhaps soon.
+                    self.lock_spinner.spin_awake(|| self.thread.outcome());
+                }
+                Woken::CalledBack => return Slept::Interrupted,
+                Woken::TimeOver => return Slept::SliceOver,
+            }
+        }
+    }
+
+    /// Ends a wait for which the thread is not going to block any more, and passes on what it was given.
+    ///
+    /// Called whenever the thread does something else: the engine may have broken JavaScript off before [`Self::resume`], or
+    /// before it made use of what it was given.
+    pub(super) fn abandon(&self) {
+        if self.sleeps.get() {
+            return;
+        }
+        if let Some(given) = self.take_given() {
+            given.pass_on();
+        }
+        if self.wait.get().is_some() {
+            self.abandon_wait();
+        }
+    }
+
+    #[cold]
+    fn abandon_wait(&self) {
+        let Some(BlockingWait { ticket, location, request, .. }) = self.wait.take() else { return };
+        let result = STORE.withdraw_thread(ticket, &self.thread);
+        if let Some(request) = request.filter(|_| result.is_acquired()) {
+            give_back_unused(location, request, result);
+        } else if result == WaitResult::Ok {
+            Given::Notification(location).pass_on();
+        }
+        self.relay();
+    }
+
+    /// Passes on a notification of which this thread has made no use, if there is one.
+    pub(super) fn relay(&self) {
+        if let Some(location) = self.registers.take_relay() {
+            Given::Notification(location).pass_on();
+        }
+    }
+
+    pub(super) fn take_given(&self) -> Option<Given> {
+        self.registers.take_given().map(|(location, permits)| match permits {
+            0 => Given::Notification(location),
+            permits => Given::Acquired(location, Request::Signals(permits)),
+        })
+    }
+
+    /// The environment ends: from here on the thread is not interrupted.
+    pub(super) fn end_watch(&self) {
+        self.watch.close();
+    }
+
+    /// The environment ends before the wait is over, or before JavaScript blocks for it. What is to be passed on.
+    pub(super) fn end_wait(&self) -> Option<Given> {
+        let BlockingWait { ticket, location, request, relayed, .. } = self.wait.take()?;
+        let result = STORE.withdraw_thread(ticket, &self.thread);
+        match request {
+            None => (relayed && result == WaitResult::Ok).then_some(Given::Notification(location)),
+            Some(request) => result.is_acquired().then_some(Given::Acquired(location, request)),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and what another waiter gets of them if the
+//! environment ends before JavaScript has been told.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use napi::Result;
+
+use crate::lock::line::Request;
+use crate::node::environment::{Environment, contained};
+use crate::node::pending::{LockWait, Pending};
+use crate::node::process::{Given, STORE, word_at};
+use crate::node::registers::{BATCH, NOT_ADOPTED, RegistersRef};
+use crate::node::robust_list::RobustList;
+use crate::queue::location::Location;
+use crate::queue::outbox::{Mail, Outbox, Settlement};
+use crate::queue::store::{Party, WaitResult};
+
+/// Mail that was taken out of the outbox, and how far JavaScript has been told of it.
+#[derive(Default)]
+struct Progress {
+    mail: Mail,
+    /// What settlements were given that is not in the robust list, by their index in the mail.
+    given: Vec<(usize, Given)>,
+    /// How many of the settlements JavaScript has been told of.
+    told: usize,
+    /// How many of the settlements have what they acquired in the robust list, with tokens. Not less than `told`.
+    adopted: usize,
+    /// How many of `mail.acquired` these are.
+    acquired: usize,
+}
+
+impl Progress {
+    fn clear(&mut self) {
+        self.mail.clear();
+        self.given.clear();
+        (self.told, self.adopted, self.acquired) = (0, 0, 0);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.told == self.mail.settlements.len()
+    }
+
+    /// The next batch of settlements. Those that have been adopted come in a batch of their own.
+    fn next_batch(&self) -> Range<usize> {
+        let end = if self.adopted > self.told { self.adopted } else { self.mail.settlements.len() };
+        self.told..end.min(self.told + BATCH)
+    }
+
+    /// What the settlements from `adopted` to `end` acquired: each with its slot.
+    fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
+        let settlements = self.mail.settlements[self.adopted..end].iter();
+        let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
+        let acquired = self.mail.acquired.iter().flatten().skip(self.acquired);
+        slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
+    }
+}
+
+/// What a settled wait was given that no entry of the robust list will stand for.
+fn given_beside(wait: LockWait, result: WaitResult) -> Option<Given> {
+    match (wait.request, wait.relay) {
+        _ if result == WaitResult::TimedOut => None,
+        (Some(request), _) if !request.is_owned() => Some(Given::Acquired(wait.location, request)),
+        (_, Some(relay)) => Some(Given::Notification(relay)),
+        _ => None,
+    }
+}
+
+/// How far a delivery came.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Delivered {
+    Fully,
+    /// It is to be continued after another ring, for which the caller holds the event loop.
+    Partly,
+    /// JavaScript, while it was being told, turned the event loop: the outer delivery will be continued.
+    Nested,
+}
+
+/// The settlements of an agent that are on their way to JavaScript.
+pub(super) struct Delivery {
+    environment: Environment,
+    registers: RegistersRef,
+    outbox: Arc<Outbox>,
+    /// `None` while JavaScript is being told.
+    progress: Cell<Option<Box<Progress>>>,
+    /// Whether it was broken off and is to be continued.
+    is_broken_off: Cell<bool>,
+}
+
+impl Delivery {
+    pub(super) fn new(environment: Environment, registers: RegistersRef, outbox: &Arc<Outbox>) -> Self {
+        let progress = Cell::new(Some(Box::default()));
+        Self { environment, registers, outbox: Arc::clone(outbox), progress, is_broken_off: Cell::new(false) }
+    }
+
+    pub(super) fn is_broken_off(&self) -> bool {
+        self.is_broken_off.get()
+    }
+
+    /// The promise in a slot as a waiter.
+    fn waiter(&self, slot: u32) -> Party {
+        Party::Agent(Arc::clone(&self.outbox), slot)
+    }
+
+    /// Hands the settlements in the outbox over to `lib/settle.js`, a batch per call.
+    ///
+    /// A call fails if the environment is ending: then the clean-up passes on what has not been told. Or if the stack has come to
+    /// its end or a time limit has struck: then the rest is told later.
+    pub(super) fn deliver(&self, pending: &Pending, robust_list: &RobustList) -> Delivered {
+        let Some(mut progress) = self.progress.take() else {
+            self.is_broken_off.set(true);
+            return Delivered::Nested;
+        };
+        if !self.is_broken_off.replace(false) {
+            self.collect(&mut progress, pending);
+        } else if self.outbox.has_mail() {
+            // That comes next.
+            self.outbox.ring();
+        }
+        while !progress.is_complete() {
+            if self.tell(&mut progress, robust_list).is_err() {
+                self.is_broken_off.set(true);
+                break;
+            }
+        }
+        if progress.is_complete() {
+            progress.clear();
+        }
+        self.progress.set(Some(progress));
+        if self.is_broken_off.get() { Delivered::Partly } else { Delivered::Fully }
+    }
+
+    /// Takes the mail, and lets claims that have been woken try.
+    fn collect(&self, progress: &mut Progress, pending: &Pending) {
+        let Progress { mail, given, .. } = progress;
+        self.outbox.take(mail);
+        for slot in std::mem::take(&mut mail.nudges) {
+            contained(|| self.retry(slot, mail, pending));
+        }
+        // This is the job in which the time-outs of this agent's promises are decided.
+        STORE.decide(&self.outbox, &mut mail.settlements, |slot| pending.ticket(slot));
+        for (index, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
+            let thing = pending.remove(slot).and_then(|wait| given_beside(wait, result));
+            given.extend(thing.map(|thing| (index, thing)));
+        }
+        pending.shrink();
+    }
+
+    /// A claim has been woken: it tries here and now, so that JavaScript hears of it only once it has its lock.
+    fn retry(&self, slot: u32, mail: &mut Mail, pending: &Pending) {
+        if let (Some(ticket), Some(LockWait { location, request: Some(request), .. })) =
+            (pending.ticket(slot), pending.lock_wait(slot))
+            && let Some(result) = STORE.try_claim(ticket, &self.waiter(slot), &word_at(location))
+        {
+            mail.settle(slot, result, Some((location, request)));
+        }
+    }
+
+    /// Tells JavaScript of the next batch. Whatever comes of it, `progress` says how far that went.
+    fn tell(&self, progress: &mut Progress, robust_list: &RobustList) -> Result<()> {
+        let registers = self.registers;
+        let batch = progress.next_batch();
+        let adopts = progress.adopted <= progress.told;
+        let held = robust_list.len();
+        if adopts {
+            for (slot, location, request) in progress.acquired_before(batch.end) {
+                robust_list.add(location, request);
+                if request == Request::Lock {
+                    contained(|| STORE.delivered(location, &self.waiter(slot)));
+                }
+            }
+        }
+        registers.put(&progress.mail.settlements[batch.clone()]);
+        registers.index.set(held);
+        registers.settled.set(if adopts { NOT_ADOPTED } else { 0 });
+        let result = self.environment.settle(batch.len());
+        match registers.settled.get() {
+            NOT_ADOPTED if result.is_err() => {
+                for (slot, location, request) in progress.acquired_before(batch.end) {
+                    if request == Request::Lock {
+                        contained(|| STORE.undelivered(location, self.waiter(slot)));
+                    }
+                }
+                // No other JavaScript has run since, so what was added is still at the end.
+                robust_list.set_len(held);
+            }
+            settled => {
+                if adopts {
+                    progress.acquired += progress.acquired_before(batch.end).count();
+                    progress.adopted = batch.end;
+                }
+                progress.told =
+                    if result.is_ok() { batch.end } else { (batch.start + settled as usize).min(batch.end) };
+            }
+        }
+        result
+    }
+
+    /// Passes on what JavaScript has not been told of: the environment ends. The robust list has what was adopted.
+    pub(super) fn end(&self) {
+        let Some(progress) = self.progress.take() else { return };
+        for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
+            if request.is_owned() {
+                contained(|| Given::Acquired(location, request).pass_on());
+            }
+        }
+        for (_, given) in progress.given.into_iter().filter(|&(index, _)| index >= progress.told) {
+            contained(|| given.pass_on());
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A Node environment, as an agent uses it: what it keeps alive, what it calls, and how its event loop is woken and held.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
+
+use napi::{Result, check_status, sys};
+
+/// Runs `body`. A panic ends here, since unwinding into Node would end the process: it was reported on the standard error,
+/// and concerns nothing but what `body` was about.
+pub(super) fn contained(body: impl FnOnce()) {
+    drop(catch_unwind(AssertUnwindSafe(body)));
+}
+
+/// Where an `ArrayBuffer` is, its size, and a reference that keeps its memory until [`Environment::unpin`] or the end.
+///
+/// # Safety
+/// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
+pub(super) unsafe fn pin_buffer(
+    env: sys::napi_env,
+    buffer: sys::napi_value,
+) -> Result<(NonNull<c_void>, usize, sys::napi_ref)> {
+    let (mut data, mut bytes, mut reference) = (ptr::null_mut(), 0, ptr::null_mut());
+    // SAFETY: as the caller promises; every out-parameter is a live local.
+    unsafe {
+        check_status!(sys::napi_get_arraybuffer_info(env, buffer, &raw mut data, &raw mut bytes))?;
+        check_status!(sys::napi_create_reference(env, buffer, 1, &raw mut reference))?;
+    }
+    // An empty buffer may be nowhere.
+    Ok((NonNull::new(data).unwrap_or(NonNull::dangling()), bytes, reference))
+}
+
+/// Handles of an environment. Used on its thread until it ends.
+#[derive(Clone, Copy)]
+pub(super) struct Environment {
+    pub(super) env: sys::napi_env,
+    bell: sys::napi_threadsafe_function,
+    settle: sys::napi_ref,
+    tick: sys::napi_ref,
+}
+
+/// Whether JavaScript goes on.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Engine {
+    GoesOn,
+    /// The thread is being terminated, a time limit of `vm` is over, or there is no stack for the call. JavaScript learns of it
+    /// when the operation returns.
+    BreaksOff,
+}
+
+impl Environment {
+    /// `on_ring` is called on the environment's thread after [`Bell::ring`], with a null `env` if the environment is ending.
+    ///
+    /// # Safety
+    /// On the thread of `env`, in a call from JavaScript; `settle` and `tick` are functions.
+    pub(super) unsafe fn new(
+        env: sys::napi_env,
+        settle: sys::napi_value,
+        tick: sys::napi_value,
+        on_ring: sys::napi_threadsafe_function_call_js,
+    ) -> Result<Self> {
+        let (mut name, mut bell) = (ptr::null_mut(), ptr::null_mut());
+        let (mut settle_ref, mut tick_ref) = (ptr::null_mut(), ptr::null_mut());
+        let text = "atomics-waitasync";
+        // SAFETY: the values are what the caller promises, and every out-parameter is a live local.
+        unsafe {
+            check_status!(sys::napi_create_reference(env, settle, 1, &raw mut settle_ref))?;
+            check_status!(sys::napi_create_reference(env, tick, 1, &raw mut tick_ref))?;
+            let length = text.len().cast_signed();
+            check_status!(sys::napi_create_string_utf8(env, text.as_ptr().cast(), length, &raw mut name))?;
+            check_status!(sys::napi_create_threadsafe_function(
+                env,
+                // Not needed, but Node before 12.6 insists on a function.
+                settle,
+                ptr::null_mut(),
+                name,
+                0,
+                1,
+                ptr::null_mut(),
+                None,
+                ptr::null_mut(),
+                on_ring,
+                &raw mut bell,
+            ))?;
+            // A threadsafe function starts out holding the loop.
+            check_status!(sys::napi_unref_threadsafe_function(env, bell))?;
+        }
+        Ok(Self { env, bell, settle: settle_ref, tick: tick_ref })
+    }
+
+    /// Rings for this environment, from any thread.
+    pub(super) fn bell(self) -> Bell {
+        Bell(self.bell)
+    }
+
+    /// Calls `hook(env)` when the environment ends: before all hooks that were added earlier, so before the threadsafe
+    /// function is closed (invariant 7). It must make no Node-API call.
+    pub(super) fn add_end_hook(self, hook: unsafe extern "C" fn(*mut c_void)) -> Result<()> {
+        // SAFETY: on the environment's thread; the hook takes any argument.
+        check_status!(unsafe { sys::napi_add_env_cleanup_hook(self.env, Some(hook), self.env.cast()) })
+    }
+
+    pub(super) fn remove_end_hook(self, hook: unsafe extern "C" fn(*mut c_void)) -> Result<()> {
+        // SAFETY: as above; it was added with the same argument.
+        check_status!(unsafe { sys::napi_remove_env_cleanup_hook(self.env, Some(hook), self.env.cast()) })
+    }
+
+    /// Lets go of what `pin_buffer` has pinned; null is nothing.
+    pub(super) fn unpin(self, reference: sys::napi_ref) -> Result<()> {
+        if reference.is_null() {
+            return Ok(());
+        }
+        // SAFETY: made by `pin_buffer`, and not used any more.
+        check_status!(unsafe { sys::napi_delete_reference(self.env, reference) })
+    }
+
+    /// Holds the event loop, or lets it go. Whether that succeeded.
+    pub(super) fn set_held(self, held: bool) -> bool {
+        // SAFETY: on the environment's thread, and the threadsafe function lives as long as the environment.
+        let status = unsafe {
+            if held {
+                sys::napi_ref_threadsafe_function(self.env, self.bell)
+            } else {
+                sys::napi_unref_threadsafe_function(self.env, self.bell)
+            }
+        };
+        status == sys::Status::napi_ok
+    }
+
+    fn call(self, function: sys::napi_ref, argument: Option<u32>) -> Result<()> {
+        let (mut called, mut receiver, mut ignored) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let mut value = ptr::null_mut();
+        // SAFETY: on the environment's thread, in a handle scope; every out-parameter is a live local.
+        unsafe {
+            check_status!(sys::napi_get_reference_value(self.env, function, &raw mut called))?;
+            check_status!(sys::napi_get_undefined(self.env, &raw mut receiver))?;
+            if let Some(argument) = argument {
+                check_status!(sys::napi_create_uint32(self.env, argument, &raw mut value))?;
+            }
+            let arguments = argument.iter().count();
+            let status =
+                sys::napi_call_function(self.env, receiver, called, arguments, &raw const value, &raw mut ignored);
+            check_status!(status)
+        }
+    }
+
+    /// Calls `settle(count)`, and reports what it throws as an uncaught error. In a handle scope.
+    #[expect(clippy::cast_possible_truncation, reason = "a batch is not longer than its buffer")]
+    pub(super) fn settle(self, count: usize) -> Result<()> {
+        self.call(self.settle, Some(count as u32)).inspect_err(|_| {
+            // Left behind, it would keep Node 10 from calling JavaScript again, and newer versions report it as a deprecation
+            // only. A termination is no object.
+            self.take_exception(|kind, exception| {
+                if kind == sys::ValueType::napi_object {
+                    // SAFETY: on the environment's thread, in a handle scope.
+                    unsafe { sys::napi_fatal_exception(self.env, exception) };
+                }
+            });
+        })
+    }
+
+    /// Calls a JavaScript function that does nothing: at such a call the engine does what it was asked to do meanwhile.
+    pub(super) fn tick(self) -> Engine {
+        let mut scope = ptr::null_mut();
+        // SAFETY: on the environment's thread, in a call from JavaScript; the out-parameter is a live local.
+        if unsafe { sys::napi_open_handle_scope(self.env, &raw mut scope) } != sys::Status::napi_ok {
+            return Engine::BreaksOff;
+        }
+        let called = self.call(self.tick, None);
+        if called.is_err() {
+            // A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would throw
+            // once more, and up to Node 16 that could be caught. So it is forgotten here.
+            self.take_exception(|kind, exception| {
+                if kind != sys::ValueType::napi_null && kind != sys::ValueType::napi_undefined {
+                    // SAFETY: on the environment's thread, in a handle scope.
+                    unsafe { sys::napi_throw(self.env, exception) };
+                }
+            });
+        }
+        // SAFETY: opened above.
+        unsafe { sys::napi_close_handle_scope(self.env, scope) };
+        if called.is_ok() { Engine::GoesOn } else { Engine::BreaksOff }
+    }
+
+    /// Takes the exception that a call has left behind, if there is one.
+    fn take_exception(self, body: impl FnOnce(sys::napi_valuetype, sys::napi_value)) {
+        let (mut exception, mut kind) = (ptr::null_mut(), sys::ValueType::napi_undefined);
+        // SAFETY: on the environment's thread, in a handle scope; the out-parameters are live locals.
+        let taken = unsafe {
+            sys::napi_get_and_clear_last_exception(self.env, &raw mut exception) == sys::Status::napi_ok
+                && sys::napi_typeof(self.env, exception, &raw mut kind) == sys::Status::napi_ok
+        };
+        if taken {
+            body(kind, exception);
+        }
+    }
+}
+
+/// Rings for an environment.
+pub(super) struct Bell(sys::napi_threadsafe_function);
+
+// SAFETY: any thread may call a threadsafe function. It is valid whenever it is called: `Outbox::ring` holds the lock that
+// `Outbox::close` takes before the environment closes it (invariant 7).
+unsafe impl Send for Bell {}
+// SAFETY: as above.
+unsafe impl Sync for Bell {}
+
+impl Bell {
+    pub(super) fn ring(&self) {
+        // SAFETY: see `Send`. A failure means that the environment is ending, which drops its waits anyway.
+        unsafe {
+            sys::napi_call_threadsafe_function(self.0, ptr::null_mut(), sys::ThreadsafeFunctionCallMode::nonblocking);
+        }
+    }
+}

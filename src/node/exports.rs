@@ -1,0 +1,132 @@
+//! What JavaScript calls once or rarely. Decodes, calls, encodes; decides nothing.
+
+use std::ptr;
+
+use crossbeam_utils::CachePadded;
+use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, Object, Unknown};
+use napi::{Error, Result, Status, check_status, sys};
+use napi_derive::napi;
+
+use crate::node::agent::Agent;
+use crate::node::process::STORE;
+use crate::node::registry::REGISTRY;
+use crate::node::{images, operations};
+use crate::queue::store::Counters;
+
+/// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
+///
+/// `registers`: as in `lib/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
+/// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` is that of
+/// `worker_threads`.
+#[napi(catch_unwind)]
+pub fn start(
+    env: Env,
+    registers: ArrayBuffer<'_>,
+    settle: Function<'_, u32, ()>,
+    tick: Function<'_, (), ()>,
+    thread_id: u32,
+) -> Result<Object<'static>> {
+    // SAFETY: called from JavaScript, and the wrapper checked the types.
+    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), tick.raw(), thread_id) }?;
+    operations::create(&env)
+}
+
+/// The address of a typed array's first byte.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_precision_loss, reason = "addresses of user memory have 48 bits (57 at the very most: checked)")]
+pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
+    let (mut data, unused, unused_kind) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: on the thread of `env`; Node-API refuses what is not a typed array.
+    check_status!(unsafe {
+        let (env, array) = (env.raw(), array.raw());
+        sys::napi_get_typedarray_info(env, array, unused_kind, unused, &raw mut data, ptr::null_mut(), unused)
+    })?;
+    let address = data.expose_provenance();
+    if address as u64 >= 1 << 53 {
+        return Err(Error::new(Status::GenericFailure, "atomics-waitasync: an address beyond 2^53"));
+    }
+    Ok(address as f64)
+}
+
+/// The `threadId` of the thread that holds the lock at the location in the registers, if an agent's does.
+#[napi(catch_unwind)]
+pub fn holder(env: Env) -> Result<Option<u32>> {
+    Ok(Agent::of(env.raw())?.holder())
+}
+
+/// Moves the robust list to `buffer`, into which its entries have been copied.
+#[napi(catch_unwind)]
+pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
+    let agent = Agent::of(env.raw())?;
+    // SAFETY: called from JavaScript, and the wrapper checked the type.
+    unsafe { agent.robust_list.enlarge(buffer.raw(), |table| REGISTRY.set_robust_list(&agent.outbox, table)) }
+}
+
+/// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at the address `base`.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `address_of` and a buffer have given")]
+pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
+    Agent::of(env.raw())?.register_memory(base as usize, length as usize);
+    Ok(())
+}
+
+/// A buffer object of a memory at the address `base`, which this thread has registered, has been collected.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+pub fn lose_memory(env: Env, base: f64) -> Result<()> {
+    Agent::of(env.raw())?.lose_memory(base as usize);
+    Ok(())
+}
+
+/// Makes this environment's end begin here, before all else that has asked so far to be told of it.
+#[napi(catch_unwind)]
+pub fn end_first(env: Env) -> Result<()> {
+    Agent::of(env.raw())?.end_first()
+}
+
+/// This thread has made a worker, the one with this `threadId`, that is going to load the addon: it counts from now on as a
+/// thread that may notify.
+#[napi(catch_unwind)]
+pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
+    Agent::of(env.raw())?.worker_starts(thread_id);
+    Ok(())
+}
+
+/// That worker has ended.
+#[napi(catch_unwind)]
+pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
+    Agent::of(env.raw())?.worker_ended(thread_id);
+    Ok(())
+}
+
+/// How far it is from one line of counters to the next, in units of four bytes.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, reason = "a cache line")]
+pub fn counter_words() -> u32 {
+    (size_of::<CachePadded<Counters>>() / size_of::<i32>()) as u32
+}
+
+/// The counters as an `ArrayBuffer`: of waiters, by bucket and word, and then of abandoned locks, by bucket. To be read only,
+/// atomically. Undefined where the host allows no such buffer.
+#[napi(catch_unwind)]
+pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
+    let counters = STORE.counters();
+    let (start, hint, mut buffer) = (counters.as_ptr().cast_mut().cast(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them, atomically.
+    let status = unsafe {
+        sys::napi_create_external_arraybuffer(env.raw(), start, size_of_val(counters), None, hint, &raw mut buffer)
+    };
+    if status != sys::Status::napi_ok {
+        return Ok(None);
+    }
+    // Not as napi's `ArrayBuffer`, which would ask for its memory: V8 of Node 15 and 16 ends the process when a second isolate
+    // does so for the same address.
+    // SAFETY: a value just made in this environment.
+    unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map(Some)
+}
+
+/// The file of the image that serves this process, if it is another one than this.
+#[napi(catch_unwind)]
+pub fn other_first_image() -> Option<String> {
+    images::other_first_image()
+}

@@ -1,0 +1,192 @@
+//! The operations of locks: claiming, taking, releasing, and telling who holds them. Operands are in the registers.
+//!
+//! JavaScript makes room in the robust list before it asks for anything.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::clock::now;
+use crate::lock::line::{ROOM, Request, UNLOCKED};
+use crate::node::agent::Agent;
+use crate::node::blocking::BlockingWait;
+use crate::node::pending::LockWait;
+use crate::node::process::{Given, STORE, service, word_at};
+use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
+use crate::node::registry::{Holder, REGISTRY};
+use crate::queue::location::{Location, Word};
+use crate::queue::store::{Claimed, Freed, Party, WaitResult};
+
+/// For how long it may be open whether a thread is taking a lock: a matter of some instructions, unless the system has
+/// suspended the thread.
+const POSSIBLE: Duration = Duration::from_millis(1);
+
+/// Takes a lock that is free.
+fn take_free(word: &impl Word) -> Option<()> {
+    (word.load() == UNLOCKED && Request::Lock.take(word)).then_some(())
+}
+
+/// A claim has joined a line: from now on the service looks at the words of lines.
+fn watch_lines() {
+    if let Some(service) = service() {
+        service.look();
+    }
+}
+
+impl Agent {
+    /// Takes what is requested, or blocks until it is granted.
+    pub(super) fn claim(&self) -> Answer {
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        let registers = &self.registers;
+        let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
+        let word = word_at(location);
+        self.robust_list.announce(location, request);
+        // While it spins it is not counted: so a release elsewhere makes no native call.
+        if request == Request::Lock && self.blocking.lock_spinner.spin(deadline, || take_free(&word)).is_some() {
+            return self.acquired_free(location);
+        }
+        match STORE.claim(location, self.blocking.waiter(), request, deadline, &word) {
+            Claimed::Now(result) => self.acquired(location, request, result),
+            Claimed::Pending(ticket) => {
+                self.robust_list.retract();
+                watch_lines();
+                let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
+                self.blocking.block(wait, &self.robust_list)
+            }
+        }
+    }
+
+    /// Takes what is requested, or enqueues the promise in the slot for it.
+    pub(super) fn claim_async(&self) -> Answer {
+        let registers = &self.registers;
+        let relay = registers.take_relay();
+        if !self.can_time_out() {
+            return Answer::NoTimer;
+        }
+        let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
+        let word = word_at(location);
+        // It spins as a blocking claim does, since a turn of the event loop takes longer than most locks are held. But not
+        // while others wait, and not if this thread itself holds the lock.
+        if request == Request::Lock
+            && STORE.counter(location).load(Ordering::Relaxed) == 0
+            && !self.robust_list.includes(location)
+        {
+            self.robust_list.announce(location, request);
+            if self.blocking.lock_spinner.spin_without_nap(|| take_free(&word)).is_some() {
+                return self.acquired_free(location);
+            }
+        }
+        self.robust_list.announce(location, request);
+        match STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, &word) {
+            Claimed::Now(result) => self.acquired(location, request, result),
+            Claimed::Pending(ticket) => {
+                self.robust_list.retract();
+                watch_lines();
+                self.add_pending(ticket, deadline, Some(LockWait { location, request: Some(request), relay }))
+            }
+        }
+    }
+
+    /// Takes what is requested if that needs no waiting.
+    pub(super) fn try_take(&self) -> Answer {
+        let registers = &self.registers;
+        let (location, request) = (registers.location(), registers.request());
+        self.robust_list.announce(location, request);
+        if let Some(result) = STORE.try_take(location, request, &word_at(location)) {
+            return self.acquired(location, request, result);
+        }
+        self.robust_list.retract();
+        Answer::Settled(WaitResult::NotEqual)
+    }
+
+    /// The thread has taken what it requested.
+    fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Answer {
+        self.robust_list.add(location, request);
+        Answer::Settled(result)
+    }
+
+    /// The thread has taken a lock that was free, without asking the store.
+    fn acquired_free(&self, location: Location) -> Answer {
+        let inherited = STORE.any_abandoned_near(location) && STORE.inherit(location, Request::Lock);
+        let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+        self.acquired(location, Request::Lock, result)
+    }
+
+    /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that
+    /// gets the lock from here on wakes this one. JavaScript then calls `resume`.
+    pub(super) fn wait_giving_back(&self) -> Answer {
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        self.blocking.relay();
+        let (location, deadline) = (self.registers.location(), self.registers.deadline());
+        let ticket = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true);
+        self.give_back();
+        ticket.map_or(Answer::Settled(WaitResult::NotEqual), |ticket| {
+            self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
+            Answer::Pending
+        })
+    }
+
+    /// Releases the entry at the index of the robust list.
+    pub(super) fn give_back(&self) {
+        if let Some((location, request)) = self.robust_list.remove() {
+            let makes_room = STORE.release(location, request, &word_at(location));
+            self.robust_list.retract();
+            // Not the main thread.
+            if makes_room && self.thread_id != 0 {
+                std::thread::sleep(ROOM);
+            }
+        }
+    }
+
+    /// The same for what a dead thread held and this one has not used: the next holder is told of the death.
+    pub(super) fn pass_on(&self) {
+        if let Some((location, request)) = self.robust_list.remove() {
+            Given::Acquired(location, request).pass_on();
+            self.robust_list.retract();
+        }
+    }
+
+    /// JavaScript has changed the word while a waiter was counted there: the line gets its try.
+    pub(super) fn released(&self) {
+        let location = self.registers.location();
+        STORE.released(location, &word_at(location));
+    }
+
+    /// Whether the last holder of what JavaScript has just taken died.
+    pub(super) fn inherit(&self) -> bool {
+        STORE.inherit(self.registers.location(), self.registers.request())
+    }
+
+    /// Frees a lock that this thread does not hold, if no other thread is known to hold it.
+    pub(super) fn free(&self) -> u32 {
+        let location = self.registers.location();
+        let start = now();
+        loop {
+            let holder = |granted: Option<&Party>| REGISTRY.holder(location, granted, &self.outbox);
+            match STORE.free(location, &word_at(location), holder) {
+                Freed::Now => return FREED,
+                Freed::NotLocked => return NOT_LOCKED,
+                // It is certain soon, unless that thread is suspended: and then the lock is locked.
+                Freed::Held(Holder::Possible(_)) if now().duration_since(start) < POSSIBLE => std::thread::yield_now(),
+                Freed::Held(Holder::Certain(thread_id) | Holder::Possible(thread_id)) => {
+                    self.registers.amount.set(thread_id);
+                    return HELD_ELSEWHERE;
+                }
+            }
+        }
+    }
+
+    /// The `threadId` of the thread that holds the lock, if an agent's does.
+    pub(super) fn holder(&self) -> Option<u32> {
+        let location = self.registers.location();
+        if self.robust_list.includes(location) {
+            return Some(self.thread_id);
+        }
+        match STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox))? {
+            Holder::Certain(thread_id) | Holder::Possible(thread_id) => Some(thread_id),
+        }
+    }
+}

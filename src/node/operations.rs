@@ -1,0 +1,118 @@
+//! The operations: native functions without arguments or result, which JavaScript calls often.
+//!
+//! An operation finds its operands in the registers and leaves its answer there.
+
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use napi::bindgen_prelude::{Env, FromNapiValue, JsValue, Object};
+use napi::{Result, check_status, sys};
+
+use crate::node::agent::Agent;
+use crate::node::environment::contained;
+use crate::node::process::STORE;
+use crate::node::registers::FAILED;
+
+/// What an operation finishes first: its call shows that JavaScript does something else than go on with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Finishes {
+    /// A wait that was prepared and a release that was begun.
+    Everything,
+    /// Not the wait: this operation resumes it.
+    AllButWait,
+    /// Not the release: this operation finishes it.
+    AllButRelease,
+}
+
+#[inline]
+fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) -> u32) -> sys::napi_value {
+    let run = |agent: &Agent| {
+        if finishes != Finishes::AllButWait {
+            agent.blocking.abandon();
+        }
+        if finishes != Finishes::AllButRelease {
+            agent.finish_release();
+        }
+        let answer = operation(agent);
+        // It may have settled or woken a waiter of this agent, and from here on that keeps the event loop alive.
+        agent.update_hold();
+        agent.registers.answer.set(answer);
+    };
+    // Unwinding into Node would end the process.
+    if catch_unwind(AssertUnwindSafe(|| Agent::with(env, run))).is_err() {
+        contained(|| Agent::with(env, |agent| agent.registers.answer.set(FAILED)));
+    }
+    // Undefined.
+    ptr::null_mut()
+}
+
+/// Defines the operations, by the names that `lib/` knows: each with an entry for Node-API.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param| $answer:expr;)+) => {
+        const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
+            $(#[$doc])*
+            unsafe extern "C" fn entry(env: sys::napi_env, _: sys::napi_callback_info) -> sys::napi_value {
+                operate(env, Finishes::$finishes, |$agent: &Agent| $answer)
+            }
+            ($name, Some(entry))
+        },)+];
+    };
+}
+
+operations! {
+    /// `Atomics.wait`.
+    c"wait" finishes Everything: |agent| agent.wait().into();
+    /// `Atomics.waitAsync`: enqueues the promise in the slot.
+    c"waitAsync" finishes Everything: |agent| agent.wait_async().into();
+    /// `Atomics.notify`: how many waiters it woke.
+    c"notify" finishes Everything: |agent| agent.notify();
+    /// How many waiters there are at the location.
+    c"waiterCount" finishes Everything: |agent| STORE.count(agent.registers.location());
+    /// Removes the wait in the slot: 1. 0 if it is settled already.
+    c"cancel" finishes Everything: |agent| agent.cancel().into();
+    /// Lets the wait in the slot keep the event loop alive.
+    c"ref" finishes Everything: |agent| { agent.set_refed(true); 0 };
+    /// No longer lets it.
+    c"unref" finishes Everything: |agent| { agent.set_refed(false); 0 };
+    /// The event loop has run dry: whether it is held now.
+    c"runsDry" finishes Everything: |agent| agent.runs_dry().into();
+
+    /// Blocks until what is requested is granted. What is acquired is then the last entry of the robust list, unless it
+    /// belongs to nobody.
+    c"claim" finishes Everything: |agent| agent.claim().into();
+    /// The same for the promise in the slot.
+    c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
+    /// Takes what is requested if that needs no waiting; "not-equal" otherwise.
+    c"tryTake" finishes Everything: |agent| agent.try_take().into();
+    /// Enqueues the thread at the location, then releases the entry at the index. If that is pending, `resume` is called next.
+    c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
+    /// Blocks for the wait that `waitGivingBack` has enqueued.
+    c"resume" finishes AllButWait: |agent| agent.blocking.resume(&agent.robust_list).into();
+    /// Releases the entry at the index of the robust list.
+    c"giveBack" finishes Everything: |agent| { agent.give_back(); 0 };
+    /// The same for what came from a dead holder and was not used.
+    c"passOn" finishes Everything: |agent| { agent.pass_on(); 0 };
+    /// JavaScript has changed the word at the location while a waiter was counted there.
+    c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
+    /// Whether the holder of what JavaScript has just taken died.
+    c"inherit" finishes Everything: |agent| agent.inherit().into();
+    /// Frees a lock that this thread does not hold: `FREED`, `NOT_LOCKED`, or `HELD_ELSEWHERE`.
+    c"free" finishes Everything: |agent| agent.free();
+}
+
+/// An object with the operations of an environment.
+pub(super) fn create(env: &Env) -> Result<Object<'static>> {
+    let operations = Object::new(env)?;
+    for &(name, entry) in OPERATIONS {
+        let (length, mut function) = (name.count_bytes().cast_signed(), ptr::null_mut());
+        // SAFETY: on the thread of `env`; names are C strings, and the out-parameter is a live local.
+        unsafe {
+            let data = ptr::null_mut();
+            check_status!(sys::napi_create_function(env.raw(), name.as_ptr(), length, entry, data, &raw mut function))?;
+            check_status!(sys::napi_set_named_property(env.raw(), operations.raw(), name.as_ptr(), function))?;
+        }
+    }
+    // SAFETY: a value of this environment, given back to it at once.
+    unsafe { Object::from_napi_value(env.raw(), operations.raw()) }
+}

@@ -1,0 +1,82 @@
+//! What a process has one of: the store of waiters, the service, the memories of locks; and how native code reaches a word.
+
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use crate::clock::now;
+use crate::lock::line::Request;
+use crate::lock::memories::Memories;
+use crate::node::registry::REGISTRY;
+use crate::queue::location::{Location, SharedWord};
+use crate::queue::store::{WaitResult, WaiterListStore};
+use crate::service::{Duties, Service};
+
+/// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
+/// less than a microsecond.
+pub(super) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
+
+pub(super) static MEMORIES: LazyLock<Memories> = LazyLock::new(Memories::default);
+
+/// The service. `None` if the system gives no thread for it; each call tries.
+pub(super) fn service() -> Option<&'static Arc<Service>> {
+    static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    SERVICE.get().or_else(|| {
+        let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if SERVICE.get().is_none() {
+            let duties = Duties { tick: Box::new(|| REGISTRY.tick()), look: Box::new(look) };
+            SERVICE.set(Service::start(&STORE, duties)?).ok()?;
+        }
+        SERVICE.get()
+    })
+}
+
+/// Looks at the words of all lines: a word may have been freed silently. Whether there are any lines.
+pub(super) fn look() -> bool {
+    STORE.look(word_at)
+}
+
+/// The word of a lock.
+///
+/// JavaScript keeps its memory (invariant 8), for this is called with these locations only:
+///
+/// | the location comes from | what keeps the memory |
+/// |---|---|
+/// | the registers, during an operation | the lock, whose method JavaScript is in |
+/// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/settle.js` |
+/// | a claim for which a thread blocks, or what it was given | `lib/settle.js`, until its next blocking call |
+/// | the robust list | the list's own array of words |
+/// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
+///
+/// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
+/// `lib/sync/last-hold.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
+/// memory there, so they only serve as keys.
+pub(super) fn word_at(location: Location) -> SharedWord {
+    // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
+    unsafe { SharedWord::at(location) }
+}
+
+/// What a waiter was given and its thread has not made use of.
+#[derive(Clone, Copy)]
+pub(super) enum Given {
+    /// A notification of a waiter at this location.
+    Notification(Location),
+    /// What it requested of this word.
+    Acquired(Location, Request),
+}
+
+impl Given {
+    /// The thread ends, or was broken off: another waiter gets it, and is told if a holder died.
+    pub(super) fn pass_on(self) {
+        match self {
+            Self::Notification(location) => {
+                STORE.notify(location, 1, None);
+            }
+            Self::Acquired(location, request) => STORE.abandon(location, request, &word_at(location)),
+        }
+    }
+}
+
+/// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead.
+pub(super) fn give_back_unused(location: Location, request: Request, result: WaitResult) {
+    STORE.give_back_unused(location, request, result, &word_at(location));
+}

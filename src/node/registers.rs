@@ -1,0 +1,293 @@
+//! The registers: the words through which operands and answers pass between JavaScript and native code.
+//!
+//! A Node-API call with arguments costs more than four times as much as one without. So JavaScript makes an `ArrayBuffer` per
+//! agent: [`Registers`] lie at its start, the settlements of a batch behind them. `lib/registers.js` has the same layout: see
+//! [`FLOATS`] and [`WORDS`].
+
+use std::cell::Cell;
+use std::mem::offset_of;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::clock::{Timestamp, now};
+use crate::lock::line::Request;
+use crate::queue::location::{Expected, Location};
+use crate::queue::outbox::Settlement;
+use crate::queue::store::WaitResult;
+
+/// How many settlements one call into JavaScript takes; `BATCH` in `lib/settle.js`.
+pub(super) const BATCH: usize = 4096;
+
+/// Operands and answers of operations. The agent's thread and JavaScript use them in turns; other threads read what is atomic.
+#[repr(C)]
+pub(super) struct Registers {
+    /// The address of the location.
+    address: Cell<f64>,
+    /// Milliseconds; `Infinity` without a time-out.
+    timeout: Cell<f64>,
+    /// How many waiters to notify; may be `Infinity`.
+    count: Cell<f64>,
+    /// The address of a word that JavaScript is changing, as the bits of a JavaScript number; 0 once the line has been told.
+    releasing: AtomicU64,
+    /// Where a notification that this thread received goes if the thread ends before it makes use of it; 0 for none. As an
+    /// operand of an asynchronous wait: the same for that wait's notification.
+    relay: Cell<f64>,
+    /// The expected value. That of an `Int32Array` is in the half with the lower address.
+    expected: Cell<i64>,
+    /// The slot of the wait.
+    pub(super) slot: Cell<u32>,
+    /// 1 for a `BigInt64Array`, 0 for an `Int32Array`.
+    wide: Cell<u32>,
+    /// How many entries the robust list has.
+    pub(super) held: AtomicU32,
+    /// An index into the robust list: of what is to be released; or, of a batch of settlements, of the first entry that it adds.
+    pub(super) index: Cell<u32>,
+    /// The kind of request: [`Request::from_code`].
+    kind: Cell<u32>,
+    /// How many permits are requested. After `free`: the `threadId` of the holder.
+    pub(super) amount: Cell<u32>,
+    /// What the last operation answered.
+    pub(super) answer: Cell<u32>,
+    /// How many settlements of the current batch JavaScript has settled; [`NOT_ADOPTED`] until it has made the tokens.
+    pub(super) settled: Cell<u32>,
+    /// The address at which this thread blocked and was given something that another waiter gets if this thread ends now, as a
+    /// terminated one does at once. 0 otherwise, and again as soon as JavaScript goes on.
+    given: Cell<f64>,
+    /// How many permits this thread was given at `given`; 0 for a notification.
+    given_permits: Cell<u32>,
+}
+
+/// See [`Registers::settled`].
+pub(super) const NOT_ADOPTED: u32 = u32::MAX;
+
+// What `free` answers.
+pub(super) const FREED: u32 = 0;
+pub(super) const NOT_LOCKED: u32 = 1;
+pub(super) const HELD_ELSEWHERE: u32 = 2;
+
+/// Constants of `lib/registers.js` that index a `Float64Array`: name, value, offset of the field.
+const FLOATS: [(&str, usize, usize); 6] = [
+    ("ADDRESS", 0, offset_of!(Registers, address)),
+    ("TIMEOUT", 1, offset_of!(Registers, timeout)),
+    ("COUNT", 2, offset_of!(Registers, count)),
+    ("RELEASING", 3, offset_of!(Registers, releasing)),
+    ("RELAY", 4, offset_of!(Registers, relay)),
+    ("GIVEN", 10, offset_of!(Registers, given)),
+];
+
+/// The same for an `Int32Array`.
+const WORDS: [(&str, usize, usize); 10] = [
+    ("EXPECTED", 10, offset_of!(Registers, expected)),
+    ("SLOT", 12, offset_of!(Registers, slot)),
+    ("WIDE", 13, offset_of!(Registers, wide)),
+    ("HELD", 14, offset_of!(Registers, held)),
+    ("PLACE", 15, offset_of!(Registers, index)),
+    ("KIND", 16, offset_of!(Registers, kind)),
+    ("AMOUNT", 17, offset_of!(Registers, amount)),
+    ("ANSWER", 18, offset_of!(Registers, answer)),
+    ("SETTLED", 19, offset_of!(Registers, settled)),
+    ("WORDS", 24, size_of::<Registers>()),
+];
+
+const _: () = {
+    let mut n = 0;
+    while n < FLOATS.len() {
+        assert!(FLOATS[n].1 * size_of::<f64>() == FLOATS[n].2);
+        n += 1;
+    }
+    let mut n = 0;
+    while n < WORDS.len() {
+        assert!(WORDS[n].1 * size_of::<i32>() == WORDS[n].2);
+        n += 1;
+    }
+};
+
+/// What a wait or a claim answers to JavaScript.
+#[must_use]
+#[derive(Clone, Copy)]
+pub(super) enum Answer {
+    /// It is settled.
+    Settled(WaitResult),
+    /// It waits, and will be settled later.
+    Pending,
+    /// The system gave no thread for the timer, so nothing waits.
+    NoTimer,
+    /// The engine does not want to go on, so nothing waits any more.
+    Interrupted,
+}
+
+/// The operation panicked.
+pub(super) const FAILED: u32 = 7;
+
+impl From<Answer> for u32 {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Settled(result) => result as Self,
+            Answer::Pending => 3,
+            Answer::NoTimer => 6,
+            Answer::Interrupted => 8,
+        }
+    }
+}
+
+/// Where the registers of an agent are. Used by the agent's parts as long as its environment lives, and by other threads
+/// while they hold the lock of the registry.
+#[derive(Clone, Copy)]
+pub(super) struct RegistersRef(NonNull<Registers>);
+
+impl RegistersRef {
+    /// # Safety
+    /// `data` is the start of an `ArrayBuffer` of `bytes` bytes, which is kept as long as the result is used.
+    pub(super) unsafe fn new(data: NonNull<std::ffi::c_void>, bytes: usize) -> Option<Self> {
+        (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
+    }
+
+    /// Writes a batch of settlements behind the registers.
+    pub(super) fn put(self, batch: &[Settlement]) {
+        // SAFETY: `new` demands memory that is kept, and checked that so many words follow; only this thread uses them.
+        let words = unsafe { std::slice::from_raw_parts_mut(self.0.add(1).cast::<u32>().as_ptr(), BATCH) };
+        for (word, settlement) in words.iter_mut().zip(batch) {
+            *word = (settlement.slot << 3) | settlement.result as u32;
+        }
+    }
+}
+
+impl Deref for RegistersRef {
+    type Target = Registers;
+
+    fn deref(&self) -> &Registers {
+        // SAFETY: `new` demands memory that is kept and checked its size; memory of an `ArrayBuffer` does not move and is
+        // aligned to 8 bytes at least; all fields are cells or atomic.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The location at an address that `lib/` or [`to_number`] made a number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see `to_number`")]
+pub(super) fn from_number(address: f64) -> Option<Location> {
+    match address as usize {
+        0 => None,
+        address => Some(Location::from_address(address)),
+    }
+}
+
+/// The address of a location as a JavaScript number.
+#[expect(clippy::cast_precision_loss, reason = "`address_of` refuses addresses that do not fit")]
+pub(super) fn to_number(location: Location) -> f64 {
+    location.address() as f64
+}
+
+impl Registers {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see `to_number`")]
+    pub(super) fn location(&self) -> Location {
+        Location::from_address(self.address.get() as usize)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, as the count shall"
+    )]
+    pub(super) fn count(&self) -> usize {
+        self.count.get() as usize
+    }
+
+    pub(super) fn request(&self) -> Request {
+        Request::from_code(self.kind.get(), self.amount.get())
+    }
+
+    /// When the wait times out. With a time-out of 0 or less it does not wait at all.
+    pub(super) fn deadline(&self) -> Timestamp {
+        if self.has_timeout() { now().after_millis(self.timeout.get()) } else { Timestamp::NEVER }
+    }
+
+    pub(super) fn has_timeout(&self) -> bool {
+        self.timeout.get() != f64::INFINITY
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.timeout.get() > 0.0
+    }
+
+    /// The answer of a wait that does not wait. It never is in a waiter list, so it needs no critical section.
+    pub(super) fn poll(&self) -> Answer {
+        Answer::Settled(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
+    }
+
+    /// Whether the word at the location holds the expected value.
+    pub(super) fn is_equal(&self) -> bool {
+        let expected = if self.wide.get() == 1 {
+            Expected::BigInt64(self.expected.get())
+        } else {
+            let [a, b, c, d, ..] = self.expected.get().to_ne_bytes();
+            Expected::Int32(i32::from_ne_bytes([a, b, c, d]))
+        };
+        // SAFETY: `lib/atomics.js` puts in the address of an element of a typed array that the caller of `wait` or
+        // `waitAsync` holds, after it has validated the index and the type; shared memory never shrinks or moves (invariant 8).
+        unsafe { expected.is_at(self.location()) }
+    }
+
+    /// The word that JavaScript is changing.
+    pub(super) fn releasing(&self) -> Option<Location> {
+        from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
+    }
+
+    /// The line has been told of that word.
+    pub(super) fn end_release(&self) {
+        self.releasing.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_relay(&self, location: Location) {
+        self.relay.set(to_number(location));
+    }
+
+    pub(super) fn take_relay(&self) -> Option<Location> {
+        from_number(self.relay.replace(0.0))
+    }
+
+    /// Notes that this thread, which blocked at `location`, was given permits; or, with 0, a notification.
+    pub(super) fn give(&self, location: Location, permits: u32) {
+        self.given_permits.set(permits);
+        self.given.set(to_number(location));
+    }
+
+    pub(super) fn take_given(&self) -> Option<(Location, u32)> {
+        Some((from_number(self.given.replace(0.0))?, self.given_permits.get()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `exports.NAME = NUMBER` of `lib/registers.js`.
+    fn constants() -> Vec<(String, usize)> {
+        let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lib");
+        let text = ["agent/registers.js", "registers.js"]
+            .iter()
+            .find_map(|file| std::fs::read_to_string(lib.join(file)).ok())
+            .expect("a file with the registers");
+        let exports = text.lines().filter_map(|line| line.strip_prefix("exports.")?.split_once(" = "));
+        exports.map(|(name, number)| (name.to_owned(), number.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn javascript_has_the_same_layout() {
+        // Those that are not the index of a field.
+        let others = [
+            ("FLOATS", 1 + FLOATS.iter().map(|&(_, index, _)| index).max().unwrap()),
+            ("ACQUIRED", WaitResult::Acquired as usize),
+            ("ACQUIRED_FROM_DEAD", WaitResult::AcquiredFromDead as usize),
+            ("FREED", FREED as usize),
+            ("NOT_LOCKED", NOT_LOCKED as usize),
+            ("HELD_ELSEWHERE", HELD_ELSEWHERE as usize),
+        ];
+        let fields = FLOATS.iter().chain(&WORDS).map(|&(name, index, _)| (name, index));
+        let mut ours: Vec<_> = fields.chain(others).map(|(name, number)| (name.to_owned(), number)).collect();
+        let mut theirs = constants();
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours, theirs);
+    }
+}

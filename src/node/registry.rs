@@ -1,0 +1,163 @@
+//! The registry: the agents of all threads of this process, and the workers that are going to be agents.
+//!
+//! An untimed promise keeps its event loop alive only while another thread could notify it, that is, while there is an agent
+//! in another thread or a worker that is going to be one. When that changes, the registry rings every agent, so that each
+//! decides anew.
+//!
+//! A worker that is going to load the addon counts from the moment at which its parent has made it: as one that its parent's
+//! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
+//! in between. A worker that ends earlier is removed by its parent, or with its parent.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
+
+use crate::node::robust_list::{Hold, Table};
+use crate::queue::location::Location;
+use crate::queue::outbox::Outbox;
+use crate::queue::parker::BlockedThread;
+use crate::queue::store::Party;
+
+/// What every thread knows of an agent.
+pub(super) struct Entry {
+    pub(super) thread: ThreadId,
+    /// Its `worker_threads.threadId`.
+    pub(super) thread_id: u32,
+    /// Tells it from other agents.
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) blocked_thread: Arc<BlockedThread>,
+    pub(super) robust_list: Table,
+    /// The workers of its thread that are going to be agents, by their `threadId`.
+    pub(super) starting: Vec<u32>,
+}
+
+// SAFETY: what the table points to is read under the lock of the registry only, which an agent leaves before that goes; and
+// only what is atomic there is read.
+unsafe impl Send for Entry {}
+
+impl Entry {
+    fn is_waiter(&self, waiter: &Party) -> bool {
+        match waiter {
+            Party::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
+            Party::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
+        }
+    }
+}
+
+/// Which thread holds a lock, by its `threadId`, as far as another thread can tell.
+#[derive(Clone, Copy)]
+pub(super) enum Holder {
+    /// It does, or is certain to.
+    Certain(u32),
+    /// It does, or is finding out whether it does, or has just released it.
+    Possible(u32),
+}
+
+/// The agents of all threads.
+pub(super) struct Registry {
+    agents: Mutex<Vec<Entry>>,
+    /// Whether an agent's thread is not the only one: kept here so that reading it takes no lock.
+    several_threads: AtomicBool,
+}
+
+pub(super) static REGISTRY: Registry =
+    Registry { agents: Mutex::new(Vec::new()), several_threads: AtomicBool::new(false) };
+
+impl Registry {
+    fn locked<R>(&self, body: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
+        body(&mut self.agents.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs `change`, and rings every agent if there are several threads now and were not before, or the other way round.
+    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) {
+        let to_ring: Vec<_> = self.locked(|agents| {
+            change(agents);
+            let is_other = |agent: &Entry| agent.thread != agents[0].thread || !agent.starting.is_empty();
+            let several = agents.iter().any(is_other);
+            let changed = self.several_threads.swap(several, Ordering::AcqRel) != several;
+            agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.outbox)).collect()
+        });
+        for outbox in to_ring {
+            outbox.ring();
+        }
+    }
+
+    /// Whether another thread has loaded the addon, or is going to.
+    pub(super) fn has_several_threads(&self) -> bool {
+        self.several_threads.load(Ordering::Acquire)
+    }
+
+    pub(super) fn join(&self, agent: Entry) {
+        self.change(|agents| {
+            for each in agents.iter_mut() {
+                each.starting.retain(|&thread_id| thread_id != agent.thread_id);
+            }
+            agents.push(agent);
+        });
+    }
+
+    pub(super) fn leave(&self, outbox: &Arc<Outbox>) {
+        self.change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.outbox, outbox)));
+    }
+
+    /// The thread of this agent has made a worker that is going to be an agent.
+    pub(super) fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
+        self.change(|agents| {
+            // It may be one already.
+            if agents.iter().any(|agent| agent.thread_id == thread_id) {
+                return;
+            }
+            if let Some(parent) = find(agents, outbox) {
+                parent.starting.push(thread_id);
+            }
+        });
+    }
+
+    /// That worker has ended, perhaps without having been an agent.
+    pub(super) fn worker_ended(&self, outbox: &Arc<Outbox>, thread_id: u32) {
+        self.change(|agents| {
+            if let Some(parent) = find(agents, outbox) {
+                parent.starting.retain(|&each| each != thread_id);
+            }
+        });
+    }
+
+    /// The memory of this agent's robust list is another one.
+    pub(super) fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Table) {
+        self.locked(|agents| {
+            if let Some(agent) = find(agents, outbox) {
+                agent.robust_list = table;
+            }
+        });
+    }
+
+    /// The service's tick, for the threads of all agents. Whether it concerned any.
+    pub(super) fn tick(&self) -> bool {
+        self.locked(|agents| agents.iter().fold(false, |any, agent| agent.blocked_thread.tick() | any))
+    }
+
+    /// Which thread holds the lock at `location`: that of the waiter to which it was `granted`, or one whose robust list says
+    /// so; but not that of the calling agent.
+    pub(super) fn holder(&self, location: Location, granted: Option<&Party>, caller: &Arc<Outbox>) -> Option<Holder> {
+        self.locked(|agents| {
+            if let Some(waiter) = granted
+                && let Some(agent) = agents.iter().find(|agent| agent.is_waiter(waiter))
+            {
+                return Some(Holder::Certain(agent.thread_id));
+            }
+            let mut possible = None;
+            for agent in agents.iter().filter(|agent| !Arc::ptr_eq(&agent.outbox, caller)) {
+                match agent.robust_list.hold(location) {
+                    Some(Hold::Certain) => return Some(Holder::Certain(agent.thread_id)),
+                    Some(Hold::Possible) => possible = Some(Holder::Possible(agent.thread_id)),
+                    None => {}
+                }
+            }
+            possible
+        })
+    }
+}
+
+fn find<'a>(agents: &'a mut [Entry], outbox: &Arc<Outbox>) -> Option<&'a mut Entry> {
+    agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.outbox, outbox))
+}

@@ -1,0 +1,198 @@
+//! The robust list: what a thread holds, in memory that outlives the thread's JavaScript, so that its end can pass it on.
+//!
+//! An entry is the address and the request of a lock, of a share of a read-write lock, or of permits; the entries have no order.
+//! JavaScript adds an entry by the same run of instructions that takes the lock, and removes it likewise: at whatever moment
+//! the thread is terminated, the list is right.
+//!
+//! Behind the last entry there may be an *announcement*: the lock that the thread is about to try to take, or is just
+//! releasing. It counts if its serial number is not 0. As it is written before the word changes, there is no moment at which
+//! a lock is taken and its holder unknown. Other threads read the list to tell who holds a lock.
+
+use std::cell::Cell;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use napi::{Result, sys};
+
+use crate::lock::line::Request;
+use crate::node::environment::{Environment, pin_buffer};
+use crate::node::registers::{RegistersRef, from_number, to_number};
+use crate::queue::location::Location;
+
+/// An entry: two JavaScript numbers.
+#[repr(C)]
+struct Entry {
+    address: AtomicU64,
+    request: AtomicU64,
+}
+
+impl Entry {
+    fn set(&self, location: Location, request: Request) {
+        let (kind, amount) = request.to_code();
+        self.address.store(to_number(location).to_bits(), Ordering::Relaxed);
+        self.request.store((f64::from(kind) + f64::from(amount) * 8.0).to_bits(), Ordering::Relaxed);
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `set` or `lib/` wrote")]
+    fn get(&self) -> Option<(Location, Request)> {
+        let request = f64::from_bits(self.request.load(Ordering::Relaxed)) as u64;
+        let location = from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))?;
+        Some((location, Request::from_code((request % 8) as u32, (request / 8) as u32)))
+    }
+}
+
+/// The memory of a robust list, as every thread may read it: only the list's own thread writes.
+#[derive(Clone, Copy)]
+pub(super) struct Table {
+    registers: RegistersRef,
+    /// The entries. As many serial numbers follow: `lib/`'s, but for [`Table::ANNOUNCED`] and 0.
+    start: NonNull<Entry>,
+    capacity: usize,
+}
+
+/// What a robust list says of a lock.
+pub(super) enum Hold {
+    /// The thread holds it, or is certain to.
+    Certain,
+    /// The thread holds it, or is finding out whether it does, or has just released it.
+    Possible,
+}
+
+impl Table {
+    /// The serial number of an announcement of native code. No token has it.
+    const ANNOUNCED: u32 = 0x7fff_ffff;
+
+    fn len(&self) -> usize {
+        self.registers.held.load(Ordering::Acquire) as usize
+    }
+
+    fn entries(&self) -> &[Entry] {
+        // SAFETY: `RobustList::enlarge` checked the size and keeps the memory, which does not move; another thread reads it
+        // under the lock of the registry, under which the memory is exchanged and the agent leaves.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
+    }
+
+    fn serial(&self, index: usize) -> Option<&AtomicU32> {
+        // SAFETY: as for `entries`.
+        let serials =
+            unsafe { std::slice::from_raw_parts(self.start.add(self.capacity).cast().as_ptr(), self.capacity) };
+        serials.get(index)
+    }
+
+    fn includes(&self, len: usize, location: Location) -> bool {
+        let wanted = to_number(location).to_bits();
+        self.entries().iter().take(len).any(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// What the list and the registers say of the lock at `location`. Read in the reverse of the order of writing.
+    pub(super) fn hold(&self, location: Location) -> Option<Hold> {
+        let len = self.len();
+        let is_announced = || {
+            let serial = self.serial(len).map_or(0, |serial| serial.load(Ordering::Relaxed));
+            serial != 0 && self.includes(len + 1, location)
+        };
+        if self.includes(len, location) {
+            Some(Hold::Certain)
+        } else if is_announced() || self.registers.releasing() == Some(location) {
+            Some(Hold::Possible)
+        } else {
+            None
+        }
+    }
+}
+
+/// The robust list of the calling thread.
+pub(super) struct RobustList {
+    environment: Environment,
+    pub(super) table: Cell<Table>,
+    /// Keeps the memory.
+    buffer: Cell<sys::napi_ref>,
+}
+
+impl RobustList {
+    /// A list without memory.
+    pub(super) fn new(environment: Environment, registers: RegistersRef) -> Self {
+        let table = Table { registers, start: NonNull::dangling(), capacity: 0 };
+        Self { environment, table: Cell::new(table), buffer: Cell::new(ptr::null_mut()) }
+    }
+
+    /// Moves the list to a larger buffer, into which JavaScript has copied the entries. `publish` tells other threads.
+    ///
+    /// # Safety
+    /// On the thread of the environment, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
+    pub(super) unsafe fn enlarge(&self, buffer: sys::napi_value, publish: impl FnOnce(Table)) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let (data, bytes, reference) = unsafe { pin_buffer(self.environment.env, buffer) }?;
+        let capacity = bytes / (size_of::<Entry>() + size_of::<u32>());
+        let table = Table { start: data.cast(), capacity, ..self.table.get() };
+        publish(table);
+        self.table.set(table);
+        self.environment.unpin(self.buffer.replace(reference))
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.table.get().registers.held.load(Ordering::Relaxed)
+    }
+
+    /// With fewer entries than there are: removes the others, the last to be added.
+    pub(super) fn set_len(&self, len: u32) {
+        self.table.get().registers.held.store(len, Ordering::Relaxed);
+    }
+
+    pub(super) fn includes(&self, location: Location) -> bool {
+        self.table.get().includes(self.len() as usize, location)
+    }
+
+    /// Announces that the thread is about to try to take a lock. Until [`Self::add`] or [`Self::retract`].
+    pub(super) fn announce(&self, location: Location, request: Request) {
+        let (table, len) = (self.table.get(), self.len() as usize);
+        if request == Request::Lock
+            && let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len))
+        {
+            entry.set(location, request);
+            serial.store(Table::ANNOUNCED, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread did not get what it announced, or has released what it removed.
+    pub(super) fn retract(&self) {
+        if let Some(serial) = self.table.get().serial(self.len() as usize) {
+            serial.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread has what it asked for. Only what it then holds is written down.
+    pub(super) fn add(&self, location: Location, request: Request) {
+        let (table, len) = (self.table.get(), self.len());
+        // JavaScript makes room before it asks for anything, so there always is some.
+        if request.is_owned()
+            && let Some(entry) = table.entries().get(len as usize)
+        {
+            entry.set(location, request);
+            self.set_len(len + 1);
+        }
+    }
+
+    /// Removes the entry at the index in the registers, which the caller then releases. Until [`Self::retract`] it is
+    /// an announcement, with the serial number that it had.
+    pub(super) fn remove(&self) -> Option<(Location, Request)> {
+        let table = self.table.get();
+        let entries = &table.entries()[..self.len() as usize];
+        let (entry, last) = (entries.get(table.registers.index.get() as usize)?, entries.last()?);
+        let removed = entry.get()?;
+        let (location, request) = last.get()?;
+        entry.set(location, request);
+        self.set_len(self.len() - 1);
+        Some(removed)
+    }
+
+    /// Calls `pass_on` with each entry and then removes it: so at every moment it can be told who holds what.
+    pub(super) fn drain(&self, mut pass_on: impl FnMut(Location, Request)) {
+        while let Some(last) = self.len().checked_sub(1) {
+            if let Some((location, request)) = self.table.get().entries().get(last as usize).and_then(Entry::get) {
+                pass_on(location, request);
+            }
+            self.set_len(last);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The operations of `Atomics.wait`, `waitAsync` and `notify`. Operands are in the registers.
+
+use crate::clock::Timestamp;
+use crate::node::agent::Agent;
+use crate::node::blocking::BlockingWait;
+use crate::node::pending::LockWait;
+use crate::node::process::{STORE, give_back_unused, look, service};
+use crate::node::registers::Answer;
+use crate::queue::store::{Ticket, WaitResult};
+
+impl Agent {
+    /// Blocks at the location.
+    pub(super) fn wait(&self) -> Answer {
+        let registers = &self.registers;
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        if !registers.waits() {
+            return registers.poll();
+        }
+        let (location, deadline) = (registers.location(), registers.deadline());
+        let thread = &self.blocking.thread;
+        let Some(ticket) = STORE.enqueue_thread(location, thread, deadline, || registers.is_equal()) else {
+            return Answer::Settled(WaitResult::NotEqual);
+        };
+        let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
+        self.blocking.block(wait, &self.robust_list)
+    }
+
+    /// Enqueues the promise in the slot.
+    pub(super) fn wait_async(&self) -> Answer {
+        let registers = &self.registers;
+        let relay = registers.take_relay();
+        if !registers.waits() {
+            return registers.poll();
+        }
+        if !self.can_time_out() {
+            return Answer::NoTimer;
+        }
+        let (location, deadline, slot) = (registers.location(), registers.deadline(), registers.slot.get());
+        let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
+            return Answer::Settled(WaitResult::NotEqual);
+        };
+        self.add_pending(ticket, deadline, relay.map(|relay| LockWait { location, request: None, relay: Some(relay) }))
+    }
+
+    /// Whether the promise that is about to be enqueued will be timed out: what can fail, fails before that.
+    pub(super) fn can_time_out(&self) -> bool {
+        !self.registers.has_timeout() || service().is_some()
+    }
+
+    /// The promise in the slot has been enqueued.
+    pub(super) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, lock_wait: Option<LockWait>) -> Answer {
+        let timed = self.registers.has_timeout();
+        if timed && let Some(service) = service() {
+            service.time_out(deadline);
+        }
+        self.pending.insert(self.registers.slot.get(), ticket, timed, lock_wait);
+        Answer::Pending
+    }
+
+    /// Wakes up to `count` waiters at the location. How many it woke.
+    #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
+    pub(super) fn notify(&self) -> u32 {
+        let registers = &self.registers;
+        STORE.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
+    }
+
+    /// Ends the wait in the slot as if it had never been: removes it from its waiter list, or its settlement from the outbox.
+    ///
+    /// False if it will be told of its settlement all the same: that is a notification, or the agent has taken that mail.
+    pub(super) fn cancel(&self) -> bool {
+        let slot = self.registers.slot.get();
+        let Some(ticket) = self.pending.ticket(slot) else { return false };
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) || self.recall(slot);
+        if cancelled {
+            self.pending.remove(slot);
+        }
+        cancelled
+    }
+
+    /// Takes a settlement back, and passes on what it acquired: now and not in a later turn of the event loop, since the thread
+    /// may be about to block.
+    fn recall(&self, slot: u32) -> bool {
+        let Some((result, acquired)) = self.outbox.recall(slot) else { return false };
+        if let Some((location, request)) = acquired {
+            give_back_unused(location, request, result);
+        }
+        true
+    }
+
+    /// Sets whether the wait in the slot keeps the event loop alive.
+    pub(super) fn set_refed(&self, refed: bool) {
+        self.pending.set_refed(self.registers.slot.get(), refed);
+    }
+
+    /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its lock by
+    /// now. Whether it is held.
+    pub(super) fn runs_dry(&self) -> bool {
+        look();
+        self.update_hold();
+        self.is_held()
+    }
+}
