@@ -27,7 +27,7 @@ pub type WaiterListStore = store::WaiterListStore<Lines>;
 /// The lines of a bucket.
 #[derive(Debug, Default)]
 pub struct Lines {
-    lines: HashMap<Location, Line, FxBuildHasher>,
+    by_location: HashMap<Location, Line, FxBuildHasher>,
     /// The locks whose holders died when nobody waited; until they are locked again, or their memory is gone (`memories`).
     pub(super) abandoned: HashSet<Location, FxBuildHasher>,
     /// The locks on their way to a waiter, until its thread's robust list has them: so that the holder of a lock is known at every
@@ -40,15 +40,15 @@ pub(super) type Section<'a> = CriticalSection<'a, Lines>;
 
 impl Lines {
     pub(super) fn line(&self, location: Location) -> Option<&Line> {
-        self.lines.get(&location)
+        self.by_location.get(&location)
     }
 
     pub(super) fn line_mut(&mut self, location: Location) -> Option<&mut Line> {
-        self.lines.get_mut(&location)
+        self.by_location.get_mut(&location)
     }
 
     pub(super) fn locations(&self) -> Vec<Location> {
-        self.lines.keys().copied().collect()
+        self.by_location.keys().copied().collect()
     }
 }
 
@@ -70,22 +70,22 @@ impl Claims for Lines {
 
     fn claim_appended(&mut self, claim: &ListedClaim<Request>) {
         let &ListedClaim { location, key, predecessor, blocks, .. } = claim;
-        self.lines.entry(location).or_default().append(key, predecessor, blocks);
+        self.by_location.entry(location).or_default().append(key, predecessor, blocks);
     }
 
     fn claim_removed(&mut self, claim: &ListedClaim<Request>) -> Successor {
         let &ListedClaim { location, key, predecessor, claim, blocks } = claim;
-        let line = self.lines.get_mut(&location).expect("a line exists as long as it has claims");
+        let line = self.by_location.get_mut(&location).expect("a line exists as long as it has claims");
         let successor = line.remove(key, predecessor, blocks);
         if line.claims() == 0 {
-            self.lines.remove(&location);
+            self.by_location.remove(&location);
         }
         // What a claim of a strict line waited for may be enough for the next one.
         if claim.is_strict() { Successor::ToBeWoken } else { successor }
     }
 
     fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.by_location.is_empty()
     }
 }
 

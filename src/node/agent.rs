@@ -16,6 +16,7 @@ use napi::{Error, Result, sys};
 use rustc_hash::FxBuildHasher;
 
 use crate::lock::memories::AgentId;
+use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
 use crate::node::delivery::{Delivered, Delivery};
 use crate::node::environment::{Environment, contained, pin_buffer};
@@ -24,8 +25,9 @@ use crate::node::process::{Given, MEMORIES, STORE};
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, REGISTRY};
 use crate::node::robust_list::RobustList;
-use crate::queue::outbox::{Mail, Outbox, Settlement};
-use crate::queue::store::{Party, WaitResult};
+use crate::queue::outbox::Settlement;
+use crate::queue::result::WaitResult;
+use crate::queue::store::Withdrawal;
 
 /// A Node environment that uses the queue.
 pub(super) struct Agent {
@@ -132,8 +134,8 @@ impl Agent {
     }
 
     /// The promise in a slot as a waiter.
-    pub(super) fn waiter(&self, slot: u32) -> Party {
-        Party::Agent(Arc::clone(&self.outbox), slot)
+    pub(super) fn waiter(&self, slot: u32) -> Waiter {
+        Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
 
     /// Holds the event loop, or lets it go, as the pending waits and the settlements under way demand.
@@ -181,7 +183,7 @@ impl Agent {
     /// does something else.
     pub(super) fn finish_release(&self) {
         if let Some(location) = self.registers.releasing() {
-            STORE.nudge(location);
+            STORE.wake_first(location);
             self.registers.end_release();
         }
     }
@@ -227,7 +229,8 @@ impl Agent {
         for (slot, ticket) in waits.iter() {
             contained(|| {
                 let withdrawn = STORE.withdraw_agent(ticket, &self.outbox, slot);
-                let claim = waits.lock_wait(slot).filter(|wait| withdrawn && wait.request.is_some());
+                let claim =
+                    waits.lock_wait(slot).filter(|wait| withdrawn == Withdrawal::Done && wait.request.is_some());
                 relays.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
             });
         }
@@ -239,7 +242,7 @@ impl Agent {
             let wait = waits.lock_wait(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             relays.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
         }
-        let acquired = mail.acquired.into_iter().flatten();
+        let acquired = mail.grants.into_iter().flatten();
         for given in relays.into_iter().chain(acquired.map(|(location, request)| Given::Acquired(location, request))) {
             contained(|| given.pass_on());
         }

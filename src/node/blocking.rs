@@ -7,16 +7,18 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::clock::{Timestamp, now};
-use crate::lock::line::Request;
+use crate::lock::Waiter;
+use crate::lock::request::Request;
 use crate::node::environment::{Engine, Environment};
-use crate::node::process::{Given, STORE, give_back_unused, service, word_at};
+use crate::node::process::{Given, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::robust_list::RobustList;
+use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
-use crate::queue::store::{Party, Ticket, WaitResult};
+use crate::queue::result::WaitResult;
 use crate::service::watch::Watch;
-use crate::thread::spinner::{SparingSpinner, Spinner};
+use crate::thread::spinner::{BudgetedSpinner, Spinner};
 
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;
@@ -60,7 +62,7 @@ pub(super) struct Blocking {
     pub(super) thread: Arc<BlockedThread>,
     watch: Arc<Watch>,
     wait_spinner: Spinner,
-    pub(super) lock_spinner: SparingSpinner,
+    pub(super) lock_spinner: BudgetedSpinner,
     wait: Cell<Option<BlockingWait>>,
     /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
     sleeps: Cell<bool>,
@@ -75,7 +77,7 @@ impl Blocking {
             watch: Watch::new(environment.env, &thread),
             thread,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
-            lock_spinner: SparingSpinner::new(LONGEST_LOCK_SPIN),
+            lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
             wait: Cell::new(None),
             sleeps: Cell::new(false),
         }
@@ -86,8 +88,8 @@ impl Blocking {
     }
 
     /// The thread as a waiter.
-    pub(super) fn waiter(&self) -> Party {
-        Party::Thread(Arc::clone(&self.thread))
+    pub(super) fn waiter(&self) -> Waiter {
+        Waiter::Thread(Arc::clone(&self.thread))
     }
 
     /// The thread has been enqueued, and is about to block: [`Self::resume`].
@@ -108,7 +110,7 @@ impl Blocking {
         self.prepare(wait);
         // For a lock the thread has spun already. What a strict line gives comes like a notification.
         let spins = wait.request != Some(Request::Lock);
-        match spins.then(|| self.wait_spinner.spin(|| self.thread.outcome())).flatten() {
+        match spins.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
             Some(result) => self.settled_by_other(wait, result, robust_list),
             None => self.sleep_through(wait, robust_list),
         }
@@ -152,7 +154,7 @@ impl Blocking {
 
     fn sleep_in_slices(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         let service = service();
-        let mut watched = service.is_some_and(|service| self.watch.begin(service));
+        let mut watched = service.is_some_and(|service| service.watch(&self.watch));
         // In its first slice a thread sleeps without a timer: the service's tick ends it. Not if its deadline is near.
         let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
         let mut slice = SLICE_MILLISECONDS;
@@ -170,7 +172,7 @@ impl Blocking {
                 Slept::Settled(answer) => return answer,
                 Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
-                    watched = watched || service.is_some_and(|service| self.watch.begin(service));
+                    watched = watched || service.is_some_and(|service| service.watch(&self.watch));
                     let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
                     slice = longest.min(2.0 * slice);
                 }
@@ -196,26 +198,26 @@ impl Blocking {
         loop {
             let until = retry_at.map_or(until, |moment| moment.min(until));
             let mut woken = STORE.park(ticket, &self.thread, deadline, until);
-            if woken == Woken::Nudged {
+            if woken == Woken::Retry {
                 *retry_at = STORE.head_start(ticket, &self.thread);
                 if retry_at.is_some() {
                     continue;
                 }
             } else if woken == Woken::TimeOver && retry_at.take_if(|moment| *moment <= now()).is_some() {
-                woken = Woken::Nudged;
+                woken = Woken::Retry;
             }
             match woken {
                 Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result, robust_list)),
-                Woken::Nudged => {
+                Woken::Retry => {
                     request.inspect(|&request| robust_list.announce(location, request));
-                    if let Some(result) = STORE.try_claim(ticket, &self.waiter(), &word_at(location)) {
+                    if let Some(result) = STORE.retry(ticket, &self.waiter(), &word_at(location)) {
                         return Slept::Settled(self.settled(wait, result, robust_list));
                     }
                     robust_list.retract();
                     // The next release hands the lock over: perhaps soon.
-                    self.lock_spinner.spin_awake(|| self.thread.outcome());
+                    self.lock_spinner.spin_unbudgeted(|| self.thread.result());
                 }
-                Woken::CalledBack => return Slept::Interrupted,
+                Woken::Interrupted => return Slept::Interrupted,
                 Woken::TimeOver => return Slept::SliceOver,
             }
         }
@@ -242,7 +244,7 @@ impl Blocking {
         let Some(BlockingWait { ticket, location, request, .. }) = self.wait.take() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
         if let Some(request) = request.filter(|_| result.is_acquired()) {
-            give_back_unused(location, request, result);
+            return_unused(location, request, result);
         } else if result == WaitResult::Ok {
             Given::Notification(location).pass_on();
         }

@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use napi::Result;
 
-use crate::lock::line::Request;
+use crate::lock::request::Request;
+use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::environment::{Environment, contained};
 use crate::node::pending::{LockWait, Pending};
 use crate::node::process::{Given, STORE, word_at};
 use crate::node::registers::{BATCH, NOT_ADOPTED, RegistersRef};
 use crate::node::robust_list::RobustList;
 use crate::queue::location::Location;
-use crate::queue::outbox::{Mail, Outbox, Settlement};
-use crate::queue::store::{Party, WaitResult};
+use crate::queue::outbox::Settlement;
+use crate::queue::result::WaitResult;
 
 /// Mail that was taken out of the outbox, and how far JavaScript has been told of it.
 #[derive(Default)]
@@ -27,7 +28,7 @@ struct Progress {
     told: usize,
     /// How many of the settlements have what they acquired in the robust list, with tokens. Not less than `told`.
     adopted: usize,
-    /// How many of `mail.acquired` these are.
+    /// How many of `mail.grants` these are.
     acquired: usize,
 }
 
@@ -52,7 +53,7 @@ impl Progress {
     fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
         let settlements = self.mail.settlements[self.adopted..end].iter();
         let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
-        let acquired = self.mail.acquired.iter().flatten().skip(self.acquired);
+        let acquired = self.mail.grants.iter().flatten().skip(self.acquired);
         slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
     }
 }
@@ -100,11 +101,11 @@ impl Delivery {
     }
 
     /// The promise in a slot as a waiter.
-    fn waiter(&self, slot: u32) -> Party {
-        Party::Agent(Arc::clone(&self.outbox), slot)
+    fn waiter(&self, slot: u32) -> Waiter {
+        Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
 
-    /// Hands the settlements in the outbox over to `lib/settle.js`, a batch per call.
+    /// Hands the settlements in the outbox over to `lib/agent/`, a batch per call.
     ///
     /// A call fails if the environment is ending: then the clean-up passes on what has not been told. Or if the stack has come to
     /// its end or a time limit has struck: then the rest is told later.
@@ -136,7 +137,7 @@ impl Delivery {
     fn collect(&self, progress: &mut Progress, pending: &Pending) {
         let Progress { mail, given, .. } = progress;
         self.outbox.take(mail);
-        for slot in std::mem::take(&mut mail.nudges) {
+        for slot in std::mem::take(&mut mail.retries) {
             contained(|| self.retry(slot, mail, pending));
         }
         // This is the job in which the time-outs of this agent's promises are decided.
@@ -152,7 +153,7 @@ impl Delivery {
     fn retry(&self, slot: u32, mail: &mut Mail, pending: &Pending) {
         if let (Some(ticket), Some(LockWait { location, request: Some(request), .. })) =
             (pending.ticket(slot), pending.lock_wait(slot))
-            && let Some(result) = STORE.try_claim(ticket, &self.waiter(slot), &word_at(location))
+            && let Some(result) = STORE.retry(ticket, &self.waiter(slot), &word_at(location))
         {
             mail.settle(slot, result, Some((location, request)));
         }

@@ -11,11 +11,11 @@ use crate::node::agent::Agent;
 use crate::node::process::STORE;
 use crate::node::registry::REGISTRY;
 use crate::node::{images, operations};
-use crate::queue::store::Counters;
+use crate::queue::counters::CounterLine;
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
 ///
-/// `registers`: as in `lib/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
+/// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
 /// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` is that of
 /// `worker_threads`.
 #[napi(catch_unwind)]
@@ -56,7 +56,7 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
 
 /// Moves the robust list to `buffer`, into which its entries have been copied.
 #[napi(catch_unwind)]
-pub fn set_holdings(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
+pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     let agent = Agent::of(env.raw())?;
     // SAFETY: called from JavaScript, and the wrapper checked the type.
     unsafe { agent.robust_list.enlarge(buffer.raw(), |table| REGISTRY.set_robust_list(&agent.outbox, table)) }
@@ -103,7 +103,7 @@ pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, reason = "a cache line")]
 pub fn counter_words() -> u32 {
-    (size_of::<CachePadded<Counters>>() / size_of::<i32>()) as u32
+    (size_of::<CachePadded<CounterLine>>() / size_of::<i32>()) as u32
 }
 
 /// The counters as an `ArrayBuffer`: of waiters, by bucket and word, and then of abandoned locks, by bucket. To be read only,

@@ -2,7 +2,7 @@
 //!
 //! Two files are two images with two sets of statics, and a thread that waits in one would never hear a notification in the
 //! other. So the image that was loaded first serves all copies. Each image that speaks this protocol carries a marker symbol;
-//! the dynamic loader lists images in the order they were loaded; and `lib/binding.js` of every copy asks its own image for the
+//! the dynamic loader lists images in the order they were loaded; and `lib/agent/binding.js` of every copy asks its own image for the
 //! first marked one and uses that file. Images are pinned when they register, so the first one stays.
 
 use std::ffi::OsString;

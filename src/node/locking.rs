@@ -6,15 +6,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::clock::now;
-use crate::lock::line::{ROOM, Request, UNLOCKED};
+use crate::lock::fairness::{ROOM, Released};
+use crate::lock::request::Request;
+use crate::lock::word::UNLOCKED;
+use crate::lock::word::Word;
+use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::pending::LockWait;
 use crate::node::process::{Given, STORE, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Holder, REGISTRY};
-use crate::queue::location::{Location, Word};
-use crate::queue::store::{Claimed, Freed, Party, WaitResult};
+use crate::queue::location::Location;
+use crate::queue::result::WaitResult;
 
 /// For how long it may be open whether a thread is taking a lock: a matter of some instructions, unless the system has
 /// suspended the thread.
@@ -28,7 +32,7 @@ fn take_free(word: &impl Word) -> Option<()> {
 /// A claim has joined a line: from now on the service looks at the words of lines.
 fn watch_lines() {
     if let Some(service) = service() {
-        service.look();
+        service.check_words();
     }
 }
 
@@ -73,7 +77,7 @@ impl Agent {
             && !self.robust_list.includes(location)
         {
             self.robust_list.announce(location, request);
-            if self.blocking.lock_spinner.spin_without_nap(|| take_free(&word)).is_some() {
+            if self.blocking.lock_spinner.spin_without_sleep(|| take_free(&word)).is_some() {
                 return self.acquired_free(location);
             }
         }
@@ -132,10 +136,10 @@ impl Agent {
     /// Releases the entry at the index of the robust list.
     pub(super) fn give_back(&self) {
         if let Some((location, request)) = self.robust_list.remove() {
-            let makes_room = STORE.release(location, request, &word_at(location));
+            let released = STORE.release(location, request, &word_at(location));
             self.robust_list.retract();
             // Not the main thread.
-            if makes_room && self.thread_id != 0 {
+            if released == Released::MakeRoom && self.thread_id != 0 {
                 std::thread::sleep(ROOM);
             }
         }
@@ -152,7 +156,7 @@ impl Agent {
     /// JavaScript has changed the word while a waiter was counted there: the line gets its try.
     pub(super) fn released(&self) {
         let location = self.registers.location();
-        STORE.released(location, &word_at(location));
+        STORE.word_changed(location, &word_at(location));
     }
 
     /// Whether the last holder of what JavaScript has just taken died.
@@ -165,7 +169,7 @@ impl Agent {
         let location = self.registers.location();
         let start = now();
         loop {
-            let holder = |granted: Option<&Party>| REGISTRY.holder(location, granted, &self.outbox);
+            let holder = |granted: Option<&Waiter>| REGISTRY.holder(location, granted, &self.outbox);
             match STORE.free(location, &word_at(location), holder) {
                 Freed::Now => return FREED,
                 Freed::NotLocked => return NOT_LOCKED,

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-use crate::lock::line::Request;
+use crate::lock::request::Request;
+use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
-use crate::queue::store::Ticket;
 
 /// A pending wait. There may be a million of them.
 #[derive(Clone, Copy)]

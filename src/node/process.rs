@@ -3,11 +3,13 @@
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::clock::now;
-use crate::lock::line::Request;
+use crate::lock::WaiterListStore;
 use crate::lock::memories::Memories;
+use crate::lock::request::Request;
+use crate::lock::word::SharedWord;
 use crate::node::registry::REGISTRY;
-use crate::queue::location::{Location, SharedWord};
-use crate::queue::store::{WaitResult, WaiterListStore};
+use crate::queue::location::Location;
+use crate::queue::result::WaitResult;
 use crate::service::{Duties, Service};
 
 /// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
@@ -23,7 +25,7 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
     SERVICE.get().or_else(|| {
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         if SERVICE.get().is_none() {
-            let duties = Duties { tick: Box::new(|| REGISTRY.tick()), look: Box::new(look) };
+            let duties = Duties { tick: Box::new(|| REGISTRY.tick()), check_words: Box::new(look) };
             SERVICE.set(Service::start(&STORE, duties)?).ok()?;
         }
         SERVICE.get()
@@ -32,7 +34,7 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
 
 /// Looks at the words of all lines: a word may have been freed silently. Whether there are any lines.
 pub(super) fn look() -> bool {
-    STORE.look(word_at)
+    STORE.check_words(word_at)
 }
 
 /// The word of a lock.
@@ -42,13 +44,13 @@ pub(super) fn look() -> bool {
 /// | the location comes from | what keeps the memory |
 /// |---|---|
 /// | the registers, during an operation | the lock, whose method JavaScript is in |
-/// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/settle.js` |
-/// | a claim for which a thread blocks, or what it was given | `lib/settle.js`, until its next blocking call |
+/// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/agent/` |
+/// | a claim for which a thread blocks, or what it was given | `lib/agent/`, until its next blocking call |
 /// | the robust list | the list's own array of words |
 /// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
 ///
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
-/// `lib/sync/last-hold.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
+/// `lib/locks/internal/last-hold.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
 /// memory there, so they only serve as keys.
 pub(super) fn word_at(location: Location) -> SharedWord {
     // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
@@ -77,6 +79,6 @@ impl Given {
 }
 
 /// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead.
-pub(super) fn give_back_unused(location: Location, request: Request, result: WaitResult) {
-    STORE.give_back_unused(location, request, result, &word_at(location));
+pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) {
+    STORE.return_unused(location, request, result, &word_at(location));
 }

@@ -1,7 +1,7 @@
 //! The registers: the words through which operands and answers pass between JavaScript and native code.
 //!
 //! A Node-API call with arguments costs more than four times as much as one without. So JavaScript makes an `ArrayBuffer` per
-//! agent: [`Registers`] lie at its start, the settlements of a batch behind them. `lib/registers.js` has the same layout: see
+//! agent: [`Registers`] lie at its start, the settlements of a batch behind them. `lib/agent/registers.js` has the same layout: see
 //! [`FLOATS`] and [`WORDS`].
 
 use std::cell::Cell;
@@ -11,12 +11,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::{Timestamp, now};
-use crate::lock::line::Request;
+use crate::lock::request::Request;
 use crate::queue::location::{Expected, Location};
 use crate::queue::outbox::Settlement;
-use crate::queue::store::WaitResult;
+use crate::queue::result::WaitResult;
 
-/// How many settlements one call into JavaScript takes; `BATCH` in `lib/settle.js`.
+/// How many settlements one call into JavaScript takes; `BATCH` in `lib/agent/`.
 pub(super) const BATCH: usize = 4096;
 
 /// Operands and answers of operations. The agent's thread and JavaScript use them in turns; other threads read what is atomic.
@@ -66,7 +66,7 @@ pub(super) const FREED: u32 = 0;
 pub(super) const NOT_LOCKED: u32 = 1;
 pub(super) const HELD_ELSEWHERE: u32 = 2;
 
-/// Constants of `lib/registers.js` that index a `Float64Array`: name, value, offset of the field.
+/// Constants of `lib/agent/registers.js` that index a `Float64Array`: name, value, offset of the field.
 const FLOATS: [(&str, usize, usize); 6] = [
     ("ADDRESS", 0, offset_of!(Registers, address)),
     ("TIMEOUT", 1, offset_of!(Registers, timeout)),
@@ -223,7 +223,7 @@ impl Registers {
             let [a, b, c, d, ..] = self.expected.get().to_ne_bytes();
             Expected::Int32(i32::from_ne_bytes([a, b, c, d]))
         };
-        // SAFETY: `lib/atomics.js` puts in the address of an element of a typed array that the caller of `wait` or
+        // SAFETY: `lib/atomics/functions.js` puts in the address of an element of a typed array that the caller of `wait` or
         // `waitAsync` holds, after it has validated the index and the type; shared memory never shrinks or moves (invariant 8).
         unsafe { expected.is_at(self.location()) }
     }
@@ -261,13 +261,10 @@ impl Registers {
 mod tests {
     use super::*;
 
-    /// `exports.NAME = NUMBER` of `lib/registers.js`.
+    /// `exports.NAME = NUMBER` of `lib/agent/registers.js`.
     fn constants() -> Vec<(String, usize)> {
         let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lib");
-        let text = ["agent/registers.js", "registers.js"]
-            .iter()
-            .find_map(|file| std::fs::read_to_string(lib.join(file)).ok())
-            .expect("a file with the registers");
+        let text = std::fs::read_to_string(lib.join("agent/registers.js")).expect("lib/ has the registers");
         let exports = text.lines().filter_map(|line| line.strip_prefix("exports.")?.split_once(" = "));
         exports.map(|(name, number)| (name.to_owned(), number.parse().unwrap())).collect()
     }

@@ -12,11 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
+use crate::lock::{Outbox, Waiter};
 use crate::node::robust_list::{Hold, Table};
 use crate::queue::location::Location;
-use crate::queue::outbox::Outbox;
 use crate::queue::parker::BlockedThread;
-use crate::queue::store::Party;
 
 /// What every thread knows of an agent.
 pub(super) struct Entry {
@@ -36,10 +35,10 @@ pub(super) struct Entry {
 unsafe impl Send for Entry {}
 
 impl Entry {
-    fn is_waiter(&self, waiter: &Party) -> bool {
+    fn is_waiter(&self, waiter: &Waiter) -> bool {
         match waiter {
-            Party::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
-            Party::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
+            Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
+            Waiter::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
         }
     }
 }
@@ -138,7 +137,7 @@ impl Registry {
 
     /// Which thread holds the lock at `location`: that of the waiter to which it was `granted`, or one whose robust list says
     /// so; but not that of the calling agent.
-    pub(super) fn holder(&self, location: Location, granted: Option<&Party>, caller: &Arc<Outbox>) -> Option<Holder> {
+    pub(super) fn holder(&self, location: Location, granted: Option<&Waiter>, caller: &Arc<Outbox>) -> Option<Holder> {
         self.locked(|agents| {
             if let Some(waiter) = granted
                 && let Some(agent) = agents.iter().find(|agent| agent.is_waiter(waiter))

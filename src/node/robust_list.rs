@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use napi::{Result, sys};
 
-use crate::lock::line::Request;
+use crate::lock::request::Request;
 use crate::node::environment::{Environment, pin_buffer};
 use crate::node::registers::{RegistersRef, from_number, to_number};
 use crate::queue::location::Location;

@@ -4,9 +4,11 @@ use crate::clock::Timestamp;
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::pending::LockWait;
-use crate::node::process::{STORE, give_back_unused, look, service};
+use crate::node::process::{STORE, look, return_unused, service};
 use crate::node::registers::Answer;
-use crate::queue::store::{Ticket, WaitResult};
+use crate::queue::bucket::Ticket;
+use crate::queue::result::WaitResult;
+use crate::queue::store::Withdrawal;
 
 impl Agent {
     /// Blocks at the location.
@@ -72,7 +74,7 @@ impl Agent {
     pub(super) fn cancel(&self) -> bool {
         let slot = self.registers.slot.get();
         let Some(ticket) = self.pending.ticket(slot) else { return false };
-        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) || self.recall(slot);
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.recall(slot);
         if cancelled {
             self.pending.remove(slot);
         }
@@ -84,7 +86,7 @@ impl Agent {
     fn recall(&self, slot: u32) -> bool {
         let Some((result, acquired)) = self.outbox.recall(slot) else { return false };
         if let Some((location, request)) = acquired {
-            give_back_unused(location, request, result);
+            return_unused(location, request, result);
         }
         true
     }

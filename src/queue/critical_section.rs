@@ -132,21 +132,16 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     fn take_other(&mut self, key: WaiterKey, record: &Record<Packed>, other: u32) -> (Other<P>, Successor) {
         let other = self.lists.remove_other(other);
         let (location, blocks) = (record.location, other.waiter.blocks());
-        let successor = match other.claim {
-            Some(claim) => {
-                let predecessor = record.predecessor();
-                let policy = &mut self.lists.policy;
-                let successor = policy.claim_removed(&ListedClaim { location, key, predecessor, claim, blocks });
-                if policy.is_empty() {
-                    self.bucket.has_claims.store(false, Ordering::Relaxed);
-                }
-                successor
-            }
-            None => {
-                self.lists.policy.thread_removed(location, key);
-                Successor::Unconcerned
-            }
+        let policy = &mut self.lists.policy;
+        let Some(claim) = other.claim else {
+            policy.thread_removed(location, key);
+            return (other, Successor::Unconcerned);
         };
+        let predecessor = record.predecessor();
+        let successor = policy.claim_removed(&ListedClaim { location, key, predecessor, claim, blocks });
+        if policy.is_empty() {
+            self.bucket.has_claims.store(false, Ordering::Relaxed);
+        }
         (other, successor)
     }
 

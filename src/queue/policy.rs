@@ -57,5 +57,7 @@ pub enum Successor {
 
 impl Successor {
     /// The caller goes on to wake the first claims of the line, whatever it has removed.
-    pub(crate) const fn is_woken_by_caller(self) {}
+    pub(crate) const fn is_woken_by_caller(self) {
+        let _ = self;
+    }
 }

@@ -97,7 +97,7 @@ function createRobustList (native) {
       serials[index] = list.serials[index]
       held[index] = list.held[index]
     }
-    binding.setHoldings(memory)
+    binding.setRobustList(memory)
     list.entries = entries
     list.serials = serials
     list.held = held
