@@ -39,12 +39,14 @@ const onLock = (member, name = 'AsyncLock') => member.on(name, LOCK)
 const onCondition = (member) => member.on('Condition', CONDITION)
 const TOKEN = { token: 'token' }
 
-/** A thread that holds the lock and then waits; `result` is what the wait gives. */
-async function waiting (member, { sab }, form = 'wait', args = [], lock = 'AsyncLock') {
+/** Lets a thread take the lock and wait, which leaves the lock free; `result` is what the wait gives. */
+async function waiting (member, { sab, lock }, form = 'wait', args = [], name = 'AsyncLock') {
   const before = waiters(sab, CONDITION)
-  await onLock(member, lock)('lockAsync')
+  await onLock(member, name)('lockAsync')
   const result = onCondition(member)(form, TOKEN, ...args)
+  // It is in the line before it gives the lock up.
   await untilWaiters(sab, CONDITION, before + 1)
+  await until(() => !lock.locked, 'the lock is free while the thread waits')
   return { result }
 }
 
@@ -56,9 +58,8 @@ for (const name of Object.keys(LOCKS)) {
     const member = await startMember(t, it.sab)
     for (const form of ['wait', 'waitAsync']) {
       const { result } = await waiting(member, it, form, [], name)
-      // It is in the line before it has given the lock up.
-      let token
-      await until(() => { token = it.lock.tryLock(); return token !== null }, 'the lock is free while they wait')
+      const token = it.lock.tryLock()
+      assert.ok(token, 'the lock is free while they wait')
       assert.strictEqual(it.condition.notify(), 1)
       const watched = watch(result)
       await turns()

@@ -362,6 +362,7 @@ test('a thread that waits for settlement sleeps', async t => {
 test('a promise that another thread settles does not wait for a poll', t => onAQuietMachine(async () => {
   const array = words(2)
   const ROUNDS = 300
+  const WINDOW = 30
   const echo = startWorker(t, async ({ Atomics, data: { array, ROUNDS } }) => {
     for (let round = 0; round < ROUNDS; round++) {
       const { async, value } = Atomics.waitAsync(array, 0, round)
@@ -371,15 +372,19 @@ test('a promise that another thread settles does not wait for a poll', t => onAQ
     }
   }, { array, ROUNDS })
   await until(() => api.waiterCount(array, 0) === 1, 'the other thread waits')
-  const [begin, before] = [now(), starved()]
-  for (let round = 0; round < ROUNDS; round++) {
-    Atomics.add(array, 0, 1)
-    Atomics.notify(array, 0)
-    const { async, value } = Atomics.waitAsync(array, 1, round)
-    if (async) await value
+  const averages = []
+  for (let round = 0; round < ROUNDS;) {
+    const [begin, before] = [now(), starved()]
+    for (const end = round + WINDOW; round < end; round++) {
+      Atomics.add(array, 0, 1)
+      Atomics.notify(array, 0)
+      const { async, value } = Atomics.waitAsync(array, 1, round)
+      if (async) await value
+    }
+    averages.push((now() - begin - (starved() - before)) / WINDOW)
   }
-  // Two polls a round trip, once a millisecond each, would need 1 ms on average. Not the median: nothing says how long that was starved.
-  const average = (now() - begin - (starved() - before)) / ROUNDS
   await echo.done()
-  assert.ok(average < 0.7, `${average} ms per round trip`)
+  // With two polls a round trip, once a millisecond each, every window would take 1 ms a round trip, give or take 0.08. A busy machine
+  // makes some windows longer, but none shorter.
+  assert.ok(Math.min(...averages) < 0.7, `${averages.map(each => each.toFixed(2)).join(', ')} ms per round trip`)
 }))

@@ -6,10 +6,11 @@ const assert = require('assert')
 const fs = require('fs')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
+const size = require('./fixtures/size')
 const { MAJOR, busy, median, now, onAQuietMachine, runChild, sleep, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
 
 /** How many times workers are loaded and terminated. */
-const ROUNDS = Number(process.env.ROUNDS || 300)
+const ROUNDS = Number(process.env.ROUNDS || size(300, 60))
 
 /** Starts `count` threads that block on a word, and waits until they do. */
 async function blockedThreads (t, array, count) {

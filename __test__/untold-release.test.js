@@ -85,7 +85,7 @@ const BROKEN_OFF = `
   const { store } = Atomics
   const sab = new SharedArrayBuffer(4)
   const word = new Int32Array(sab)
-  const go = new Int32Array(new SharedArrayBuffer(8))
+  const go = new Int32Array(new SharedArrayBuffer(12)) // whether to wait, whether somebody does, how many workers run
   let breaksOff = false
   Atomics.store = (array, index, value) => {
     if (!breaksOff || array.buffer !== sab) return store(array, index, value)
@@ -97,18 +97,19 @@ const BROKEN_OFF = `
   }
   const api = require(entry)
   // Sees when somebody waits. This thread shall not ask, for that would be an operation of its.
-  worker("const api = require(data.entry); while (api.waiterCount(new Int32Array(data.sab), 0) === 0); Atomics.store(data.go, 1, 1)", { entry, sab, go })
+  worker("const api = require(data.entry); Atomics.add(data.go, 2, 1); while (api.waiterCount(new Int32Array(data.sab), 0) === 0); Atomics.store(data.go, 1, 1)", { entry, sab, go })
   const breakOff = (unlock) => {
+    while (Atomics.load(go, 2) < 2);
     breaksOff = true
     global.unlock = unlock
     try {
-      vm.runInThisContext('unlock()', { timeout: 5000 })
+      vm.runInThisContext('unlock()', { timeout: 1000 })
     } catch (error) {
       return error.message
     }
   }
   /** A worker that waits when it is time to. */
-  const waiter = (source) => message(worker("const api = require(data.entry); while (Atomics.load(data.go, 0) === 0); " + source + "; parentPort.postMessage(1)", { entry, sab, go }))`
+  const waiter = (source) => message(worker("const api = require(data.entry); Atomics.add(data.go, 2, 1); while (Atomics.load(data.go, 0) === 0); " + source + "; parentPort.postMessage(1)", { entry, sab, go }))`
 
 const locks = {
   'AsyncLock.lock()': ['new api.AsyncLock(sab).tryLock()', 'new api.AsyncLock(data.sab).lock()'],

@@ -11,6 +11,7 @@ const vm = require('vm')
 const threads = require('worker_threads')
 const { test } = require('./harness')
 const { BASE_FLAGS, runForJSON, runNode } = require('./fixtures/run-node')
+const size = require('./fixtures/size')
 
 const api = require('../pure')
 
@@ -42,8 +43,9 @@ const startAndHear = (...args) => messageOf(new threads.Worker(...args))
 
 // The world of workers, with and without an install.
 
-/** Those that flags and environment of the parent could make a difference to. */
-const SOME_WAYS = '^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|a worker in a worker( with flags)?)$'
+/** The ways to which flags and environment of the parent could make a difference. */
+const SOME_WAYS = size('^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|a worker in a worker( with flags)?)$',
+  '^(a file|source text|no flags|a worker in a worker with flags)$')
 
 const parents = [
   { name: 'without flags', flags: [], ways: '', least: 25 },
@@ -61,7 +63,7 @@ const parents = [
   }
 ]
 
-for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least = 8, skip } of parents) {
+for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least = size(8, 4), skip } of parents) {
   test(`the workers of a parent ${name} are the same as without an install, but have it`, { timeout: 120000, skip }, async t => {
     const ways = await runForJSON(t, [...flags, ...script], { env: Object.assign({ WAYS }, env) })
     assert.ok(Object.keys(ways).length >= least)

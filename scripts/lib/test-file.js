@@ -76,11 +76,12 @@ function compareVersions (a, b) {
  * @param {object} declared what `read` gave
  * @param {{ path: string, flags: string[] }} node
  * @param {?string} subject
+ * @param {{ size?: string }} options `size`: the TEST_SIZE of the file, see __test__/fixtures/size.js
  * @returns {Promise<{ passed: number, failed: number, skipped: number, skips: { name: string, reason: string }[],
  *   problem: ?string, output: string, seconds: number }>} `problem` says what was wrong with the run in one sentence
  */
-async function run (declared, node, subject) {
-  const env = { ...process.env }
+async function run (declared, node, subject, { size = 'full' } = {}) {
+  const env = { ...process.env, TEST_SIZE: size }
   // Meant for the Node that runs this, not for the one that is tested.
   delete env.NODE_OPTIONS
   delete env.SUBJECT
