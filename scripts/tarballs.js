@@ -3,10 +3,10 @@
 // `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
 // where there is no compiler. Then the programs of __test__/tarballs use it.
 //
-//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build]
+//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build] [--few]
 //
 // `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list;
-// `--no-build`: without the build from source.
+// `--no-build`: without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -141,9 +141,10 @@ function parseArguments (args) {
   while (rest.length > 0) {
     const flag = rest.shift()
     if (flag === '--no-build') options.build = false
+    else if (flag === '--few') Object.assign(options, { installers: [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]], build: false })
     else if (flag === '--from' && rest.length > 0) options.from = rest.shift()
     else if (flag === '--node' && rest.length > 0) options.installers = rest.shift().split(',').map(version => INSTALLERS.find(({ node }) => node === version) || { node: version })
-    else throw new Error('usage: node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build]')
+    else throw new Error('usage: node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build] [--few]')
   }
   return options
 }

@@ -23,7 +23,7 @@ function plannedSteps ({ all, only, rust }) {
     before: [
       ...(everything ? [lintStep] : []),
       ...(rust ? cargoSteps : []),
-      // Nothing else needs what is built for it, and it takes long to build.
+      // What is built for it serves nothing else, and takes minutes.
       ...(rust && all ? [scriptStep('instructions', 150)] : []),
       ...(everything ? [scriptStep('types', 40)] : [])
     ],
