@@ -60,7 +60,7 @@ test('several blocked threads have the lock, one after the other, while a promis
   assert.strictEqual(lock.locked, false)
 })
 
-test('a lock is not handed to a busy thread because time has passed: others go on with it', async t => {
+test('the time alone does not give a lock to a busy thread: other threads go on with it', async t => {
   const lock = newLock()
   const lockers = await Promise.all([1, 2].map(() => startLocker(t, lock.sab)))
   const token = lock.tryLock()
@@ -146,7 +146,7 @@ test('a lock that was on its way to a promise, and was given up or came too late
   assert.strictEqual(lock.locked, false)
 })
 
-test('unlock() by mistake, at any moment, never frees a lock that somebody has by means of this package', { timeout: 60000 }, async t => {
+test('unlock() by mistake, at any moment, never frees a lock that another thread holds by a token', { timeout: 60000 }, async t => {
   const sab = memory(8)
   const lock = new AsyncLock(sab)
   const lockers = await Promise.all([1, 2].map(() => startLocker(t, sab)))
@@ -180,7 +180,7 @@ test('unlock() by mistake, at any moment, never frees a lock that somebody has b
   assert.strictEqual(new Int32Array(sab, 4)[0], count)
 })
 
-test('unlock() frees a lock that was locked by means of the bare word, also after failed tries and whatever was held before', async t => {
+test('unlock() frees a lock that was taken through the bare word, also after failed tries and earlier holders', async t => {
   const sab = memory(64)
   const locks = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
   const locker = await startLocker(t, sab)

@@ -71,7 +71,7 @@ test('a lock on memory where a dead thread left another lock behind, which is go
   assert.deepStrictEqual(await run(t, locksOnReusedMemory), ['told true', 'told 0 times', 'told true', 'told 0 times'])
 })
 
-test('what the program makes of the built-ins for weak references after loading the package changes nothing', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+test('replacing WeakRef and FinalizationRegistry after the package is loaded changes nothing', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
   const program = `async (scope) => {
     // Before Node 16, Node's own code uses the methods of the program's WeakMap.
     for (const name of ['WeakSet', 'WeakRef', 'FinalizationRegistry']) {
@@ -87,7 +87,7 @@ test('what the program makes of the built-ins for weak references after loading 
   assert.deepStrictEqual(await run(t, program), ['told true', 'told 0 times', 'told true', 'told 0 times'])
 })
 
-test('who makes the next lock on a memory is told, although no living thread has made one there before', async t => {
+test('the maker of the next lock on a memory is told of the death, although no living thread made a lock there before', async t => {
   assert.deepStrictEqual(await run(t, async ({ AsyncLock, buffersOf, collect, dieHolding, say }) => {
     const buffers = buffersOf(3, 4096)
     await dieHolding(buffers)

@@ -83,7 +83,7 @@ for (const way of Object.keys(deaths)) {
   })
 }
 
-test('the first in line gets it, whether it blocks or awaits, and nobody else is told', async t => {
+test('the first claim gets the lock, blocking or awaiting, and no other one is told of the death', async t => {
   const lock = newLock()
   const [locker, blocked] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
   await locker.call('lock', 0)
@@ -102,7 +102,7 @@ test('the first in line gets it, whether it blocks or awaits, and nobody else is
 for (const take of [
   ['tryLock', 0], ['lockIfAvailable', 0, 0], ['lockIfAvailable', 0, 10000], ['lock', 0], ['lockAsync', 0], ['lockAsync', 0, { timeout: 0 }]
 ]) {
-  test(`whoever takes it is told: ${take[0]}(${take.slice(2).map(each => JSON.stringify(each)).join()}) in a worker`, async t => {
+  test(`the next holder is told of the death: ${take[0]}(${take.slice(2).map(each => JSON.stringify(each)).join()}) in a worker`, async t => {
     const lock = newLock()
     const [locker, other] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
     await locker.call(...take)
@@ -113,7 +113,7 @@ for (const take of [
   })
 }
 
-test('whoever takes it is told: tryLock, lockIfAvailable, lockAsync and executeLocked on main', async t => {
+test('the next holder is told of the death: tryLock, lockIfAvailable, lockAsync and executeLocked on main', async t => {
   const lock = newLock()
   for (const take of [
     () => lock.tryLock(),
@@ -164,7 +164,7 @@ test('a thread that gave its locks up before it ended leaves nothing behind', as
   token.unlock()
 })
 
-test('two thousand locks held by a thread that is terminated: each goes to who waits for it, or is free', { timeout: 60000 }, async t => {
+test('two thousand locks held by a terminated thread: each goes to its first claim, or is free', { timeout: 60000 }, async t => {
   const COUNT = 2000
   const sab = memory(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
@@ -188,7 +188,7 @@ test('two thousand locks held by a thread that is terminated: each goes to who w
 
 // ——— death of one that was granted the lock and never ran ———
 
-test('a thread that awaits the lock, is nudged and ends before its loop turns: the next gets it', async t => {
+test('a thread that awaits the lock is woken and ends before its loop turns: the next claim gets the lock', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   const token = lock.tryLock()
@@ -213,7 +213,7 @@ test('a thread that awaits the lock, is nudged and ends before its loop turns: t
 })
 
 for (const waiters of ['nobody', 'a promise', 'a blocked thread']) {
-  test(`a thread that awaits the lock, is handed it and ends before its loop turns; ${waiters} waits behind it`, async t => {
+  test(`the lock is handed over to a thread that ends before its loop turns; ${waiters} waits behind it`, async t => {
     const lock = newLock()
     const [locker, other] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
     const token = lock.tryLock()
@@ -280,7 +280,7 @@ test('a thread that ends while it waits, blocked or not, leaves the line, and do
   nextToken.unlock()
 })
 
-test('who inherits a lock and dies too leaves it to the next', async t => {
+test('a thread that takes over the lock of a dead holder and dies too leaves it to the next claim', async t => {
   const lock = newLock()
   const [first, second] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
   await first.call('lock', 0)
@@ -296,7 +296,7 @@ test('who inherits a lock and dies too leaves it to the next', async t => {
   assert.strictEqual(lock.tryLock().ownerDied, false)
 })
 
-test('an heir that gave up waiting is passed over', async t => {
+test('a claim that was given up gets no lock of a dead holder', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   await locker.call('lock', 0)
@@ -359,7 +359,7 @@ test('a plain waiter is notified when the holder dies', async t => {
   assert.strictEqual(lock.tryLock().ownerDied, true)
 })
 
-test('what was locked by means of the bare word has no holder that could die', async t => {
+test('a lock that was taken through the bare word has no holder that could die', async t => {
   const lock = newLock()
   const worker = startWorker(t, ({ Atomics, data }) => { Atomics.store(new Int32Array(data), 0, 1) }, lock.sab)
   await worker.done()
@@ -435,7 +435,7 @@ test('a worker\'s own workers and locks: the death of the parent is theirs as we
 
 // ——— the end of a process ———
 
-test('a process ends as it should, with its memory intact, whoever holds what', async t => {
+test('a process ends as it should, with its memory intact, whichever locks its threads hold', async t => {
   const { code, signal, lines, stderr } = await runChild(t, async ({ api, say, startWorker }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const others = Array.from({ length: 50 }, () => new api.AsyncLock(new SharedArrayBuffer(64)))

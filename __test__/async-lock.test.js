@@ -35,7 +35,7 @@ test('an instance is a view of one word, and zeroes are a free lock', () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('the word is LOCKED or UNLOCKED, and the bytes around it are nobody\'s', async () => {
+test('the word is LOCKED or UNLOCKED, and the bytes around it are not written', async () => {
   const { lock, intact } = surrounded()
   const token = lock.tryLock()
   assert.strictEqual(lock.i32a[0], AsyncLock.LOCKED)
@@ -49,7 +49,7 @@ test('the word is LOCKED or UNLOCKED, and the bytes around it are nobody\'s', as
   intact()
 })
 
-test('what is no SharedArrayBuffer is refused by name', () => {
+test('an argument that is no SharedArrayBuffer is refused by name', () => {
   for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(1), new Int32Array(new SharedArrayBuffer(4))]) {
     assert.throws(() => new AsyncLock(buffer), (error) => {
       assert.ok(error instanceof TypeError, String(error))
@@ -178,7 +178,7 @@ test('lock.unlock() uses up the token', () => {
   assert.strictEqual(token.unlock(), false)
 })
 
-test('unlocking what is free is an error', () => {
+test('unlocking a free lock is an error', () => {
   const lock = newLock()
   assert.throws(() => lock.unlock(), (error) => error instanceof Error && error.code === 'ERR_NOT_LOCKED' && /not held/.test(error.message))
   lock.tryLock().unlock()
@@ -186,7 +186,7 @@ test('unlocking what is free is an error', () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('unlocking what another thread holds is an error that names the thread, and changes nothing', async t => {
+test('unlocking a lock that another thread holds is an error that names the thread, and changes nothing', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   await locker.call('lock', 0)
@@ -208,7 +208,7 @@ test('unlocking what another thread holds is an error that names the thread, and
   token.unlock()
 })
 
-test('what was locked by means of the bare word may be unlocked by anybody', async () => {
+test('any thread may unlock a lock that was taken through the bare word', async () => {
   const lock = newLock()
   Atomics.store(lock.i32a, 0, AsyncLock.LOCKED)
   assert.strictEqual(lock.tryLock(), null)
@@ -246,7 +246,7 @@ test('tokens survive the unlocking of others, in any order', () => {
 
 // ——— blocking ———
 
-test('main must not block, and is told what to call instead', () => {
+test('main must not block, and the error names the method to call instead', () => {
   const lock = newLock()
   for (const [call, instead] of [
     [() => lock.lock(), /lock would block the main thread.*lockAsync\(\).*executeLocked\(\)/],
@@ -263,7 +263,7 @@ test('main must not block, and is told what to call instead', () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('main may take what is free: tryLock(), lockIfAvailable(0)', () => {
+test('main may take a free lock: tryLock(), lockIfAvailable(0)', () => {
   const lock = newLock()
   for (const take of [() => lock.tryLock(), () => lock.lockIfAvailable(), () => lock.lockIfAvailable(0), () => lock.lockIfAvailable(-5), () => lock.lockIfAvailable({}), () => lock.lockIfAvailable({ timeout: undefined }), () => lock.lockIfAvailable({ timeout: 0 })]) {
     const token = take()
@@ -353,7 +353,7 @@ test('three threads that block for it get it one at a time', async t => {
 
 // ——— a thread that waits for itself ———
 
-test('blocking for what the thread holds already is ERR_DEADLOCK, and the lock stays held', async t => {
+test('blocking for a lock that the thread holds already is ERR_DEADLOCK, and the lock stays held', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   for (const take of ['lock', 'lockAsync']) {
@@ -373,7 +373,7 @@ test('blocking for what the thread holds already is ERR_DEADLOCK, and the lock s
   }
 })
 
-test('blocking for what the thread itself awaits in front is ERR_DEADLOCK too, since it could not take its turn', async t => {
+test('blocking behind a claim that the thread itself awaits is ERR_DEADLOCK too, since that claim could not take its turn', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   const token = lock.tryLock()
@@ -433,7 +433,7 @@ test('lockAsync() gives a token of a free lock, and the word is taken at once', 
   }
 })
 
-test('those who await it in one thread get it in the order they came', async () => {
+test('the promises of one thread get the lock first come first served', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const order = []
@@ -538,7 +538,7 @@ test('many time-outs at once: none is early', async () => {
   token.unlock()
 })
 
-test('who gives up is passed over', async () => {
+test('a claim that was given up is not served', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const gaveUp = rejection(lock.lockAsync({ timeout: 5 }))
@@ -568,7 +568,7 @@ test('an abort rejects at once, with an AbortError if the signal has no reason',
   token.unlock()
 })
 
-test('an abort rejects with the signal\'s reason, whatever that is', async () => {
+test('an abort rejects with the signal\'s reason, whichever value that is', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   for (const reason of [new Error('enough'), 'enough', null, 0, false]) {
@@ -627,7 +627,7 @@ test('once the lock is held, an abort changes nothing, and no listener is left',
   token.unlock()
 })
 
-test('an abort that comes when the wait is long over does nothing to those who wait now', async () => {
+test('a late abort does nothing to the claims that wait by then', async () => {
   const lock = newLock()
   const late = [0, 1, 2].map(() => new TinyController({ removes: false }))
   const first = lock.tryLock()
@@ -645,7 +645,7 @@ test('an abort that comes when the wait is long over does nothing to those who w
   for (const promise of waiting) (await promise).unlock()
 })
 
-test('a time-out and a signal: what comes first decides', async () => {
+test('a time-out and a signal: the first one decides', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const controller = new TinyController({ reason: 'abort' })
@@ -657,7 +657,7 @@ test('a time-out and a signal: what comes first decides', async () => {
   token.unlock()
 })
 
-test('an abort that meets the nudge passes it on', async t => {
+test('an abort that meets the wake passes it on to the next claim', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   await locker.call('lock', 0)
@@ -675,7 +675,7 @@ test('an abort that meets the nudge passes it on', async t => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('an abort that comes after the hand-over passes the lock on', async t => {
+test('an abort that comes after the hand-over passes the lock on to the next claim', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
   const worker = startWorker(t, ({ api, Atomics, post, data: { sab, flags } }) => {
@@ -706,7 +706,7 @@ test('an abort that comes after the hand-over passes the lock on', async t => {
   await worker.done()
 })
 
-test('a worker that gives up what is on its way to it may block for it', async t => {
+test('a worker that gives up a lock that is on its way may block for it', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
   const worker = startWorker(t, async ({ api, Atomics, post, until, require, data: { sab, flags, toolbox } }) => {
@@ -757,7 +757,7 @@ test('a worker that gives up when its time is over already, and it has not been 
 
 for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['awaits', true], ['awaits', false]]) {
   const where = inForce ? 'on the package\'s queue' : 'beside the host\'s queue'
-  test(`a thread that ${comes} it after the holder has seen nobody, and before it unlocks, is not forgotten, ${where}`, {
+  test(`a thread that ${comes} it after the holder has seen no waiter, and before it unlocks, is not forgotten, ${where}`, {
     skip: subject !== 'export' && 'the package is in the worker before its Atomics can be replaced'
   }, async t => {
     const [MOMENT, LINED_UP] = [0, 1]
@@ -806,7 +806,7 @@ for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['a
   })
 }
 
-test('a time-out that meets the nudge or the hand-over loses nothing', async t => {
+test('a time-out that meets the wake or the hand-over loses nothing', async t => {
   const lock = newLock()
   const stop = 1
   const lockers = await Promise.all([0, 1].map(() => startLocker(t, lock.sab)))
@@ -849,7 +849,7 @@ test('executeLocked runs at once if the lock is free, with the token', async () 
   assert.strictEqual(lock.locked, false)
 })
 
-test('executeLocked gives what the callback gives, and awaits it with the lock held', async () => {
+test('executeLocked gives the callback\'s result, and awaits it with the lock held', async () => {
   const lock = newLock()
   assert.strictEqual(await lock.executeLocked(() => 7), 7)
   assert.strictEqual(await lock.executeLocked(async () => {
@@ -980,7 +980,7 @@ test('a plain wait and a plain waitAsync on the word are notified when the lock 
   assert.strictEqual(await promise, 'ok')
 })
 
-test('plain waiters before and behind one who wants the lock are all notified in the end', async t => {
+test('plain waiters before and behind a claim are all notified in the end', async t => {
   const lock = newLock()
   const token = lock.tryLock()
   const outcomes = []
@@ -997,7 +997,7 @@ test('plain waiters before and behind one who wants the lock are all notified in
   assert.deepStrictEqual(outcomes, ['1 ok', '2 ok', '3 ok', '4 ok'])
 })
 
-test('who locks the bare word and notifies wakes those who wait here', async t => {
+test('code that locks the bare word, frees it and notifies wakes the claims of AsyncLock', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   for (const count of [1, Infinity, undefined]) {
@@ -1051,7 +1051,7 @@ test('util.inspect tells the state, the holder\'s thread and how many wait', asy
 
 // ——— many ———
 
-test('two thousand locks held at once, given up in any order, each to the one who waits for it', { timeout: 60000 }, async t => {
+test('two thousand locks held at once and unlocked in any order: each goes to its claim', { timeout: 60000 }, async t => {
   const COUNT = 2000
   const random = randomFrom(11)
   const sab = new SharedArrayBuffer(4 * COUNT)
@@ -1172,7 +1172,7 @@ test('a time limit of vm that breaks lock() off leaves the line, and the lock is
   again.unlock()
 })
 
-test('a stack that overflows while locks are given up loses neither the lock nor who waits for it', { timeout: 60000 }, async t => {
+test('a stack overflow while a lock is unlocked loses neither the lock nor its claims', { timeout: 60000 }, async t => {
   const lock = newLock()
   const other = newLock()
   const stop = 1

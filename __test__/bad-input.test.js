@@ -54,7 +54,7 @@ function detached (TypedArray) {
   return array
 }
 
-test('what is no Int32Array or BigInt64Array: a TypeError, before anything else is looked at', () => {
+test('an array that is no Int32Array or BigInt64Array is a TypeError before any other argument is read', () => {
   const shared = new SharedArrayBuffer(64)
   const strange = [
     undefined, null, 0, 1, NaN, true, 'Int32Array', Symbol('s'), {}, [], [1, 2], () => {}, class {}, /x/, new Date(), new Map(), Promise.resolve(),
@@ -273,7 +273,7 @@ test('an argument whose conversion changes the word: the new value counts', () =
   }
 })
 
-test('an argument whose conversion waits, notifies and lines up itself', async () => {
+test('an argument whose conversion waits and notifies itself', async () => {
   const array = words(2)
   const promises = []
   const again = (value) => ({
@@ -293,7 +293,7 @@ test('an argument whose conversion waits, notifies and lines up itself', async (
   assert.deepStrictEqual(new Set(await Promise.all(promises)), new Set(['ok']))
 })
 
-test('an index whose conversion grows the buffer is held to the length before', { skip: NO_GROWABLE }, () => {
+test('an index whose conversion grows the buffer is compared with the length before', { skip: NO_GROWABLE }, () => {
   for (const method of ALL) {
     for (const touched of [false, true]) {
       const buffer = new SharedArrayBuffer(4, { maxByteLength: 64 })
@@ -501,7 +501,7 @@ test('the package can be loaded after a try that ran out of stack', async t => {
 
 // ——— everything at once ———
 
-test('arguments picked at random never do more than throw, and leave only what they have promised', async () => {
+test('random arguments only ever throw, and leave no waiter but those of promises that were returned', async () => {
   const seed = Number(process.env.SEED || Date.now() % 1e9)
   console.log(`# seed ${seed}`)
   const random = randomFrom(seed)

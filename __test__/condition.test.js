@@ -193,7 +193,7 @@ test('a wait with no time at all keeps the lock and never stands in the line', a
   ;(await others).unlock()
 })
 
-test('what was released meanwhile goes to who waits for it, before the waiter has it again', async () => {
+test('a lock that is unlocked meanwhile goes to its first claim, before the waiter has it again', async () => {
   const { lock, condition } = setUp()
   const order = []
   const token = lock.tryLock()
@@ -249,7 +249,7 @@ test('notify wakes the first ones, blocked threads and promises in the order the
   assert.strictEqual(it.lock.locked, false)
 })
 
-test('notify needs no lock, and a wrong count is a TypeError that wakes nobody', async () => {
+test('notify needs no lock, and a wrong count is a TypeError that wakes no waiter', async () => {
   const { sab, lock, condition } = setUp()
   const token = lock.tryLock()
   const result = condition.waitAsync(token)
@@ -262,7 +262,7 @@ test('notify needs no lock, and a wrong count is a TypeError that wakes nobody',
   token.unlock()
 })
 
-test('the word is not written, and what it holds does not matter', async t => {
+test('the word is not written, and its value does not matter', async t => {
   for (const value of [0, 1, -1, 0x7fffffff]) {
     const it = setUp()
     Atomics.store(it.word, 0, value)
@@ -346,7 +346,7 @@ test('waitFor: the time-out is for all of it, and at its end the predicate decid
   }
 })
 
-test('waitFor: what has come true without anybody saying so is seen when the time is over', async t => {
+test('waitFor: a predicate that came true without a notification is seen when the time is over', async t => {
   const { sab, lock, condition } = setUp()
   const worker = startWorker(t, async ({ api, data: { sab } }) => {
     const token = new api.AsyncLock(sab).lock()
@@ -363,7 +363,7 @@ test('waitFor: what has come true without anybody saying so is seen when the tim
   token.unlock()
 })
 
-test('waitFor: what the predicate throws is thrown, with the lock held', async t => {
+test('waitFor: an error of the predicate is thrown, with the lock held', async t => {
   const sab = new SharedArrayBuffer(12)
   const worker = startWorker(t, ({ api, data: { sab } }) => {
     const lock = new api.AsyncLock(sab)
@@ -382,7 +382,7 @@ test('waitFor: what the predicate throws is thrown, with the lock held', async t
 
 // ——— arguments ———
 
-test('what is no live, exclusive token is refused, and nothing changes', async t => {
+test('a value that is no live, exclusive token is refused, and nothing changes', async t => {
   const it = setUp()
   const { lock, condition, sab } = it
   const rw = new RwLock(new SharedArrayBuffer(4))
@@ -575,7 +575,7 @@ test('a wait that is over in time is none of the callback\'s end', async () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('what a predicate gives back is not waited with', async t => {
+test('a token that the predicate has unlocked is not waited with', async t => {
   const it = setUp()
   const { lock, condition } = it
   const other = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
@@ -635,7 +635,7 @@ test('waitFor: a predicate that gives a promise is a TypeError, and the lock is 
   }, sab).done(), 'TypeError true,TypeError true,TypeError true,TypeError true,true,false,true')
 })
 
-test('waitForAsync awaits what its predicate gives', async () => {
+test('waitForAsync awaits the result of its predicate', async () => {
   const { lock, condition, ready } = setUp()
   const token = lock.tryLock()
   const result = condition.waitForAsync(token, async () => {
@@ -748,7 +748,7 @@ test('no wake-up is lost between main that awaits and a thread that blocks', { t
 })
 
 // Time-outs, aborts and notifications meet: each notification that was counted is a wait that gave true.
-test('each notification is one wait that gives true, whatever else happens at the same moment', { timeout: 120000 }, async t => {
+test('each notification is one wait that gives true, also beside time-outs, aborts and deaths', { timeout: 120000 }, async t => {
   const seed = 77
   const random = randomFrom(seed)
   const it = setUp()
@@ -880,7 +880,7 @@ test('a thread that dies after it has the lock again takes its notification alon
   }
 })
 
-test('who waits hears from its token that a holder has died meanwhile', async t => {
+test('the token of a waiter says that a holder has died meanwhile', async t => {
   for (const name of Object.keys(LOCKS)) {
     const it = setUp(api[name])
     const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
@@ -901,7 +901,7 @@ test('who waits hears from its token that a holder has died meanwhile', async t 
   }
 })
 
-test('the end of a thread that has used a condition wakes nobody', async t => {
+test('the end of a thread that has used a condition wakes no waiter', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   const token = it.lock.tryLock()

@@ -53,7 +53,7 @@ const expectations = [
 ]
 
 for (const { name, changes, engine, library, same } of expectations) {
-  test(`/${name}: what it does to Atomics, and no more than that`, async t => {
+  test(`/${name} does to Atomics as documented, and changes nothing else`, async t => {
     const seen = await load(t, name)
     assert.strictEqual(seen.unchanged, !changes)
     assert.strictEqual(seen.engine, engine)
@@ -78,7 +78,7 @@ for (const { name, changes, engine, library, same } of expectations) {
   })
 }
 
-test('an entry that changes nothing loads neither the native library nor worker_threads, which take longest', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+test('an entry that changes nothing loads neither the native library nor worker_threads', { skip: NO_HOST_WAIT_ASYNC }, async t => {
   const [index, force] = [await load(t, 'index'), await load(t, 'force')]
   assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
   // They would be noticed.
@@ -108,7 +108,7 @@ test('preloaded by the name of the package', async t => {
 
 // Several in one thread.
 
-test('after /force, the plain entry and /keep-alive change nothing and export what is in place', async t => {
+test('after /force, the plain entry and /keep-alive change nothing and export the functions in place', async t => {
   for (const second of ['index', 'keep-alive']) {
     const { engine, same } = await load(t, 'force', second)
     assert.strictEqual(engine, 'addon')
@@ -116,7 +116,7 @@ test('after /force, the plain entry and /keep-alive change nothing and export wh
   }
 })
 
-test('after /keep-alive, the plain entry changes nothing and exports what is in place', async t => {
+test('after /keep-alive, the plain entry changes nothing and exports the functions in place', async t => {
   const { engine, same } = await load(t, 'keep-alive', 'index')
   assert.strictEqual(engine, HOST_HAS_WAIT_ASYNC ? 'host' : 'addon')
   assert.deepStrictEqual(same, [true, true, true])
@@ -138,7 +138,7 @@ test('all entries have one queue on their own functions', async t => {
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [2, 1, 1])
 })
 
-test('engine follows what is in place', async t => {
+test('engine follows the functions in place', async t => {
   const source = `
     const api = require(${JSON.stringify(entryFile('index'))})
     const engines = [api.engine]
@@ -191,7 +191,7 @@ test('ref and unref: every entry knows the pending waits of the others', { skip:
 })
 
 for (const name of ['ref', 'unref']) {
-  test(`${name}: what is no promise is refused by its name`, () => {
+  test(`${name}: an argument that is no promise is refused by its name`, () => {
     for (const [argument, shown] of [[undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'], [Promise, 'a function']]) {
       assert.throws(() => pure[name](argument), (error) => {
         assert.ok(error instanceof TypeError)

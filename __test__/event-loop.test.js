@@ -39,7 +39,7 @@ test('a promise with a time-out, lined up behind an await or in a callback, keep
   assert.deepStrictEqual(lines, ['timed-out', 'timed-out', 'timed-out'])
 })
 
-test('the last of many promises keeps main alive, whichever settled before', async t => {
+test('the last of many promises keeps main alive, in whichever order the others settle', async t => {
   const lines = await linesOf(t, ({ Atomics, say, words }) => {
     const array = words(2)
     Atomics.waitAsync(array, 1, 0, 80).value.then(outcome => say(`last ${outcome}`))
@@ -63,7 +63,7 @@ test('main ends when the last promise has settled, not at the time-outs of those
 
 // ——— no time-out ———
 
-test('a promise without a time-out that nobody can notify does not keep main alive', async t => {
+test('a promise without a time-out that no other thread can notify does not keep main alive', async t => {
   const lines = await linesOf(t, ({ Atomics, say, words }) => {
     process.on('exit', () => say('end'))
     Atomics.waitAsync(words(1), 0, 0).value.then(() => say('settled'))
@@ -123,7 +123,7 @@ test('a promise that was pending before the other thread came keeps main alive o
   assert.deepStrictEqual(lines, ['ok', 'end'])
 })
 
-test('a thread that has not loaded the package keeps nobody waiting', async t => {
+test('a thread that has not loaded the package keeps no other one alive', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ Atomics, now, say, stranger, words }) => {
     say(await new Promise(resolve => stranger.once('message', resolve)))
     stranger.unref()
@@ -315,7 +315,7 @@ test('a promise without a time-out is let go and taken back, too', async t => {
   assert.deepStrictEqual(lines, ['ok', 'true'])
 })
 
-test('what ref and unref answer', async () => {
+test('ref and unref say whether the promise was pending', async () => {
   const array = words(1)
   const { value } = Atomics.waitAsync(array, 0, 0)
   assert.strictEqual(api.ref(value), true)

@@ -104,7 +104,7 @@ test('calls are counted', async () => {
 })
 
 for (const name of Object.keys(operations)) {
-  test(`${name}: no native call where nobody waits`, { skip }, async () => {
+  test(`${name}: no native call where there is no waiter`, { skip }, async () => {
     const [create, each] = operations[name]
     const it = create()
     // The first one may make room for what is held.

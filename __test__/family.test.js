@@ -59,7 +59,7 @@ for (const name of NAMES) {
     assert.throws(() => Class(sab, options), TypeError)
   })
 
-  test(`${name}: what is no SharedArrayBuffer is refused by name`, () => {
+  test(`${name}: an argument that is no SharedArrayBuffer is refused by name`, () => {
     for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(new SharedArrayBuffer(4))]) {
       assert.throws(() => make(buffer), (error) => {
         assert.ok(error instanceof TypeError, String(error))
@@ -102,7 +102,7 @@ for (const name of NAMES) {
 }
 
 const growable = typeof SharedArrayBuffer.prototype.grow === 'function'
-test('a buffer may grow while somebody waits in it', { skip: !growable && 'no growable SharedArrayBuffer here' }, async () => {
+test('a buffer may grow while a waiter is in it', { skip: !growable && 'no growable SharedArrayBuffer here' }, async () => {
   for (const { name, run, label } of AWAITING) {
     const size = allocate().byteLength
     const it = thingsIn(new SharedArrayBuffer(size, { maxByteLength: 1 << 20 }), name)
@@ -148,7 +148,7 @@ test('a wrong option is a TypeError that names it, and changes nothing', async (
   }
 })
 
-test('main must not block, and is told what to call instead', () => {
+test('main must not block, and the error names the method to call instead', () => {
   for (const { name, form, twin, blocks, run, label } of FORMS) {
     if (!blocks) continue
     const { it } = occupied(name)
@@ -301,7 +301,7 @@ test('the host\'s AbortController will do', { skip: !hasController && 'no AbortC
   }
 })
 
-test('a signal that is aborted already: nothing is taken and nobody waits, also where nobody would have to', async () => {
+test('a signal that is aborted already: nothing is taken and no wait begins, also where it would end at once', async () => {
   for (const { name, run, label } of AWAITING) {
     for (const free of [false, true]) {
       const { it, letGo } = occupied(name)
@@ -343,7 +343,7 @@ test('a time-out leaves no listener behind', async () => {
   }
 })
 
-test('a signal that fails when it is listened to: the promise rejects, and nobody stands in the line for it', async () => {
+test('a signal whose addEventListener throws: the promise rejects, and leaves no waiter', async () => {
   for (const { name, run, label } of AWAITING) {
     const { it, letGo } = occupied(name)
     const before = stateOf(it)
@@ -360,7 +360,7 @@ test('a signal that fails when it is listened to: the promise rejects, and nobod
 
 // A thread lets it go while main is busy; then main gives up. Whatever has been granted by then is not lost: the thread that
 // waits behind is served.
-test('giving up at the moment of being served: whoever is not served leaves it to the next', async t => {
+test('giving up at the moment of being served: a waiter that is not served leaves its turn to the next', async t => {
   for (const { name, form, run, label } of AWAITING) {
     if (name === 'Barrier' || name === 'Latch') continue
     for (const how of ['abort', 'time-out']) {
@@ -416,7 +416,7 @@ test('giving up at the moment of being served: whoever is not served leaves it t
 
 // ——— the event loop ———
 
-test('what is awaited holds the event loop while another thread can still let it go', async t => {
+test('a pending promise holds the event loop while another thread can still settle it', async t => {
   const result = await runChild(t, async ({ api, startWorker, say, require }) => {
     const { allocate, classes, thingsIn } = require('./family-forms')
     // A thread that has the package, and nothing to do; it holds nothing here.

@@ -41,7 +41,7 @@ test('a plain object receives the three, and loses them again', async () => {
   assert.strictEqual(api.uninstall(target), false)
 })
 
-test("without force, a plain object receives what the plain entry would use: the host's functions where it has all", () => {
+test("without force, a plain object receives the functions of the plain entry: the host's where it has all", () => {
   const target = {}
   assert.strictEqual(api.install({ target }), true)
   if (HOST_HAS_WAIT_ASYNC) assert.deepStrictEqual(TRIO.map((name) => target[name]), TRIO.map((name) => Atomics[name]))
@@ -76,7 +76,7 @@ test('a target that has our own queue is not installed on twice', () => {
   assert.strictEqual(api.uninstall(target), false)
 })
 
-test('everything that was there is put back as it was: accessors, attributes, and what was inherited', () => {
+test('uninstall restores accessors, attributes and inherited functions', () => {
   const target = Object.create({ notify: 'inherited' }, {
     wait: { get () { return 1 }, set () {}, enumerable: true, configurable: true },
     waitAsync: { value: 2, writable: false, enumerable: false, configurable: true }
@@ -110,7 +110,7 @@ test('wake, where it exists, is a function of its own that notifies; where it do
   assert.ok(!('wake' in without))
 })
 
-test('a host with wake only: what notify passes on goes there, and notify goes again', () => {
+test('a host with wake only: notify passes on to wake, and is removed again', () => {
   const calls = []
   const wake = (...args) => { calls.push(args); return 5 }
   const target = atomics({ wait: Atomics.wait, wake })
@@ -125,7 +125,7 @@ test('a host with wake only: what notify passes on goes there, and notify goes a
   assert.strictEqual(target.wake, wake)
 })
 
-test("a mark says what each function is, and which the host's are", () => {
+test("a mark on each function says its engine and the host's function", () => {
   const functions = { wait: () => 'not-equal', notify: () => 0, waitAsync: () => {} }
   const target = atomics(functions)
   assert.strictEqual(api.install({ target, force: true }), true)
@@ -179,7 +179,7 @@ test('an install on a global object that is refused is refused because of its At
 
 // Those that cannot be uninstalled from.
 
-test('functions that somebody has wrapped since are left alone, all of them', () => {
+test('if one function has been wrapped since, all are left alone', () => {
   for (const name of TRIO) {
     const target = { wait: 1 }
     api.install({ target, force: true })
@@ -194,7 +194,7 @@ test('functions that somebody has wrapped since are left alone, all of them', ()
   }
 })
 
-test('functions that somebody has deleted since are not put back', () => {
+test('functions that have been deleted since are not put back', () => {
   const target = { wait: 1 }
   api.install({ target, force: true })
   delete target.notify
@@ -245,7 +245,7 @@ test('installs are undone in the order in which they were made, the last first',
   assert.deepStrictEqual(snapshot(target), before)
 })
 
-test("an install over another copy's, or over a wrapper of it, still passes what is left on to the host only", () => {
+test("an install over another copy's, or over a wrapper of it, still passes the rest of a count on to the host only", () => {
   let notified = 0
   const target = atomics({ wait: Atomics.wait, notify: () => { notified++; return 0 }, waitAsync () {} })
   api.install({ target, force: true })

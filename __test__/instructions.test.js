@@ -27,7 +27,7 @@ test('an operation that is new, and one that is gone', () => {
   assert.deepStrictEqual(problems({ wait: 300, old: 1 }, { wait: 300, fresh: 1 }), ['old is not counted any more', 'fresh is not recorded'])
 })
 
-test('what is compared is said, with its ratio', () => {
+test('both counts of a comparison are said, with their ratio', () => {
   assert.deepStrictEqual(compare({ wait: 200 }, { wait: 300 }), [
     { name: 'wait', recorded: 200, counted: 300, ratio: 1.5, problem: 'takes more' }
   ])

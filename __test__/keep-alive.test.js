@@ -47,7 +47,7 @@ test('a wait without a time-out holds the process until it is notified', async t
   assert.deepStrictEqual(await run(t, source), ['ok'])
 })
 
-test('what a settled wait sets off may wait again', async t => {
+test('the continuation of a settled wait may wait again', async t => {
   const source = `
     ;(async () => {
       for (let i = 1; i <= 5; i++) log.push(await Atomics.waitAsync(array, 0, 0, 5 * i).value)
@@ -117,7 +117,7 @@ test('a worker with a pending wait can be terminated', async () => {
   assert.strictEqual(await worker.terminate(), 1)
 })
 
-test('one handle for all waits, and none when there is none', {
+test('one handle for all waits, and none without waits', {
   skip: (MAJOR < 16 || (MAJOR === 16 && MINOR < 14)) && 'this Node does not list what keeps it alive'
 }, async t => {
   const source = `

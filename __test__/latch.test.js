@@ -21,7 +21,7 @@ function setUp (count) {
   return { sab, latch: new Latch(sab, { count }), word: new Int32Array(sab), on: (member) => member.on('Latch', 0, { count }) }
 }
 
-test('a wrong count is told with what is allowed', () => {
+test('the error of a wrong count says which are allowed', () => {
   const sab = new SharedArrayBuffer(4)
   for (const [count, what] of [[undefined, 'undefined'], [null, 'null'], ['2', 'the string "2"'], [1.5, 'the number 1.5'], [NaN, 'the number NaN']]) {
     assert.throws(() => new Latch(sab, { count }), (error) => {
@@ -93,7 +93,7 @@ test('a count of 0 is open from the beginning', async t => {
   assert.strictEqual(word[0], 0)
 })
 
-test('whoever counts down wakes those who wait, in whatever thread', async t => {
+test('the last countDown, in any thread, wakes all waiters, in any thread', async t => {
   const { sab, latch, on } = setUp(2)
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
   const blocked = on(members[0])('wait')
@@ -116,7 +116,7 @@ test('zeroing its word makes it a new one', async () => {
   }
 })
 
-test('who gives up at the moment at which it opens is let through, or gives up: others are', async () => {
+test('a waiter that gives up as the latch opens is let through or rejects; the others are let through', async () => {
   const { sab, latch } = setUp(1)
   const controller = new TinyController({ reason: 'abort' })
   const first = latch.waitAsync({ signal: controller.signal })
@@ -170,7 +170,7 @@ test('counting down at the same time: none is lost', async t => {
   assert.strictEqual(word[0], COUNT)
 })
 
-test('a thread that dies has counted down what it has, and its waits are gone', async t => {
+test('the counts of a dead thread stay, and its waits are gone', async t => {
   const { sab, latch, on } = setUp(2)
   const victim = await startMember(t, sab)
   await on(victim)('countDown')
@@ -186,7 +186,7 @@ test('a thread that dies has counted down what it has, and its waits are gone', 
   await until(() => mine.state === 'fulfilled')
 })
 
-test('util.inspect tells the count and what remains', () => {
+test('util.inspect tells the count and the remaining one', () => {
   const { latch } = setUp(3)
   assert.strictEqual(util.inspect(latch), 'Latch { count: 3, remaining: 3 }')
   latch.countDown(2)

@@ -62,7 +62,7 @@ test('forms that await: an option that is none, and a time-out that is no number
   }
 })
 
-test('forms that block: likewise, and signal is not one of theirs', async t => {
+test('an unknown option of a form that blocks, and signal too, is refused by name', async t => {
   const member = await startMember(t, allocate())
   for (const { label, form, blocks, inThread } of FORMS) {
     if (!blocks) continue
@@ -94,7 +94,7 @@ test('lockIfAvailable takes a number or { timeout }; anything else is a TypeErro
   token.unlock()
 })
 
-test('an option may be inherited, but what is on the prototype of all objects is none', async () => {
+test('an option may be inherited, but not from Object.prototype', async () => {
   const lock = new AsyncLock(memory())
   const token = lock.tryLock()
   for (const options of [Object.create({ timeout: 3 }), new (class { get timeout () { return 3 } })()]) {
@@ -136,7 +136,7 @@ test('constructors: an option that is none is a TypeError that lists those there
   }
 })
 
-test('options in the place of a count: the error says what to write', async () => {
+test('options in the place of a count: the error says how to write them', async () => {
   const semaphore = new Semaphore(memory())
   semaphore.release(1)
   const calls = {

@@ -86,7 +86,7 @@ test('each lock is told once, however many wait for it and however often the loo
   }), [PENDING + 'an AsyncLock' + DRY + ITSELF, 'again', 'again', 'again'])
 })
 
-test('what is unref\'d, has a time-out, or is settled in time is not told', async t => {
+test('promises that are unref\'d, have a time-out or are settled in time are not listed', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const latch = new api.Latch(new SharedArrayBuffer(4), { count: 1 })
@@ -104,7 +104,7 @@ test('a wait of Atomics.waitAsync that is forgotten is not told', async t => {
   }), [])
 })
 
-test('a worker whose loop runs dry tells it, too', async t => {
+test('a worker whose loop runs dry warns, too', async t => {
   const pure = JSON.stringify(require.resolve('../pure'))
   const source = `
     const { AsyncLock } = require(${pure})

@@ -56,7 +56,7 @@ function createThings ({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore
 }
 
 for (const name of Object.keys(FORMS)) {
-  test(`${name}: what ref and unref answer`, async () => {
+  test(`${name}: ref and unref say whether the promise was pending`, async () => {
     const it = createThings({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore })
     const promise = FORMS[name](it)
     for (let n = 0; n < 2; n++) {
@@ -104,7 +104,7 @@ for (const name of Object.keys(FORMS)) {
   })
 }
 
-test('what is unref\'d stays so through the later steps: a Condition\'s promise that wants the lock again', async t => {
+test('an unref\'d promise stays so through its later steps: a Condition\'s promise that wants the lock again', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ api, say, startWorker, until, words }) => {
     const array = words(3)
     const other = startWorker(({ api, data }) => {

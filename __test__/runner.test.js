@@ -115,7 +115,7 @@ test('a file runs with its subject and its flags, and without the NODE_OPTIONS o
   assert.strictEqual(result.problem, null, result.output)
 })
 
-test('what a file declares is read', t => {
+test('the declarations of a file are read', t => {
   const plain = declare(t, "'use strict'\n")
   assert.deepStrictEqual(plain.subjects, ['export', 'installed', 'force'])
   assert.ok(testFile.admits(plain.nodes, '10.24.1'))

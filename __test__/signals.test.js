@@ -137,7 +137,7 @@ test('a signal that refuses a listener is asked again by the next wait', async (
   assert.strictEqual(waiters(semaphore.buffer), 0)
 })
 
-test('a reason that cannot be got is what all of them reject with', async () => {
+test('a reason whose getter throws: all of them reject with that error', async () => {
   const { controller, signal } = counting()
   const semaphore = new Semaphore(new SharedArrayBuffer(4))
   const waits = [1, 2, 3].map(() => rejection(semaphore.acquireAsync(1, { signal })))

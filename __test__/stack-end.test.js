@@ -51,7 +51,7 @@ async function inWorker (t, body, data) {
 }
 
 for (const slice of [1e-6, 33]) {
-  test(`Barrier.wait counts nobody who does not wait, for ${slice} ms`, async t => {
+  test(`Barrier.wait counts only parties that wait, for ${slice} ms`, async t => {
     await inWorker(t, (atTheEndOfTheStack, { api, data: slice }) => {
       const barrier = new api.Barrier(new SharedArrayBuffer(4), { parties: 10000 })
       const word = new Int32Array(barrier.buffer)
@@ -70,7 +70,7 @@ for (const slice of [1e-6, 33]) {
   })
 }
 
-test('Barrier.wait counts nobody who does not wait, the very first time', async t => {
+test('Barrier.wait counts only parties that wait, on the very first call', async t => {
   // What has not been called yet is compiled at the end of the stack.
   await inWorker(t, async (atTheEndOfTheStack, { require, data: depths }) => {
     let [done, thrown] = [0, 0]
@@ -105,7 +105,7 @@ test('Barrier.wait counts nobody who does not wait, the very first time', async 
 })
 
 for (const name of ['Barrier', 'Latch']) {
-  test(`who completes a ${name} wakes all, or has not completed it`, async t => {
+  test(`an arrival that completes a ${name} wakes all, or has not completed it`, async t => {
     await inWorker(t, async (atTheEndOfTheStack, { api, data: name }) => {
       const things = Array.from({ length: 1000 * PADDINGS }, () => new api[name](new SharedArrayBuffer(4), name === 'Latch' ? { count: 1 } : { parties: 2 }))
       const isComplete = thing => new Int32Array(thing.buffer)[0] === (name === 'Latch' ? 1 : 1 << 16)
@@ -159,7 +159,7 @@ for (const Lock of ['AsyncLock', 'RwLock']) {
   })
 }
 
-test('what is awaited without stack left is not taken, and nobody waits for it', async () => {
+test('a promise form without stack left takes nothing, and leaves no waiter', async () => {
   const lock = new api.AsyncLock(new SharedArrayBuffer(4))
   const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
   const token = lock.tryLock()

@@ -79,7 +79,7 @@ async function clear (array, finished) {
   }
 }
 
-test('as many are woken as notify says: threads, promises and time-outs', { timeout: 60000 }, async t => {
+test('notify wakes as many waiters as it says: threads, promises and time-outs', { timeout: 60000 }, async t => {
   console.log(`# seed ${seed}`)
   const array = words(LENGTH)
   const tally = words(2)
@@ -100,7 +100,7 @@ test('as many are woken as notify says: threads, promises and time-outs', { time
   for (let index = 0; index < WORDS; index++) assert.strictEqual(api.waiterCount(array, index), 0)
 })
 
-test('as many are woken as notify says: threads that are terminated, too', { timeout: 60000 }, async t => {
+test('notify wakes as many waiters as it says: threads that are terminated, too', { timeout: 60000 }, async t => {
   console.log(`# seed ${seed}`)
   const array = words(LENGTH)
   const tally = words(2) // of those that live
@@ -133,7 +133,7 @@ test('as many are woken as notify says: threads that are terminated, too', { tim
   for (let index = 0; index < WORDS; index++) assert.strictEqual(api.waiterCount(array, index), 0)
 })
 
-test('who dies while nobody notifies takes nothing along', { timeout: 60000 }, async t => {
+test('a thread that dies while no thread notifies takes no notification along', { timeout: 60000 }, async t => {
   console.log(`# seed ${seed}`)
   const random = randomFrom(seed + 2)
   for (let round = 0; round < 8; round++) {
@@ -160,7 +160,7 @@ test('who dies while nobody notifies takes nothing along', { timeout: 60000 }, a
   }
 })
 
-test('a lock made of wait, waitAsync and notify excludes, and strands nobody', { timeout: 60000 }, async t => {
+test('a lock made of wait, waitAsync and notify excludes, and serves every waiter', { timeout: 60000 }, async t => {
   // The usual lock of three states: 0 free, 1 taken, 2 taken and perhaps waited for.
   const array = words(4)
   const [THREADS, TIMES] = [3, 1500]

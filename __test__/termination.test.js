@@ -45,7 +45,7 @@ test('terminate() ends a blocked thread within 50 ms', { timeout: 90000 }, t => 
   assert.ok(median(blocked) <= 50 + median(idle) + stall, `${blocked} ms; threads that are not blocked: ${idle} ms; no core for ${stall} ms each`)
 }))
 
-test('terminate() ends a thread that has only just blocked within 50 ms, also if nobody had for a while', { timeout: 90000 }, t => onAQuietMachine(async () => {
+test('terminate() ends a thread that has only just blocked within 50 ms, also if no thread has blocked for a while', { timeout: 90000 }, t => onAQuietMachine(async () => {
   const array = words(1)
   const blocked = []
   const before = starved()
@@ -76,7 +76,7 @@ for (const blockedFor of [0, 5, 100]) {
   }))
 }
 
-test('a blocked thread whose event loop is signalled again and again sleeps on', { timeout: 60000 }, async t => {
+test('a blocked thread whose event loop gets many messages sleeps on', { timeout: 60000 }, async t => {
   const array = words(2)
   const thread = startWorker(t, ({ Atomics, data }) => Atomics.wait(data, 0, 0), array)
   await until(() => api.waiterCount(array, 0) === 1)
@@ -224,7 +224,7 @@ test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 9000
   assert.ok(share < SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
 }))
 
-test('the waiters of a dead thread are neither counted nor woken, and nobody behind them waits in vain', async t => {
+test('the waiters of a dead thread are neither counted nor woken, and the waiters behind them are served', async t => {
   const array = words(1)
   const victims = [
     ({ Atomics, data }) => { for (let n = 0; n < 3; n++) Atomics.waitAsync(data, 0, 0) },
@@ -279,7 +279,7 @@ for (const how of Object.keys(ends)) {
   })
 }
 
-test('a thread that was notified, and terminated before it heard of it, harms nobody', async t => {
+test('a thread that is terminated between its notification and its wake harms no other thread', async t => {
   const array = words(2)
   for (let round = 0; round < 5; round++) {
     const thread = startWorker(t, ({ Atomics, data, busy }) => {

@@ -183,7 +183,7 @@ test('its own promises past their deadlines keep their places in the line', asyn
   await all[4]
 })
 
-test('the microtasks of a job belong to it: what they notify is not timed out yet', async () => {
+test('the microtasks of a job belong to it: a promise that they notify has not timed out yet', async () => {
   const array = words(1)
   const { value } = Atomics.waitAsync(array, 0, 0, 5)
   await undefined
@@ -257,7 +257,7 @@ test('a wait that a vm time limit broke off is out of the line at once, although
   Atomics.store(array, 1, 0)
 })
 
-test('what a vm time limit breaks off catches nothing and runs nothing', async t => {
+test('code that a vm time limit breaks off catches nothing and runs nothing', async t => {
   const array = words(4)
   const { caught, messages } = await startWorker(t, ({ Atomics, api, data, require }) => {
     const caught = []
@@ -286,7 +286,7 @@ test('what a vm time limit breaks off catches nothing and runs nothing', async t
   for (let index = 0; index < 4; index++) assert.strictEqual(api.waiterCount(array, index), 0)
 })
 
-test('a blocked thread whose deadline passes just when it is notified is either woken and counted, or neither', async t => {
+test('a blocked thread whose deadline passes as it is notified is either woken and counted, or neither', async t => {
   const array = words(2)
   const ROUNDS = 400
   const other = startWorker(t, ({ Atomics, data, randomFrom }) => {

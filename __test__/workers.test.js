@@ -178,7 +178,7 @@ test('a class that another package has put in place of Worker before the install
   assert.strictEqual(threads.Worker, Theirs)
 })
 
-test('a class that another package has put in place of Worker since stays there after an uninstall', async t => {
+test('a class that another package put in place of Worker after the install stays there after an uninstall', async t => {
   const { Worker: HostWorker } = threads
   installed(t)
   class Theirs extends threads.Worker {}
@@ -216,7 +216,7 @@ test('uninstall puts everything back, and workers started afterwards are without
   }
 })
 
-test('an install on another object than the global Atomics is of no concern to workers', async t => {
+test('an install on another object than the global Atomics does not reach workers', async t => {
   const { Worker: HostWorker } = threads
   assert.strictEqual(api.install({ target: {}, force: true }), true)
   assert.strictEqual(api.install({ target: vm.createContext({}), force: true }), true)
@@ -390,7 +390,7 @@ for (const [what, { args, env, cwd }] of preloads) {
   })
 }
 
-test('the flags of workers are those that the process was started with, whatever has become of process.execArgv before the install', async t => {
+test('the flags of workers are those that the process was started with, also if process.execArgv was changed before the install', async t => {
   const heard = await runForJSON(t, ['--no-deprecation', '-e', `
     const api = require(${JSON.stringify(entryFile('pure'))})
     process.execArgv.length = 0
