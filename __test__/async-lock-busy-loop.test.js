@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// A lock whose line has a thread in it that cannot run, since it computes: whom that holds up, and to whom the lock is on its way.
+// A lock with a claim of a busy thread in its line: which other claims that delays, and who may unlock a lock on its way there.
 
 const assert = require('assert')
 const util = require('util')
@@ -14,7 +14,7 @@ const { AsyncLock } = api
 const { memory, newLock, startLocker, untilWaiters } = require('./fixtures/lock-toolbox')
 const { busy, now, sleep } = require('./fixtures/queue-toolbox')
 
-/** Far longer than anybody needs who is not held up. */
+/** Milliseconds, far more than a claim needs that nothing delays. */
 const LONG = 5000
 
 /** Computes until `condition()`, and gives for how many milliseconds. */
@@ -24,7 +24,7 @@ function computeUntil (condition, what) {
   return now() - start
 }
 
-/** Makes the claim of a promise of this thread's, the first in line, try in vain: so the next release hands it the lock. */
+/** Lets the first claim, of a promise of this thread, try in vain: the next release then hands the lock over to it. */
 async function tryInVain (lock) {
   Atomics.notify(lock.i32a, 0, 1)
   await sleep(20)
@@ -74,7 +74,7 @@ test('the time alone does not give a lock to a busy thread: other threads go on 
     const before = counted()
     computeUntil(() => counted() > before, 'the others go on')
   }
-  // And nobody who can run is kept out.
+  // No thread that can run is kept out.
   const next = await promise
   next.unlock()
   lockers.forEach(locker => locker.set(1))

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a dead holder has left behind is remembered as long as the lock's memory exists, and no longer.
+// The death of a holder is remembered as long as the lock's memory exists, and no longer.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -121,7 +121,7 @@ test('a memory is not gone as long as one of its buffer objects is there', async
 })
 
 test('a thread that hears last of its memory is not told of a death in an earlier one', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
-  // The holder dies when the memory is nobody else's any more.
+  // The holder dies when no other thread has the memory any more.
   assert.deepStrictEqual(await run(t, async ({ AsyncLock, addressOf, buffersOf, collect, locksAt, say, startWorker }) => {
     const addresses = new Set()
     const worker = await (async () => {

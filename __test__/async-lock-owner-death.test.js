@@ -1,6 +1,6 @@
 'use strict'
 
-// What becomes of a lock when the thread that holds it ends: it goes to the next, who is told.
+// A lock whose holder ends goes to the next claim, whose token says ownerDied.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -197,7 +197,7 @@ test('a thread that awaits the lock is woken and ends before its loop turns: the
   await untilWaiters(lock, 1)
   const next = lock.lockAsync()
   token.unlock()
-  // Nobody passes it over: the lock is free, and it is the other's turn.
+  // It is not overtaken: the lock is free, and it is the turn of the other claim.
   await sleep(20)
   assert.strictEqual(lock.locked, false)
   assert.strictEqual(locker.seen(), 0)
@@ -395,7 +395,7 @@ test('a thread that is terminated in a loop of lock and unlock never leaves the 
     const locker = await startLocker(t, sab)
     locker.call('lockInALoop', 8, 1, 0)
     await until(() => lock.locked, 'the loop runs')
-    // With somebody in the line and without: other instructions are at work.
+    // With a claim in the line and without, since the native code differs.
     const next = round % 2 === 0 ? lock.lockAsync() : undefined
     await sleep(round % 5)
     await locker.terminate()

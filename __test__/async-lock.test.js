@@ -1,6 +1,6 @@
 'use strict'
 
-// AsyncLock, as its documentation says: taking it, giving it up, giving up waiting for it, and what is an error.
+// AsyncLock, as its documentation says: lock, unlock, time-outs, aborts, errors.
 
 const assert = require('assert')
 const asyncHooks = require('async_hooks')
@@ -719,7 +719,7 @@ test('a worker that gives up a lock that is on its way may block for it', async 
     await new Promise(resolve => setTimeout(resolve, 20))
     Atomics.store(flags, 0, 1)
     while (Atomics.load(flags, 1) === 0);
-    // Handed over, and not heard of.
+    // The lock has been handed over, and this loop has not turned since.
     controller.abort()
     const token = lock.lock()
     return outcome.then(reason => `${reason} ${token.unlock()}`)
@@ -765,8 +765,8 @@ for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['a
     const lock = newLock()
     const flags = new Int32Array(new SharedArrayBuffer(8))
     const locker = await startLocker(t, lock.sab)
-    // Its Atomics change nothing in the lock's word, once, until somebody stands in the line. Where it is freed by a plain write
-    // and the fence of the host's `notify`, no other thread need see that before the fence.
+    // The first of its Atomics on the lock's word has its effect only once a waiter is in the line. Where the word is freed by a plain
+    // write and the fence of the host's `notify`, other threads need not see the write before the fence.
     const holder = new Worker(`
       const { workerData: { entry, inForce, flags, sab, MOMENT, LINED_UP, REACHED, PASSED } } = require('worker_threads')
       const { load, store } = Atomics
@@ -801,7 +801,7 @@ for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['a
     const comer = comes === 'awaits' ? lock.lockAsync() : locker.call('lock', 0)
     await untilWaiters(lock, 1)
     Atomics.store(flags, LINED_UP, 1)
-    // If nobody tells it, nobody ever will.
+    // No later unlock would wake it.
     assert.strictEqual((await comer).ownerDied, false)
   })
 }
@@ -974,7 +974,7 @@ test('a plain wait and a plain waitAsync on the word are notified when the lock 
   const promise = Atomics.waitAsync(lock.i32a, 0, AsyncLock.LOCKED, 20000).value
   token.unlock()
   assert.strictEqual(await blocked, 'ok')
-  // One at a time: who is notified tries, and notifies when it is done.
+  // One at a time: a notified waiter tries to lock, and notifies when it unlocks.
   assert.strictEqual(api.waiterCount(lock.i32a, 0), 1)
   lock.tryLock().unlock()
   assert.strictEqual(await promise, 'ok')
@@ -1020,8 +1020,8 @@ test('waiters in the host\'s queue are notified where that is in use', { skip: !
   for (let round = 0; round < 5; round++) {
     const token = lock.tryLock()
     const outcome = locker.call('hostWait', 0, AsyncLock.LOCKED, 20000)
-    // Nobody can see whether somebody stands in the host's queue. If it does not yet when the lock is given up, it does
-    // not begin to wait either, since the word has changed.
+    // The host's queue cannot be inspected. If the thread is not in it when the lock is unlocked, it does not begin to wait either, since
+    // the word has changed.
     await sleep(20 * round)
     token.unlock()
     assert.ok(['ok', 'not-equal'].includes(await outcome))

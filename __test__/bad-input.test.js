@@ -1,6 +1,6 @@
 'use strict'
 
-// Arguments of every strange kind: the error that the specification has for them, in its order, and nothing left behind.
+// Strange arguments: they throw the errors of the specification, in its order, and leave no waiter.
 
 const assert = require('assert')
 const asyncHooks = require('async_hooks')

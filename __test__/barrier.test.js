@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Barrier: parties that wait for each other. See also family.test.js, for what all of the family promise.
+// Barrier: parties that wait for each other. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -155,7 +155,7 @@ test('a party that gives up as the last one arrives goes on with the others', as
   const controller = new TinyController({ reason: 'abort' })
   const first = barrier.waitAsync({ signal: controller.signal, timeout: 10 })
   const second = barrier.waitAsync()
-  // Its generation is over, and it has not heard of it.
+  // Its generation is over, and its loop has not turned since.
   controller.abort()
   assert.deepStrictEqual(await first, { leader: false })
   assert.deepStrictEqual(await second, { leader: true })
@@ -185,7 +185,7 @@ test('giving up, coming again, dying parties replaced: every generation has one 
       n++
       Atomics.store(done, me, n)
       if (result.leader) Atomics.add(done, parties, 1)
-      // Nobody can be further than one generation before or behind.
+      // No party can be more than one generation before or behind.
       for (let other = 0; other < parties; other++) {
         const theirs = Atomics.load(done, other)
         if (theirs < n - 1 || theirs > n + 1) throw new Error(`party ${me} has ended generation ${n}, party ${other} ${theirs} (seed ${seed})`)

@@ -2,7 +2,7 @@
 // subjects: none
 // nodes: >=20 (what makes the package is written for that)
 
-// The few files that lib/ is in the published package. What they do is tested with the tarballs.
+// The few files that lib/ becomes in the published package. Their behaviour is tested with the tarballs.
 
 const assert = require('assert')
 const fs = require('fs')

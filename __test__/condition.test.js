@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Condition: waiting while holding a lock. See also family.test.js, for what all of the family promise.
+// Condition: waiting while holding a lock. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -330,7 +330,7 @@ test('waitFor: the time-out is for all of it, and at its end the predicate decid
   const it = setUp()
   const member = await startMember(t, it.sab)
   for (const form of ['waitFor', 'waitForAsync']) {
-    // On a busy machine the time may be over before this thread has notified anybody.
+    // On a busy machine the time may be over before this thread has notified.
     for (let notified = 0; notified === 0;) {
       await onLock(member)('lock')
       const start = now()
@@ -695,7 +695,7 @@ test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the 
 
 // ——— one step with respect to notify ———
 
-// The waiter is in the line before the lock is free: who changes something with the lock held, and then notifies, finds it.
+// The waiter is in the line before the lock is free: a thread that takes the lock, changes something and notifies finds it.
 test('no wake-up is lost between giving up the lock and waiting: hammered from both sides', { timeout: 120000 }, async t => {
   const ROUNDS = 2000
   const sab = new SharedArrayBuffer(12)
@@ -820,7 +820,7 @@ test('a thread that dies while it waits is no longer there to be notified', asyn
 })
 
 for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
-  // Everybody notifies with the lock held, so who is notified always waits for the lock next.
+  // Every notifier holds the lock, so a notified waiter always waits for the lock next.
   test(`${form}: the notification of a thread that dies before it has the lock again goes to the next`, async t => {
     for (const settle of [0, 30]) {
       const it = setUp()
@@ -923,7 +923,7 @@ test('the end of a thread that has used a condition wakes no waiter', async t =>
   token.unlock()
 })
 
-// A consumer is terminated again and again, at any moment; every item is notified of once. None is left over while somebody waits.
+// Consumers are terminated at any moment; each item is notified of once. No item is left over while a consumer waits.
 test('no item is left behind by consumers that die at any moment', { timeout: 120000 }, async t => {
   const seed = 5
   const random = randomFrom(seed)

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// What nobody waits for is taken and given back without calling native code: see lib/sync/holdings.js.
+// Without waiters, locks and permits are taken and given back without native calls: see lib/sync/holdings.js.
 
 const assert = require('assert')
 const { load } = require('../lib/binding')
@@ -136,7 +136,7 @@ test('where a dead thread has left a lock behind, only the locks of that bucket 
   assert.strictEqual(heir.ownerDied, true)
   assert.ok(calls.includes('inherit'))
   heir.unlock()
-  // Now it is as if nobody had died.
+  // Now the death has been reported once, and no more.
   calls.length = 0
   new AsyncLock(abandoned).tryLock().unlock()
   assert.ok(!calls.includes('inherit'))

@@ -1,12 +1,12 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Litmus tests: for each class the few lines that show what it is for, in four threads at once. Two block, one awaits, and main
-// awaits, too. Nobody has a time-out: a lost wake-up is a hang, what should be ordered and is not is a wrong number.
+// Litmus tests: for each class the few lines that show its purpose, in four threads at once. Two block, one awaits, and main awaits,
+// too. No wait has a time-out: a lost wake-up is a hang, a missing order is a wrong number.
 //
-// Data beside the words of the family is read and written without Atomics throughout: that it is right is the class's doing.
+// Data beside the words of the family is read and written without Atomics: only the class orders these accesses.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -157,7 +157,7 @@ for (const count of ['one', 'all']) {
         while (turn[0] !== n * parties + me) {
           const told = awaits ? await mine.waitAsync(token) : mine.wait(token)
           if (!told || !token.locked) throw new Error(`told: ${told}, locked: ${token.locked}`)
-          if (!all && turn[0] !== n * parties + me) throw new Error('one who was not meant was told')
+          if (!all && turn[0] !== n * parties + me) throw new Error('another party was notified')
         }
         turn[0]++
         if (all) next.notify()
@@ -178,7 +178,7 @@ test('Condition: each item that goes through a cell for one arrives once', { tim
     const filled = new api.Condition(sab, { byteOffset: 4 })
     const emptied = new api.Condition(sab, { byteOffset: 8 })
     const cell = new Int32Array(sab, 12, 1) // 0: empty
-    // One who blocks and one who awaits put, the other two take.
+    // A blocking and an awaiting party put, the other two take.
     const puts = me % 2 === 0
     let sum = 0
     for (let n = 1; n <= rounds; n++) {

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// What Condition, Semaphore, RwLock, Barrier and Latch promise alike, of every form that waits: see fixtures/family-forms.js.
+// The behaviour that Condition, Semaphore, RwLock, Barrier and Latch share, tested on every form that waits: see fixtures/family-forms.js.
 
 const assert = require('assert')
 const vm = require('vm')

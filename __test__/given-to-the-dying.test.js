@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// What a blocked thread is given when it has been told to end, and has not ended yet: it goes to the next.
+// A blocked thread that is terminated, and has not ended yet, is given a lock, a permit or a notification: it goes to the next waiter.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')

@@ -1,11 +1,11 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Code in the same thread that patches built-ins, forges receivers and tokens, and runs in the midst of a call. No address is to be
-// seen or chosen by it, nothing outside of the given bytes is touched, and what others hold stays theirs. What would crash is a
-// process of its own.
+// Code in the same thread that patches built-ins, forges receivers and tokens, and runs within a call. It can neither see nor choose an
+// address, it reaches no byte outside of the given ones, and it cannot release the locks of other threads. Programs that might crash run in
+// a process of their own.
 
 const assert = require('assert')
 const path = require('path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What waits cost while they wait, and that nothing of them stays.
+// The memory and time that waits cost, and that no memory stays behind after them.
 
 const assert = require('assert')
 const { test } = require('./harness')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Atomics.notify: whom it wakes, in which order, and what it counts.
+// Atomics.notify: which waiters it wakes, in which order, and what it counts.
 
 const assert = require('assert')
 const { test } = require('./harness')

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Options of all classes: what is no option, or no value of one, is an error that says so. Nothing waits because of a slip.
+// Options of all classes: an unknown option, or a wrong value of one, is an error that names it, and no wait begins.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -130,7 +130,7 @@ test('constructors: an option that is none is a TypeError that lists those there
       })
     }
     assert.throws(() => new api[name](memory(), null), error => error.message === `${name}: options must be an object, not null`)
-    // What is not enumerable, or no string, is somebody else's.
+    // A property that is not enumerable, or whose key is no string, is no option.
     const marked = Object.defineProperty(Object.assign({ [Symbol('s')]: 1 }, options), 'hidden', { value: 1 })
     assert.ok(new api[name](memory(), marked))
   }

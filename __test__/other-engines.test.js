@@ -1,6 +1,6 @@
 'use strict'
 
-// What went wrong in other implementations of this queue, a test for each that it does not go wrong here.
+// Bugs of other implementations of this queue: for each a test that shows it is not in this one.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -112,7 +112,7 @@ test('the end of a worker with 20 000 waits does not stall the notify of others'
         const starved = delay()
         for (let n = 0; n < 100; n++) {
           const start = now()
-          // Words on which nobody waits, whose neighbours in the queue's tables are all crowded.
+          // Words without waiters, whose neighbours in the queue's tables are all crowded.
           Atomics.notify(array, WORDS + (calls++ % WORDS))
           let elapsed = now() - start
           if (elapsed > 5) elapsed -= delay() - starved

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// An event loop that runs dry while something of the family is awaited: nothing can settle it any more, and a warning says so.
+// An event loop that runs dry while a promise of the family is pending: nothing can settle it any more, and a warning says so.
 
 const assert = require('assert')
 const { test } = require('./harness')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
 // `ref` and `unref` of the promises of locks and their family: the promise that the user has, through all steps that it takes.

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// RwLock: many readers or one writer. See also family.test.js, for what all of the family promise.
+// RwLock: many readers or one writer. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -298,7 +298,7 @@ test('neither side starves: readers that never let the word become free, writers
     let token = lock[form]()
     post('runs')
     while (Atomics.load(stop, 0) === 0) {
-      // For readers, the next share before the last is given up, if it is to be had.
+      // Readers take their next share, if they get it, before they unlock the last.
       const next = form === 'lockShared' ? lock.tryLockShared() : null
       token.unlock()
       token = next || lock[form]()

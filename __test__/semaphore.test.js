@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Semaphore: permits. See also family.test.js, for what all of the family promise.
+// Semaphore: permits. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// One settlement that goes wrong is nobody else's business, and a batch that is broken off is gone on with.
+// A settlement that fails affects no other one, and a batch that is broken off is continued.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')

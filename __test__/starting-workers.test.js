@@ -48,7 +48,7 @@ test('a wait begun right before the Worker is settled by it, too', async t => {
 
 test('a Worker settles a wait in whichever way the install reaches it', async t => {
   const worker = 'const array = require("worker_threads").workerData; '
-  // Who took hold of Worker before the install is reached by message; with NODE_OPTIONS changed since, all are.
+  // A Worker of a reference that is older than the install is reached by message; with NODE_OPTIONS changed since, all are.
   assert.deepStrictEqual(await linesOf(t, `
     new earlier('${worker}' + ${NOTIFIES}, options()).unref()
     wait()`), SETTLES)

@@ -49,7 +49,7 @@ test('terminate() ends a thread that has only just blocked within 50 ms, also if
   const array = words(1)
   const blocked = []
   const before = starved()
-  for (const idle of [1300, 0, 0, 1300, 0]) { // without anybody who sleeps, nobody ticks after a second
+  for (const idle of [1300, 0, 0, 1300, 0]) { // the clock's thread stops after a second without sleepers
     await sleep(idle)
     const [thread] = await blockedThreads(t, array, 1)
     blocked.push(await timeOf(thread.terminate))
@@ -204,7 +204,7 @@ for (const how of ['exit', 'throw']) {
   }))
 }
 
-// Where a blocked thread cannot watch its event loop's descriptor, it looks every 30 ms whether it is to end.
+// Where a blocked thread cannot watch its event loop's descriptor, it checks every 30 ms whether it has been terminated.
 const [SHARE, PERCENT] = process.platform === 'linux' ? [0.005, '0.5'] : [0.05, '5']
 
 test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 90000 }, t => onAQuietMachine(async () => {
@@ -220,7 +220,7 @@ test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 9000
     shares.push((user + system) / 1e3 / (now() - start))
   }
   await Promise.all(threads.map(thread => thread.terminate()))
-  const share = Math.min.apply(null, shares) // whatever else happens in the process only adds to it
+  const share = Math.min.apply(null, shares) // other work in the process only adds to it
   assert.ok(share < SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
 }))
 

@@ -1,7 +1,6 @@
 'use strict'
 
-// Time-outs: never early, not late; and for other threads than the one that waits decided by the clock alone, whatever that is
-// doing.
+// Time-outs: never early, not late. For threads other than the waiting one, the clock alone decides, also while the waiting thread is busy.
 
 const assert = require('assert')
 const vm = require('vm')

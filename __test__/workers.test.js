@@ -2,7 +2,7 @@
 // subjects: none
 // timeout: 400
 
-// Workers of a thread with an install: they have it too, and nothing else about them is different.
+// Workers of a thread with an install have it too, and are otherwise the same as without.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -401,7 +401,7 @@ test('the flags of workers are those that the process was started with, also if 
 })
 
 test('a worker has the install although a preload of it takes waitAsync away', async t => {
-  // So do those who want to see what their program does on an older Node.
+  // Programs do so to see their behaviour on an older Node.
   const heard = await runForJSON(t, ['-r', fixture('without-wait-async.js'), '-e', `
     require(${JSON.stringify(entryFile('index'))})
     const { Worker } = require('worker_threads')
