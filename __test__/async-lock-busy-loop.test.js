@@ -184,7 +184,7 @@ test('unlock() frees a lock that was taken through the bare word, also after fai
   const sab = memory(64)
   const locks = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
   const locker = await startLocker(t, sab)
-  // Both threads have had it, and others, and have given them up in another order; and have tried in vain.
+  // Both threads have held it and other locks before, have unlocked them in another order, and have tried without success.
   const tokens = locks.map(lock => lock.tryLock())
   for (const at of [0, 4, 8, 12]) assert.strictEqual(await locker.call('tryLock', at), null)
   for (const n of [1, 0, 3, 2]) tokens[n].unlock()

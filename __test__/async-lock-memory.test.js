@@ -92,7 +92,7 @@ test('the maker of the next lock on a memory is told of the death, although no l
     const buffers = buffersOf(3, 4096)
     await dieHolding(buffers)
     await collect()
-    // The next worker is told, and dies as well: so is the one after it.
+    // The next worker is told of the death, and dies as well: the one after it is told, too.
     await dieHolding(buffers.slice(0, 1))
     await collect()
     say(buffers.map(buffer => new AsyncLock(buffer).tryLock().ownerDied).join())

@@ -326,7 +326,7 @@ for (const how of ['handed over', 'free, and its nudge']) {
     const aborted = rejection(lock.lockAsync({ signal: controller.signal }))
     const next = lock.lockAsync()
     if (how === 'handed over') {
-      // It tries in vain, so the lock is handed to it.
+      // It tries in vain, so the lock is handed over to it.
       Atomics.notify(lock.i32a, 0, 1)
       await sleep(20)
     }

@@ -385,7 +385,7 @@ test('blocking behind a claim that the thread itself awaits is ERR_DEADLOCK too,
   token.unlock()
   assert.strictEqual((await awaited).locked, true)
   await locker.call('unlock', 0)
-  // What is over is no reason any more.
+  // A claim that is over is no reason any more.
   assert.strictEqual((await locker.call('lock', 0)).locked, true)
   await locker.call('unlock', 0)
   const second = lock.tryLock()
@@ -665,7 +665,7 @@ test('an abort that meets the wake passes it on to the next claim', async t => {
   const first = rejection(lock.lockAsync({ signal: controller.signal }))
   const second = lock.lockAsync()
   const unlocked = locker.call('unlock', 0)
-  // The loop does not turn: the first hears nothing of its turn before it gives up.
+  // The loop does not turn: the first claim does not see its wake before it gives up.
   while (Atomics.load(lock.i32a, 0) === AsyncLock.LOCKED);
   busy(3)
   controller.abort()
@@ -689,7 +689,7 @@ test('an abort that comes after the hand-over passes the lock on to the next cla
   const controller = new TinyController({ reason: 'abort' })
   const first = rejection(lock.lockAsync({ signal: controller.signal }))
   const second = lock.lockAsync()
-  // The first tries in vain, so the lock is handed to it.
+  // The first claim tries in vain, so the lock is handed over to it.
   Atomics.notify(lock.i32a, 0, 1)
   await sleep(20)
   // The loop does not turn: the first has the lock and does not know.
@@ -714,7 +714,7 @@ test('a worker that gives up a lock that is on its way may block for it', async 
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
     const outcome = lock.lockAsync({ signal: controller.signal }).catch(reason => reason)
-    // It tries in vain, so the lock is handed to it.
+    // It tries in vain, so the lock is handed over to it.
     Atomics.notify(lock.i32a, 0, 1)
     await new Promise(resolve => setTimeout(resolve, 20))
     Atomics.store(flags, 0, 1)
@@ -1198,7 +1198,7 @@ test('a stack overflow while a lock is unlocked loses neither the lock nor its c
       }
     }
   }
-  // What is left of the stack at the deepest point differs by the arguments that lie on it.
+  // The rest of the stack at the deepest point differs by the arguments that lie on it.
   const diveFrom = (tokens, padding) => (function () { dive(tokens) }.apply(null, Array(padding)))
   for (let padding = 0; padding < 60; padding++) {
     const token = await lock.lockAsync({ timeout: 20000 })

@@ -28,7 +28,7 @@ test('a figure of each kind of group is taken', { timeout: 210000 }, async () =>
   for (const id of ['turn', 'register-1e3', 'lock-unlock-force']) {
     for (const variant of ['host', 'ours', 'again', 'floor']) assert.ok(figures[id][variant] > 0, `${id}, ${variant}: ${figures[id][variant]}`)
   }
-  // What is loaded is the package, and more than an empty one.
+  // The figure of loading is that of the package: it is larger than that of an empty module.
   assert.ok(figures['require-force'].ours > figures['require-force'].floor, JSON.stringify(figures['require-force']))
   assert.ok(figures['require-parts'].ours > 0)
   assert.ok(figures.size.ours > 50, `${figures.size.ours} kB`)

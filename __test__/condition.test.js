@@ -15,7 +15,7 @@ const { MAJOR, now, randomFrom, runChild, sleep, startWorker, until } = require(
 
 const { AsyncLock, Condition, RwLock, UnlockToken } = api
 
-/** Where things lie in the memory of a test. */
+/** The byte offsets of the objects in the memory of a test. */
 const LOCK = 0
 const CONDITION = 4
 const READY = 8
@@ -166,7 +166,7 @@ test('a time-out returns only once the lock is held again: blocking and awaiting
       // On a busy machine the time may be over before this thread comes to take the lock.
       met = watched.state === 'pending'
       if (met) {
-        // It has left the one line and stands in the other.
+        // It has left the condition's line and waits in that of the lock.
         await untilWaiters(it.sab, LOCK, 1)
         assert.strictEqual(waiters(it.sab, CONDITION), 0)
         await turns()
@@ -509,7 +509,7 @@ test('a notification that comes as the token ends goes to the next that waits', 
   const callback = lock.executeLocked(token => {
     ended = rejection(condition.waitAsync(token))
     const other = lock.tryLock()
-    // Pending at first, and then one that has been notified, and is to hear of it when the callback has ended.
+    // A pending wait first, then one that has been notified, whose promise settles after the callback has ended.
     assert.notStrictEqual(other, null)
     const next = condition.waitAsync(other)
     assert.strictEqual(condition.notify(1), 1)
@@ -552,7 +552,7 @@ test('a token that ends as the lock is on its way to its promise: lock and notif
   assert.strictEqual(condition.notify(1), 1)
   await untilWaiters(sab, LOCK, 1)
   await turns()
-  // Given to the promise now, which hears of it in a later turn.
+  // The lock goes to the promise now, which settles in a later turn.
   holder.unlock()
   assert.strictEqual(token.unlock(), false)
   assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
@@ -630,7 +630,7 @@ test('waitFor: a predicate that gives a promise is a TypeError, and the lock is 
         return `${error.name} ${token.locked}`
       }
     })
-    // What is no promise is truthy or not.
+    // A value that is no promise is truthy or not.
     return messages.concat(condition.waitFor(token, () => ({ then: 1 })), condition.waitFor(token, () => 0, { timeout: 1 }), token.unlock()).join()
   }, sab).done(), 'TypeError true,TypeError true,TypeError true,TypeError true,true,false,true')
 })
@@ -831,7 +831,7 @@ for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
       const token = await it.lock.lockAsync()
       Atomics.store(it.ready, 0, 1)
       assert.strictEqual(it.condition.notify(1), 1)
-      // At once, and when it stands in the line of the lock.
+      // At once, and when it waits in the line of the lock.
       if (settle > 0) await untilWaiters(it.sab, LOCK, 1)
       await victim.terminate()
       token.unlock()

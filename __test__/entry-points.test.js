@@ -1,7 +1,7 @@
 'use strict'
 // subjects: none
 
-// What each of the four entry points does to the thread that loads it, and what it exports.
+// The effects of each of the four entry points on the thread that loads it, and its exports.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -25,7 +25,7 @@ const NAMES = [
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken'
 ]
 
-/** What loading these entries, one after the other, does to a new process. */
+/** Loads these entries one after the other in a new process; gives their effects. */
 const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])
 
 /** A folder with a node_modules in which the package is found under its name. */
@@ -43,7 +43,7 @@ function folderWithPackage (t, target = root) {
   return folder
 }
 
-// What they do.
+// Their effects.
 
 const expectations = [
   { name: 'index', changes: !HOST_HAS_WAIT_ASYNC, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
@@ -202,7 +202,7 @@ for (const name of ['ref', 'unref']) {
   })
 }
 
-// Where it cannot work.
+// Platforms and Nodes on which it cannot work.
 
 /** A copy of the package without its native library. */
 function packageWithoutLibrary (t) {
@@ -292,7 +292,7 @@ test('evaluated in another realm, the package serves that one', async t => {
   assert.ok(promise instanceof Promise)
   assert.strictEqual(pure.notify(array, 0), 1)
   assert.strictEqual(await promise, 'ok')
-  // What is replaced is the thread's Worker: there is only one.
+  // The install replaces the thread's Worker, of which there is only one.
   const worker = new (require('worker_threads').Worker)(
     'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })
   assert.strictEqual(await new global.Promise((resolve) => { worker.once('message', resolve) }), 'addon')

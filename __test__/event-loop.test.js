@@ -98,7 +98,7 @@ test('a promise without a time-out of main is settled by the other thread, altho
       Atomics.store(data, 1, 1)
       await sleep(150)
       Atomics.notify(data, 0)
-      // And is gone before main hears of it, perhaps.
+      // It may have ended before main sees the notification.
     }, array)
     await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
     other.worker.unref()

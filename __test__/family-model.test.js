@@ -33,7 +33,7 @@ async function play (create, seed) {
     }
     const start = now()
     while (!world.agree() && now() - start < 10000) await turns(1)
-    // Nor does anything come that should not.
+    // No further result comes.
     if (random() < 0.2) await turns(2)
     world.compare(where)
   }

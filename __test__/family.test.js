@@ -23,7 +23,7 @@ const FORMS = [].concat(...NAMES.map(name => Object.keys(classes[name].forms).ma
 })))
 const AWAITING = FORMS.filter(({ blocks }) => !blocks)
 
-/** What main sees of the thing, and may not have changed. */
+/** The state of the object as main sees it. */
 const stateOf = ({ word, lock }) => [Atomics.load(word, 0), lock.locked, waiters(word.buffer, AT)]
 
 /** Something of class `name` whose forms wait, and what lets one go on. */
@@ -358,8 +358,7 @@ test('a signal whose addEventListener throws: the promise rejects, and leaves no
   }
 })
 
-// A thread lets it go while main is busy; then main gives up. Whatever has been granted by then is not lost: the thread that
-// waits behind is served.
+// A thread releases while main is busy; then main gives up. A grant that was made by then is not lost: the next waiter is served.
 test('giving up at the moment of being served: a waiter that is not served leaves its turn to the next', async t => {
   for (const { name, form, run, label } of AWAITING) {
     if (name === 'Barrier' || name === 'Latch') continue

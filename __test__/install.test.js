@@ -19,10 +19,10 @@ const snapshot = (object) => Reflect.ownKeys(object).map((key) => [key, Object.g
 const engineOf = (fn) => fn[MARK] && fn[MARK].engine
 const isOurs = (object) => TRIO.every((name) => engineOf(object[name]) === 'addon')
 const words = (length = 1) => new Int32Array(new SharedArrayBuffer(4 * length))
-/** What passes for an Atomics object of a host, with or without some functions. */
+/** A stand-in for the Atomics object of a host, with or without some functions. */
 const atomics = (functions) => Object.assign(Object.create({}, { [Symbol.toStringTag]: { value: 'Atomics' } }), { load: Atomics.load }, functions)
 
-// What is put where.
+// The properties that an install changes.
 
 test('a plain object receives the three, and loses them again', async () => {
   const target = { other: 1 }
@@ -137,7 +137,7 @@ test("a mark on each function says its engine and the host's function", () => {
   }
 })
 
-// Those that cannot be installed on.
+// Targets that cannot be installed on.
 
 /** A proxy that lets `allowed` definitions pass and then refuses. */
 function stubborn (target, allowed, refuse) {
@@ -177,7 +177,7 @@ test('an install on a global object that is refused is refused because of its At
   assert.throws(() => api.install({ target, force: true }), /^TypeError: install: target must let .* its Atomics object/)
 })
 
-// Those that cannot be uninstalled from.
+// Targets that cannot be uninstalled from.
 
 test('if one function has been wrapped since, all are left alone', () => {
   for (const name of TRIO) {

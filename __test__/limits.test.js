@@ -2,7 +2,7 @@
 
 // subjects: none
 
-// What the package cannot do, as the README lists it. A test that fails here is good news for users and a change to the README.
+// The limits of the package, as the README lists them. A test that fails here is good news for users and a change to the README.
 
 const assert = require('assert')
 const { spawnSync } = require('child_process')

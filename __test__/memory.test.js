@@ -28,11 +28,11 @@ async function growth (t, round, { warmUp = 3, rounds = 7 } = {}) {
     const between = await measure(rounds)
     const after = await measure(rounds)
     for (let index = 0; index < 64; index++) if (scope.api.waiterCount(array, index) !== 0) throw new Error('a waiter is left')
-    // What V8 has reserved for its heap comes and goes as it likes; most of all that for young objects, hence the flag.
+    // V8 reserves and returns memory of its heap at any time, above all for young objects, hence the flag.
     const outside = ({ rss, heapTotal }) => rss - heapTotal
     const inside = ({ heapUsed }) => heapUsed
     for (const size of [outside, inside]) {
-      // What stays grows each time; what an allocator keeps for later does not.
+      // A leak grows each time; memory that an allocator keeps for later does not.
       say(Math.min(size(between) - size(before), size(after) - size(between)) / 2 ** 20)
     }
   }, { source: String(round), warmUp, rounds }, { execArgv: ['--expose-gc', '--max-semi-space-size=2'] })

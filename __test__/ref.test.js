@@ -13,7 +13,7 @@ const { api } = require('./subject')
 
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
 
-/** What pends, by name, as `(things) => promise`; and `things.letGo[name]()`, which settles it. */
+/** The pending promises, by name, as `(things) => promise`; `things.letGo[name]()` settles one. */
 const FORMS = {
   lockAsync: it => it.lock.lockAsync(),
   executeLocked: it => it.lock.executeLocked(() => {}),

@@ -119,7 +119,7 @@ test('a batch that fails before anything of it is settled comes again', async t 
     writing.unlock()
     const [outcome, granted, permit, ...shares] = await Promise.all(waits)
     say(`${outcome} ${granted.locked} ${permit} ${shares.map(token => token.locked)} ${rwLock.readers} ${global.broken.before}`)
-    // What it held before is still its own, and all of it can be given back.
+    // It still holds its earlier locks, and can unlock all of them.
     say([other, granted, ...shares].map(token => token.unlock()))
     say(`${lock.locked} ${rwLock.readers} ${semaphore.available}`)
   }, PRELOAD)

@@ -71,7 +71,7 @@ for (const slice of [1e-6, 33]) {
 }
 
 test('Barrier.wait counts only parties that wait, on the very first call', async t => {
-  // What has not been called yet is compiled at the end of the stack.
+  // A function that has not been called yet is compiled at the end of the stack.
   await inWorker(t, async (atTheEndOfTheStack, { require, data: depths }) => {
     let [done, thrown] = [0, 0]
     const { Worker } = require('worker_threads')

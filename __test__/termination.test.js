@@ -173,7 +173,7 @@ test('terminate() ends a thread that blocks again and again', t => onAQuietMachi
   assert.ok(median(times) <= 150 + starved() - before, `${times} ms`)
 }))
 
-/** What main does in a process with blocked threads: 'exit' or 'throw'. */
+/** Ends the main thread of a process with blocked threads by 'exit' or 'throw'. */
 function endOfProcess (t, threads, how) {
   return runChild(t, async ({ Atomics, api, say, sleep, startWorker, until, words, data: { threads, how } }) => {
     const array = words(1)

@@ -116,7 +116,7 @@ test('100 000 promises that are due within 100 ms all settle within 50 ms of the
   assert.ok(late <= 50 + stall, `the latest came ${late} ms late, for ${stall} ms of which the machine had no core free`)
 }))
 
-/** A thread that notifies one waiter of the second word, at the moment in `data.times`, when it is told to by the first. */
+/** A thread that notifies one waiter of the second word, at the moment in `data.times`, when the first word tells it to. */
 const startNotifier = (t, data) => startWorker(t, ({ Atomics, data: { array, times }, now }) => {
   let round = 0
   const results = []

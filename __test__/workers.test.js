@@ -29,7 +29,7 @@ function installed (t, options = { force: true }) {
   t.after(() => { api.uninstall() })
 }
 
-/** What a worker sends, once it has ended. */
+/** The last message of a worker, once it has ended. */
 function messageOf (worker) {
   return new Promise((resolve, reject) => {
     let message
@@ -95,7 +95,7 @@ function withoutEngine (value) {
   return JSON.parse(JSON.stringify(value, (key, value) => key === 'engine' ? undefined : value))
 }
 
-// What they have it for.
+// Waits and notifications between main and workers.
 
 const WAKE_MAIN = `
   const { workerData } = require('worker_threads')

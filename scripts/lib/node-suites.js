@@ -7,7 +7,7 @@ const nodes = require('../nodes')
 const { indent } = require('./report')
 
 /**
- * What is to be run on one version: `{ version, runs: { file, subject, task }[], skips: { file, subject }[] }`.
+ * Plans the runs on one version: `{ version, runs: { file, subject, task }[], skips: { file, subject }[] }`.
  * `plan` announces a task to the progress.
  */
 function plannedSuite (version, files, subjects, plan) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a test run has found: the lines that are printed on the way, and the summary at the end.
+// The results of a test run: the lines that are printed on the way, and the summary at the end.
 
 const { clock } = require('./progress')
 

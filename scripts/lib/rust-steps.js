@@ -1,6 +1,6 @@
 'use strict'
 
-// What `npm test` does with cargo, in this order. A step: its `name`, its `args`, the `seconds` that it takes on a quiet machine with two
+// The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, the `seconds` that it takes on a quiet machine with two
 // cores where nothing has been built, and `count`, which reads from its output how many tests there were (a step without one is one
 // test). `optional`: a toolchain may be without this subcommand (reported as skipped); `lint`: it is part of `npm run lint`.
 

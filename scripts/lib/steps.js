@@ -12,7 +12,7 @@ const root = path.join(__dirname, '..', '..')
 const TIMEOUT = 30 * 60 * 1000
 
 /**
- * What runs before the suites and after them. A step: `where` and `what` name its row, `shown` is its command for a reader, `seconds`
+ * The steps before the suites and after them. A step: `where` and `what` name its row, `shown` is its command for a reader, `seconds`
  * what it takes on a quiet machine with two cores where nothing has been built, `command()` gives `{ command, args, env }` or
  * `{ skipped }`, `count` reads from its output how many tests there were; a step without `count` is one test.
  */
@@ -23,7 +23,7 @@ function plannedSteps ({ all, only, rust }) {
     before: [
       ...(everything ? [lintStep] : []),
       ...(rust ? cargoSteps : []),
-      // What is built for it serves nothing else, and takes minutes.
+      // Its build serves nothing else, and takes minutes.
       ...(rust && all ? [scriptStep('instructions', 150)] : []),
       ...(everything ? [scriptStep('types', 40)] : [])
     ],

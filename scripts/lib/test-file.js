@@ -18,7 +18,7 @@ const SUBJECTS = ['export', 'installed', 'force']
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
-/** What a file declares: `{ file, name, subjects, nodes, flags, timeout, alone }`; `subjects` is [null] for none. */
+/** Reads the declarations of a file: `{ file, name, subjects, nodes, flags, timeout, alone }`; `subjects` is [null] for none. */
 function read (file) {
   const name = path.basename(file)
   const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false }
