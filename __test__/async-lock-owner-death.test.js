@@ -202,7 +202,7 @@ test('a thread that awaits the lock is woken and ends before its loop turns: the
   assert.strictEqual(lock.locked, false)
   assert.strictEqual(locker.seen(), 0)
   await locker.terminate()
-  // Told or not: an event loop that is being closed may still take its turn, only nothing of JavaScript runs any more.
+  // An event loop that is being closed may still turn, but runs no JavaScript.
   const nextToken = await next
   assert.strictEqual(nextToken.locked, true)
   nextToken.unlock()
@@ -247,7 +247,7 @@ test('a blocked thread that is terminated at the moment it gets the lock passes 
     locker.call('lock', 0)
     await untilWaiters(lock, 1)
     const next = lock.lockAsync()
-    // Whichever comes first: none of the three orders may lose the lock.
+    // None of the three orders may lose the lock.
     if (round % 3 === 0) token.unlock()
     const exited = locker.terminate()
     if (round % 3 === 1) token.unlock()
@@ -467,7 +467,7 @@ test('a thread that is the last to have the memory of its locks may die with the
           post(data.sab ? 'held' : sab)
           return new Promise(() => setInterval(() => locks, 1000))
         }, { sab })
-        // Nothing of this thread is to keep the memory.
+        // This thread must not keep the memory alive.
         sab = undefined // eslint-disable-line no-useless-assignment
         await worker.next()
         await new Promise(resolve => setTimeout(resolve, 5))

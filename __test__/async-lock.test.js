@@ -562,7 +562,7 @@ test('an abort rejects at once, with an AbortError if the signal has no reason',
     assert.strictEqual(error.name, 'AbortError')
     assert.strictEqual(error.code, 'ABORT_ERR')
     if (removes) assert.strictEqual(controller.listeners.size, 0)
-    // Some signals without removeEventListener tell twice.
+    // Some signals without removeEventListener call a listener twice.
     for (const listener of controller.listeners) listener()
   }
   token.unlock()
@@ -595,7 +595,7 @@ test('the host\'s AbortController will do', { skip: !hasController && 'no AbortC
   assert.ok('reason' in controller.signal ? error === controller.signal.reason : error.code === 'ABORT_ERR')
   assert.strictEqual((await rejection(lock.lockAsync({ signal: controller.signal }))).name, 'AbortError')
   token.unlock()
-  // The lock is free, and yet.
+  // Although the lock is free.
   assert.strictEqual((await rejection(lock.lockAsync({ signal: controller.signal }))).name, 'AbortError')
   assert.strictEqual(lock.locked, false)
 })
@@ -636,7 +636,7 @@ test('a late abort does nothing to the claims that wait by then', async () => {
   first.unlock()
   ;(await over[0]).unlock()
   const token = await over[1]
-  // As many again: whatever named those that are over names these.
+  // As many again: they reuse the slots of the waits that are over.
   const waiting = [0, 1, 2].map(() => lock.lockAsync())
   for (const controller of late) controller.abort()
   assert.strictEqual(api.waiterCount(lock.i32a, 0), 3)
@@ -692,7 +692,7 @@ test('an abort that comes after the hand-over passes the lock on to the next cla
   // The first claim tries in vain, so the lock is handed over to it.
   Atomics.notify(lock.i32a, 0, 1)
   await sleep(20)
-  // The loop does not turn: the first has the lock and does not know.
+  // The loop does not turn: the first promise has the lock and has not settled.
   Atomics.store(flags, 0, 1)
   while (Atomics.load(flags, 1) === 0);
   assert.strictEqual(lock.locked, true)
@@ -741,7 +741,7 @@ test('a worker that gives up when its time is over already, and it has not been 
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
     const outcome = lock.lockAsync({ timeout: 2, signal: controller.signal }).catch(reason => reason)
-    // The loop does not turn: that the time is over is noted outside of JavaScript only.
+    // The loop does not turn: only native code knows that the time is over.
     while (api.waiterCount(lock.i32a, 0) === 1);
     controller.abort()
     post('gave up')
@@ -1155,7 +1155,7 @@ test('a time limit of vm that breaks lock() off leaves the line, and the lock is
       } catch (error) {
         messages.push(error.message)
       }
-      // Such an end runs no code of ours: the thread has left the line as soon as it calls anything else of the package.
+      // A vm time limit runs no code of the package: the thread leaves the line at its next call of the package.
       counts.push(api.waiterCount(lock.i32a, 0))
       await sleep(5)
     }
@@ -1180,7 +1180,7 @@ test('a stack overflow while a lock is unlocked loses neither the lock nor its c
   const count = locker.call('lockInALoop', 0, stop, 0)
   let overflows = 0
   let refused = 0
-  // Gives the tokens up where there is hardly any stack left: at the deepest point and then, at each depth above, what is left.
+  // Unlocks the tokens where there is hardly any stack left: at the deepest point and then, at each depth above, the remaining ones.
   const dive = (tokens) => {
     try {
       dive(tokens)

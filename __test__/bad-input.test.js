@@ -149,7 +149,7 @@ test('arguments are converted in the order of the specification, as numbers, onc
   const order = ['index number', 'value number', 'timeout number']
   assert.deepStrictEqual(log, order.concat(order, ['index number', 'count number']))
   log.length = 0
-  // Also when the value is another one: only then it is compared.
+  // Also with another expected value, which is compared only after these checks.
   Atomics.wait(array, logged('index', 1), logged('value', 5), logged('timeout', 0))
   Atomics.waitAsync(array, logged('index', 1), logged('value', 5), logged('timeout', 0))
   assert.deepStrictEqual(log, order.concat(order))
@@ -286,7 +286,7 @@ test('an argument whose conversion waits and notifies itself', async () => {
   })
   promises.push(Atomics.waitAsync(array, again(0), again(0), again(60000)).value)
   assert.strictEqual(Atomics.wait(array, again(0), again(0), again(0.1)), 'timed-out')
-  // Each conversion leaves one at the first word; the wait itself is there, too.
+  // Each conversion leaves a waiter at the first word; the wait itself is there, too.
   assert.strictEqual(api.waiterCount(array, 0), 7)
   assert.strictEqual(Atomics.notify(array, again(0), again(Infinity)), 9)
   assert.strictEqual(waiters(array), 0)
@@ -370,8 +370,8 @@ function atTheEndOfTheStack (attempt) {
       attempt()
     }
   }
-  // Once with all that is needed compiled, for that takes much stack; and with frames of several sizes, so that each step
-  // of a call is once the one for which there is no room.
+  // After all functions have been compiled, which takes much stack; and with frames of several sizes, so that each step of a call is
+  // once the one that finds no stack.
   attempt()
   for (let padding = 0; padding < 12; padding++) {
     left = 100
@@ -427,7 +427,7 @@ test('wait without stack left leaves nothing in the line', () => {
   let thrown = 0
   atTheEndOfTheStack(() => {
     try {
-      // Some long enough to come back to JavaScript in between.
+      // Some are long enough to return to JavaScript in between.
       outcomes[waited] = Atomics.wait(array, 0, 0, waited % 200 === 50 ? 40 : 1e-6)
       waited++
     } catch (error) {

@@ -60,7 +60,7 @@ for (const { name, changes, engine, library, same } of expectations) {
     assert.strictEqual(seen.libraryLoaded, library)
     assert.deepStrictEqual(seen.same, [same, same, same])
     assert.deepStrictEqual(seen.newGlobals, [])
-    // Writable, not enumerable, configurable; and no name that was not there, but waitAsync.
+    // Writable, not enumerable, configurable; waitAsync is the only new name.
     const shape = (name) => [name, true, false, true]
     assert.deepStrictEqual(seen.after, [
       shape('wait'), shape('notify'), HOST_HAS_WAIT_ASYNC || changes ? shape('waitAsync') : null, HOST_HAS_WAKE ? shape('wake') : null
@@ -81,7 +81,7 @@ for (const { name, changes, engine, library, same } of expectations) {
 test('an entry that changes nothing loads neither the native library nor worker_threads', { skip: NO_HOST_WAIT_ASYNC }, async t => {
   const [index, force] = [await load(t, 'index'), await load(t, 'force')]
   assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
-  // They would be noticed.
+  // The check would find them if they were loaded.
   assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
 })
 
@@ -153,7 +153,7 @@ test('engine follows the functions in place', async t => {
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [engine, engine, 'addon', 'host'])
 })
 
-// ref and unref, the arguments; what they do to the event loop is tested with the queues.
+// The arguments of ref and unref. Their effect on the event loop is tested with the queues.
 
 test('ref and unref: true for a pending wait, false for every other promise', async () => {
   const array = new Int32Array(new SharedArrayBuffer(4))

@@ -278,7 +278,7 @@ test('an abort rejects with the signal\'s reason, or an AbortError, at once', as
         }
         assert.deepStrictEqual(stateOf(it), before, label)
         if (removes) assert.strictEqual(controller.listeners.size, 0, label)
-        // Some signals without removeEventListener tell twice.
+        // Some signals without removeEventListener call a listener twice.
         for (const listener of controller.listeners) listener()
         assert.deepStrictEqual(stateOf(it), before, label)
         assertIntact(it.sab)
@@ -378,7 +378,7 @@ test('giving up at the moment of being served: a waiter that is not served leave
       const second = next.do('form', name, form)
       await until(() => waiters(sab, AT) === (watched.state === 'pending' ? 2 : 1), 'the second waits')
       if (name === 'Condition') Atomics.store(it.ready, 0, 1)
-      // Now nothing is heard here until it is too late.
+      // From here on this loop does not turn until it is too late.
       const releases = {
         RwLock: () => holder.do('unlock', 'token'),
         Semaphore: () => holder.on('Semaphore', AT)('release', 1),
@@ -394,11 +394,11 @@ test('giving up at the moment of being served: a waiter that is not served leave
       await released
       const result = await first
       if (result === 'served') {
-        // It leaves a lock or a permit to the next, but not a notification.
+        // The first gives a lock or a permit back to the next waiter, but not a notification.
         if (name === 'Condition') {
           const isLeft = waiters(sab, AT) === 1
           assert.strictEqual(it.thing.notify(1), isLeft ? 1 : 0, label)
-          // Unless its time was over before it was notified, and it was its predicate that let it go.
+          // Unless its time was over before the notification, and its predicate was true by then.
           assert.ok(isLeft || (form === 'waitForAsync' && how === 'time-out'), label)
         }
       } else {
@@ -418,7 +418,7 @@ test('giving up at the moment of being served: a waiter that is not served leave
 test('a pending promise holds the event loop while another thread can still settle it', async t => {
   const result = await runChild(t, async ({ api, startWorker, say, require }) => {
     const { allocate, classes, thingsIn } = require('./family-forms')
-    // A thread that has the package, and nothing to do; it holds nothing here.
+    // An idle thread with the package, whose handle does not hold this loop.
     const worker = startWorker(async ({ receive, post, api }) => {
       new api.Semaphore(new SharedArrayBuffer(4)).release()
       post('ready')

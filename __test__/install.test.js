@@ -351,7 +351,7 @@ test('installed and uninstalled on the global object, Atomics is as it was', () 
       assert.notStrictEqual(wake.value, hosts.value)
       assert.notStrictEqual(wake.value, Atomics.notify)
     }
-    // Whichever way the same object is named.
+    // The same object by another name.
     assert.strictEqual(api.uninstall(target === Atomics ? undefined : Atomics), true)
     assert.deepStrictEqual(snapshot(Atomics), before)
   }

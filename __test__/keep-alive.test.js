@@ -130,7 +130,7 @@ test('one handle for all waits, and none without waits', {
   assert.deepStrictEqual(await run(t, source), [0, 1, 0])
 })
 
-// Whose queue it is.
+// Which queue the waits are in.
 
 // (module (import "" "m" (memory 1 1 shared)) (func (export "notify") (result i32) i32.const 0 i32.const 9 memory.atomic.notify))
 const NOTIFYING_MODULE = new Uint8Array([

@@ -75,7 +75,7 @@ async function lateness (count, at, window) {
   return late.sort((a, b) => a - b)
 }
 
-// A fifth of a millisecond is what a quiet machine makes of it. With whole milliseconds it is one at least.
+// On a quiet machine it is a fifth of a millisecond. A timer of whole milliseconds would be one millisecond late at least.
 for (const [count, at, window] of [[1, 2, 3], [100000, 1500, 2500]]) {
   test(`of ${count} promises pending, half are late by a fraction of a millisecond at most, and none is early`, { timeout: 90000 }, t => onAQuietMachine(async () => {
     const [before, start] = [starved(), now()]
@@ -105,7 +105,7 @@ async function latest (array, lead) {
     if (now() >= begin) break
   }
   await Promise.all(all)
-  // This machine takes longer to line them up: then the first was due before the last was there.
+  // If this machine took so long that the first was due before the last had begun: once more with a longer lead.
   return all.length < COUNT ? latest(array, lead * 2) : late
 }
 
