@@ -1,17 +1,20 @@
 'use strict'
 
+// long: it allocates much
+
 // The memory and time that waits cost, and that no memory stays behind after them.
 
 const assert = require('assert')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { median, now, onAQuietMachine, runChild, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
+const size = require('./fixtures/size')
 
 /**
  * Does `round(scope)` over and over in a process of its own, and gives by how many MB memory outside of the heap, and the
  * heap, have grown from the time it has got used to it.
  */
-async function growth (t, round, { warmUp = 3, rounds = 7 } = {}) {
+async function growth (t, round, { warmUp = 3, rounds = size(7, 4) } = {}) {
   const { code, lines, stderr } = await runChild(t, async (scope) => {
     const { data: { source, warmUp, rounds }, require, say, sleep } = scope
     const round = require('vm').runInThisContext(`(${source})`)
@@ -90,7 +93,7 @@ const kinds = {
 for (const kind of Object.keys(kinds)) {
   test(`nothing stays of ${kind}`, { timeout: 60000 }, t => onAQuietMachine(async () => {
     const grown = await growth(t, kinds[kind])
-    // 280 000 that stayed would need 28 MB if each had but 100 bytes.
+    // 280 000 (160 000) leaked waits of 100 (125) bytes each would need 28 (20) MB.
     assert.ok(grown.outside < 20 && grown.heap < 4, JSON.stringify(grown))
   }))
 }

@@ -1,5 +1,7 @@
 'use strict'
 
+// long: it starts many workers
+
 // Bugs of other implementations of this queue: for each a test that shows it is not in this one.
 
 const assert = require('assert')

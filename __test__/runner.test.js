@@ -223,7 +223,7 @@ async function suiteOf (file) {
   const lines = []
   const progress = new Progress({ stream: { isTTY: false, write: text => { lines.push(...text.trimEnd().split('\n')) } } })
   const report = new Report(text => progress.print(text))
-  const suite = plannedSuite('current', [file], [null], task => progress.plan(task))
+  const suite = plannedSuite('current', [file], { subjects: [null], size: 'small' }, task => progress.plan(task))
   await report.part('the suite', () => runSuite(suite, { report, progress, jobs: 1, size: 'small' }))
   progress.close()
   return { ok: report.close(), lines }
@@ -265,6 +265,16 @@ test('a file that is skipped on this Node is reported with its reason, and a run
   assert.strictEqual(ok, false)
   assert.ok(lines.includes('  needs Node <10: it is old'), lines.join('\n'))
   assert.deepStrictEqual(lines.slice(-3), ['no test ran', '', '0 passed, 0 failed, 1 skipped'])
+})
+
+test('a long file is run with one subject in a small run, and with all of them in a full one', t => {
+  const [long, short] = ['// long: it waits\n', ''].map(source => declare(t, source))
+  const runs = (file, size, subjects = [null, 'export', 'installed', 'force']) =>
+    plannedSuite('current', [file], { subjects, size }, () => {}).runs.map(({ subject }) => subject)
+  assert.deepStrictEqual(runs(short, 'small'), ['export', 'installed', 'force'])
+  assert.deepStrictEqual(runs(long, 'full'), ['export', 'installed', 'force'])
+  assert.deepStrictEqual(runs(long, 'small'), ['force'])
+  assert.deepStrictEqual(runs(long, 'small', ['export']), ['export'])
 })
 
 // ——— progress ———

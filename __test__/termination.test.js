@@ -1,5 +1,7 @@
 'use strict'
 
+// long: it starts hundreds of workers
+
 // The end of a thread, and of the process, while it waits: blocked, with promises pending, or in the middle of either.
 
 const assert = require('assert')

@@ -1,5 +1,7 @@
 'use strict'
 
+// long: it waits for time to pass
+
 // Time-outs: never early, not late. For threads other than the waiting one, the clock alone decides, also while the waiting thread is busy.
 
 const assert = require('assert')

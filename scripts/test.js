@@ -27,14 +27,14 @@ async function main () {
   const plan = task => progress.plan(task)
   report.print(`Node ${options.versions.join(', ')}; long tests at their ${size} size (TEST_SIZE=${size})`)
   report.notes.push(...declaredSubjects(files))
-  if (!options.all) report.notes.push('`npm run test:all` also runs the other versions of Node, the long tests at their full size, and more of what is published')
+  if (!options.all) report.notes.push(onlyInAll(files))
 
   // The binaries come in while the Rust part is built; `runSuite` reports what goes wrong.
   fetchAhead(options.versions)
   const prepare = plan({ where: 'setup', seconds: 90 })
   const steps = plannedSteps(options)
   for (const step of [...steps.before, ...steps.after]) plan(step)
-  let suites = options.versions.map(version => plannedSuite(version, files, options.subjects, plan))
+  let suites = options.versions.map(version => plannedSuite(version, files, { subjects: options.subjects, size }, plan))
   const runSteps = async list => {
     for (const step of list) {
       progress.begin(step)
@@ -48,7 +48,7 @@ async function main () {
   progress.end(prepare)
   if (prepared) {
     await runSteps(steps.before)
-    if (!await anyRunnable(options.versions)) suites = [...suites, plannedSuite('current', files, options.subjects, plan)]
+    if (!await anyRunnable(options.versions)) suites = [...suites, plannedSuite('current', files, { subjects: options.subjects, size }, plan)]
     for (const suite of suites) {
       await report.part(`node ${suite.version}`, () => runSuite(suite, { report, progress, jobs: options.jobs, size }))
     }
@@ -73,6 +73,13 @@ function declaredSubjects (files) {
     groups.set(key, [...(groups.get(key) || []), name])
   }
   return [...groups].map(([key, names]) => `by their own declaration run ${key}: ${names.length} files (${names.join(', ')})`)
+}
+
+/** The difference between `npm test` and `npm run test:all`. */
+function onlyInAll (files) {
+  const long = files.filter(file => file.long).map(({ name }) => name)
+  return ['`npm run test:all` also runs the other versions of Node, the long tests at their full size, the counts of instructions, more of what is published',
+    ...(long.length > 0 ? [`and these files with every subject: ${long.join(', ')}`] : [])].join(', ')
 }
 
 async function prepareTree (report) {

@@ -8,13 +8,14 @@ const { indent } = require('./report')
 
 /**
  * Plans the runs on one version: `{ version, runs: { file, subject, task }[], skips: { file, subject }[] }`.
- * `plan` announces a task to the progress.
+ * `plan` announces a task to the progress. With the size `small`, a long file is run with the last of its subjects only.
  */
-function plannedSuite (version, files, subjects, plan) {
+function plannedSuite (version, files, { subjects, size }, plan) {
   const exact = nodes.resolve(version)
   const suite = { version: exact, runs: [], skips: [] }
+  const wanted = file => subjects.filter(subject => file.subjects.includes(subject)).slice(file.long && size === 'small' ? -1 : 0)
   for (const subject of subjects) {
-    for (const file of files.filter(each => each.subjects.includes(subject))) {
+    for (const file of files.filter(each => wanted(each).includes(subject))) {
       if (testFile.admits(file.nodes, exact)) suite.runs.push({ file, subject, task: plan({ where: `node ${exact}:`, file: file.name }) })
       else suite.skips.push({ file, subject })
     }

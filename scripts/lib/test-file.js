@@ -9,6 +9,7 @@
 //   // flags: --expose-gc        flags for Node
 //   // timeout: 300              seconds for the whole file
 //   // alone: reason             nothing else may run at the same time
+//   // long: reason              with TEST_SIZE=small it is run with one of its subjects only
 
 const fs = require('fs')
 const path = require('path')
@@ -18,12 +19,12 @@ const SUBJECTS = ['export', 'installed', 'force']
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
-/** Reads the declarations of a file: `{ file, name, subjects, nodes, flags, timeout, alone }`; `subjects` is [null] for none. */
+/** Reads the declarations of a file: `{ file, name, subjects, nodes, flags, timeout, alone, long }`; `subjects` is [null] for none. */
 function read (file) {
   const name = path.basename(file)
-  const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false }
+  const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
   for (const line of fs.readFileSync(file, 'utf8').split('\n', HEADER_LINES)) {
-    const match = /^\/\/ (subjects|nodes|flags|timeout|alone):\s*(.*?)\s*$/.exec(line)
+    const match = /^\/\/ (subjects|nodes|flags|timeout|alone|long):\s*(.*?)\s*$/.exec(line)
     if (match) declared[match[1]] = parsers[match[1]](match[2], `${name}: ${line.trim()}`)
   }
   return declared
@@ -50,7 +51,8 @@ const parsers = {
     if (!/^\d+$/.test(text)) throw new Error(`${where}: '${text}' must be a number of seconds`)
     return Number(text)
   },
-  alone: () => true
+  alone: () => true,
+  long: () => true
 }
 
 /** Whether the version is within a file's `nodes` (any is, if it declares none). */
