@@ -17,7 +17,7 @@ const rustSteps = [
   // Not of the benchmark, which does not stand on loom's primitives.
   {
     name: 'clippy of the models',
-    seconds: 20,
+    seconds: 10,
     args: ['clippy', '--locked', '--features', 'model', '--lib', '--tests', '--', '-D', 'warnings'],
     optional: true,
     lint: true
@@ -25,7 +25,7 @@ const rustSteps = [
   // In a folder of their own: cargo gives the library the same file name with and without the feature.
   {
     name: 'models',
-    seconds: 100,
+    seconds: 150,
     args: ['test', '--locked', '--features', 'model', '--test', 'model', '--target-dir', 'target/model'],
     count: countCargoTest
   }

@@ -25,10 +25,10 @@ function plannedSteps ({ all, only, rust }) {
       ...(rust ? cargoSteps : []),
       // Its build serves nothing else, and takes minutes.
       ...(rust && all ? [scriptStep('instructions', 150)] : []),
-      ...(everything ? [scriptStep('types', 40)] : [])
+      ...(everything ? [scriptStep('types', 35)] : [])
     ],
     // The library is built for what is published: with Rust or not at all.
-    after: everything && rust ? [scriptStep('tarballs', 120, all), scriptStep('consumers', 60, all)] : []
+    after: everything && rust ? [scriptStep('tarballs', all ? 120 : 65, all), scriptStep('consumers', all ? 60 : 30, all)] : []
   }
 }
 
