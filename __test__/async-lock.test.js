@@ -60,7 +60,7 @@ test('an argument that is no SharedArrayBuffer is refused by name', () => {
   assert.throws(() => AsyncLock(new SharedArrayBuffer(4)), TypeError)
 })
 
-test('an offset at which no word lies is refused, with the range that there is', () => {
+test('a wrong offset is refused, and the error says the range', () => {
   const sab = new SharedArrayBuffer(12)
   for (const byteOffset of [null, '4', 1.5, NaN, Infinity, {}, true]) {
     assert.throws(() => new AsyncLock(sab, { byteOffset }), (error) => {
@@ -83,7 +83,7 @@ test('an offset at which no word lies is refused, with the range that there is',
   assert.strictEqual(new AsyncLock(sab, { byteOffset: 8 }).i32a.byteOffset, 8)
 })
 
-test('a buffer of another realm will do', async () => {
+test('a buffer of another realm works', async () => {
   const lock = new AsyncLock(vm.runInNewContext('new SharedArrayBuffer(4)'))
   assert.strictEqual(await lock.executeLocked(() => lock.locked), true)
   assert.strictEqual(lock.locked, false)
@@ -316,7 +316,7 @@ test('lockIfAvailable(t) gives the lock if it comes in time', async t => {
   await locker.call('unlock', 0)
 })
 
-test('lock({ timeout }) throws a TimeoutError when the time is over, and hears no signal', async t => {
+test('lock({ timeout }) throws a TimeoutError when the time is over, and refuses a signal', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   const token = lock.tryLock()
@@ -501,7 +501,7 @@ test('a wrong option is a TypeError that names it, and does not take the lock', 
   assert.strictEqual(lock.locked, false)
 })
 
-test('the time being over is a TimeoutError, never early, and the line is left', async () => {
+test('the end of the time is a TimeoutError, never early, and leaves no claim', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   for (const timeout of [0, -3, 0.3, 1, 1.9, 7.5, 31, -Infinity]) {
@@ -584,7 +584,7 @@ test('an abort rejects with the signal\'s reason, whichever value that is', asyn
 })
 
 const hasController = typeof AbortController === 'function'
-test('the host\'s AbortController will do', { skip: !hasController && 'no AbortController here' }, async () => {
+test('the host\'s AbortController works as a signal', { skip: !hasController && 'no AbortController here' }, async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const controller = new AbortController()
@@ -733,7 +733,7 @@ test('a worker that gives up a lock that is on its way may block for it', async 
   assert.strictEqual(lock.locked, false)
 })
 
-test('a worker that gives up when its time is over already, and it has not been told, may block for it', async t => {
+test('a worker that gives up after its time, before its promise has settled, may block for the lock', async t => {
   const lock = newLock()
   const token = lock.tryLock()
   const worker = startWorker(t, ({ api, post, require, data: { sab, toolbox } }) => {
@@ -912,7 +912,7 @@ test('executeLocked: the callback must be a function', async () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('executeLocked may line up more of itself', async () => {
+test('executeLocked may be called within its callback', async () => {
   const lock = newLock()
   const order = []
   let inner
@@ -1030,7 +1030,7 @@ test('waiters in the host\'s queue are notified where that is in use', { skip: !
 
 // ——— inspection ———
 
-test('util.inspect tells the state, the holder\'s thread and how many wait', async t => {
+test('util.inspect tells the state, the holder\'s thread and the number of waiters', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   assert.strictEqual(util.inspect(lock), 'AsyncLock { locked: false, waiters: 0 }')
@@ -1080,7 +1080,7 @@ test('two thousand locks held at once and unlocked in any order: each goes to it
   for (const n of wanted.slice(0, 50)) assert.strictEqual(await locker.call('unlock', 4 * n), true)
 })
 
-test('one release may grant more than one batch of promises holds, and hooks that run meanwhile may use locks', { timeout: 60000 }, async t => {
+test('one release may settle more promises than a batch holds, and hooks that run meanwhile may use locks', { timeout: 60000 }, async t => {
   const COUNT = 9000
   const sab = new SharedArrayBuffer(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))

@@ -162,7 +162,7 @@ test('a party that gives up as the last one arrives goes on with the others', as
   assert.deepStrictEqual([word[0] >>> 16, word[0] & 0xffff], [1, 0])
 })
 
-test('giving up, coming again, dying parties replaced: every generation has one leader and is the same for all', { timeout: 60000 }, async t => {
+test('parties that give up, return, die and are replaced: every generation has one leader and is the same for all', { timeout: 60000 }, async t => {
   const seed = 14
   const PARTIES = 4
   const { sab, barrier, word } = setUp(PARTIES)

@@ -53,7 +53,7 @@ async function waiting (member, { sab, lock }, form = 'wait', args = [], name = 
 // ——— waiting ———
 
 for (const name of Object.keys(LOCKS)) {
-  test(`${name}: wait gives up the lock, and has it again with the same token`, async t => {
+  test(`${name}: wait unlocks, and returns with the lock held by the same token`, async t => {
     const it = setUp(api[name])
     const member = await startMember(t, it.sab)
     for (const form of ['wait', 'waitAsync']) {
@@ -74,7 +74,7 @@ for (const name of Object.keys(LOCKS)) {
     }
   })
 
-  test(`${name}: on main, waitAsync gives up the lock, and has it again with the same token`, async t => {
+  test(`${name}: on main, waitAsync unlocks, and settles with the lock held by the same token`, async t => {
     const it = setUp(api[name])
     const member = await startMember(t, it.sab)
     const token = it.lock.tryLock()
@@ -93,7 +93,7 @@ for (const name of Object.keys(LOCKS)) {
     assert.strictEqual(it.lock.locked, false)
   })
 
-  test(`${name}: however a wait ends, the same token is live`, async t => {
+  test(`${name}: the same token is live after every kind of end of a wait`, async t => {
     const it = setUp(api[name])
     const { lock, condition } = it
     const token = lock.tryLock()
@@ -180,7 +180,7 @@ test('a time-out returns only once the lock is held again: blocking and awaiting
   }
 })
 
-test('a wait with no time at all keeps the lock and never stands in the line', async t => {
+test('a wait with a time-out of 0 keeps the lock and never enters the line', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   await onLock(member)('lock')
@@ -281,7 +281,7 @@ test('the word is not written, and its value does not matter', async t => {
 
 // ——— waitFor ———
 
-test('waitFor asks first, and again after each notification, with the lock held', async t => {
+test('waitFor calls its predicate first, and again after each notification, with the lock held', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   const predicate = { word: READY, is: 3 }
@@ -326,7 +326,7 @@ test('waitForAsync: the predicate may be asynchronous, and runs with the lock he
   token.unlock()
 })
 
-test('waitFor: the time-out is for all of it, and at its end the predicate decides', async t => {
+test('waitFor: the time-out covers all waits, and at its end the predicate decides', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   for (const form of ['waitFor', 'waitForAsync']) {
@@ -503,7 +503,7 @@ for (const name of Object.keys(LOCKS)) {
   }
 }
 
-test('a notification that comes as the token ends goes to the next that waits', async () => {
+test('a notification that comes as the token ends goes to the next waiter', async () => {
   const { lock, condition, sab } = setUp()
   let ended
   const callback = lock.executeLocked(token => {
@@ -521,7 +521,7 @@ test('a notification that comes as the token ends goes to the next that waits', 
   assert.strictEqual(waiters(sab, CONDITION), 0)
 })
 
-test('a token that ends while its promise, notified, waits for the lock: the notification goes to the next', async () => {
+test('a token that ends while its notified promise waits for the lock: the notification goes to the next waiter', async () => {
   const { lock, condition, sab } = setUp()
   const token = lock.tryLock()
   const ended = rejection(condition.waitAsync(token))
@@ -542,7 +542,7 @@ test('a token that ends while its promise, notified, waits for the lock: the not
   assert.strictEqual(lock.locked, false)
 })
 
-test('a token that ends as the lock is on its way to its promise: lock and notification go to the next', async () => {
+test('a token that ends as the lock is on its way to its promise: lock and notification go to the next waiter', async () => {
   const { lock, condition, sab } = setUp(RwLock)
   const token = lock.tryLock()
   const ended = rejection(condition.waitAsync(token))
@@ -563,7 +563,7 @@ test('a token that ends as the lock is on its way to its promise: lock and notif
   assert.strictEqual(lock.locked, false)
 })
 
-test('a wait that is over in time is none of the callback\'s end', async () => {
+test('the end of a callback does not touch a wait that is over by then', async () => {
   const { lock, condition } = setUp()
   let result
   await lock.executeLocked(async token => {
@@ -696,7 +696,7 @@ test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the 
 // ——— one step with respect to notify ———
 
 // The waiter is in the line before the lock is free: a thread that takes the lock, changes something and notifies finds it.
-test('no wake-up is lost between giving up the lock and waiting: hammered from both sides', { timeout: 120000 }, async t => {
+test('no wake-up is lost between unlocking and waiting: under load from both sides', { timeout: 120000 }, async t => {
   const ROUNDS = 2000
   const sab = new SharedArrayBuffer(12)
   // Passes a turn to and fro; each side waits for its own, without a time-out, and notifies one.
@@ -844,7 +844,7 @@ for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
   })
 }
 
-test('the notification of a thread that is busy and dies before it hears of it goes to the next', { skip: TURNS_ONCE_MORE }, async t => {
+test('the notification of a busy thread that dies before its promise settles goes to the next waiter', { skip: TURNS_ONCE_MORE }, async t => {
   const it = setUp()
   const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
   await onLock(victim)('lock')
@@ -987,7 +987,7 @@ test('a thread that only waits ends when the process does', async t => {
   assert.ok(now() - start < 20000)
 })
 
-test('util.inspect tells how many wait', async () => {
+test('util.inspect tells the number of waiters', async () => {
   const { condition, lock } = setUp()
   assert.strictEqual(util.inspect(condition), 'Condition { waiters: 0 }')
   const token = lock.tryLock()

@@ -268,7 +268,7 @@ test('a frozen Atomics is refused, and nothing is left of the attempt', async t 
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'install: target must', true, true])
 })
 
-test('a program that only loads an entry ends at once, with code 0 and without a word', async t => {
+test('a program that only loads an entry ends at once, with code 0 and without output', async t => {
   for (const { name } of expectations) {
     const { code, stdout, stderr } = await runNode(t, [entryFile(name)])
     assert.deepStrictEqual([code, stdout, stderr.replace(/.*ExperimentalWarning.*\n/, '')], [0, '', ''])

@@ -292,7 +292,7 @@ test('one promise of many is unref\'d, the others hold', async t => {
   assert.deepStrictEqual(lines, ['timed-out'])
 })
 
-test('a promise without a time-out is let go and taken back, too', async t => {
+test('unref and ref work on a promise without a time-out, too', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, now, say, words, startWorker, until }) => {
     const array = words(2)
     const other = startWorker(async ({ Atomics, data, sleep }) => {

@@ -164,7 +164,7 @@ test('main must not block, and the error names the method to call instead', () =
   }
 })
 
-test('a form that blocks hears no signal and says so; wrong options are told', async t => {
+test('a form that blocks refuses a signal, and names wrong options', async t => {
   for (const name of NAMES) {
     const { it } = occupied(name)
     const member = await startMember(t, it.sab)
@@ -190,7 +190,7 @@ test('a form that blocks hears no signal and says so; wrong options are told', a
 // ——— being served ———
 
 for (const name of NAMES) {
-  test(`${name}: every form waits until it is let go, in threads and on main`, async t => {
+  test(`${name}: every form waits until it is served, in threads and on main`, async t => {
     const sab = allocate()
     const it = thingsIn(sab, name)
     const member = await startMember(t, sab)
@@ -217,7 +217,7 @@ for (const name of NAMES) {
 
 // ——— giving up ———
 
-test('the time being over: never early, the line is left, and nothing has changed', async t => {
+test('a time-out is never early, leaves no waiter, and changes nothing', async t => {
   await Promise.all(NAMES.map(async name => {
     const { it } = occupied(name)
     const before = stateOf(it)
@@ -288,7 +288,7 @@ test('an abort rejects with the signal\'s reason, or an AbortError, at once', as
 })
 
 const hasController = typeof AbortController === 'function'
-test('the host\'s AbortController will do', { skip: !hasController && 'no AbortController here' }, async () => {
+test('the host\'s AbortController works as a signal', { skip: !hasController && 'no AbortController here' }, async () => {
   for (const { name, run, label } of AWAITING) {
     const { it } = occupied(name)
     const controller = new AbortController()
@@ -318,7 +318,7 @@ test('a signal that is aborted already: nothing is taken and no wait begins, als
   }
 })
 
-test('once it is served, an abort changes nothing, and no listener is left', async () => {
+test('an abort after the wait was served changes nothing, and no listener is left', async () => {
   for (const { name, run, label } of AWAITING) {
     const { it, letGo } = occupied(name)
     const controller = new TinyController({ reason: 'too late' })

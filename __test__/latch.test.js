@@ -41,14 +41,14 @@ test('the error of a wrong count says which are allowed', () => {
   assert.strictEqual(new Latch(sab, { count: MOST }).count, MOST)
 })
 
-test('a wrong number of times is told, and changes nothing', () => {
+test('a wrong argument of countDown is a TypeError, and changes nothing', () => {
   const { latch } = setUp(3)
   for (const n of [null, '1', 1.5, NaN, {}]) assert.throws(() => latch.countDown(n), { name: 'TypeError', message: /^countDown: n must be an integer, not / })
   for (const n of [0, -1, MOST + 1]) assert.throws(() => latch.countDown(n), { name: 'RangeError', message: `countDown: n must be from 1 to ${MOST}, not the number ${n}` })
   assert.strictEqual(latch.remaining, 3)
 })
 
-test('zero-filled memory is a closed latch; it opens when it has been counted down, for everybody and for good', async t => {
+test('zero-filled memory is a closed latch; it opens when it has been counted down, for all threads and for good', async t => {
   const { sab, latch, on } = setUp(4)
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
   const all = [watch(on(members[0])('wait')), watch(on(members[1])('waitAsync')), watch(latch.waitAsync()), watch(latch.waitAsync({ timeout: 1e6 }))]

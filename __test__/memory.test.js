@@ -91,7 +91,7 @@ const kinds = {
   }
 }
 for (const kind of Object.keys(kinds)) {
-  test(`nothing stays of ${kind}`, { timeout: 60000 }, t => onAQuietMachine(async () => {
+  test(`no memory stays behind ${kind}`, { timeout: 60000 }, t => onAQuietMachine(async () => {
     const grown = await growth(t, kinds[kind])
     // 280 000 (160 000) leaked waits of 100 (125) bytes each would need 28 (20) MB.
     assert.ok(grown.outside < 20 && grown.heap < 4, JSON.stringify(grown))
@@ -178,7 +178,7 @@ test('1 000 000 waiters on one word: one is woken as fast as ever, and the end o
   assert.strictEqual(await last, 'ok')
 })
 
-test('one thread\'s waits can be taken out from among those of another', { timeout: 60000 }, async t => {
+test('the end of a thread removes its waits from among those of another', { timeout: 60000 }, async t => {
   const array = words(2)
   const COUNT = 20000
   const [victim, other] = [0, 1].map(mine => startWorker(t, ({ Atomics, data: { array, COUNT, mine } }) => {

@@ -155,7 +155,7 @@ test('a waiter that has timed out is not counted, and does not stand in the way'
   assert.deepStrictEqual(patient.outcomes, ['ok', 'ok'])
 })
 
-test('a waiter that has been notified is not counted again, although its thread has not heard of it yet', async () => {
+test('a waiter that has been notified is not counted again, although its promise has not settled yet', async () => {
   const array = words(1)
   const { all, outcomes } = lineUp(array, 0, 3)
   assert.strictEqual(Atomics.notify(array, 0, 2), 2)

@@ -51,7 +51,7 @@ const wrong = (known) => [
   [[10], `options may have ${known}, not "0"`]
 ]
 
-test('forms that await: an option that is none, and a time-out that is no number, are a TypeError that says so', async () => {
+test('forms that await: an unknown option, and a time-out that is no number, are a TypeError that says so', async () => {
   for (const { label, form, blocks, call } of FORMS) {
     if (blocks) continue
     for (const [options, message] of wrong('timeout and signal')) {
@@ -111,7 +111,7 @@ test('an option may be inherited, but not from Object.prototype', async () => {
   }
 })
 
-test('constructors: an option that is none is a TypeError that lists those there are', () => {
+test('constructors: an unknown option is a TypeError that lists the known ones', () => {
   const lists = {
     AsyncLock: 'byteOffset',
     Barrier: 'parties and byteOffset',

@@ -127,7 +127,7 @@ test('an unref\'d promise stays so through its later steps: a Condition\'s promi
   assert.deepStrictEqual(lines, ['true', 'end'])
 })
 
-test('and between two steps: a predicate that is awaited', async t => {
+test('an unref\'d promise stays so between two steps: a predicate that is awaited', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ api, say, sleep, startWorker, until, words }) => {
     const array = words(1)
     const other = startWorker(({ data }) => { data[0] = 1; setInterval(() => {}, 1000) }, array)

@@ -153,7 +153,7 @@ test('tokens are disposable', { skip: !disposes && 'no Symbol.dispose here' }, (
   }
 })
 
-test('tokens are given back in any order', () => {
+test('tokens are unlocked in any order', () => {
   const random = randomFrom(17)
   const sab = memory(4 * 20)
   const locks = Array.from({ length: 20 }, (_, n) => new RwLock(sab, { byteOffset: 4 * n }))
@@ -628,7 +628,7 @@ test('time-outs and aborts that meet the grant lose nothing: readers and writers
 
 // ——— the rest ———
 
-test('util.inspect tells the state and how many wait', () => {
+test('util.inspect tells the state and the number of waiters', () => {
   const { lock } = setUp()
   assert.strictEqual(util.inspect(lock), 'RwLock { locked: false, readers: 0, waiters: 0 }')
   const token = lock.tryLock()

@@ -80,7 +80,7 @@ test('acquire takes free permits without waiting: blocking, awaiting, using', as
   await promise
 })
 
-test('anybody may release: a semaphore is also a signal', async t => {
+test('any thread may release: a semaphore is also a signal', async t => {
   const { sab, semaphore } = setUp()
   const member = await startMember(t, sab)
   const result = onSemaphore(member)('acquire', 3)
@@ -345,7 +345,7 @@ test('use: a token is disposable', { skip: !disposes && 'no Symbol.dispose here'
   assert.strictEqual(semaphore.available, 3)
 })
 
-test('no more run at a time than there are permits: main and threads', async t => {
+test('at most as many callbacks run at a time as there are permits: main and threads', async t => {
   const LIMIT = 3
   const { sab, semaphore } = setUp(LIMIT)
   const running = new Int32Array(new SharedArrayBuffer(8))
@@ -414,7 +414,7 @@ test('permits of a dead thread serve a blocked thread, too; no holder is told of
 })
 
 for (const [form, args, skip] of [['use', [2, { tell: 3, holdUntil: 4 }], false], ['acquireAsync', [2], TURNS_ONCE_MORE]]) {
-  test(`${form}: permits that were granted to a thread that dies before it hears of it come back`, { skip }, async t => {
+  test(`${form}: permits that were granted to a thread that dies before its promise settles come back`, { skip }, async t => {
     const { sab, semaphore } = setUp()
     const victim = await startMember(t, sab)
     victim.do('beginAndBeBusy', 'call', ['Semaphore', 0, {}, form, args], 1, 2)
@@ -516,7 +516,7 @@ test('a time-out or an abort that meets the grant loses no permit', { timeout: 6
 
 // ——— the rest ———
 
-test('util.inspect tells how many permits there are and how many wait', async () => {
+test('util.inspect tells the numbers of permits and of waiters', async () => {
   const { semaphore } = setUp(2)
   assert.strictEqual(util.inspect(semaphore), 'Semaphore { available: 2, waiters: 0 }')
   const result = semaphore.acquireAsync(3)

@@ -102,7 +102,7 @@ test('a Condition needs no then of the promises\' prototype', async t => {
 
 // ——— a batch that is broken off ———
 
-test('a batch that fails before anything of it is settled comes again', async t => {
+test('a batch that fails before any of its promises is settled comes again', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, say, words }) => {
     process.on('uncaughtException', () => {})
     const array = words(1)

@@ -146,7 +146,7 @@ test('a reason whose getter throws: all of them reject with that error', async (
   for (const error of await Promise.all(waits)) assert.strictEqual(error.message, 'no reason')
 })
 
-test('one that begins to wait while the others are told is told, too', async () => {
+test('a wait that begins while the others are aborted is aborted, too', async () => {
   const { controller, signal } = counting()
   const semaphore = new Semaphore(new SharedArrayBuffer(4))
   let late

@@ -124,7 +124,7 @@ test('a long wait leaves no task to the event loop', async t => {
   assert.deepStrictEqual(tasks, [])
 })
 
-test('one thread serves all others', { skip: process.platform !== 'linux' && 'only Linux names the threads of a process' }, async t => {
+test('one service thread serves all others', { skip: process.platform !== 'linux' && 'only Linux names the threads of a process' }, async t => {
   const array = words(1)
   const [thread] = await blockedThreads(t, array, 1)
   await Atomics.waitAsync(array, 0, 0, 50).value

@@ -170,7 +170,7 @@ test('a thread wakes its own promise after the deadline, as long as one job of i
   }
 })
 
-test('its own promises past their deadlines keep their places in the line', async () => {
+test('a thread\'s own promises past their deadlines keep their turns in the line', async () => {
   const array = words(1)
   const outcomes = []
   const wait = (name, timeout) => Atomics.waitAsync(array, 0, 0, timeout).value.then(outcome => { outcomes.push(name + outcome) })
