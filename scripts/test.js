@@ -78,7 +78,7 @@ function declaredSubjects (files) {
 /** The difference between `npm test` and `npm run test:all`. */
 function onlyInAll (files) {
   const long = files.filter(file => file.long).map(({ name }) => name)
-  return ['`npm run test:all` also runs the other versions of Node, the long tests at their full size, the counts of instructions, more of what is published',
+  return ['`npm run test:all` also runs the other versions of Node, the long tests at their full size, the models of the queue, the counts of instructions, more of what is published',
     ...(long.length > 0 ? [`and these files with every subject: ${long.join(', ')}`] : [])].join(', ')
 }
 

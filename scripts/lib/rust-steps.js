@@ -2,7 +2,8 @@
 
 // The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, the `seconds` that it takes on a quiet machine with two
 // cores where nothing has been built, and `count`, which reads from its output how many tests there were (a step without one is one
-// test). `optional`: a toolchain may be without this subcommand (reported as skipped); `lint`: it is part of `npm run lint`.
+// test). `optional`: a toolchain may be without this subcommand (reported as skipped); `lint`: it is part of `npm run lint`;
+// `slow`: only `npm run test:all` runs it.
 
 const { find } = require('./cargo')
 
@@ -25,6 +26,7 @@ const rustSteps = [
   // In a folder of their own: cargo gives the library the same file name with and without the feature.
   {
     name: 'models',
+    slow: true,
     seconds: 150,
     args: ['test', '--locked', '--features', 'model', '--test', 'model', '--target-dir', 'target/model'],
     count: countCargoTest

@@ -18,7 +18,7 @@ const TIMEOUT = 30 * 60 * 1000
  */
 function plannedSteps ({ all, only, rust }) {
   const everything = only === null
-  const cargoSteps = rustSteps.map(cargoStep)
+  const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
   return {
     before: [
       ...(everything ? [lintStep] : []),
