@@ -107,15 +107,15 @@ for (const name of Object.keys(FORMS)) {
 test('an unref\'d promise stays so through its later steps: a Condition\'s promise that wants the lock again', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ api, say, startWorker, until, words }) => {
     const array = words(3)
+    const lock = new api.AsyncLock(array.buffer)
+    const token = await lock.lockAsync()
     const other = startWorker(({ api, data }) => {
       const lock = new api.AsyncLock(data.buffer)
-      // Takes the lock when the condition's promise has given it up, notifies, and keeps it.
+      // Takes the lock when the condition's promise has unlocked it, notifies, and keeps it.
       lock.lock()
       data[2] = new api.Condition(data.buffer, { byteOffset: 4 }).notify()
       setInterval(() => {}, 1000)
     }, array)
-    const lock = new api.AsyncLock(array.buffer)
-    const token = await lock.lockAsync()
     const promise = new api.Condition(array.buffer, { byteOffset: 4 }).waitAsync(token)
     say(api.unref(promise))
     await until(() => array[2] === 1 && api.waiterCount(array, 0) === 1, 'the promise waits for the lock')
