@@ -1,7 +1,7 @@
 // timeout: 300
 'use strict'
 
-// The article's own class (fixtures/lock-article.js): on the subject, alone and on the same word with ours.
+// The article's own class (fixtures/lock-article.js): on the subject, alone and on one word with AsyncLock.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -18,7 +18,7 @@ const ArticleLock = createArticleLock(Atomics)
 
 /**
  * Blocking workers and main, which does not block, count together to TIMES; `kinds`: which class each uses, main last.
- * The counter is only right if nobody is ever inside together with another, and it ends only if nobody is ever forgotten.
+ * The counter is only right if no two threads are ever inside together, and the test ends only if no claim is ever forgotten.
  */
 async function count (t, kinds, MainLock) {
   const sab = new SharedArrayBuffer(4)
@@ -164,6 +164,6 @@ test('a holder of ours that dies leaves the lock to the article\'s', async t => 
   const result = new ArticleLock(sab).executeLocked(() => 'had it')
   await locker.terminate()
   assert.strictEqual(await result, 'had it')
-  // Whoever asks next is told; the article's class does not ask.
+  // The next holder of ours is told; the article's class does not ask.
   assert.strictEqual(new AsyncLock(sab).tryLock().ownerDied, true)
 })

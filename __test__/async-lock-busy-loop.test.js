@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// A lock whose line has a thread in it that cannot run, since it computes: whom that holds up, and to whom the lock is on its way.
+// A lock with a claim of a busy thread in its line: which other claims that delays, and who may unlock a lock on its way there.
 
 const assert = require('assert')
 const util = require('util')
@@ -14,7 +14,7 @@ const { AsyncLock } = api
 const { memory, newLock, startLocker, untilWaiters } = require('./fixtures/lock-toolbox')
 const { busy, now, sleep } = require('./fixtures/queue-toolbox')
 
-/** Far longer than anybody needs who is not held up. */
+/** Milliseconds, far more than a claim needs that nothing delays. */
 const LONG = 5000
 
 /** Computes until `condition()`, and gives for how many milliseconds. */
@@ -24,7 +24,7 @@ function computeUntil (condition, what) {
   return now() - start
 }
 
-/** Makes the claim of a promise of this thread's, the first in line, try in vain: so the next release hands it the lock. */
+/** Lets the first claim, of a promise of this thread, try in vain: the next release then hands the lock over to it. */
 async function tryInVain (lock) {
   Atomics.notify(lock.i32a, 0, 1)
   await sleep(20)
@@ -60,7 +60,7 @@ test('several blocked threads have the lock, one after the other, while a promis
   assert.strictEqual(lock.locked, false)
 })
 
-test('a lock is not handed to a busy thread because time has passed: others go on with it', async t => {
+test('the time alone does not give a lock to a busy thread: other threads go on with it', async t => {
   const lock = newLock()
   const lockers = await Promise.all([1, 2].map(() => startLocker(t, lock.sab)))
   const token = lock.tryLock()
@@ -74,7 +74,7 @@ test('a lock is not handed to a busy thread because time has passed: others go o
     const before = counted()
     computeUntil(() => counted() > before, 'the others go on')
   }
-  // And nobody who can run is kept out.
+  // No thread that can run is kept out.
   const next = await promise
   next.unlock()
   lockers.forEach(locker => locker.set(1))
@@ -146,7 +146,7 @@ test('a lock that was on its way to a promise, and was given up or came too late
   assert.strictEqual(lock.locked, false)
 })
 
-test('unlock() by mistake, at any moment, never frees a lock that somebody has by means of this package', { timeout: 60000 }, async t => {
+test('unlock() by mistake, at any moment, never frees a lock that another thread holds by a token', { timeout: 60000 }, async t => {
   const sab = memory(8)
   const lock = new AsyncLock(sab)
   const lockers = await Promise.all([1, 2].map(() => startLocker(t, sab)))
@@ -180,11 +180,11 @@ test('unlock() by mistake, at any moment, never frees a lock that somebody has b
   assert.strictEqual(new Int32Array(sab, 4)[0], count)
 })
 
-test('unlock() frees a lock that was locked by means of the bare word, also after failed tries and whatever was held before', async t => {
+test('unlock() frees a lock that was taken through the bare word, also after failed tries and earlier holders', async t => {
   const sab = memory(64)
   const locks = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
   const locker = await startLocker(t, sab)
-  // Both threads have had it, and others, and have given them up in another order; and have tried in vain.
+  // Both threads have held it and other locks before, have unlocked them in another order, and have tried without success.
   const tokens = locks.map(lock => lock.tryLock())
   for (const at of [0, 4, 8, 12]) assert.strictEqual(await locker.call('tryLock', at), null)
   for (const n of [1, 0, 3, 2]) tokens[n].unlock()

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a dead holder has left behind is remembered as long as the lock's memory exists, and no longer.
+// The death of a holder is remembered as long as the lock's memory exists, and no longer.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -71,7 +71,7 @@ test('a lock on memory where a dead thread left another lock behind, which is go
   assert.deepStrictEqual(await run(t, locksOnReusedMemory), ['told true', 'told 0 times', 'told true', 'told 0 times'])
 })
 
-test('what the program makes of the built-ins for weak references after loading the package changes nothing', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+test('replacing WeakRef and FinalizationRegistry after the package is loaded changes nothing', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
   const program = `async (scope) => {
     // Before Node 16, Node's own code uses the methods of the program's WeakMap.
     for (const name of ['WeakSet', 'WeakRef', 'FinalizationRegistry']) {
@@ -87,12 +87,12 @@ test('what the program makes of the built-ins for weak references after loading 
   assert.deepStrictEqual(await run(t, program), ['told true', 'told 0 times', 'told true', 'told 0 times'])
 })
 
-test('who makes the next lock on a memory is told, although no living thread has made one there before', async t => {
+test('the maker of the next lock on a memory is told of the death, although no living thread made a lock there before', async t => {
   assert.deepStrictEqual(await run(t, async ({ AsyncLock, buffersOf, collect, dieHolding, say }) => {
     const buffers = buffersOf(3, 4096)
     await dieHolding(buffers)
     await collect()
-    // The next worker is told, and dies as well: so is the one after it.
+    // The next worker is told of the death, and dies as well: the one after it is told, too.
     await dieHolding(buffers.slice(0, 1))
     await collect()
     say(buffers.map(buffer => new AsyncLock(buffer).tryLock().ownerDied).join())
@@ -121,7 +121,7 @@ test('a memory is not gone as long as one of its buffer objects is there', async
 })
 
 test('a thread that hears last of its memory is not told of a death in an earlier one', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
-  // The holder dies when the memory is nobody else's any more.
+  // The holder dies when no other thread has the memory any more.
   assert.deepStrictEqual(await run(t, async ({ AsyncLock, addressOf, buffersOf, collect, locksAt, say, startWorker }) => {
     const addresses = new Set()
     const worker = await (async () => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// What becomes of a lock when the thread that holds it ends: it goes to the next, who is told.
+// A lock whose holder ends goes to the next claim, whose token says ownerDied.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -83,7 +83,7 @@ for (const way of Object.keys(deaths)) {
   })
 }
 
-test('the first in line gets it, whether it blocks or awaits, and nobody else is told', async t => {
+test('the first claim gets the lock, blocking or awaiting, and no other one is told of the death', async t => {
   const lock = newLock()
   const [locker, blocked] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
   await locker.call('lock', 0)
@@ -102,7 +102,7 @@ test('the first in line gets it, whether it blocks or awaits, and nobody else is
 for (const take of [
   ['tryLock', 0], ['lockIfAvailable', 0, 0], ['lockIfAvailable', 0, 10000], ['lock', 0], ['lockAsync', 0], ['lockAsync', 0, { timeout: 0 }]
 ]) {
-  test(`whoever takes it is told: ${take[0]}(${take.slice(2).map(each => JSON.stringify(each)).join()}) in a worker`, async t => {
+  test(`the next holder is told of the death: ${take[0]}(${take.slice(2).map(each => JSON.stringify(each)).join()}) in a worker`, async t => {
     const lock = newLock()
     const [locker, other] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
     await locker.call(...take)
@@ -113,7 +113,7 @@ for (const take of [
   })
 }
 
-test('whoever takes it is told: tryLock, lockIfAvailable, lockAsync and executeLocked on main', async t => {
+test('the next holder is told of the death: tryLock, lockIfAvailable, lockAsync and executeLocked on main', async t => {
   const lock = newLock()
   for (const take of [
     () => lock.tryLock(),
@@ -164,7 +164,7 @@ test('a thread that gave its locks up before it ended leaves nothing behind', as
   token.unlock()
 })
 
-test('two thousand locks held by a thread that is terminated: each goes to who waits for it, or is free', { timeout: 60000 }, async t => {
+test('two thousand locks held by a terminated thread: each goes to its first claim, or is free', { timeout: 60000 }, async t => {
   const COUNT = 2000
   const sab = memory(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
@@ -188,7 +188,7 @@ test('two thousand locks held by a thread that is terminated: each goes to who w
 
 // ——— death of one that was granted the lock and never ran ———
 
-test('a thread that awaits the lock, is nudged and ends before its loop turns: the next gets it', async t => {
+test('a thread that awaits the lock is woken and ends before its loop turns: the next claim gets the lock', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   const token = lock.tryLock()
@@ -197,12 +197,12 @@ test('a thread that awaits the lock, is nudged and ends before its loop turns: t
   await untilWaiters(lock, 1)
   const next = lock.lockAsync()
   token.unlock()
-  // Nobody passes it over: the lock is free, and it is the other's turn.
+  // It is not overtaken: the lock is free, and it is the turn of the other claim.
   await sleep(20)
   assert.strictEqual(lock.locked, false)
   assert.strictEqual(locker.seen(), 0)
   await locker.terminate()
-  // Told or not: an event loop that is being closed may still take its turn, only nothing of JavaScript runs any more.
+  // An event loop that is being closed may still turn, but runs no JavaScript.
   const nextToken = await next
   assert.strictEqual(nextToken.locked, true)
   nextToken.unlock()
@@ -213,7 +213,7 @@ test('a thread that awaits the lock, is nudged and ends before its loop turns: t
 })
 
 for (const waiters of ['nobody', 'a promise', 'a blocked thread']) {
-  test(`a thread that awaits the lock, is handed it and ends before its loop turns; ${waiters} waits behind it`, async t => {
+  test(`the lock is handed over to a thread that ends before its loop turns; ${waiters} waits behind it`, async t => {
     const lock = newLock()
     const [locker, other] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
     const token = lock.tryLock()
@@ -247,7 +247,7 @@ test('a blocked thread that is terminated at the moment it gets the lock passes 
     locker.call('lock', 0)
     await untilWaiters(lock, 1)
     const next = lock.lockAsync()
-    // Whichever comes first: none of the three orders may lose the lock.
+    // None of the three orders may lose the lock.
     if (round % 3 === 0) token.unlock()
     const exited = locker.terminate()
     if (round % 3 === 1) token.unlock()
@@ -280,7 +280,7 @@ test('a thread that ends while it waits, blocked or not, leaves the line, and do
   nextToken.unlock()
 })
 
-test('who inherits a lock and dies too leaves it to the next', async t => {
+test('a thread that takes over the lock of a dead holder and dies too leaves it to the next claim', async t => {
   const lock = newLock()
   const [first, second] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
   await first.call('lock', 0)
@@ -296,7 +296,7 @@ test('who inherits a lock and dies too leaves it to the next', async t => {
   assert.strictEqual(lock.tryLock().ownerDied, false)
 })
 
-test('an heir that gave up waiting is passed over', async t => {
+test('a claim that was given up gets no lock of a dead holder', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   await locker.call('lock', 0)
@@ -326,7 +326,7 @@ for (const how of ['handed over', 'free, and its nudge']) {
     const aborted = rejection(lock.lockAsync({ signal: controller.signal }))
     const next = lock.lockAsync()
     if (how === 'handed over') {
-      // It tries in vain, so the lock is handed to it.
+      // It tries in vain, so the lock is handed over to it.
       Atomics.notify(lock.i32a, 0, 1)
       await sleep(20)
     }
@@ -359,7 +359,7 @@ test('a plain waiter is notified when the holder dies', async t => {
   assert.strictEqual(lock.tryLock().ownerDied, true)
 })
 
-test('what was locked by means of the bare word has no holder that could die', async t => {
+test('a lock that was taken through the bare word has no holder that could die', async t => {
   const lock = newLock()
   const worker = startWorker(t, ({ Atomics, data }) => { Atomics.store(new Int32Array(data), 0, 1) }, lock.sab)
   await worker.done()
@@ -395,7 +395,7 @@ test('a thread that is terminated in a loop of lock and unlock never leaves the 
     const locker = await startLocker(t, sab)
     locker.call('lockInALoop', 8, 1, 0)
     await until(() => lock.locked, 'the loop runs')
-    // With somebody in the line and without: other instructions are at work.
+    // With a claim in the line and without, since the native code differs.
     const next = round % 2 === 0 ? lock.lockAsync() : undefined
     await sleep(round % 5)
     await locker.terminate()
@@ -435,7 +435,7 @@ test('a worker\'s own workers and locks: the death of the parent is theirs as we
 
 // ——— the end of a process ———
 
-test('a process ends as it should, with its memory intact, whoever holds what', async t => {
+test('a process ends as it should, with its memory intact, whichever locks its threads hold', async t => {
   const { code, signal, lines, stderr } = await runChild(t, async ({ api, say, startWorker }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const others = Array.from({ length: 50 }, () => new api.AsyncLock(new SharedArrayBuffer(64)))
@@ -467,7 +467,7 @@ test('a thread that is the last to have the memory of its locks may die with the
           post(data.sab ? 'held' : sab)
           return new Promise(() => setInterval(() => locks, 1000))
         }, { sab })
-        // Nothing of this thread is to keep the memory.
+        // This thread must not keep the memory alive.
         sab = undefined // eslint-disable-line no-useless-assignment
         await worker.next()
         await new Promise(resolve => setTimeout(resolve, 5))

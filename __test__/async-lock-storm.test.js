@@ -1,7 +1,7 @@
 // timeout: 120
 'use strict'
 
-// The short form of benchmark/storm.js: see fixtures/lock-storm.js for what happens in it and what must hold.
+// The short form of benchmark/storm.js: fixtures/lock-storm.js says what happens in it and what must hold.
 
 const assert = require('assert')
 const { test } = require('./harness')

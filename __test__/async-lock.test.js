@@ -1,6 +1,6 @@
 'use strict'
 
-// AsyncLock, as its documentation says: taking it, giving it up, giving up waiting for it, and what is an error.
+// AsyncLock, as its documentation says: lock, unlock, time-outs, aborts, errors.
 
 const assert = require('assert')
 const asyncHooks = require('async_hooks')
@@ -35,7 +35,7 @@ test('an instance is a view of one word, and zeroes are a free lock', () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('the word is LOCKED or UNLOCKED, and the bytes around it are nobody\'s', async () => {
+test('the word is LOCKED or UNLOCKED, and the bytes around it are not written', async () => {
   const { lock, intact } = surrounded()
   const token = lock.tryLock()
   assert.strictEqual(lock.i32a[0], AsyncLock.LOCKED)
@@ -49,7 +49,7 @@ test('the word is LOCKED or UNLOCKED, and the bytes around it are nobody\'s', as
   intact()
 })
 
-test('what is no SharedArrayBuffer is refused by name', () => {
+test('an argument that is no SharedArrayBuffer is refused by name', () => {
   for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(1), new Int32Array(new SharedArrayBuffer(4))]) {
     assert.throws(() => new AsyncLock(buffer), (error) => {
       assert.ok(error instanceof TypeError, String(error))
@@ -60,7 +60,7 @@ test('what is no SharedArrayBuffer is refused by name', () => {
   assert.throws(() => AsyncLock(new SharedArrayBuffer(4)), TypeError)
 })
 
-test('an offset at which no word lies is refused, with the range that there is', () => {
+test('a wrong offset is refused, and the error says the range', () => {
   const sab = new SharedArrayBuffer(12)
   for (const byteOffset of [null, '4', 1.5, NaN, Infinity, {}, true]) {
     assert.throws(() => new AsyncLock(sab, { byteOffset }), (error) => {
@@ -83,7 +83,7 @@ test('an offset at which no word lies is refused, with the range that there is',
   assert.strictEqual(new AsyncLock(sab, { byteOffset: 8 }).i32a.byteOffset, 8)
 })
 
-test('a buffer of another realm will do', async () => {
+test('a buffer of another realm works', async () => {
   const lock = new AsyncLock(vm.runInNewContext('new SharedArrayBuffer(4)'))
   assert.strictEqual(await lock.executeLocked(() => lock.locked), true)
   assert.strictEqual(lock.locked, false)
@@ -178,7 +178,7 @@ test('lock.unlock() uses up the token', () => {
   assert.strictEqual(token.unlock(), false)
 })
 
-test('unlocking what is free is an error', () => {
+test('unlocking a free lock is an error', () => {
   const lock = newLock()
   assert.throws(() => lock.unlock(), (error) => error instanceof Error && error.code === 'ERR_NOT_LOCKED' && /not held/.test(error.message))
   lock.tryLock().unlock()
@@ -186,7 +186,7 @@ test('unlocking what is free is an error', () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('unlocking what another thread holds is an error that names the thread, and changes nothing', async t => {
+test('unlocking a lock that another thread holds is an error that names the thread, and changes nothing', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   await locker.call('lock', 0)
@@ -208,7 +208,7 @@ test('unlocking what another thread holds is an error that names the thread, and
   token.unlock()
 })
 
-test('what was locked by means of the bare word may be unlocked by anybody', async () => {
+test('any thread may unlock a lock that was taken through the bare word', async () => {
   const lock = newLock()
   Atomics.store(lock.i32a, 0, AsyncLock.LOCKED)
   assert.strictEqual(lock.tryLock(), null)
@@ -246,7 +246,7 @@ test('tokens survive the unlocking of others, in any order', () => {
 
 // ——— blocking ———
 
-test('main must not block, and is told what to call instead', () => {
+test('main must not block, and the error names the method to call instead', () => {
   const lock = newLock()
   for (const [call, instead] of [
     [() => lock.lock(), /lock would block the main thread.*lockAsync\(\).*executeLocked\(\)/],
@@ -263,7 +263,7 @@ test('main must not block, and is told what to call instead', () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('main may take what is free: tryLock(), lockIfAvailable(0)', () => {
+test('main may take a free lock: tryLock(), lockIfAvailable(0)', () => {
   const lock = newLock()
   for (const take of [() => lock.tryLock(), () => lock.lockIfAvailable(), () => lock.lockIfAvailable(0), () => lock.lockIfAvailable(-5), () => lock.lockIfAvailable({}), () => lock.lockIfAvailable({ timeout: undefined }), () => lock.lockIfAvailable({ timeout: 0 })]) {
     const token = take()
@@ -316,7 +316,7 @@ test('lockIfAvailable(t) gives the lock if it comes in time', async t => {
   await locker.call('unlock', 0)
 })
 
-test('lock({ timeout }) throws a TimeoutError when the time is over, and hears no signal', async t => {
+test('lock({ timeout }) throws a TimeoutError when the time is over, and refuses a signal', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   const token = lock.tryLock()
@@ -353,7 +353,7 @@ test('three threads that block for it get it one at a time', async t => {
 
 // ——— a thread that waits for itself ———
 
-test('blocking for what the thread holds already is ERR_DEADLOCK, and the lock stays held', async t => {
+test('blocking for a lock that the thread holds already is ERR_DEADLOCK, and the lock stays held', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   for (const take of ['lock', 'lockAsync']) {
@@ -373,7 +373,7 @@ test('blocking for what the thread holds already is ERR_DEADLOCK, and the lock s
   }
 })
 
-test('blocking for what the thread itself awaits in front is ERR_DEADLOCK too, since it could not take its turn', async t => {
+test('blocking behind a claim that the thread itself awaits is ERR_DEADLOCK too, since that claim could not take its turn', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   const token = lock.tryLock()
@@ -385,7 +385,7 @@ test('blocking for what the thread itself awaits in front is ERR_DEADLOCK too, s
   token.unlock()
   assert.strictEqual((await awaited).locked, true)
   await locker.call('unlock', 0)
-  // What is over is no reason any more.
+  // A claim that is over is no reason any more.
   assert.strictEqual((await locker.call('lock', 0)).locked, true)
   await locker.call('unlock', 0)
   const second = lock.tryLock()
@@ -433,7 +433,7 @@ test('lockAsync() gives a token of a free lock, and the word is taken at once', 
   }
 })
 
-test('those who await it in one thread get it in the order they came', async () => {
+test('the promises of one thread get the lock first come first served', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const order = []
@@ -501,7 +501,7 @@ test('a wrong option is a TypeError that names it, and does not take the lock', 
   assert.strictEqual(lock.locked, false)
 })
 
-test('the time being over is a TimeoutError, never early, and the line is left', async () => {
+test('the end of the time is a TimeoutError, never early, and leaves no claim', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   for (const timeout of [0, -3, 0.3, 1, 1.9, 7.5, 31, -Infinity]) {
@@ -538,7 +538,7 @@ test('many time-outs at once: none is early', async () => {
   token.unlock()
 })
 
-test('who gives up is passed over', async () => {
+test('a claim that was given up is not served', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const gaveUp = rejection(lock.lockAsync({ timeout: 5 }))
@@ -562,13 +562,13 @@ test('an abort rejects at once, with an AbortError if the signal has no reason',
     assert.strictEqual(error.name, 'AbortError')
     assert.strictEqual(error.code, 'ABORT_ERR')
     if (removes) assert.strictEqual(controller.listeners.size, 0)
-    // Some signals without removeEventListener tell twice.
+    // Some signals without removeEventListener call a listener twice.
     for (const listener of controller.listeners) listener()
   }
   token.unlock()
 })
 
-test('an abort rejects with the signal\'s reason, whatever that is', async () => {
+test('an abort rejects with the signal\'s reason, whichever value that is', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   for (const reason of [new Error('enough'), 'enough', null, 0, false]) {
@@ -584,7 +584,7 @@ test('an abort rejects with the signal\'s reason, whatever that is', async () =>
 })
 
 const hasController = typeof AbortController === 'function'
-test('the host\'s AbortController will do', { skip: !hasController && 'no AbortController here' }, async () => {
+test('the host\'s AbortController works as a signal', { skip: !hasController && 'no AbortController here' }, async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const controller = new AbortController()
@@ -595,7 +595,7 @@ test('the host\'s AbortController will do', { skip: !hasController && 'no AbortC
   assert.ok('reason' in controller.signal ? error === controller.signal.reason : error.code === 'ABORT_ERR')
   assert.strictEqual((await rejection(lock.lockAsync({ signal: controller.signal }))).name, 'AbortError')
   token.unlock()
-  // The lock is free, and yet.
+  // Although the lock is free.
   assert.strictEqual((await rejection(lock.lockAsync({ signal: controller.signal }))).name, 'AbortError')
   assert.strictEqual(lock.locked, false)
 })
@@ -627,7 +627,7 @@ test('once the lock is held, an abort changes nothing, and no listener is left',
   token.unlock()
 })
 
-test('an abort that comes when the wait is long over does nothing to those who wait now', async () => {
+test('a late abort does nothing to the claims that wait by then', async () => {
   const lock = newLock()
   const late = [0, 1, 2].map(() => new TinyController({ removes: false }))
   const first = lock.tryLock()
@@ -636,7 +636,7 @@ test('an abort that comes when the wait is long over does nothing to those who w
   first.unlock()
   ;(await over[0]).unlock()
   const token = await over[1]
-  // As many again: whatever named those that are over names these.
+  // As many again: they reuse the slots of the waits that are over.
   const waiting = [0, 1, 2].map(() => lock.lockAsync())
   for (const controller of late) controller.abort()
   assert.strictEqual(api.waiterCount(lock.i32a, 0), 3)
@@ -645,7 +645,7 @@ test('an abort that comes when the wait is long over does nothing to those who w
   for (const promise of waiting) (await promise).unlock()
 })
 
-test('a time-out and a signal: what comes first decides', async () => {
+test('a time-out and a signal: the first one decides', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const controller = new TinyController({ reason: 'abort' })
@@ -657,7 +657,7 @@ test('a time-out and a signal: what comes first decides', async () => {
   token.unlock()
 })
 
-test('an abort that meets the nudge passes it on', async t => {
+test('an abort that meets the wake passes it on to the next claim', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   await locker.call('lock', 0)
@@ -665,7 +665,7 @@ test('an abort that meets the nudge passes it on', async t => {
   const first = rejection(lock.lockAsync({ signal: controller.signal }))
   const second = lock.lockAsync()
   const unlocked = locker.call('unlock', 0)
-  // The loop does not turn: the first hears nothing of its turn before it gives up.
+  // The loop does not turn: the first claim does not see its wake before it gives up.
   while (Atomics.load(lock.i32a, 0) === AsyncLock.LOCKED);
   busy(3)
   controller.abort()
@@ -675,7 +675,7 @@ test('an abort that meets the nudge passes it on', async t => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('an abort that comes after the hand-over passes the lock on', async t => {
+test('an abort that comes after the hand-over passes the lock on to the next claim', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
   const worker = startWorker(t, ({ api, Atomics, post, data: { sab, flags } }) => {
@@ -689,10 +689,10 @@ test('an abort that comes after the hand-over passes the lock on', async t => {
   const controller = new TinyController({ reason: 'abort' })
   const first = rejection(lock.lockAsync({ signal: controller.signal }))
   const second = lock.lockAsync()
-  // The first tries in vain, so the lock is handed to it.
+  // The first claim tries in vain, so the lock is handed over to it.
   Atomics.notify(lock.i32a, 0, 1)
   await sleep(20)
-  // The loop does not turn: the first has the lock and does not know.
+  // The loop does not turn: the first promise has the lock and has not settled.
   Atomics.store(flags, 0, 1)
   while (Atomics.load(flags, 1) === 0);
   assert.strictEqual(lock.locked, true)
@@ -706,7 +706,7 @@ test('an abort that comes after the hand-over passes the lock on', async t => {
   await worker.done()
 })
 
-test('a worker that gives up what is on its way to it may block for it', async t => {
+test('a worker that gives up a lock that is on its way may block for it', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
   const worker = startWorker(t, async ({ api, Atomics, post, until, require, data: { sab, flags, toolbox } }) => {
@@ -714,12 +714,12 @@ test('a worker that gives up what is on its way to it may block for it', async t
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
     const outcome = lock.lockAsync({ signal: controller.signal }).catch(reason => reason)
-    // It tries in vain, so the lock is handed to it.
+    // It tries in vain, so the lock is handed over to it.
     Atomics.notify(lock.i32a, 0, 1)
     await new Promise(resolve => setTimeout(resolve, 20))
     Atomics.store(flags, 0, 1)
     while (Atomics.load(flags, 1) === 0);
-    // Handed over, and not heard of.
+    // The lock has been handed over, and this loop has not turned since.
     controller.abort()
     const token = lock.lock()
     return outcome.then(reason => `${reason} ${token.unlock()}`)
@@ -733,7 +733,7 @@ test('a worker that gives up what is on its way to it may block for it', async t
   assert.strictEqual(lock.locked, false)
 })
 
-test('a worker that gives up when its time is over already, and it has not been told, may block for it', async t => {
+test('a worker that gives up after its time, before its promise has settled, may block for the lock', async t => {
   const lock = newLock()
   const token = lock.tryLock()
   const worker = startWorker(t, ({ api, post, require, data: { sab, toolbox } }) => {
@@ -741,7 +741,7 @@ test('a worker that gives up when its time is over already, and it has not been 
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
     const outcome = lock.lockAsync({ timeout: 2, signal: controller.signal }).catch(reason => reason)
-    // The loop does not turn: that the time is over is noted outside of JavaScript only.
+    // The loop does not turn: only native code knows that the time is over.
     while (api.waiterCount(lock.i32a, 0) === 1);
     controller.abort()
     post('gave up')
@@ -757,7 +757,7 @@ test('a worker that gives up when its time is over already, and it has not been 
 
 for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['awaits', true], ['awaits', false]]) {
   const where = inForce ? 'on the package\'s queue' : 'beside the host\'s queue'
-  test(`a thread that ${comes} it after the holder has seen nobody, and before it unlocks, is not forgotten, ${where}`, {
+  test(`a thread that ${comes} it after the holder has seen no waiter, and before it unlocks, is not forgotten, ${where}`, {
     skip: subject !== 'export' && 'the package is in the worker before its Atomics can be replaced'
   }, async t => {
     const [MOMENT, LINED_UP] = [0, 1]
@@ -765,8 +765,8 @@ for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['a
     const lock = newLock()
     const flags = new Int32Array(new SharedArrayBuffer(8))
     const locker = await startLocker(t, lock.sab)
-    // Its Atomics change nothing in the lock's word, once, until somebody stands in the line. Where it is freed by a plain write
-    // and the fence of the host's `notify`, no other thread need see that before the fence.
+    // The first of its Atomics on the lock's word has its effect only once a waiter is in the line. Where the word is freed by a plain
+    // write and the fence of the host's `notify`, other threads need not see the write before the fence.
     const holder = new Worker(`
       const { workerData: { entry, inForce, flags, sab, MOMENT, LINED_UP, REACHED, PASSED } } = require('worker_threads')
       const { load, store } = Atomics
@@ -801,12 +801,12 @@ for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['a
     const comer = comes === 'awaits' ? lock.lockAsync() : locker.call('lock', 0)
     await untilWaiters(lock, 1)
     Atomics.store(flags, LINED_UP, 1)
-    // If nobody tells it, nobody ever will.
+    // No later unlock would wake it.
     assert.strictEqual((await comer).ownerDied, false)
   })
 }
 
-test('a time-out that meets the nudge or the hand-over loses nothing', async t => {
+test('a time-out that meets the wake or the hand-over loses nothing', async t => {
   const lock = newLock()
   const stop = 1
   const lockers = await Promise.all([0, 1].map(() => startLocker(t, lock.sab)))
@@ -849,7 +849,7 @@ test('executeLocked runs at once if the lock is free, with the token', async () 
   assert.strictEqual(lock.locked, false)
 })
 
-test('executeLocked gives what the callback gives, and awaits it with the lock held', async () => {
+test('executeLocked gives the callback\'s result, and awaits it with the lock held', async () => {
   const lock = newLock()
   assert.strictEqual(await lock.executeLocked(() => 7), 7)
   assert.strictEqual(await lock.executeLocked(async () => {
@@ -912,7 +912,7 @@ test('executeLocked: the callback must be a function', async () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('executeLocked may line up more of itself', async () => {
+test('executeLocked may be called within its callback', async () => {
   const lock = newLock()
   const order = []
   let inner
@@ -974,13 +974,13 @@ test('a plain wait and a plain waitAsync on the word are notified when the lock 
   const promise = Atomics.waitAsync(lock.i32a, 0, AsyncLock.LOCKED, 20000).value
   token.unlock()
   assert.strictEqual(await blocked, 'ok')
-  // One at a time: who is notified tries, and notifies when it is done.
+  // One at a time: a notified waiter tries to lock, and notifies when it unlocks.
   assert.strictEqual(api.waiterCount(lock.i32a, 0), 1)
   lock.tryLock().unlock()
   assert.strictEqual(await promise, 'ok')
 })
 
-test('plain waiters before and behind one who wants the lock are all notified in the end', async t => {
+test('plain waiters before and behind a claim are all notified in the end', async t => {
   const lock = newLock()
   const token = lock.tryLock()
   const outcomes = []
@@ -997,7 +997,7 @@ test('plain waiters before and behind one who wants the lock are all notified in
   assert.deepStrictEqual(outcomes, ['1 ok', '2 ok', '3 ok', '4 ok'])
 })
 
-test('who locks the bare word and notifies wakes those who wait here', async t => {
+test('code that locks the bare word, frees it and notifies wakes the claims of AsyncLock', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   for (const count of [1, Infinity, undefined]) {
@@ -1020,8 +1020,8 @@ test('waiters in the host\'s queue are notified where that is in use', { skip: !
   for (let round = 0; round < 5; round++) {
     const token = lock.tryLock()
     const outcome = locker.call('hostWait', 0, AsyncLock.LOCKED, 20000)
-    // Nobody can see whether somebody stands in the host's queue. If it does not yet when the lock is given up, it does
-    // not begin to wait either, since the word has changed.
+    // The host's queue cannot be inspected. If the thread is not in it when the lock is unlocked, it does not begin to wait either, since
+    // the word has changed.
     await sleep(20 * round)
     token.unlock()
     assert.ok(['ok', 'not-equal'].includes(await outcome))
@@ -1030,7 +1030,7 @@ test('waiters in the host\'s queue are notified where that is in use', { skip: !
 
 // ——— inspection ———
 
-test('util.inspect tells the state, the holder\'s thread and how many wait', async t => {
+test('util.inspect tells the state, the holder\'s thread and the number of waiters', async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   assert.strictEqual(util.inspect(lock), 'AsyncLock { locked: false, waiters: 0 }')
@@ -1051,7 +1051,7 @@ test('util.inspect tells the state, the holder\'s thread and how many wait', asy
 
 // ——— many ———
 
-test('two thousand locks held at once, given up in any order, each to the one who waits for it', { timeout: 60000 }, async t => {
+test('two thousand locks held at once and unlocked in any order: each goes to its claim', { timeout: 60000 }, async t => {
   const COUNT = 2000
   const random = randomFrom(11)
   const sab = new SharedArrayBuffer(4 * COUNT)
@@ -1080,7 +1080,7 @@ test('two thousand locks held at once, given up in any order, each to the one wh
   for (const n of wanted.slice(0, 50)) assert.strictEqual(await locker.call('unlock', 4 * n), true)
 })
 
-test('one release may grant more than one batch of promises holds, and hooks that run meanwhile may use locks', { timeout: 60000 }, async t => {
+test('one release may settle more promises than a batch holds, and hooks that run meanwhile may use locks', { timeout: 60000 }, async t => {
   const COUNT = 9000
   const sab = new SharedArrayBuffer(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
@@ -1155,7 +1155,7 @@ test('a time limit of vm that breaks lock() off leaves the line, and the lock is
       } catch (error) {
         messages.push(error.message)
       }
-      // Such an end runs no code of ours: the thread has left the line as soon as it calls anything else of the package.
+      // A vm time limit runs no code of the package: the thread leaves the line at its next call of the package.
       counts.push(api.waiterCount(lock.i32a, 0))
       await sleep(5)
     }
@@ -1172,7 +1172,7 @@ test('a time limit of vm that breaks lock() off leaves the line, and the lock is
   again.unlock()
 })
 
-test('a stack that overflows while locks are given up loses neither the lock nor who waits for it', { timeout: 60000 }, async t => {
+test('a stack overflow while a lock is unlocked loses neither the lock nor its claims', { timeout: 60000 }, async t => {
   const lock = newLock()
   const other = newLock()
   const stop = 1
@@ -1180,7 +1180,7 @@ test('a stack that overflows while locks are given up loses neither the lock nor
   const count = locker.call('lockInALoop', 0, stop, 0)
   let overflows = 0
   let refused = 0
-  // Gives the tokens up where there is hardly any stack left: at the deepest point and then, at each depth above, what is left.
+  // Unlocks the tokens where there is hardly any stack left: at the deepest point and then, at each depth above, the remaining ones.
   const dive = (tokens) => {
     try {
       dive(tokens)
@@ -1198,7 +1198,7 @@ test('a stack that overflows while locks are given up loses neither the lock nor
       }
     }
   }
-  // What is left of the stack at the deepest point differs by the arguments that lie on it.
+  // The rest of the stack at the deepest point differs by the arguments that lie on it.
   const diveFrom = (tokens, padding) => (function () { dive(tokens) }.apply(null, Array(padding)))
   for (let padding = 0; padding < 60; padding++) {
     const token = await lock.lockAsync({ timeout: 20000 })

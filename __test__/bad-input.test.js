@@ -1,6 +1,6 @@
 'use strict'
 
-// Arguments of every strange kind: the error that the specification has for them, in its order, and nothing left behind.
+// Strange arguments: they throw the errors of the specification, in its order, and leave no waiter.
 
 const assert = require('assert')
 const asyncHooks = require('async_hooks')
@@ -54,7 +54,7 @@ function detached (TypedArray) {
   return array
 }
 
-test('what is no Int32Array or BigInt64Array: a TypeError, before anything else is looked at', () => {
+test('an array that is no Int32Array or BigInt64Array is a TypeError before any other argument is read', () => {
   const shared = new SharedArrayBuffer(64)
   const strange = [
     undefined, null, 0, 1, NaN, true, 'Int32Array', Symbol('s'), {}, [], [1, 2], () => {}, class {}, /x/, new Date(), new Map(), Promise.resolve(),
@@ -149,7 +149,7 @@ test('arguments are converted in the order of the specification, as numbers, onc
   const order = ['index number', 'value number', 'timeout number']
   assert.deepStrictEqual(log, order.concat(order, ['index number', 'count number']))
   log.length = 0
-  // Also when the value is another one: only then it is compared.
+  // Also with another expected value, which is compared only after these checks.
   Atomics.wait(array, logged('index', 1), logged('value', 5), logged('timeout', 0))
   Atomics.waitAsync(array, logged('index', 1), logged('value', 5), logged('timeout', 0))
   assert.deepStrictEqual(log, order.concat(order))
@@ -273,7 +273,7 @@ test('an argument whose conversion changes the word: the new value counts', () =
   }
 })
 
-test('an argument whose conversion waits, notifies and lines up itself', async () => {
+test('an argument whose conversion waits and notifies itself', async () => {
   const array = words(2)
   const promises = []
   const again = (value) => ({
@@ -286,14 +286,14 @@ test('an argument whose conversion waits, notifies and lines up itself', async (
   })
   promises.push(Atomics.waitAsync(array, again(0), again(0), again(60000)).value)
   assert.strictEqual(Atomics.wait(array, again(0), again(0), again(0.1)), 'timed-out')
-  // Each conversion leaves one at the first word; the wait itself is there, too.
+  // Each conversion leaves a waiter at the first word; the wait itself is there, too.
   assert.strictEqual(api.waiterCount(array, 0), 7)
   assert.strictEqual(Atomics.notify(array, again(0), again(Infinity)), 9)
   assert.strictEqual(waiters(array), 0)
   assert.deepStrictEqual(new Set(await Promise.all(promises)), new Set(['ok']))
 })
 
-test('an index whose conversion grows the buffer is held to the length before', { skip: NO_GROWABLE }, () => {
+test('an index whose conversion grows the buffer is compared with the length before', { skip: NO_GROWABLE }, () => {
   for (const method of ALL) {
     for (const touched of [false, true]) {
       const buffer = new SharedArrayBuffer(4, { maxByteLength: 64 })
@@ -370,8 +370,8 @@ function atTheEndOfTheStack (attempt) {
       attempt()
     }
   }
-  // Once with all that is needed compiled, for that takes much stack; and with frames of several sizes, so that each step
-  // of a call is once the one for which there is no room.
+  // After all functions have been compiled, which takes much stack; and with frames of several sizes, so that each step of a call is
+  // once the one that finds no stack.
   attempt()
   for (let padding = 0; padding < 12; padding++) {
     left = 100
@@ -427,7 +427,7 @@ test('wait without stack left leaves nothing in the line', () => {
   let thrown = 0
   atTheEndOfTheStack(() => {
     try {
-      // Some long enough to come back to JavaScript in between.
+      // Some are long enough to return to JavaScript in between.
       outcomes[waited] = Atomics.wait(array, 0, 0, waited % 200 === 50 ? 40 : 1e-6)
       waited++
     } catch (error) {
@@ -501,7 +501,7 @@ test('the package can be loaded after a try that ran out of stack', async t => {
 
 // ——— everything at once ———
 
-test('arguments picked at random never do more than throw, and leave only what they have promised', async () => {
+test('random arguments only ever throw, and leave no waiter but those of promises that were returned', async () => {
   const seed = Number(process.env.SEED || Date.now() % 1e9)
   console.log(`# seed ${seed}`)
   const random = randomFrom(seed)

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Barrier: parties that wait for each other. See also family.test.js, for what all of the family promise.
+// Barrier: parties that wait for each other. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -23,7 +23,7 @@ function setUp (parties) {
 
 const leaders = (results) => results.filter(({ leader }) => leader).length
 
-test('a wrong number of parties is told with what is allowed', () => {
+test('the error of a wrong number of parties says which are allowed', () => {
   const sab = new SharedArrayBuffer(4)
   for (const [parties, what] of [[undefined, 'undefined'], [null, 'null'], ['2', 'the string "2"'], [1.5, 'the number 1.5'], [NaN, 'the number NaN'], [Infinity, 'the number Infinity']]) {
     assert.throws(() => new Barrier(sab, { parties }), (error) => {
@@ -43,7 +43,7 @@ test('a wrong number of parties is told with what is allowed', () => {
   assert.strictEqual(new Barrier(sab, { parties: MOST }).parties, MOST)
 })
 
-test('nobody goes on before all are there, then all do, and one is the leader: threads and main', async t => {
+test('no party goes on before all have arrived, then all do, and one is the leader: threads and main', async t => {
   const { sab, barrier, on } = setUp(4)
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
   for (let generation = 0; generation < 3; generation++) {
@@ -128,7 +128,7 @@ test('every generation up to the wrap-around and beyond', { timeout: 60000 }, as
 
 // ——— giving up ———
 
-test('who gives up is no longer counted: the others still wait for all', async t => {
+test('a party that gives up is no longer counted: the others still wait for all', async t => {
   const { sab, barrier, on, word } = setUp(3)
   const member = await startMember(t, sab)
   const controller = new TinyController({ reason: 'abort' })
@@ -150,19 +150,19 @@ test('who gives up is no longer counted: the others still wait for all', async t
   await until(() => waiting.state === 'fulfilled')
 })
 
-test('who gives up at the moment at which all are there goes on with them', async () => {
+test('a party that gives up as the last one arrives goes on with the others', async () => {
   const { barrier, word } = setUp(2)
   const controller = new TinyController({ reason: 'abort' })
   const first = barrier.waitAsync({ signal: controller.signal, timeout: 10 })
   const second = barrier.waitAsync()
-  // Its generation is over, and it has not heard of it.
+  // Its generation is over, and its loop has not turned since.
   controller.abort()
   assert.deepStrictEqual(await first, { leader: false })
   assert.deepStrictEqual(await second, { leader: true })
   assert.deepStrictEqual([word[0] >>> 16, word[0] & 0xffff], [1, 0])
 })
 
-test('giving up, coming again, dying parties replaced: every generation has one leader and is the same for all', { timeout: 60000 }, async t => {
+test('parties that give up, return, die and are replaced: every generation has one leader and is the same for all', { timeout: 60000 }, async t => {
   const seed = 14
   const PARTIES = 4
   const { sab, barrier, word } = setUp(PARTIES)
@@ -185,7 +185,7 @@ test('giving up, coming again, dying parties replaced: every generation has one 
       n++
       Atomics.store(done, me, n)
       if (result.leader) Atomics.add(done, parties, 1)
-      // Nobody can be further than one generation before or behind.
+      // No party can be more than one generation before or behind.
       for (let other = 0; other < parties; other++) {
         const theirs = Atomics.load(done, other)
         if (theirs < n - 1 || theirs > n + 1) throw new Error(`party ${me} has ended generation ${n}, party ${other} ${theirs} (seed ${seed})`)
@@ -221,7 +221,7 @@ test('giving up, coming again, dying parties replaced: every generation has one 
 // ——— a thread that dies ———
 
 // As documented: it stays counted, since it has arrived. The generation that it died in is completed, the next one lacks it.
-test('who dies while it waits stays counted in its generation', async t => {
+test('a thread that dies while it waits stays counted in its generation', async t => {
   for (const form of ['wait', 'waitAsync']) {
     const { sab, barrier, on, word } = setUp(3)
     const victim = await startMember(t, sab)
@@ -239,7 +239,7 @@ test('who dies while it waits stays counted in its generation', async t => {
   }
 })
 
-test('the death of who waits does not wake the others', async t => {
+test('the death of a waiting thread does not wake the others', async t => {
   const { sab, barrier, on } = setUp(4)
   const [victim, member] = await Promise.all([startMember(t, sab), startMember(t, sab)])
   const parties = [watch(barrier.waitAsync()), watch(on(member)('wait'))]
@@ -255,7 +255,7 @@ test('the death of who waits does not wake the others', async t => {
 
 // ——— work in phases ———
 
-test('what was written before is read after: phases of threads and main', { timeout: 60000 }, async t => {
+test('writes before the barrier are read after it: phases of threads and main', { timeout: 60000 }, async t => {
   const PARTIES = 3
   const PHASES = 300
   const { sab, barrier } = setUp(PARTIES)

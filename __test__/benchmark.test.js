@@ -28,13 +28,13 @@ test('a figure of each kind of group is taken', { timeout: 210000 }, async () =>
   for (const id of ['turn', 'register-1e3', 'lock-unlock-force']) {
     for (const variant of ['host', 'ours', 'again', 'floor']) assert.ok(figures[id][variant] > 0, `${id}, ${variant}: ${figures[id][variant]}`)
   }
-  // What is loaded is the package, and more than an empty one.
+  // The figure of loading is that of the package: it is larger than that of an empty module.
   assert.ok(figures['require-force'].ours > figures['require-force'].floor, JSON.stringify(figures['require-force']))
   assert.ok(figures['require-parts'].ours > 0)
   assert.ok(figures.size.ours > 50, `${figures.size.ours} kB`)
 })
 
-test('what is not there is refused, with what there is', async () => {
+test('an unknown figure or Node is refused with a list of the known ones', async () => {
   const { code, output } = await bench('--only', 'nothing')
   assert.strictEqual(code, 1)
   assert.ok(output.includes('nothing is called nothing: there are register,'), output)
@@ -52,7 +52,7 @@ test('a figure is the median of its samples, and a sum where it counts', () => {
   assert.deepStrictEqual(summarise({ sum: true }, { ours: [1, 2, 4] }), { ours: 7 })
 })
 
-test('a figure is judged by what is wanted of it, and not where nothing is beside it', () => {
+test('a figure is judged by its goal, and not where no other figure is beside it', () => {
   const atMost = { goals: [{ to: 'host', most: 0.5 }] }
   assert.strictEqual(judge(atMost, { ours: 5, host: 10 }).goals[0].reached, true)
   assert.strictEqual(judge(atMost, { ours: 5.1, host: 10 }).goals[0].reached, false)
@@ -67,7 +67,7 @@ test('the noise is how far two runs of the same differ, either way', () => {
   assert.strictEqual(judge({ goals: [] }, { ours: 8, again: 10 }).noise, 0.25)
 })
 
-test('a verdict says so if the noise is larger than what it is about', () => {
+test('a verdict says so if the noise is larger than the difference', () => {
   const figure = { goals: [{ to: 'host', most: 0.5 }] }
   const verdict = (ours, again) => { const [{ reached, close }] = judge(figure, { ours, again, host: 100 }).goals; return { reached, close } }
   assert.deepStrictEqual(verdict(55, 50), { reached: false, close: false })
@@ -90,7 +90,7 @@ test('the page says yes, no, or nothing; the chart has a dot for each ratio', ()
   assert.strictEqual(chart(runs).split('<title>Node 24.0.0: 0.50 ×</title>').length, 2)
 })
 
-test('the page says of what is not reached how far that is, on which Node, and why', () => {
+test('the page says by how much a goal is missed, on which Node, and why', () => {
   const runs = {
     '20.0.0': { machine, failures: {}, figures: { 'notify-none': { host: 10, ours: 15 } } },
     '24.0.0': { machine, failures: {}, figures: { 'notify-none': { host: 10, ours: 9 } } },
@@ -108,7 +108,7 @@ What stands in the way, as far as it was measured, and what was tried.
   assert.ok(!page(runs).includes('What is not reached'))
 })
 
-test('whatever is not reached is explained', () => {
+test('each missed goal is explained', () => {
   const explained = [].concat(...limits.map(({ figures }) => figures))
   assert.deepStrictEqual(explained.filter(id => !figures.some(figure => figure.id === id)), [])
   const runs = require('../benchmark/results.json')

@@ -2,7 +2,7 @@
 // subjects: none
 // nodes: >=20 (what makes the package is written for that)
 
-// The few files that lib/ is in the published package. What they do is tested with the tarballs.
+// The few files that lib/ becomes in the published package. Their behaviour is tested with the tarballs.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -60,7 +60,7 @@ test('an entry that changes nothing loads one of them, and the classes when they
   assert.deepStrictEqual(seen, { before: ['entry.js', 'index.js'], names: CLASSES, after: ['entry.js', 'index.js', 'later.js', 'queue.js'] })
 })
 
-test('what runs while /force is loaded is in the files that are compiled at once, and in parentheses', async t => {
+test('the functions that run while /force is loaded are in the files that are compiled at once, and in parentheses', async t => {
   const folder = bundled(t)
   const covered = await runForJSON(t, ['-e', `
     const { Session } = require('inspector')

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Condition: waiting while holding a lock. See also family.test.js, for what all of the family promise.
+// Condition: waiting while holding a lock. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -15,7 +15,7 @@ const { MAJOR, now, randomFrom, runChild, sleep, startWorker, until } = require(
 
 const { AsyncLock, Condition, RwLock, UnlockToken } = api
 
-/** Where things lie in the memory of a test. */
+/** The byte offsets of the objects in the memory of a test. */
 const LOCK = 0
 const CONDITION = 4
 const READY = 8
@@ -39,26 +39,27 @@ const onLock = (member, name = 'AsyncLock') => member.on(name, LOCK)
 const onCondition = (member) => member.on('Condition', CONDITION)
 const TOKEN = { token: 'token' }
 
-/** A thread that holds the lock and then waits; `result` is what the wait gives. */
-async function waiting (member, { sab }, form = 'wait', args = [], lock = 'AsyncLock') {
+/** Lets a thread take the lock and wait, which leaves the lock free; `result` is what the wait gives. */
+async function waiting (member, { sab, lock }, form = 'wait', args = [], name = 'AsyncLock') {
   const before = waiters(sab, CONDITION)
-  await onLock(member, lock)('lockAsync')
+  await onLock(member, name)('lockAsync')
   const result = onCondition(member)(form, TOKEN, ...args)
+  // It is in the line before it gives the lock up.
   await untilWaiters(sab, CONDITION, before + 1)
+  await until(() => !lock.locked, 'the lock is free while the thread waits')
   return { result }
 }
 
 // ——— waiting ———
 
 for (const name of Object.keys(LOCKS)) {
-  test(`${name}: wait gives up the lock, and has it again with the same token`, async t => {
+  test(`${name}: wait unlocks, and returns with the lock held by the same token`, async t => {
     const it = setUp(api[name])
     const member = await startMember(t, it.sab)
     for (const form of ['wait', 'waitAsync']) {
       const { result } = await waiting(member, it, form, [], name)
-      // It is in the line before it has given the lock up.
-      let token
-      await until(() => { token = it.lock.tryLock(); return token !== null }, 'the lock is free while they wait')
+      const token = it.lock.tryLock()
+      assert.ok(token, 'the lock is free while they wait')
       assert.strictEqual(it.condition.notify(), 1)
       const watched = watch(result)
       await turns()
@@ -73,7 +74,7 @@ for (const name of Object.keys(LOCKS)) {
     }
   })
 
-  test(`${name}: on main, waitAsync gives up the lock, and has it again with the same token`, async t => {
+  test(`${name}: on main, waitAsync unlocks, and settles with the lock held by the same token`, async t => {
     const it = setUp(api[name])
     const member = await startMember(t, it.sab)
     const token = it.lock.tryLock()
@@ -92,7 +93,7 @@ for (const name of Object.keys(LOCKS)) {
     assert.strictEqual(it.lock.locked, false)
   })
 
-  test(`${name}: however a wait ends, the same token is live`, async t => {
+  test(`${name}: the same token is live after every kind of end of a wait`, async t => {
     const it = setUp(api[name])
     const { lock, condition } = it
     const token = lock.tryLock()
@@ -165,7 +166,7 @@ test('a time-out returns only once the lock is held again: blocking and awaiting
       // On a busy machine the time may be over before this thread comes to take the lock.
       met = watched.state === 'pending'
       if (met) {
-        // It has left the one line and stands in the other.
+        // It has left the condition's line and waits in that of the lock.
         await untilWaiters(it.sab, LOCK, 1)
         assert.strictEqual(waiters(it.sab, CONDITION), 0)
         await turns()
@@ -179,7 +180,7 @@ test('a time-out returns only once the lock is held again: blocking and awaiting
   }
 })
 
-test('a wait with no time at all keeps the lock and never stands in the line', async t => {
+test('a wait with a time-out of 0 keeps the lock and never enters the line', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   await onLock(member)('lock')
@@ -192,7 +193,7 @@ test('a wait with no time at all keeps the lock and never stands in the line', a
   ;(await others).unlock()
 })
 
-test('what was released meanwhile goes to who waits for it, before the waiter has it again', async () => {
+test('a lock that is unlocked meanwhile goes to its first claim, before the waiter has it again', async () => {
   const { lock, condition } = setUp()
   const order = []
   const token = lock.tryLock()
@@ -248,7 +249,7 @@ test('notify wakes the first ones, blocked threads and promises in the order the
   assert.strictEqual(it.lock.locked, false)
 })
 
-test('notify needs no lock, and a wrong count is a TypeError that wakes nobody', async () => {
+test('notify needs no lock, and a wrong count is a TypeError that wakes no waiter', async () => {
   const { sab, lock, condition } = setUp()
   const token = lock.tryLock()
   const result = condition.waitAsync(token)
@@ -261,7 +262,7 @@ test('notify needs no lock, and a wrong count is a TypeError that wakes nobody',
   token.unlock()
 })
 
-test('the word is not written, and what it holds does not matter', async t => {
+test('the word is not written, and its value does not matter', async t => {
   for (const value of [0, 1, -1, 0x7fffffff]) {
     const it = setUp()
     Atomics.store(it.word, 0, value)
@@ -280,7 +281,7 @@ test('the word is not written, and what it holds does not matter', async t => {
 
 // ——— waitFor ———
 
-test('waitFor asks first, and again after each notification, with the lock held', async t => {
+test('waitFor calls its predicate first, and again after each notification, with the lock held', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   const predicate = { word: READY, is: 3 }
@@ -325,11 +326,11 @@ test('waitForAsync: the predicate may be asynchronous, and runs with the lock he
   token.unlock()
 })
 
-test('waitFor: the time-out is for all of it, and at its end the predicate decides', async t => {
+test('waitFor: the time-out covers all waits, and at its end the predicate decides', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   for (const form of ['waitFor', 'waitForAsync']) {
-    // On a busy machine the time may be over before this thread has notified anybody.
+    // On a busy machine the time may be over before this thread has notified.
     for (let notified = 0; notified === 0;) {
       await onLock(member)('lock')
       const start = now()
@@ -345,7 +346,7 @@ test('waitFor: the time-out is for all of it, and at its end the predicate decid
   }
 })
 
-test('waitFor: what has come true without anybody saying so is seen when the time is over', async t => {
+test('waitFor: a predicate that came true without a notification is seen when the time is over', async t => {
   const { sab, lock, condition } = setUp()
   const worker = startWorker(t, async ({ api, data: { sab } }) => {
     const token = new api.AsyncLock(sab).lock()
@@ -362,7 +363,7 @@ test('waitFor: what has come true without anybody saying so is seen when the tim
   token.unlock()
 })
 
-test('waitFor: what the predicate throws is thrown, with the lock held', async t => {
+test('waitFor: an error of the predicate is thrown, with the lock held', async t => {
   const sab = new SharedArrayBuffer(12)
   const worker = startWorker(t, ({ api, data: { sab } }) => {
     const lock = new api.AsyncLock(sab)
@@ -381,7 +382,7 @@ test('waitFor: what the predicate throws is thrown, with the lock held', async t
 
 // ——— arguments ———
 
-test('what is no live, exclusive token is refused, and nothing changes', async t => {
+test('a value that is no live, exclusive token is refused, and nothing changes', async t => {
   const it = setUp()
   const { lock, condition, sab } = it
   const rw = new RwLock(new SharedArrayBuffer(4))
@@ -502,13 +503,13 @@ for (const name of Object.keys(LOCKS)) {
   }
 }
 
-test('a notification that comes as the token ends goes to the next that waits', async () => {
+test('a notification that comes as the token ends goes to the next waiter', async () => {
   const { lock, condition, sab } = setUp()
   let ended
   const callback = lock.executeLocked(token => {
     ended = rejection(condition.waitAsync(token))
     const other = lock.tryLock()
-    // Pending at first, and then one that has been notified, and is to hear of it when the callback has ended.
+    // A pending wait first, then one that has been notified, whose promise settles after the callback has ended.
     assert.notStrictEqual(other, null)
     const next = condition.waitAsync(other)
     assert.strictEqual(condition.notify(1), 1)
@@ -520,7 +521,7 @@ test('a notification that comes as the token ends goes to the next that waits', 
   assert.strictEqual(waiters(sab, CONDITION), 0)
 })
 
-test('a token that ends while its promise, notified, waits for the lock: the notification goes to the next', async () => {
+test('a token that ends while its notified promise waits for the lock: the notification goes to the next waiter', async () => {
   const { lock, condition, sab } = setUp()
   const token = lock.tryLock()
   const ended = rejection(condition.waitAsync(token))
@@ -541,7 +542,7 @@ test('a token that ends while its promise, notified, waits for the lock: the not
   assert.strictEqual(lock.locked, false)
 })
 
-test('a token that ends as the lock is on its way to its promise: lock and notification go to the next', async () => {
+test('a token that ends as the lock is on its way to its promise: lock and notification go to the next waiter', async () => {
   const { lock, condition, sab } = setUp(RwLock)
   const token = lock.tryLock()
   const ended = rejection(condition.waitAsync(token))
@@ -551,7 +552,7 @@ test('a token that ends as the lock is on its way to its promise: lock and notif
   assert.strictEqual(condition.notify(1), 1)
   await untilWaiters(sab, LOCK, 1)
   await turns()
-  // Given to the promise now, which hears of it in a later turn.
+  // The lock goes to the promise now, which settles in a later turn.
   holder.unlock()
   assert.strictEqual(token.unlock(), false)
   assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
@@ -562,7 +563,7 @@ test('a token that ends as the lock is on its way to its promise: lock and notif
   assert.strictEqual(lock.locked, false)
 })
 
-test('a wait that is over in time is none of the callback\'s end', async () => {
+test('the end of a callback does not touch a wait that is over by then', async () => {
   const { lock, condition } = setUp()
   let result
   await lock.executeLocked(async token => {
@@ -574,7 +575,7 @@ test('a wait that is over in time is none of the callback\'s end', async () => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('what a predicate gives back is not waited with', async t => {
+test('a token that the predicate has unlocked is not waited with', async t => {
   const it = setUp()
   const { lock, condition } = it
   const other = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
@@ -629,12 +630,12 @@ test('waitFor: a predicate that gives a promise is a TypeError, and the lock is 
         return `${error.name} ${token.locked}`
       }
     })
-    // What is no promise is truthy or not.
+    // A value that is no promise is truthy or not.
     return messages.concat(condition.waitFor(token, () => ({ then: 1 })), condition.waitFor(token, () => 0, { timeout: 1 }), token.unlock()).join()
   }, sab).done(), 'TypeError true,TypeError true,TypeError true,TypeError true,true,false,true')
 })
 
-test('waitForAsync awaits what its predicate gives', async () => {
+test('waitForAsync awaits the result of its predicate', async () => {
   const { lock, condition, ready } = setUp()
   const token = lock.tryLock()
   const result = condition.waitForAsync(token, async () => {
@@ -694,8 +695,8 @@ test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the 
 
 // ——— one step with respect to notify ———
 
-// The waiter is in the line before the lock is free: who changes something with the lock held, and then notifies, finds it.
-test('no wake-up is lost between giving up the lock and waiting: hammered from both sides', { timeout: 120000 }, async t => {
+// The waiter is in the line before the lock is free: a thread that takes the lock, changes something and notifies finds it.
+test('no wake-up is lost between unlocking and waiting: under load from both sides', { timeout: 120000 }, async t => {
   const ROUNDS = 2000
   const sab = new SharedArrayBuffer(12)
   // Passes a turn to and fro; each side waits for its own, without a time-out, and notifies one.
@@ -747,7 +748,7 @@ test('no wake-up is lost between main that awaits and a thread that blocks', { t
 })
 
 // Time-outs, aborts and notifications meet: each notification that was counted is a wait that gave true.
-test('each notification is one wait that gives true, whatever else happens at the same moment', { timeout: 120000 }, async t => {
+test('each notification is one wait that gives true, also beside time-outs, aborts and deaths', { timeout: 120000 }, async t => {
   const seed = 77
   const random = randomFrom(seed)
   const it = setUp()
@@ -819,7 +820,7 @@ test('a thread that dies while it waits is no longer there to be notified', asyn
 })
 
 for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
-  // Everybody notifies with the lock held, so who is notified always waits for the lock next.
+  // Every notifier holds the lock, so a notified waiter always waits for the lock next.
   test(`${form}: the notification of a thread that dies before it has the lock again goes to the next`, async t => {
     for (const settle of [0, 30]) {
       const it = setUp()
@@ -830,7 +831,7 @@ for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
       const token = await it.lock.lockAsync()
       Atomics.store(it.ready, 0, 1)
       assert.strictEqual(it.condition.notify(1), 1)
-      // At once, and when it stands in the line of the lock.
+      // At once, and when it waits in the line of the lock.
       if (settle > 0) await untilWaiters(it.sab, LOCK, 1)
       await victim.terminate()
       token.unlock()
@@ -843,7 +844,7 @@ for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
   })
 }
 
-test('the notification of a thread that is busy and dies before it hears of it goes to the next', { skip: TURNS_ONCE_MORE }, async t => {
+test('the notification of a busy thread that dies before its promise settles goes to the next waiter', { skip: TURNS_ONCE_MORE }, async t => {
   const it = setUp()
   const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
   await onLock(victim)('lock')
@@ -879,7 +880,7 @@ test('a thread that dies after it has the lock again takes its notification alon
   }
 })
 
-test('who waits hears from its token that a holder has died meanwhile', async t => {
+test('the token of a waiter says that a holder has died meanwhile', async t => {
   for (const name of Object.keys(LOCKS)) {
     const it = setUp(api[name])
     const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
@@ -900,7 +901,7 @@ test('who waits hears from its token that a holder has died meanwhile', async t 
   }
 })
 
-test('the end of a thread that has used a condition wakes nobody', async t => {
+test('the end of a thread that has used a condition wakes no waiter', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   const token = it.lock.tryLock()
@@ -922,7 +923,7 @@ test('the end of a thread that has used a condition wakes nobody', async t => {
   token.unlock()
 })
 
-// A consumer is terminated again and again, at any moment; every item is notified of once. None is left over while somebody waits.
+// Consumers are terminated at any moment; each item is notified of once. No item is left over while a consumer waits.
 test('no item is left behind by consumers that die at any moment', { timeout: 120000 }, async t => {
   const seed = 5
   const random = randomFrom(seed)
@@ -986,7 +987,7 @@ test('a thread that only waits ends when the process does', async t => {
   assert.ok(now() - start < 20000)
 })
 
-test('util.inspect tells how many wait', async () => {
+test('util.inspect tells the number of waiters', async () => {
   const { condition, lock } = setUp()
   assert.strictEqual(util.inspect(condition), 'Condition { waiters: 0 }')
   const token = lock.tryLock()

@@ -21,7 +21,7 @@ const WITHOUT_PROGRAMS = ['comparison', 'conformance', 'fairness', 'guarantees',
 
 const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
 
-/** What a page links to in this repository: `{ file, anchor }`. */
+/** The links of a page into this repository: `{ file, anchor }`. */
 function linksOf (name) {
   const links = textOf(name).replace(/^```[^]*?^```/gm, '').match(/\]\([^)\s]+\)/g) || []
   return links.map(link => link.slice(2, -1)).filter(target => !/^https?:/.test(target)).map(target => {

@@ -1,7 +1,7 @@
 'use strict'
 // subjects: none
 
-// What each of the four entry points does to the thread that loads it, and what it exports.
+// The effects of each of the four entry points on the thread that loads it, and its exports.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -25,7 +25,7 @@ const NAMES = [
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken'
 ]
 
-/** What loading these entries, one after the other, does to a new process. */
+/** Loads these entries one after the other in a new process; gives their effects. */
 const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])
 
 /** A folder with a node_modules in which the package is found under its name. */
@@ -43,7 +43,7 @@ function folderWithPackage (t, target = root) {
   return folder
 }
 
-// What they do.
+// Their effects.
 
 const expectations = [
   { name: 'index', changes: !HOST_HAS_WAIT_ASYNC, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
@@ -53,14 +53,14 @@ const expectations = [
 ]
 
 for (const { name, changes, engine, library, same } of expectations) {
-  test(`/${name}: what it does to Atomics, and no more than that`, async t => {
+  test(`/${name} does to Atomics as documented, and changes nothing else`, async t => {
     const seen = await load(t, name)
     assert.strictEqual(seen.unchanged, !changes)
     assert.strictEqual(seen.engine, engine)
     assert.strictEqual(seen.libraryLoaded, library)
     assert.deepStrictEqual(seen.same, [same, same, same])
     assert.deepStrictEqual(seen.newGlobals, [])
-    // Writable, not enumerable, configurable; and no name that was not there, but waitAsync.
+    // Writable, not enumerable, configurable; waitAsync is the only new name.
     const shape = (name) => [name, true, false, true]
     assert.deepStrictEqual(seen.after, [
       shape('wait'), shape('notify'), HOST_HAS_WAIT_ASYNC || changes ? shape('waitAsync') : null, HOST_HAS_WAKE ? shape('wake') : null
@@ -78,10 +78,10 @@ for (const { name, changes, engine, library, same } of expectations) {
   })
 }
 
-test('an entry that changes nothing loads neither the native library nor worker_threads, which take longest', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+test('an entry that changes nothing loads neither the native library nor worker_threads', { skip: NO_HOST_WAIT_ASYNC }, async t => {
   const [index, force] = [await load(t, 'index'), await load(t, 'force')]
   assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
-  // They would be noticed.
+  // The check would find them if they were loaded.
   assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
 })
 
@@ -108,7 +108,7 @@ test('preloaded by the name of the package', async t => {
 
 // Several in one thread.
 
-test('after /force, the plain entry and /keep-alive change nothing and export what is in place', async t => {
+test('after /force, the plain entry and /keep-alive change nothing and export the functions in place', async t => {
   for (const second of ['index', 'keep-alive']) {
     const { engine, same } = await load(t, 'force', second)
     assert.strictEqual(engine, 'addon')
@@ -116,7 +116,7 @@ test('after /force, the plain entry and /keep-alive change nothing and export wh
   }
 })
 
-test('after /keep-alive, the plain entry changes nothing and exports what is in place', async t => {
+test('after /keep-alive, the plain entry changes nothing and exports the functions in place', async t => {
   const { engine, same } = await load(t, 'keep-alive', 'index')
   assert.strictEqual(engine, HOST_HAS_WAIT_ASYNC ? 'host' : 'addon')
   assert.deepStrictEqual(same, [true, true, true])
@@ -138,7 +138,7 @@ test('all entries have one queue on their own functions', async t => {
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [2, 1, 1])
 })
 
-test('engine follows what is in place', async t => {
+test('engine follows the functions in place', async t => {
   const source = `
     const api = require(${JSON.stringify(entryFile('index'))})
     const engines = [api.engine]
@@ -153,7 +153,7 @@ test('engine follows what is in place', async t => {
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [engine, engine, 'addon', 'host'])
 })
 
-// ref and unref, the arguments; what they do to the event loop is tested with the queues.
+// The arguments of ref and unref. Their effect on the event loop is tested with the queues.
 
 test('ref and unref: true for a pending wait, false for every other promise', async () => {
   const array = new Int32Array(new SharedArrayBuffer(4))
@@ -191,7 +191,7 @@ test('ref and unref: every entry knows the pending waits of the others', { skip:
 })
 
 for (const name of ['ref', 'unref']) {
-  test(`${name}: what is no promise is refused by its name`, () => {
+  test(`${name}: an argument that is no promise is refused by its name`, () => {
     for (const [argument, shown] of [[undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'], [Promise, 'a function']]) {
       assert.throws(() => pure[name](argument), (error) => {
         assert.ok(error instanceof TypeError)
@@ -202,7 +202,7 @@ for (const name of ['ref', 'unref']) {
   })
 }
 
-// Where it cannot work.
+// Platforms and Nodes on which it cannot work.
 
 /** A copy of the package without its native library. */
 function packageWithoutLibrary (t) {
@@ -268,7 +268,7 @@ test('a frozen Atomics is refused, and nothing is left of the attempt', async t 
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'install: target must', true, true])
 })
 
-test('a program that only loads an entry ends at once, with code 0 and without a word', async t => {
+test('a program that only loads an entry ends at once, with code 0 and without output', async t => {
   for (const { name } of expectations) {
     const { code, stdout, stderr } = await runNode(t, [entryFile(name)])
     assert.deepStrictEqual([code, stdout, stderr.replace(/.*ExperimentalWarning.*\n/, '')], [0, '', ''])
@@ -292,7 +292,7 @@ test('evaluated in another realm, the package serves that one', async t => {
   assert.ok(promise instanceof Promise)
   assert.strictEqual(pure.notify(array, 0), 1)
   assert.strictEqual(await promise, 'ok')
-  // What is replaced is the thread's Worker: there is only one.
+  // The install replaces the thread's Worker, of which there is only one.
   const worker = new (require('worker_threads').Worker)(
     'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })
   assert.strictEqual(await new global.Promise((resolve) => { worker.once('message', resolve) }), 'addon')

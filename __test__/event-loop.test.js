@@ -39,7 +39,7 @@ test('a promise with a time-out, lined up behind an await or in a callback, keep
   assert.deepStrictEqual(lines, ['timed-out', 'timed-out', 'timed-out'])
 })
 
-test('the last of many promises keeps main alive, whichever settled before', async t => {
+test('the last of many promises keeps main alive, in whichever order the others settle', async t => {
   const lines = await linesOf(t, ({ Atomics, say, words }) => {
     const array = words(2)
     Atomics.waitAsync(array, 1, 0, 80).value.then(outcome => say(`last ${outcome}`))
@@ -63,7 +63,7 @@ test('main ends when the last promise has settled, not at the time-outs of those
 
 // ——— no time-out ———
 
-test('a promise without a time-out that nobody can notify does not keep main alive', async t => {
+test('a promise without a time-out that no other thread can notify does not keep main alive', async t => {
   const lines = await linesOf(t, ({ Atomics, say, words }) => {
     process.on('exit', () => say('end'))
     Atomics.waitAsync(words(1), 0, 0).value.then(() => say('settled'))
@@ -98,7 +98,7 @@ test('a promise without a time-out of main is settled by the other thread, altho
       Atomics.store(data, 1, 1)
       await sleep(150)
       Atomics.notify(data, 0)
-      // And is gone before main hears of it, perhaps.
+      // It may have ended before main sees the notification.
     }, array)
     await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
     other.worker.unref()
@@ -123,7 +123,7 @@ test('a promise that was pending before the other thread came keeps main alive o
   assert.deepStrictEqual(lines, ['ok', 'end'])
 })
 
-test('a thread that has not loaded the package keeps nobody waiting', async t => {
+test('a thread that has not loaded the package keeps no other one alive', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ Atomics, now, say, stranger, words }) => {
     say(await new Promise(resolve => stranger.once('message', resolve)))
     stranger.unref()
@@ -292,7 +292,7 @@ test('one promise of many is unref\'d, the others hold', async t => {
   assert.deepStrictEqual(lines, ['timed-out'])
 })
 
-test('a promise without a time-out is let go and taken back, too', async t => {
+test('unref and ref work on a promise without a time-out, too', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, now, say, words, startWorker, until }) => {
     const array = words(2)
     const other = startWorker(async ({ Atomics, data, sleep }) => {
@@ -315,7 +315,7 @@ test('a promise without a time-out is let go and taken back, too', async t => {
   assert.deepStrictEqual(lines, ['ok', 'true'])
 })
 
-test('what ref and unref answer', async () => {
+test('ref and unref say whether the promise was pending', async () => {
   const array = words(1)
   const { value } = Atomics.waitAsync(array, 0, 0)
   assert.strictEqual(api.ref(value), true)
@@ -362,6 +362,7 @@ test('a thread that waits for settlement sleeps', async t => {
 test('a promise that another thread settles does not wait for a poll', t => onAQuietMachine(async () => {
   const array = words(2)
   const ROUNDS = 300
+  const WINDOW = 30
   const echo = startWorker(t, async ({ Atomics, data: { array, ROUNDS } }) => {
     for (let round = 0; round < ROUNDS; round++) {
       const { async, value } = Atomics.waitAsync(array, 0, round)
@@ -371,15 +372,19 @@ test('a promise that another thread settles does not wait for a poll', t => onAQ
     }
   }, { array, ROUNDS })
   await until(() => api.waiterCount(array, 0) === 1, 'the other thread waits')
-  const [begin, before] = [now(), starved()]
-  for (let round = 0; round < ROUNDS; round++) {
-    Atomics.add(array, 0, 1)
-    Atomics.notify(array, 0)
-    const { async, value } = Atomics.waitAsync(array, 1, round)
-    if (async) await value
+  const averages = []
+  for (let round = 0; round < ROUNDS;) {
+    const [begin, before] = [now(), starved()]
+    for (const end = round + WINDOW; round < end; round++) {
+      Atomics.add(array, 0, 1)
+      Atomics.notify(array, 0)
+      const { async, value } = Atomics.waitAsync(array, 1, round)
+      if (async) await value
+    }
+    averages.push((now() - begin - (starved() - before)) / WINDOW)
   }
-  // Two polls a round trip, once a millisecond each, would need 1 ms on average. Not the median: nothing says how long that was starved.
-  const average = (now() - begin - (starved() - before)) / ROUNDS
   await echo.done()
-  assert.ok(average < 0.7, `${average} ms per round trip`)
+  // With two polls a round trip, once a millisecond each, every window would take 1 ms a round trip, give or take 0.08. A busy machine
+  // makes some windows longer, but none shorter.
+  assert.ok(Math.min(...averages) < 0.7, `${averages.map(each => each.toFixed(2)).join(', ')} ms per round trip`)
 }))

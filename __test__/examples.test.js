@@ -13,7 +13,7 @@ const { test } = require('./harness')
 
 const EXAMPLES = path.join(__dirname, '..', 'examples')
 
-/** What each prints: lines, or a function that checks them. `args`: what it is given. */
+/** The output of each: lines, or a function that checks them. `args`: its arguments. */
 const expected = {
   'article-mutex': {
     lines: ['counted to 61000 of 61000; main\'s event loop went on meanwhile']
@@ -73,7 +73,7 @@ function run (name, args) {
     child.stdout.setEncoding('utf8').on('data', text => { stdout += text })
     child.stderr.setEncoding('utf8').on('data', text => { stderr += text })
     child.on('error', reject)
-    // What Node itself warns of on old versions is no part of the result.
+    // Warnings of Node itself on old versions are no part of the result.
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr: stderr.replace(/^.*ExperimentalWarning.*\n(\(Use.*\n)?/gm, '') }))
   })
 }

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// What nobody waits for is taken and given back without calling native code: see lib/locks/internal/word.js.
+// Without waiters, locks and permits are taken and given back without native calls: see lib/locks/internal/word.js.
 
 const assert = require('assert')
 const { load } = require('../lib/agent/binding')
@@ -104,7 +104,7 @@ test('calls are counted', async () => {
 })
 
 for (const name of Object.keys(operations)) {
-  test(`${name}: no native call where nobody waits`, { skip }, async () => {
+  test(`${name}: no native call where there is no waiter`, { skip }, async () => {
     const [create, each] = operations[name]
     const it = create()
     // The first one may make room for what is held.
@@ -136,7 +136,7 @@ test('where a dead thread has left a lock behind, only the locks of that bucket 
   assert.strictEqual(heir.ownerDied, true)
   assert.ok(calls.includes('inherit'))
   heir.unlock()
-  // Now it is as if nobody had died.
+  // Now the death has been reported once, and no more.
   calls.length = 0
   new AsyncLock(abandoned).tryLock().unlock()
   assert.ok(!calls.includes('inherit'))

@@ -1,12 +1,12 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Litmus tests: for each class the few lines that show what it is for, in four threads at once. Two block, one awaits, and main
-// awaits, too. Nobody has a time-out: a lost wake-up is a hang, what should be ordered and is not is a wrong number.
+// Litmus tests: for each class the few lines that show its purpose, in four threads at once. Two block, one awaits, and main awaits,
+// too. No wait has a time-out: a lost wake-up is a hang, a missing order is a wrong number.
 //
-// Data beside the words of the family is read and written without Atomics throughout: that it is right is the class's doing.
+// Data beside the words of the family is read and written without Atomics: only the class orders these accesses.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -54,7 +54,7 @@ for (const Lock of ['AsyncLock', 'RwLock']) {
   })
 }
 
-test('RwLock: readers never see half of what is written, and see it all afterwards', { timeout: 60000 }, async t => {
+test('RwLock: readers never see half of a write, and see all of it afterwards', { timeout: 60000 }, async t => {
   const ROUNDS = 400
   const sab = shared(3)
   const seen = await play(t, { sab, rounds: ROUNDS }, async ({ api, busy, sleep, data: { sab, rounds, awaits, me } }) => {
@@ -121,7 +121,7 @@ test('Semaphore: with one permit, one at a time; with two, never three', { timeo
   assert.deepStrictEqual(Array.from(new Int32Array(sab)), [1, 2, PARTIES * ROUNDS, 0])
 })
 
-test('Semaphore: what was written before a release is read after the acquire, all around a ring', { timeout: 60000 }, async t => {
+test('Semaphore: writes before a release are read after the acquire, all around a ring', { timeout: 60000 }, async t => {
   const ROUNDS = 300
   const sab = shared(PARTIES + 1)
   new api.Semaphore(sab).release()
@@ -141,7 +141,7 @@ test('Semaphore: what was written before a release is read after the acquire, al
 })
 
 for (const count of ['one', 'all']) {
-  test(`Condition: a turn goes around, those who wait are told: ${count}`, { timeout: 60000 }, async t => {
+  test(`Condition: a turn goes around a ring; notified: ${count}`, { timeout: 60000 }, async t => {
     const ROUNDS = 200
     // A lock, the turn, and a condition for each, or one for all.
     const sab = shared(2 + PARTIES)
@@ -157,7 +157,7 @@ for (const count of ['one', 'all']) {
         while (turn[0] !== n * parties + me) {
           const told = awaits ? await mine.waitAsync(token) : mine.wait(token)
           if (!told || !token.locked) throw new Error(`told: ${told}, locked: ${token.locked}`)
-          if (!all && turn[0] !== n * parties + me) throw new Error('one who was not meant was told')
+          if (!all && turn[0] !== n * parties + me) throw new Error('another party was notified')
         }
         turn[0]++
         if (all) next.notify()
@@ -170,7 +170,7 @@ for (const count of ['one', 'all']) {
   })
 }
 
-test('Condition: what goes through a place with room for one arrives once', { timeout: 60000 }, async t => {
+test('Condition: each item that goes through a cell for one arrives once', { timeout: 60000 }, async t => {
   const ROUNDS = 300
   const sab = shared(4)
   const got = await play(t, { sab, rounds: ROUNDS }, async ({ api, data: { sab, rounds, awaits, me } }) => {
@@ -178,7 +178,7 @@ test('Condition: what goes through a place with room for one arrives once', { ti
     const filled = new api.Condition(sab, { byteOffset: 4 })
     const emptied = new api.Condition(sab, { byteOffset: 8 })
     const cell = new Int32Array(sab, 12, 1) // 0: empty
-    // One who blocks and one who awaits put, the other two take.
+    // A blocking and an awaiting party put, the other two take.
     const puts = me % 2 === 0
     let sum = 0
     for (let n = 1; n <= rounds; n++) {
@@ -202,7 +202,7 @@ test('Condition: what goes through a place with room for one arrives once', { ti
   for (const at of [0, 4, 8]) assert.strictEqual(waiters(sab, at), 0)
 })
 
-test('Barrier: what each wrote before is read by all after, and one leads', { timeout: 60000 }, async t => {
+test('Barrier: the writes of each party before are read by all after, and one leads', { timeout: 60000 }, async t => {
   const ROUNDS = 200
   const sab = shared(1 + PARTIES)
   const led = await play(t, { sab, rounds: ROUNDS }, async ({ api, data: { sab, rounds, awaits, me, parties } }) => {
@@ -223,7 +223,7 @@ test('Barrier: what each wrote before is read by all after, and one leads', { ti
   assert.strictEqual(waiters(sab), 0)
 })
 
-test('Latch: what was written before counting down is read after waiting', { timeout: 60000 }, async t => {
+test('Latch: writes before counting down are read after waiting', { timeout: 60000 }, async t => {
   const ROUNDS = 200
   const sab = shared(ROUNDS * (1 + PARTIES))
   await play(t, { sab, rounds: ROUNDS }, async ({ api, data: { sab, rounds, awaits, me, parties } }) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
 // The family against plain models of it: random sequences of operations in one thread, see fixtures/family-models.js.
@@ -33,7 +33,7 @@ async function play (create, seed) {
     }
     const start = now()
     while (!world.agree() && now() - start < 10000) await turns(1)
-    // Nor does anything come that should not.
+    // No further result comes.
     if (random() < 0.2) await turns(2)
     world.compare(where)
   }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 // timeout: 400
 
@@ -18,7 +18,7 @@ const SECONDS = numberArgument('--seconds', 3)
 
 console.log(`# --seed ${SEED} --seconds ${SECONDS}`)
 
-test('no law is broken, whoever gives up or dies', { timeout: 60000 + SECONDS * 1000 }, async () => {
+test('no law is broken while threads give up, abort and die', { timeout: 60000 + SECONDS * 1000 }, async () => {
   const totals = await storm({ seconds: SECONDS, seed: SEED })
   console.log(`# ${JSON.stringify(totals)}`)
   for (const what of ['served', 'gaveUp', 'deaths', 'generations']) assert.ok(totals[what] > 0, `no ${what}: ${JSON.stringify(totals)}`)

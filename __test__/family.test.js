@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// What Condition, Semaphore, RwLock, Barrier and Latch promise alike, of every form that waits: see fixtures/family-forms.js.
+// The behaviour that Condition, Semaphore, RwLock, Barrier and Latch share, tested on every form that waits: see fixtures/family-forms.js.
 
 const assert = require('assert')
 const vm = require('vm')
@@ -23,7 +23,7 @@ const FORMS = [].concat(...NAMES.map(name => Object.keys(classes[name].forms).ma
 })))
 const AWAITING = FORMS.filter(({ blocks }) => !blocks)
 
-/** What main sees of the thing, and may not have changed. */
+/** The state of the object as main sees it. */
 const stateOf = ({ word, lock }) => [Atomics.load(word, 0), lock.locked, waiters(word.buffer, AT)]
 
 /** Something of class `name` whose forms wait, and what lets one go on. */
@@ -59,7 +59,7 @@ for (const name of NAMES) {
     assert.throws(() => Class(sab, options), TypeError)
   })
 
-  test(`${name}: what is no SharedArrayBuffer is refused by name`, () => {
+  test(`${name}: an argument that is no SharedArrayBuffer is refused by name`, () => {
     for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(new SharedArrayBuffer(4))]) {
       assert.throws(() => make(buffer), (error) => {
         assert.ok(error instanceof TypeError, String(error))
@@ -102,7 +102,7 @@ for (const name of NAMES) {
 }
 
 const growable = typeof SharedArrayBuffer.prototype.grow === 'function'
-test('a buffer may grow while somebody waits in it', { skip: !growable && 'no growable SharedArrayBuffer here' }, async () => {
+test('a buffer may grow while a waiter is in it', { skip: !growable && 'no growable SharedArrayBuffer here' }, async () => {
   for (const { name, run, label } of AWAITING) {
     const size = allocate().byteLength
     const it = thingsIn(new SharedArrayBuffer(size, { maxByteLength: 1 << 20 }), name)
@@ -148,7 +148,7 @@ test('a wrong option is a TypeError that names it, and changes nothing', async (
   }
 })
 
-test('main must not block, and is told what to call instead', () => {
+test('main must not block, and the error names the method to call instead', () => {
   for (const { name, form, twin, blocks, run, label } of FORMS) {
     if (!blocks) continue
     const { it } = occupied(name)
@@ -164,7 +164,7 @@ test('main must not block, and is told what to call instead', () => {
   }
 })
 
-test('a form that blocks hears no signal and says so; wrong options are told', async t => {
+test('a form that blocks refuses a signal, and names wrong options', async t => {
   for (const name of NAMES) {
     const { it } = occupied(name)
     const member = await startMember(t, it.sab)
@@ -190,7 +190,7 @@ test('a form that blocks hears no signal and says so; wrong options are told', a
 // ——— being served ———
 
 for (const name of NAMES) {
-  test(`${name}: every form waits until it is let go, in threads and on main`, async t => {
+  test(`${name}: every form waits until it is served, in threads and on main`, async t => {
     const sab = allocate()
     const it = thingsIn(sab, name)
     const member = await startMember(t, sab)
@@ -217,7 +217,7 @@ for (const name of NAMES) {
 
 // ——— giving up ———
 
-test('the time being over: never early, the line is left, and nothing has changed', async t => {
+test('a time-out is never early, leaves no waiter, and changes nothing', async t => {
   await Promise.all(NAMES.map(async name => {
     const { it } = occupied(name)
     const before = stateOf(it)
@@ -278,7 +278,7 @@ test('an abort rejects with the signal\'s reason, or an AbortError, at once', as
         }
         assert.deepStrictEqual(stateOf(it), before, label)
         if (removes) assert.strictEqual(controller.listeners.size, 0, label)
-        // Some signals without removeEventListener tell twice.
+        // Some signals without removeEventListener call a listener twice.
         for (const listener of controller.listeners) listener()
         assert.deepStrictEqual(stateOf(it), before, label)
         assertIntact(it.sab)
@@ -288,7 +288,7 @@ test('an abort rejects with the signal\'s reason, or an AbortError, at once', as
 })
 
 const hasController = typeof AbortController === 'function'
-test('the host\'s AbortController will do', { skip: !hasController && 'no AbortController here' }, async () => {
+test('the host\'s AbortController works as a signal', { skip: !hasController && 'no AbortController here' }, async () => {
   for (const { name, run, label } of AWAITING) {
     const { it } = occupied(name)
     const controller = new AbortController()
@@ -301,7 +301,7 @@ test('the host\'s AbortController will do', { skip: !hasController && 'no AbortC
   }
 })
 
-test('a signal that is aborted already: nothing is taken and nobody waits, also where nobody would have to', async () => {
+test('a signal that is aborted already: nothing is taken and no wait begins, also where it would end at once', async () => {
   for (const { name, run, label } of AWAITING) {
     for (const free of [false, true]) {
       const { it, letGo } = occupied(name)
@@ -318,7 +318,7 @@ test('a signal that is aborted already: nothing is taken and nobody waits, also 
   }
 })
 
-test('once it is served, an abort changes nothing, and no listener is left', async () => {
+test('an abort after the wait was served changes nothing, and no listener is left', async () => {
   for (const { name, run, label } of AWAITING) {
     const { it, letGo } = occupied(name)
     const controller = new TinyController({ reason: 'too late' })
@@ -343,7 +343,7 @@ test('a time-out leaves no listener behind', async () => {
   }
 })
 
-test('a signal that fails when it is listened to: the promise rejects, and nobody stands in the line for it', async () => {
+test('a signal whose addEventListener throws: the promise rejects, and leaves no waiter', async () => {
   for (const { name, run, label } of AWAITING) {
     const { it, letGo } = occupied(name)
     const before = stateOf(it)
@@ -358,9 +358,8 @@ test('a signal that fails when it is listened to: the promise rejects, and nobod
   }
 })
 
-// A thread lets it go while main is busy; then main gives up. Whatever has been granted by then is not lost: the thread that
-// waits behind is served.
-test('giving up at the moment of being served: whoever is not served leaves it to the next', async t => {
+// A thread releases while main is busy; then main gives up. A grant that was made by then is not lost: the next waiter is served.
+test('giving up at the moment of being served: a waiter that is not served leaves its turn to the next', async t => {
   for (const { name, form, run, label } of AWAITING) {
     if (name === 'Barrier' || name === 'Latch') continue
     for (const how of ['abort', 'time-out']) {
@@ -374,12 +373,12 @@ test('giving up at the moment of being served: whoever is not served leaves it t
       const first = run(it, options).then(value => value, error => error.name || error)
       const watched = watch(first)
       await turns(1)
-      assert.strictEqual(waiters(sab, AT), 1, label)
+      // On a busy machine the time of the first may be over by now. The second is in the line in any case.
+      await until(() => waiters(sab, AT) === 1 || watched.state !== 'pending', 'the first waits')
       const second = next.do('form', name, form)
-      // On a busy machine the time may be over by now.
-      await until(() => waiters(sab, AT) === 2 || watched.state !== 'pending')
+      await until(() => waiters(sab, AT) === (watched.state === 'pending' ? 2 : 1), 'the second waits')
       if (name === 'Condition') Atomics.store(it.ready, 0, 1)
-      // Now nothing is heard here until it is too late.
+      // From here on this loop does not turn until it is too late.
       const releases = {
         RwLock: () => holder.do('unlock', 'token'),
         Semaphore: () => holder.on('Semaphore', AT)('release', 1),
@@ -395,11 +394,11 @@ test('giving up at the moment of being served: whoever is not served leaves it t
       await released
       const result = await first
       if (result === 'served') {
-        // It leaves a lock or a permit to the next, but not a notification.
+        // The first gives a lock or a permit back to the next waiter, but not a notification.
         if (name === 'Condition') {
           const isLeft = waiters(sab, AT) === 1
           assert.strictEqual(it.thing.notify(1), isLeft ? 1 : 0, label)
-          // Unless its time was over before it was notified, and it was its predicate that let it go.
+          // Unless its time was over before the notification, and its predicate was true by then.
           assert.ok(isLeft || (form === 'waitForAsync' && how === 'time-out'), label)
         }
       } else {
@@ -416,10 +415,10 @@ test('giving up at the moment of being served: whoever is not served leaves it t
 
 // ——— the event loop ———
 
-test('what is awaited holds the event loop while another thread can still let it go', async t => {
+test('a pending promise holds the event loop while another thread can still settle it', async t => {
   const result = await runChild(t, async ({ api, startWorker, say, require }) => {
     const { allocate, classes, thingsIn } = require('./family-forms')
-    // A thread that has the package, and nothing to do; it holds nothing here.
+    // An idle thread with the package, whose handle does not hold this loop.
     const worker = startWorker(async ({ receive, post, api }) => {
       new api.Semaphore(new SharedArrayBuffer(4)).release()
       post('ready')

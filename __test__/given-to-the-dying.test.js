@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// What a blocked thread is given when it has been told to end, and has not ended yet: it goes to the next.
+// A blocked thread that is terminated, and has not ended yet, is given a lock, a permit or a notification: it goes to the next waiter.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -60,7 +60,7 @@ for (const hot of [false, true]) {
   })
 }
 
-test('a permit goes to who waits behind', { timeout: 60000 }, async t => {
+test('a permit goes to the next waiter', { timeout: 60000 }, async t => {
   for (let round = 0; round < ROUNDS; round++) {
     const sab = new SharedArrayBuffer(4)
     const semaphore = new Semaphore(sab)
@@ -73,7 +73,7 @@ test('a permit goes to who waits behind', { timeout: 60000 }, async t => {
   }
 })
 
-test('a notification of Atomics.notify goes to who waits behind', { timeout: 60000 }, async t => {
+test('a notification of Atomics.notify goes to the next waiter', { timeout: 60000 }, async t => {
   for (let round = 0; round < ROUNDS; round++) {
     const array = words(1)
     const thread = await startBlocked(({ wait }, array) => { wait(array, 0, 0) }, array, () => api.waiterCount(array, 0) === 1)
@@ -83,7 +83,7 @@ test('a notification of Atomics.notify goes to who waits behind', { timeout: 600
   }
 })
 
-test('a notification of a Condition goes to who waits behind', { timeout: 60000 }, async t => {
+test('a notification of a Condition goes to the next waiter', { timeout: 60000 }, async t => {
   for (let round = 0; round < ROUNDS; round++) {
     const sab = new SharedArrayBuffer(8)
     const lock = new api.AsyncLock(sab)
@@ -99,7 +99,7 @@ test('a notification of a Condition goes to who waits behind', { timeout: 60000 
   }
 })
 
-test('who is told by a Latch or a Barrier, and ends, keeps nobody else from being told', { timeout: 60000 }, async t => {
+test('a thread that a Latch or a Barrier wakes as it ends keeps no other waiter from being woken', { timeout: 60000 }, async t => {
   for (let round = 0; round < 4; round++) {
     const sab = new SharedArrayBuffer(64)
     const latch = new Latch(sab, { count: 1 })

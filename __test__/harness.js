@@ -8,7 +8,7 @@
 //
 // `t.after(fn)` runs `fn` when the test is over, however it ended (last in, first out); `t.skip(reason)` ends it as skipped.
 //
-// What holds:
+// Invariants:
 // 1. The tests of a file run one after the other, in the order they were written, after the file is loaded.
 // 2. Nothing here keeps the event loop alive while a test runs. A promise that can no longer settle is therefore seen at
 //    once: the loop runs dry, and the test that awaited it has failed.
@@ -154,7 +154,7 @@ function failFromOutside (what, error) {
   if (leaving) return
   if (guarded !== null) guarded({ failed: true, error: text })
   else report('failed', '(outside of a test)', text)
-  // What throws when the process is about to end can keep it from ending, and throw again, for ever.
+  // An error that is thrown as the process ends can keep it from ending, and be thrown again, for ever.
   if (finished && !ending) leave()
 }
 

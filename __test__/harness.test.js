@@ -1,7 +1,7 @@
 'use strict'
 // subjects: none
 
-// What the harness says of files that go wrong in every way a test file can. Each is run as a child process.
+// What the harness reports of test files that fail in every way. Each is run as a child process.
 
 const assert = require('assert')
 const fs = require('fs')

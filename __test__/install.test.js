@@ -19,10 +19,10 @@ const snapshot = (object) => Reflect.ownKeys(object).map((key) => [key, Object.g
 const engineOf = (fn) => fn[MARK] && fn[MARK].engine
 const isOurs = (object) => TRIO.every((name) => engineOf(object[name]) === 'addon')
 const words = (length = 1) => new Int32Array(new SharedArrayBuffer(4 * length))
-/** What passes for an Atomics object of a host, with or without some functions. */
+/** A stand-in for the Atomics object of a host, with or without some functions. */
 const atomics = (functions) => Object.assign(Object.create({}, { [Symbol.toStringTag]: { value: 'Atomics' } }), { load: Atomics.load }, functions)
 
-// What is put where.
+// The properties that an install changes.
 
 test('a plain object receives the three, and loses them again', async () => {
   const target = { other: 1 }
@@ -41,7 +41,7 @@ test('a plain object receives the three, and loses them again', async () => {
   assert.strictEqual(api.uninstall(target), false)
 })
 
-test("without force, a plain object receives what the plain entry would use: the host's functions where it has all", () => {
+test("without force, a plain object receives the functions of the plain entry: the host's where it has all", () => {
   const target = {}
   assert.strictEqual(api.install({ target }), true)
   if (HOST_HAS_WAIT_ASYNC) assert.deepStrictEqual(TRIO.map((name) => target[name]), TRIO.map((name) => Atomics[name]))
@@ -76,7 +76,7 @@ test('a target that has our own queue is not installed on twice', () => {
   assert.strictEqual(api.uninstall(target), false)
 })
 
-test('everything that was there is put back as it was: accessors, attributes, and what was inherited', () => {
+test('uninstall restores accessors, attributes and inherited functions', () => {
   const target = Object.create({ notify: 'inherited' }, {
     wait: { get () { return 1 }, set () {}, enumerable: true, configurable: true },
     waitAsync: { value: 2, writable: false, enumerable: false, configurable: true }
@@ -110,7 +110,7 @@ test('wake, where it exists, is a function of its own that notifies; where it do
   assert.ok(!('wake' in without))
 })
 
-test('a host with wake only: what notify passes on goes there, and notify goes again', () => {
+test('a host with wake only: notify passes on to wake, and is removed again', () => {
   const calls = []
   const wake = (...args) => { calls.push(args); return 5 }
   const target = atomics({ wait: Atomics.wait, wake })
@@ -125,7 +125,7 @@ test('a host with wake only: what notify passes on goes there, and notify goes a
   assert.strictEqual(target.wake, wake)
 })
 
-test("a mark says what each function is, and which the host's are", () => {
+test("a mark on each function says its engine and the host's function", () => {
   const functions = { wait: () => 'not-equal', notify: () => 0, waitAsync: () => {} }
   const target = atomics(functions)
   assert.strictEqual(api.install({ target, force: true }), true)
@@ -137,7 +137,7 @@ test("a mark says what each function is, and which the host's are", () => {
   }
 })
 
-// Those that cannot be installed on.
+// Targets that cannot be installed on.
 
 /** A proxy that lets `allowed` definitions pass and then refuses. */
 function stubborn (target, allowed, refuse) {
@@ -177,9 +177,9 @@ test('an install on a global object that is refused is refused because of its At
   assert.throws(() => api.install({ target, force: true }), /^TypeError: install: target must let .* its Atomics object/)
 })
 
-// Those that cannot be uninstalled from.
+// Targets that cannot be uninstalled from.
 
-test('functions that somebody has wrapped since are left alone, all of them', () => {
+test('if one function has been wrapped since, all are left alone', () => {
   for (const name of TRIO) {
     const target = { wait: 1 }
     api.install({ target, force: true })
@@ -194,7 +194,7 @@ test('functions that somebody has wrapped since are left alone, all of them', ()
   }
 })
 
-test('functions that somebody has deleted since are not put back', () => {
+test('functions that have been deleted since are not put back', () => {
   const target = { wait: 1 }
   api.install({ target, force: true })
   delete target.notify
@@ -245,7 +245,7 @@ test('installs are undone in the order in which they were made, the last first',
   assert.deepStrictEqual(snapshot(target), before)
 })
 
-test("an install over another copy's, or over a wrapper of it, still passes what is left on to the host only", () => {
+test("an install over another copy's, or over a wrapper of it, still passes the rest of a count on to the host only", () => {
   let notified = 0
   const target = atomics({ wait: Atomics.wait, notify: () => { notified++; return 0 }, waitAsync () {} })
   api.install({ target, force: true })
@@ -351,7 +351,7 @@ test('installed and uninstalled on the global object, Atomics is as it was', () 
       assert.notStrictEqual(wake.value, hosts.value)
       assert.notStrictEqual(wake.value, Atomics.notify)
     }
-    // Whichever way the same object is named.
+    // The same object by another name.
     assert.strictEqual(api.uninstall(target === Atomics ? undefined : Atomics), true)
     assert.deepStrictEqual(snapshot(Atomics), before)
   }

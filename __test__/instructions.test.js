@@ -15,7 +15,7 @@ test('an operation that takes more instructions than recorded is found, among ot
   assert.deepStrictEqual(problems({ notify: 44 }, { notify: 46 }), ['notify takes more'])
 })
 
-test('one that takes less is to be recorded', () => {
+test('an operation that takes fewer instructions than recorded is found', () => {
   assert.deepStrictEqual(problems({ wait: 300, notify: 44 }, { wait: 290, notify: 44 }), ['wait takes less: the record is out of date'])
 })
 
@@ -23,11 +23,11 @@ test('a few instructions of many are no difference, either way', () => {
   assert.deepStrictEqual(problems({ wait: 300, notify: 44 }, { wait: 308, notify: 43 }), [])
 })
 
-test('an operation that is new, and one that is gone', () => {
+test('a new operation and a missing one are found', () => {
   assert.deepStrictEqual(problems({ wait: 300, old: 1 }, { wait: 300, fresh: 1 }), ['old is not counted any more', 'fresh is not recorded'])
 })
 
-test('what is compared is said, with its ratio', () => {
+test('both counts of a comparison are said, with their ratio', () => {
   assert.deepStrictEqual(compare({ wait: 200 }, { wait: 300 }), [
     { name: 'wait', recorded: 200, counted: 300, ratio: 1.5, problem: 'takes more' }
   ])

@@ -47,7 +47,7 @@ test('a wait without a time-out holds the process until it is notified', async t
   assert.deepStrictEqual(await run(t, source), ['ok'])
 })
 
-test('what a settled wait sets off may wait again', async t => {
+test('the continuation of a settled wait may wait again', async t => {
   const source = `
     ;(async () => {
       for (let i = 1; i <= 5; i++) log.push(await Atomics.waitAsync(array, 0, 0, 5 * i).value)
@@ -63,7 +63,7 @@ test('a wait that is unref\'d lets the process end', async t => {
   assert.deepStrictEqual(await run(t, source), [true])
 })
 
-test('ref takes it back; and both may be repeated', async t => {
+test('ref undoes unref, and both may be repeated', async t => {
   const source = `
     const { value } = Atomics.waitAsync(array, 0, 0, 50)
     value.then((value) => { log.push(value, api.ref(promise), api.unref(promise)) })
@@ -72,7 +72,7 @@ test('ref takes it back; and both may be repeated', async t => {
   assert.deepStrictEqual(await run(t, source), [true, true, true, true, true, true, 'timed-out', false, false])
 })
 
-test('of many waits, those that are ref\'d count', async t => {
+test('of many waits, only those that are ref\'d hold the process', async t => {
   const source = `
     const waits = Array.from({ length: 1000 }, (_, i) => Atomics.waitAsync(array, i & 15, 0).value)
     waits.forEach((wait, i) => { if (i !== 500) api.unref(wait) })
@@ -117,7 +117,7 @@ test('a worker with a pending wait can be terminated', async () => {
   assert.strictEqual(await worker.terminate(), 1)
 })
 
-test('one handle for all waits, and none when there is none', {
+test('one handle for all waits, and none without waits', {
   skip: (MAJOR < 16 || (MAJOR === 16 && MINOR < 14)) && 'this Node does not list what keeps it alive'
 }, async t => {
   const source = `
@@ -130,7 +130,7 @@ test('one handle for all waits, and none when there is none', {
   assert.deepStrictEqual(await run(t, source), [0, 1, 0])
 })
 
-// Whose queue it is.
+// Which queue the waits are in.
 
 // (module (import "" "m" (memory 1 1 shared)) (func (export "notify") (result i32) i32.const 0 i32.const 9 memory.atomic.notify))
 const NOTIFYING_MODULE = new Uint8Array([
@@ -142,7 +142,7 @@ const NOTIFYING_MODULE = new Uint8Array([
   10, 12, 1, 10, 0, 0x41, 0, 0x41, 9, 0xfe, 0, 2, 0, 0x0b // its body
 ])
 
-test('WebAssembly wakes it', async () => {
+test('memory.atomic.notify of WebAssembly wakes a wait', async () => {
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
   const { exports: { notify } } = new WebAssembly.Instance(new WebAssembly.Module(NOTIFYING_MODULE), { '': { m: memory } })
   const { value } = Atomics.waitAsync(new Int32Array(memory.buffer), 0, 0)
@@ -150,7 +150,7 @@ test('WebAssembly wakes it', async () => {
   assert.strictEqual(await value, 'ok')
 })
 
-test('it meets blocked threads in the same line', async () => {
+test('its promises and blocked threads are in the same line', async () => {
   const array = words(2)
   const worker = new Worker(`
     const { workerData: array } = require('worker_threads')
@@ -207,7 +207,7 @@ test('arguments are coerced once, in the host\'s order', () => {
   assert.deepStrictEqual(log, ['index', 'value', 'timeout'])
 })
 
-test('its shape is that of the host\'s function', () => {
+test('its name, length and attributes are those of the host\'s function', () => {
   const shape = (fn) => [fn.name, fn.length, 'prototype' in fn, Object.getPrototypeOf(fn), Object.getOwnPropertyNames(fn).sort()]
   assert.deepStrictEqual(shape(Atomics.waitAsync), shape(host.waitAsync))
   assert.throws(() => new Atomics.waitAsync(words(), 0, 1), TypeError) // eslint-disable-line new-cap

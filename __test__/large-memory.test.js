@@ -63,7 +63,7 @@ for (const gib of [1, 2, 4, 6, 8]) {
   })
 }
 
-test('where the host\'s Atomics would reach another word, constructors say so', { skip: WRAPS === Infinity && 'the Atomics of this Node reach every word' }, t => {
+test('where the host\'s Atomics would reach another word, constructors throw', { skip: WRAPS === Infinity && 'the Atomics of this Node reach every word' }, t => {
   const buffer = allocate(t, 5 * GIB)
   for (const byteOffset of [4 * GIB, 5 * GIB - 4]) {
     assert.throws(() => new api.AsyncLock(buffer, { byteOffset }), error => error instanceof RangeError && /^AsyncLock: byteOffset must be less than 4294967296 on Node 10, /.test(error.message))

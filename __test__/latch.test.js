@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Latch: waiting until something has happened so many times. See also family.test.js, for what all of the family promise.
+// Latch: waiting until something has happened so many times. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -21,7 +21,7 @@ function setUp (count) {
   return { sab, latch: new Latch(sab, { count }), word: new Int32Array(sab), on: (member) => member.on('Latch', 0, { count }) }
 }
 
-test('a wrong count is told with what is allowed', () => {
+test('the error of a wrong count says which are allowed', () => {
   const sab = new SharedArrayBuffer(4)
   for (const [count, what] of [[undefined, 'undefined'], [null, 'null'], ['2', 'the string "2"'], [1.5, 'the number 1.5'], [NaN, 'the number NaN']]) {
     assert.throws(() => new Latch(sab, { count }), (error) => {
@@ -41,14 +41,14 @@ test('a wrong count is told with what is allowed', () => {
   assert.strictEqual(new Latch(sab, { count: MOST }).count, MOST)
 })
 
-test('a wrong number of times is told, and changes nothing', () => {
+test('a wrong argument of countDown is a TypeError, and changes nothing', () => {
   const { latch } = setUp(3)
   for (const n of [null, '1', 1.5, NaN, {}]) assert.throws(() => latch.countDown(n), { name: 'TypeError', message: /^countDown: n must be an integer, not / })
   for (const n of [0, -1, MOST + 1]) assert.throws(() => latch.countDown(n), { name: 'RangeError', message: `countDown: n must be from 1 to ${MOST}, not the number ${n}` })
   assert.strictEqual(latch.remaining, 3)
 })
 
-test('zero-filled memory is a closed latch; it opens when it has been counted down, for everybody and for good', async t => {
+test('zero-filled memory is a closed latch; it opens when it has been counted down, for all threads and for good', async t => {
   const { sab, latch, on } = setUp(4)
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
   const all = [watch(on(members[0])('wait')), watch(on(members[1])('waitAsync')), watch(latch.waitAsync()), watch(latch.waitAsync({ timeout: 1e6 }))]
@@ -93,7 +93,7 @@ test('a count of 0 is open from the beginning', async t => {
   assert.strictEqual(word[0], 0)
 })
 
-test('whoever counts down wakes those who wait, in whatever thread', async t => {
+test('the last countDown, in any thread, wakes all waiters, in any thread', async t => {
   const { sab, latch, on } = setUp(2)
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
   const blocked = on(members[0])('wait')
@@ -116,7 +116,7 @@ test('zeroing its word makes it a new one', async () => {
   }
 })
 
-test('who gives up at the moment at which it opens is let through, or gives up: others are', async () => {
+test('a waiter that gives up as the latch opens is let through or rejects; the others are let through', async () => {
   const { sab, latch } = setUp(1)
   const controller = new TinyController({ reason: 'abort' })
   const first = latch.waitAsync({ signal: controller.signal })
@@ -170,7 +170,7 @@ test('counting down at the same time: none is lost', async t => {
   assert.strictEqual(word[0], COUNT)
 })
 
-test('a thread that dies has counted down what it has, and its waits are gone', async t => {
+test('the counts of a dead thread stay, and its waits are gone', async t => {
   const { sab, latch, on } = setUp(2)
   const victim = await startMember(t, sab)
   await on(victim)('countDown')
@@ -186,7 +186,7 @@ test('a thread that dies has counted down what it has, and its waits are gone', 
   await until(() => mine.state === 'fulfilled')
 })
 
-test('util.inspect tells the count and what remains', () => {
+test('util.inspect tells the count and the remaining one', () => {
   const { latch } = setUp(3)
   assert.strictEqual(util.inspect(latch), 'Latch { count: 3, remaining: 3 }')
   latch.countDown(2)

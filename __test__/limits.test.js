@@ -2,7 +2,7 @@
 
 // subjects: none
 
-// What the package cannot do, as the README lists it. A test that fails here is good news for users and a change to the README.
+// The limits of the package, as the README lists them. A test that fails here is good news for users and a change to the README.
 
 const assert = require('assert')
 const { spawnSync } = require('child_process')
@@ -66,7 +66,7 @@ test('memory.atomic.notify of WebAssembly does not reach the package\'s own queu
   assert.strictEqual(await value, 'timed-out')
 })
 
-test('memory.atomic.notify of WebAssembly reaches who waits by /keep-alive', { skip: WITHOUT_WASM || WITHOUT_HOST }, () => {
+test('memory.atomic.notify of WebAssembly reaches the waiters of /keep-alive', { skip: WITHOUT_WASM || WITHOUT_HOST }, () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', `
     ${wasm}
     const MODULE = Buffer.from('${MODULE.toString('hex')}', 'hex')
@@ -99,7 +99,7 @@ test('a notify that was captured before the install does not reach the package\'
   assert.strictEqual(await value, 'ok')
 })
 
-test('who waits by a function that was captured before the install stands behind the package\'s own queue', { skip: WITHOUT_HOST }, async () => {
+test('a waiter of a function that was captured before the install comes after the package\'s own queue', { skip: WITHOUT_HOST }, async () => {
   const words = newWords()
   const first = captured.waitAsync.call(Atomics, words, 0, 0, 10000)
   const second = own.waitAsync(words, 0, 0, 10000)

@@ -1,7 +1,7 @@
 'use strict'
 // subjects: none
 
-// The dynamic loader of the system, which every thread that loads the package has to do with.
+// The dynamic loader of the system, which every thread uses that loads the package.
 
 const { test } = require('./harness')
 const { runNode } = require('./fixtures/run-node')

@@ -1,17 +1,20 @@
 'use strict'
 
-// What waits cost while they wait, and that nothing of them stays.
+// long: it allocates much
+
+// The memory and time that waits cost, and that no memory stays behind after them.
 
 const assert = require('assert')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { median, now, onAQuietMachine, runChild, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
+const size = require('./fixtures/size')
 
 /**
  * Does `round(scope)` over and over in a process of its own, and gives by how many MB memory outside of the heap, and the
  * heap, have grown from the time it has got used to it.
  */
-async function growth (t, round, { warmUp = 3, rounds = 7 } = {}) {
+async function growth (t, round, { warmUp = 3, rounds = size(7, 4) } = {}) {
   const { code, lines, stderr } = await runChild(t, async (scope) => {
     const { data: { source, warmUp, rounds }, require, say, sleep } = scope
     const round = require('vm').runInThisContext(`(${source})`)
@@ -28,11 +31,11 @@ async function growth (t, round, { warmUp = 3, rounds = 7 } = {}) {
     const between = await measure(rounds)
     const after = await measure(rounds)
     for (let index = 0; index < 64; index++) if (scope.api.waiterCount(array, index) !== 0) throw new Error('a waiter is left')
-    // What V8 has reserved for its heap comes and goes as it likes; most of all that for young objects, hence the flag.
+    // V8 reserves and returns memory of its heap at any time, above all for young objects, hence the flag.
     const outside = ({ rss, heapTotal }) => rss - heapTotal
     const inside = ({ heapUsed }) => heapUsed
     for (const size of [outside, inside]) {
-      // What stays grows each time; what an allocator keeps for later does not.
+      // A leak grows each time; memory that an allocator keeps for later does not.
       say(Math.min(size(between) - size(before), size(after) - size(between)) / 2 ** 20)
     }
   }, { source: String(round), warmUp, rounds }, { execArgv: ['--expose-gc', '--max-semi-space-size=2'] })
@@ -88,9 +91,9 @@ const kinds = {
   }
 }
 for (const kind of Object.keys(kinds)) {
-  test(`nothing stays of ${kind}`, { timeout: 60000 }, t => onAQuietMachine(async () => {
+  test(`no memory stays behind ${kind}`, { timeout: 60000 }, t => onAQuietMachine(async () => {
     const grown = await growth(t, kinds[kind])
-    // 280 000 that stayed would need 28 MB if each had but 100 bytes.
+    // 280 000 (160 000) leaked waits of 100 (125) bytes each would need 28 (20) MB.
     assert.ok(grown.outside < 20 && grown.heap < 4, JSON.stringify(grown))
   }))
 }
@@ -175,7 +178,7 @@ test('1 000 000 waiters on one word: one is woken as fast as ever, and the end o
   assert.strictEqual(await last, 'ok')
 })
 
-test('one thread\'s waits can be taken out from among those of another', { timeout: 60000 }, async t => {
+test('the end of a thread removes its waits from among those of another', { timeout: 60000 }, async t => {
   const array = words(2)
   const COUNT = 20000
   const [victim, other] = [0, 1].map(mine => startWorker(t, ({ Atomics, data: { array, COUNT, mine } }) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// Atomics.notify: whom it wakes, in which order, and what it counts.
+// Atomics.notify: which waiters it wakes, in which order, and what it counts.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -109,7 +109,7 @@ test('how count is converted', async () => {
   }
 })
 
-test('nobody waits: 0; an array on an ArrayBuffer: 0', () => {
+test('0 without waiters, and 0 for an array on an ArrayBuffer', () => {
   const array = words(4)
   for (let index = 0; index < 4; index++) assert.strictEqual(Object.is(Atomics.notify(array, index), 0), true)
   assert.strictEqual(Object.is(Atomics.notify(new Int32Array(4), 3), 0), true)
@@ -155,7 +155,7 @@ test('a waiter that has timed out is not counted, and does not stand in the way'
   assert.deepStrictEqual(patient.outcomes, ['ok', 'ok'])
 })
 
-test('a waiter that has been notified is not counted again, although its thread has not heard of it yet', async () => {
+test('a waiter that has been notified is not counted again, although its promise has not settled yet', async () => {
   const array = words(1)
   const { all, outcomes } = lineUp(array, 0, 3)
   assert.strictEqual(Atomics.notify(array, 0, 2), 2)
@@ -166,7 +166,7 @@ test('a waiter that has been notified is not counted again, although its thread 
   assert.deepStrictEqual(outcomes, ['ok', 'ok', 'ok'])
 })
 
-test('who comes after a notification is not woken by it', async () => {
+test('a waiter that comes after a notification is not woken by it', async () => {
   const array = words(1)
   const early = lineUp(array, 0, 2)
   assert.strictEqual(Atomics.notify(array, 0), 2)
@@ -178,7 +178,7 @@ test('who comes after a notification is not woken by it', async () => {
   await late.all
 })
 
-test('what is left of count goes to waiters in the host\'s own queue', async t => {
+test('the rest of count goes to waiters in the host\'s own queue', async t => {
   const array = words(1)
   const hostWaiter = startWorker(t, ({ Atomics, data: { array, patience } }) => {
     // The host's function, whatever has been put in its place.
@@ -195,7 +195,7 @@ test('what is left of count goes to waiters in the host\'s own queue', async t =
   assert.strictEqual(await hostWaiter.done(), 'ok')
 })
 
-test('notify does not get slower by waiters elsewhere, nor by those behind the one it wakes', { timeout: 60000 }, async () => {
+test('waiters elsewhere, or behind the one it wakes, do not slow notify down', { timeout: 60000 }, async () => {
   const [crowd, lonely] = [words(1), words(1)]
   const time = (array, times) => {
     const start = now()

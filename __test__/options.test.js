@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Options of all classes: what is no option, or no value of one, is an error that says so. Nothing waits because of a slip.
+// Options of all classes: an unknown option, or a wrong value of one, is an error that names it, and no wait begins.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -51,7 +51,7 @@ const wrong = (known) => [
   [[10], `options may have ${known}, not "0"`]
 ]
 
-test('forms that await: an option that is none, and a time-out that is no number, are a TypeError that says so', async () => {
+test('forms that await: an unknown option, and a time-out that is no number, are a TypeError that says so', async () => {
   for (const { label, form, blocks, call } of FORMS) {
     if (blocks) continue
     for (const [options, message] of wrong('timeout and signal')) {
@@ -62,7 +62,7 @@ test('forms that await: an option that is none, and a time-out that is no number
   }
 })
 
-test('forms that block: likewise, and signal is not one of theirs', async t => {
+test('an unknown option of a form that blocks, and signal too, is refused by name', async t => {
   const member = await startMember(t, allocate())
   for (const { label, form, blocks, inThread } of FORMS) {
     if (!blocks) continue
@@ -94,7 +94,7 @@ test('lockIfAvailable takes a number or { timeout }; anything else is a TypeErro
   token.unlock()
 })
 
-test('an option may be inherited, but what is on the prototype of all objects is none', async () => {
+test('an option may be inherited, but not from Object.prototype', async () => {
   const lock = new AsyncLock(memory())
   const token = lock.tryLock()
   for (const options of [Object.create({ timeout: 3 }), new (class { get timeout () { return 3 } })()]) {
@@ -111,7 +111,7 @@ test('an option may be inherited, but what is on the prototype of all objects is
   }
 })
 
-test('constructors: an option that is none is a TypeError that lists those there are', () => {
+test('constructors: an unknown option is a TypeError that lists the known ones', () => {
   const lists = {
     AsyncLock: 'byteOffset',
     Barrier: 'parties and byteOffset',
@@ -130,13 +130,13 @@ test('constructors: an option that is none is a TypeError that lists those there
       })
     }
     assert.throws(() => new api[name](memory(), null), error => error.message === `${name}: options must be an object, not null`)
-    // What is not enumerable, or no string, is somebody else's.
+    // A property that is not enumerable, or whose key is no string, is no option.
     const marked = Object.defineProperty(Object.assign({ [Symbol('s')]: 1 }, options), 'hidden', { value: 1 })
     assert.ok(new api[name](memory(), marked))
   }
 })
 
-test('options in the place of a count: the error says what to write', async () => {
+test('options in the place of a count: the error says how to write them', async () => {
   const semaphore = new Semaphore(memory())
   semaphore.release(1)
   const calls = {

@@ -1,6 +1,8 @@
 'use strict'
 
-// What went wrong in other implementations of this queue, a test for each that it does not go wrong here.
+// long: it starts many workers
+
+// Bugs of other implementations of this queue: for each a test that shows it is not in this one.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -112,7 +114,7 @@ test('the end of a worker with 20 000 waits does not stall the notify of others'
         const starved = delay()
         for (let n = 0; n < 100; n++) {
           const start = now()
-          // Words on which nobody waits, whose neighbours in the queue's tables are all crowded.
+          // Words without waiters, whose neighbours in the queue's tables are all crowded.
           Atomics.notify(array, WORDS + (calls++ % WORDS))
           let elapsed = now() - start
           if (elapsed > 5) elapsed -= delay() - starved
@@ -135,7 +137,7 @@ test('the end of a worker with 20 000 waits does not stall the notify of others'
   assert.ok(during.longest <= 10 + (process.platform === 'linux' ? 0 : before.longest), `${JSON.stringify({ before, during, elapsed })}`)
 }))
 
-test('waits that nobody ever notifies do not leak when their worker is gone', { timeout: 90000 }, async t => {
+test('waits that are never notified do not leak when their worker has ended', { timeout: 90000 }, async t => {
   const { code, lines, stderr } = await runChild(t, async ({ Atomics, api, say, startWorker, words }) => {
     const array = words(100)
     const rounds = async (count, waits) => {
@@ -183,7 +185,7 @@ test('a worker whose only work is a wait without a time-out does not end at once
   assert.strictEqual(array[0], 1)
 })
 
-test('a thread that notifies 0 waiters, and ends, wakes nobody', async t => {
+test('a thread that notifies 0 waiters and ends wakes no waiter', async t => {
   const array = words(1)
   const { value } = Atomics.waitAsync(array, 0, 0)
   let settled = false

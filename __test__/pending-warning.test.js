@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// An event loop that runs dry while something of the family is awaited: nothing can settle it any more, and a warning says so.
+// An event loop that runs dry while a promise of the family is pending: nothing can settle it any more, and a warning says so.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -26,7 +26,7 @@ const PENDING = 'Warning ATOMICS_WAITASYNC_PENDING: A promise that waits for '
 const DRY = ' is pending, and the event loop of this thread has nothing left to do that could settle it.'
 const ITSELF = ' This thread is a holder itself.'
 
-test('executeLocked in itself is told, before the program ends', async t => {
+test('executeLocked within its own callback is warned of, before the program ends', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     process.on('exit', () => say('end'))
@@ -34,7 +34,7 @@ test('executeLocked in itself is told, before the program ends', async t => {
   }), [PENDING + 'an AsyncLock' + DRY + ITSELF, 'end'])
 })
 
-test('a lock awaited with a signal that holds no loop is told', async t => {
+test('a lock that is awaited with a signal that holds no loop is warned of', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     lock.tryLock()
@@ -43,7 +43,7 @@ test('a lock awaited with a signal that holds no loop is told', async t => {
   }), [PENDING + 'an AsyncLock' + DRY + ITSELF])
 })
 
-test('each of them is told, by its kind, and whether this thread holds it itself', async t => {
+test('the warning names each promise by its kind, and says whether this thread holds the lock itself', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api }) => {
     const buffer = () => new SharedArrayBuffer(4)
     const taken = (Lock, method) => {
@@ -76,7 +76,7 @@ test('each of them is told, by its kind, and whether this thread holds it itself
   ].map(text => PENDING + text))
 })
 
-test('each lock is told once, however many wait for it and however often the loop runs dry', async t => {
+test('each lock is warned of once, for many promises and when the loop runs dry again', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     lock.tryLock()
@@ -86,7 +86,7 @@ test('each lock is told once, however many wait for it and however often the loo
   }), [PENDING + 'an AsyncLock' + DRY + ITSELF, 'again', 'again', 'again'])
 })
 
-test('what is unref\'d, has a time-out, or is settled in time is not told', async t => {
+test('promises that are unref\'d, have a time-out or are settled in time are not listed', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const latch = new api.Latch(new SharedArrayBuffer(4), { count: 1 })
@@ -98,13 +98,13 @@ test('what is unref\'d, has a time-out, or is settled in time is not told', asyn
   }), ['true', 'locked', 'TimeoutError'])
 })
 
-test('a wait of Atomics.waitAsync that is forgotten is not told', async t => {
+test('a forgotten wait of Atomics.waitAsync is not warned of', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ Atomics, words, say }) => {
     Atomics.waitAsync(words(1), 0, 0).value.then(say)
   }), [])
 })
 
-test('a worker whose loop runs dry tells it, too', async t => {
+test('a worker whose loop runs dry warns, too', async t => {
   const pure = JSON.stringify(require.resolve('../pure'))
   const source = `
     const { AsyncLock } = require(${pure})

@@ -1,6 +1,6 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
 // `ref` and `unref` of the promises of locks and their family: the promise that the user has, through all steps that it takes.
@@ -13,7 +13,7 @@ const { api } = require('./subject')
 
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
 
-/** What pends, by name, as `(things) => promise`; and `things.letGo[name]()`, which settles it. */
+/** The pending promises, by name, as `(things) => promise`; `things.letGo[name]()` settles one. */
 const FORMS = {
   lockAsync: it => it.lock.lockAsync(),
   executeLocked: it => it.lock.executeLocked(() => {}),
@@ -56,7 +56,7 @@ function createThings ({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore
 }
 
 for (const name of Object.keys(FORMS)) {
-  test(`${name}: what ref and unref answer`, async () => {
+  test(`${name}: ref and unref say whether the promise was pending`, async () => {
     const it = createThings({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore })
     const promise = FORMS[name](it)
     for (let n = 0; n < 2; n++) {
@@ -104,18 +104,18 @@ for (const name of Object.keys(FORMS)) {
   })
 }
 
-test('what is unref\'d stays so through the later steps: a Condition\'s promise that wants the lock again', async t => {
+test('an unref\'d promise stays so through its later steps: a Condition\'s promise that wants the lock again', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ api, say, startWorker, until, words }) => {
     const array = words(3)
+    const lock = new api.AsyncLock(array.buffer)
+    const token = await lock.lockAsync()
     const other = startWorker(({ api, data }) => {
       const lock = new api.AsyncLock(data.buffer)
-      // Takes the lock when the condition's promise has given it up, notifies, and keeps it.
+      // Takes the lock when the condition's promise has unlocked it, notifies, and keeps it.
       lock.lock()
       data[2] = new api.Condition(data.buffer, { byteOffset: 4 }).notify()
       setInterval(() => {}, 1000)
     }, array)
-    const lock = new api.AsyncLock(array.buffer)
-    const token = await lock.lockAsync()
     const promise = new api.Condition(array.buffer, { byteOffset: 4 }).waitAsync(token)
     say(api.unref(promise))
     await until(() => array[2] === 1 && api.waiterCount(array, 0) === 1, 'the promise waits for the lock')
@@ -127,7 +127,7 @@ test('what is unref\'d stays so through the later steps: a Condition\'s promise 
   assert.deepStrictEqual(lines, ['true', 'end'])
 })
 
-test('and between two steps: a predicate that is awaited', async t => {
+test('an unref\'d promise stays so between two steps: a predicate that is awaited', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ api, say, sleep, startWorker, until, words }) => {
     const array = words(1)
     const other = startWorker(({ data }) => { data[0] = 1; setInterval(() => {}, 1000) }, array)

@@ -2,15 +2,21 @@
 // subjects: none
 // nodes: >=16 (the runner itself does)
 
-// How `npm test` judges test files that do not end as they should, and how it reads what cargo prints.
+// How `npm test` judges test files that do not end as they should, reads what its steps print, and reports what it has found.
 
 const assert = require('assert')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
+const { plannedSuite, runSuite } = require('../scripts/lib/node-suites')
+const { Progress, clock } = require('../scripts/lib/progress')
+const { Report } = require('../scripts/lib/report')
 const { countCargoTest, countNextest } = require('../scripts/lib/rust-steps')
+const { countScript, plannedSteps, runStep } = require('../scripts/lib/steps')
+const { parseArguments, shortList } = require('../scripts/lib/test-arguments')
 const testFile = require('../scripts/lib/test-file')
+const nodes = require('../scripts/nodes')
 
 const node = { path: process.execPath, flags: [] }
 const closing = (passed, failed, skipped) => `console.log('# ${JSON.stringify({ passed, failed, skipped })}')\n`
@@ -103,12 +109,13 @@ test('a file runs with its subject and its flags, and without the NODE_OPTIONS o
     if (typeof gc !== 'function' || process.execArgv.length !== 2) throw new Error('no flags')
     if (process.noDeprecation || process.env.NODE_OPTIONS !== undefined) throw new Error('NODE_OPTIONS came through')
     if (process.env.SUBJECT !== 'force') throw new Error('SUBJECT is ' + process.env.SUBJECT)
+    if (process.env.TEST_SIZE !== 'small') throw new Error('TEST_SIZE is ' + process.env.TEST_SIZE)
     ${closing(1, 0, 0)}`
-  const result = await testFile.run(declare(t, source), node, 'force')
+  const result = await testFile.run(declare(t, source), node, 'force', { size: 'small' })
   assert.strictEqual(result.problem, null, result.output)
 })
 
-test('what a file declares is read', t => {
+test('the declarations of a file are read', t => {
   const plain = declare(t, "'use strict'\n")
   assert.deepStrictEqual(plain.subjects, ['export', 'installed', 'force'])
   assert.ok(testFile.admits(plain.nodes, '10.24.1'))
@@ -146,6 +153,183 @@ test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
 test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.00s`
   assert.deepStrictEqual(countCargoTest(output), { passed: 7, failed: 3, skipped: 1 })
   assert.strictEqual(countCargoTest('error: could not compile'), null)
+})
+
+test('the counts and the skipped tests of a script are read', () => {
+  const output = 'ok - one (0.1 s)\nskip - two # no network\n3 passed, 1 failed, 1 skipped\n'
+  assert.deepStrictEqual(countScript(output), { passed: 3, failed: 1, skipped: 1, skips: [{ what: 'two', reason: 'no network' }] })
+  assert.strictEqual(countScript('3 passed, 1 failed\nand more'), null)
+})
+
+// ——— arguments ———
+
+test('without arguments the oldest, the running and the newest Node are tested, with --all every one', () => {
+  const list = ['10.24.1', '20.20.2', '26.10.0']
+  assert.deepStrictEqual(shortList(list, '20.20.2'), ['10.24.1', '20.20.2', '26.10.0'])
+  assert.deepStrictEqual(shortList(list, '22.1.0'), ['10.24.1', '22.1.0', '26.10.0'])
+  assert.deepStrictEqual(shortList(list, '26.10.0'), ['10.24.1', '26.10.0'])
+  assert.deepStrictEqual(parseArguments([]).versions, shortList(nodes.versions))
+  assert.deepStrictEqual(parseArguments(['--all']).versions, nodes.versions)
+  const chosen = parseArguments(['--all', '--node', '14,current', '--subject', 'none,force', '--only', 'lock', '--jobs', '3', '--no-rust', '--no-setup'])
+  assert.deepStrictEqual(chosen, { all: true, versions: ['14', 'current'], subjects: [null, 'force'], only: /lock/, jobs: 3, rust: false, setup: false })
+})
+
+test('an argument that means nothing is an error with the usage', () => {
+  assert.throws(() => parseArguments(['--fast']), /unknown argument --fast\nusage: npm test/)
+  assert.throws(() => parseArguments(['--node']), /--node needs a value\nusage/)
+  assert.throws(() => parseArguments(['--subject', 'all']), /no subject 'all'\nusage/)
+})
+
+// ——— steps ———
+
+test('with --only, only Rust runs beside the files; without Rust, nothing is tested that is published', () => {
+  const wheres = options => Object.values(plannedSteps({ all: false, only: null, rust: true, ...options }))
+    .map(steps => [...new Set(steps.map(({ where }) => where))].join(' '))
+  assert.deepStrictEqual(wheres({ all: true }), ['lint rust instructions types', 'tarballs consumers'])
+  assert.deepStrictEqual(wheres({}), ['lint rust types', 'tarballs consumers'])
+  assert.deepStrictEqual(wheres({ rust: false }), ['lint types', ''])
+  assert.deepStrictEqual(wheres({ only: /x/ }), ['rust', ''])
+})
+
+const steps = [
+  { name: 'that passes', source: '', row: { passed: 1, failed: 0, skipped: 0 } },
+  { name: 'that fails', source: 'process.exitCode = 3', row: { passed: 0, failed: 1, skipped: 0 }, failure: 'the command: exit code 3' },
+  { name: 'that counts', source: 'console.log("2 passed, 0 failed")', count: countScript, row: { passed: 2, failed: 0, skipped: 0 } },
+  {
+    name: 'that does not say its counts',
+    source: '',
+    count: countScript,
+    row: { passed: 0, failed: 1, skipped: 0 },
+    failure: 'the command: its output does not say how many tests there were'
+  },
+  { name: 'that cannot run here', skipped: 'no linter', row: { passed: 0, failed: 0, skipped: 1 } }
+]
+
+for (const { name, source, skipped, count, row: expected, failure } of steps) {
+  test(`a step ${name}`, async () => {
+    const report = new Report(() => {})
+    const command = () => ({ command: process.execPath, args: ['-e', source], skipped })
+    await runStep({ where: 'step', what: '', shown: 'the command', command, count }, report)
+    const [{ passed, failed, skipped: skips }] = report.rows
+    assert.deepStrictEqual({ passed, failed, skipped: skips }, expected)
+    assert.deepStrictEqual(report.failures, failure ? [failure] : [])
+  })
+}
+
+// ——— suites and the report ———
+
+/** Runs a file as part of a suite on this Node; gives the lines that were printed, and whether all is well. */
+async function suiteOf (file) {
+  const lines = []
+  const progress = new Progress({ stream: { isTTY: false, write: text => { lines.push(...text.trimEnd().split('\n')) } } })
+  const report = new Report(text => progress.print(text))
+  const suite = plannedSuite('current', [file], { subjects: [null], size: 'small' }, task => progress.plan(task))
+  await report.part('the suite', () => runSuite(suite, { report, progress, jobs: 1, size: 'small' }))
+  progress.close()
+  return { ok: report.close(), lines }
+}
+
+test('a test that passes only when it is run again is listed by name right before the closing line', async t => {
+  const file = declare(t, `// subjects: none
+    const fs = require('fs')
+    const seen = __filename + '.seen'
+    const again = fs.existsSync(seen)
+    fs.writeFileSync(seen, '')
+    console.log(again ? 'ok 1 - it holds (1 ms)' : 'not ok 1 - it holds')
+    console.log('# ' + JSON.stringify({ passed: again ? 1 : 0, failed: again ? 0 : 1, skipped: 0 }))
+    process.exitCode = again ? 0 : 1`)
+  const { ok, lines } = await suiteOf(file)
+  assert.strictEqual(ok, true, lines.join('\n'))
+  assert.deepStrictEqual(lines.slice(-4), [
+    'passed only when they were run again, alone:', `  it holds (fixture.test.js on Node ${process.versions.node})`, '', '1 passed, 0 failed'
+  ])
+})
+
+test('a file that fails twice has failed, and the command that repeats it is printed', async t => {
+  const { ok, lines } = await suiteOf(declare(t, `// subjects: none\n${closing(1, 1, 0)}process.exitCode = 1`))
+  assert.strictEqual(ok, false)
+  assert.strictEqual(lines[lines.length - 1], '1 passed, 1 failed')
+  assert.ok(lines.includes(`       again: npm test -- --no-rust --node ${process.versions.node} --subject none --only fixture.test.js`), lines.join('\n'))
+  assert.ok(!lines.some(line => /run again, alone/.test(line)))
+})
+
+test('the report lists how long each part took, and the slowest files', async t => {
+  const { lines } = await suiteOf(declare(t, `// subjects: none\n${closing(1, 0, 0)}`))
+  const after = title => lines[lines.indexOf(title) + 1]
+  assert.match(after('time (minutes:seconds):'), /^ +0:0\d {2}the suite$/)
+  assert.match(after('the slowest files:'), /^ +0:0\d {2}fixture\.test\.js on Node /)
+})
+
+test('a file that is skipped on this Node is reported with its reason, and a run of nothing is no success', async t => {
+  const { ok, lines } = await suiteOf(declare(t, '// subjects: none\n// nodes: <10 (it is old)\n'))
+  assert.strictEqual(ok, false)
+  assert.ok(lines.includes('  needs Node <10: it is old'), lines.join('\n'))
+  assert.deepStrictEqual(lines.slice(-3), ['no test ran', '', '0 passed, 0 failed, 1 skipped'])
+})
+
+test('a long file is run with one subject in a small run, and with all of them in a full one', t => {
+  const [long, short] = ['// long: it waits\n', ''].map(source => declare(t, source))
+  const runs = (file, size, subjects = [null, 'export', 'installed', 'force']) =>
+    plannedSuite('current', [file], { subjects, size }, () => {}).runs.map(({ subject }) => subject)
+  assert.deepStrictEqual(runs(short, 'small'), ['export', 'installed', 'force'])
+  assert.deepStrictEqual(runs(long, 'full'), ['export', 'installed', 'force'])
+  assert.deepStrictEqual(runs(long, 'small'), ['force'])
+  assert.deepStrictEqual(runs(long, 'small', ['export']), ['export'])
+})
+
+// ——— progress ———
+
+/** A progress on a clock of its own; `written` has what it wrote. */
+function progressAt (isTTY, jobs = 1) {
+  let moment = 0
+  const written = []
+  const progress = new Progress({ stream: { isTTY, columns: 60, write: text => { written.push(text) } }, now: () => moment, jobs })
+  progress.close()
+  return { progress, written, pass: seconds => { moment += seconds * 1000 } }
+}
+
+test('the rest of a run is estimated from the steps that are expected and the files that have been run', () => {
+  const { progress, pass } = progressAt(false, 2)
+  const step = progress.plan({ where: 'rust', seconds: 60 })
+  const files = ['a', 'b', 'a', 'b'].map(file => progress.plan({ where: 'node 10:', file }))
+  progress.begin(step)
+  pass(20)
+  assert.strictEqual(Math.round(progress.rest()), 40 + 4 * 3 / 2)
+  pass(100)
+  assert.strictEqual(Math.round(progress.rest()), 6)
+  progress.end(step)
+  progress.begin(files[0])
+  pass(10)
+  progress.end(files[0])
+  // Files that have not been run yet are expected to be like the others, those that have to be as they were.
+  assert.strictEqual(Math.round(progress.rest()), 15)
+  progress.drop(files[3])
+  progress.begin(files[1])
+  assert.strictEqual(Math.round(progress.rest()), 10)
+  assert.match(progress.line(), /^2:10, about 0:10 left, 1 of 3 files, node 10: b$/)
+})
+
+test('a terminal has one line that is rewritten, below what is printed', () => {
+  const { progress, written } = progressAt(true)
+  progress.begin(progress.plan({ where: 'a step with a name that is longer than the terminal is wide', seconds: 5 }))
+  assert.deepStrictEqual(written.map(text => text.length), [59])
+  progress.print('a line')
+  assert.deepStrictEqual(written.slice(1, 3), ['\r\u001b[K', 'a line\n'])
+  assert.strictEqual(written[3], written[0])
+  progress.close()
+  assert.deepStrictEqual(written.slice(4), ['\r\u001b[K'])
+})
+
+test('elsewhere each line of progress is a line of its own', () => {
+  const { progress, written, pass } = progressAt(false)
+  const task = progress.plan({ where: 'types', seconds: 40 })
+  progress.tick()
+  progress.begin(task)
+  assert.deepStrictEqual(written, [])
+  pass(30)
+  progress.tick()
+  assert.deepStrictEqual(written, ['... 0:30, about 0:10 left, types\n'])
+  assert.strictEqual(clock(754.4), '12:34')
 })
 
 function declare (t, source) {

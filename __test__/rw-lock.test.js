@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// RwLock: many readers or one writer. See also family.test.js, for what all of the family promise.
+// RwLock: many readers or one writer. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -90,7 +90,7 @@ test('readers are together, in threads and on main; a writer is alone', async t 
   readers[0].value.unlock()
 })
 
-test('all forms give tokens of what they say', async t => {
+test('every form gives a token of its kind', async t => {
   const { sab, lock } = setUp()
   const member = await startMember(t, sab)
   for (const form of ['lock', 'tryLock', 'lockAsync']) {
@@ -111,7 +111,7 @@ test('all forms give tokens of what they say', async t => {
   shared.unlock()
 })
 
-test('executeLocked and executeShared give what the callback gives, and release however it ends', async () => {
+test('executeLocked and executeShared give the callback\'s result, and unlock however it ends', async () => {
   const { lock } = setUp()
   const error = new Error('mine')
   for (const [execute, held] of [[(...args) => lock.executeLocked(...args), -1], [(...args) => lock.executeShared(...args), 1]]) {
@@ -153,7 +153,7 @@ test('tokens are disposable', { skip: !disposes && 'no Symbol.dispose here' }, (
   }
 })
 
-test('tokens are given back in any order', () => {
+test('tokens are unlocked in any order', () => {
   const random = randomFrom(17)
   const sab = memory(4 * 20)
   const locks = Array.from({ length: 20 }, (_, n) => new RwLock(sab, { byteOffset: 4 * n }))
@@ -208,7 +208,7 @@ test('a waiting writer stops new readers', async t => {
   later.value.unlock()
 })
 
-test('readers that queued behind a writer enter together; who comes behind the next writer does not', async t => {
+test('readers that queued behind a writer enter together; a reader behind the next writer does not', async t => {
   const { sab, lock } = setUp()
   const members = await Promise.all([0, 1, 2].map(() => startMember(t, sab)))
   const writer = lock.tryLock()
@@ -298,7 +298,7 @@ test('neither side starves: readers that never let the word become free, writers
     let token = lock[form]()
     post('runs')
     while (Atomics.load(stop, 0) === 0) {
-      // For readers, the next share before the last is given up, if it is to be had.
+      // Readers take their next share, if they get it, before they unlock the last.
       const next = form === 'lockShared' ? lock.tryLockShared() : null
       token.unlock()
       token = next || lock[form]()
@@ -320,7 +320,7 @@ test('neither side starves: readers that never let the word become free, writers
   }
 })
 
-test('hammered without any time-out: every writer is alone, and nobody is forgotten', { timeout: 120000 }, async t => {
+test('under load without time-outs every writer is alone, and every claim is served', { timeout: 120000 }, async t => {
   const COUNT = 60000
   const { sab, lock } = setUp()
   const data = new Int32Array(new SharedArrayBuffer(8)) // twice the same number, which writers raise
@@ -351,7 +351,7 @@ test('hammered without any time-out: every writer is alone, and nobody is forgot
 
 // ——— downgrade ———
 
-test('downgrade: readers that wait enter, nobody has written in between, and the token is another', async t => {
+test('downgrade: waiting readers enter, no writer comes in between, and the token is another', async t => {
   const { sab, lock } = setUp()
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
   const exclusive = lock.tryLock()
@@ -377,7 +377,7 @@ test('downgrade: readers that wait enter, nobody has written in between, and the
   await members[1].do('unlock', 'token')
 })
 
-test('downgrade: a writer that waits first lets nobody past; in a thread; and only once', async t => {
+test('downgrade: a writer that waits first is not overtaken; in a thread; and only once', async t => {
   const { sab, lock } = setUp()
   const member = await startMember(t, sab)
   await onLock(member)('lock')
@@ -401,7 +401,7 @@ test('downgrade: a writer that waits first lets nobody past; in a thread; and on
 
 // ——— a thread that waits for itself ———
 
-test('blocking for what cannot come while the thread itself holds or awaits it is ERR_DEADLOCK', async t => {
+test('blocking for a lock that the thread itself holds or awaits is ERR_DEADLOCK', async t => {
   const { sab, lock } = setUp()
   const member = await startMember(t, sab)
   const other = await startMember(t, sab)
@@ -445,7 +445,7 @@ for (const [how, die] of [
   ['process.exit()', member => { member.do('exit', 3) }],
   ['an exception', member => { member.do('throwLater') }]
 ]) {
-  test(`${how}: the shares of a reader are given back, and nobody is told`, async t => {
+  test(`${how}: the shares of a reader are given back, and no holder is told of the death`, async t => {
     const { sab, lock } = setUp()
     const victim = await startMember(t, sab)
     await onLock(victim)('lockShared as a')
@@ -523,7 +523,7 @@ test('a writer that was told and dies in its turn leaves the mark to the next', 
   token.unlock()
 })
 
-test('who has downgraded dies as a reader', async t => {
+test('a thread that has downgraded dies as a reader', async t => {
   const { sab, lock } = setUp()
   const victim = await startMember(t, sab)
   await onLock(victim)('lock')
@@ -546,7 +546,7 @@ test('downgrade keeps ownerDied', async t => {
   shared.unlock()
 })
 
-test('what was granted to a thread that dies before it hears of it goes to the next', async t => {
+test('a lock that was granted to a thread that dies before it runs goes to the next claim', async t => {
   for (const [form, told] of [['lockAsync', true], ['lockSharedAsync', false]]) {
     const { sab, lock } = setUp()
     const victim = await startMember(t, sab)
@@ -628,7 +628,7 @@ test('time-outs and aborts that meet the grant lose nothing: readers and writers
 
 // ——— the rest ———
 
-test('util.inspect tells the state and how many wait', () => {
+test('util.inspect tells the state and the number of waiters', () => {
   const { lock } = setUp()
   assert.strictEqual(util.inspect(lock), 'RwLock { locked: false, readers: 0, waiters: 0 }')
   const token = lock.tryLock()

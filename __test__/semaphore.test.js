@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Semaphore: permits. See also family.test.js, for what all of the family promise.
+// Semaphore: permits. family.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')
@@ -63,7 +63,7 @@ test('two instances on one word are one semaphore, and neighbours are not', asyn
   assert.deepStrictEqual([a.available, c.available], [0, 1])
 })
 
-test('acquire takes what is there without waiting: blocking, awaiting, using', async t => {
+test('acquire takes free permits without waiting: blocking, awaiting, using', async t => {
   const { sab, semaphore } = setUp(10)
   const member = await startMember(t, sab)
   assert.strictEqual(await onSemaphore(member)('acquire'), undefined)
@@ -80,7 +80,7 @@ test('acquire takes what is there without waiting: blocking, awaiting, using', a
   await promise
 })
 
-test('anybody may release: a semaphore is also a signal', async t => {
+test('any thread may release: a semaphore is also a signal', async t => {
   const { sab, semaphore } = setUp()
   const member = await startMember(t, sab)
   const result = onSemaphore(member)('acquire', 3)
@@ -99,7 +99,7 @@ test('anybody may release: a semaphore is also a signal', async t => {
 
 // ——— arguments ———
 
-test('a wrong number of permits is told with what is allowed, and changes nothing', async t => {
+test('the error of a wrong number of permits says which are allowed, and nothing changes', async t => {
   const { sab, semaphore } = setUp(5)
   const calls = {
     tryAcquire: n => semaphore.tryAcquire(n),
@@ -180,7 +180,7 @@ test('blocked threads and promises are served in the order they came', async t =
   assert.strictEqual(semaphore.available, 1)
 })
 
-test('acquire(5) is not overtaken by acquire(1), not even by who asks for what is there', async t => {
+test('acquire(5) is not overtaken by acquire(1), not even where one permit is free', async t => {
   const { sab, semaphore } = setUp()
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
   const large = watch(onSemaphore(members[0])('acquire', 5))
@@ -231,7 +231,7 @@ test('one release serves as many as it is enough for, and no more', async t => {
 })
 
 for (const how of ['an abort', 'a time-out', 'its thread\'s death']) {
-  test(`when the first gives up (${how}), what it waited for serves the next ones`, async t => {
+  test(`when the first gives up (${how}), its permits serve the next ones`, async t => {
     const { sab, semaphore } = setUp(3)
     const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
     const controller = new TinyController()
@@ -283,7 +283,7 @@ test('a large request is served although small ones keep coming', async t => {
   assert.strictEqual(semaphore.available, 4)
 })
 
-test('hammered without any time-out: a single permit excludes, and nobody is forgotten', { timeout: 120000 }, async t => {
+test('under load without time-outs a single permit excludes, and every claim is served', { timeout: 120000 }, async t => {
   const COUNT = 60000
   const { sab, semaphore } = setUp(1)
   const counter = new Int32Array(new SharedArrayBuffer(4))
@@ -307,7 +307,7 @@ test('hammered without any time-out: a single permit excludes, and nobody is for
 
 // ——— use ———
 
-test('use gives what the callback gives, and gives the permits back however it ends', async () => {
+test('use gives the callback\'s result, and gives the permits back however it ends', async () => {
   const { semaphore } = setUp(3)
   const error = new Error('mine')
   assert.strictEqual(await semaphore.use(2, () => semaphore.available), 1)
@@ -345,7 +345,7 @@ test('use: a token is disposable', { skip: !disposes && 'no Symbol.dispose here'
   assert.strictEqual(semaphore.available, 3)
 })
 
-test('no more run at a time than there are permits: main and threads', async t => {
+test('at most as many callbacks run at a time as there are permits: main and threads', async t => {
   const LIMIT = 3
   const { sab, semaphore } = setUp(LIMIT)
   const running = new Int32Array(new SharedArrayBuffer(8))
@@ -377,7 +377,7 @@ test('a thread that holds permits may wait for more: there is no owner to wait f
 
 // ——— a thread that dies ———
 
-test('what use holds comes back when the thread dies, in every way', async t => {
+test('the permits of use come back when the thread dies, in every way', async t => {
   const { sab, semaphore } = setUp(5)
   for (const die of [member => member.terminate(), member => { member.do('exit', 3) }, member => { member.do('throwLater') }]) {
     const member = await startMember(t, sab)
@@ -399,7 +399,7 @@ test('what use holds comes back when the thread dies, in every way', async t => 
   }
 })
 
-test('what comes back serves a blocked thread, too; nobody is told of a death', async t => {
+test('permits of a dead thread serve a blocked thread, too; no holder is told of the death', async t => {
   const { sab, semaphore } = setUp(2)
   const [victim, member] = await Promise.all([startMember(t, sab), startMember(t, sab)])
   onSemaphore(victim)('use', 2, { tell: 1, holdUntil: 2 })
@@ -414,7 +414,7 @@ test('what comes back serves a blocked thread, too; nobody is told of a death', 
 })
 
 for (const [form, args, skip] of [['use', [2, { tell: 3, holdUntil: 4 }], false], ['acquireAsync', [2], TURNS_ONCE_MORE]]) {
-  test(`${form}: permits that were granted to a thread that dies before it hears of it come back`, { skip }, async t => {
+  test(`${form}: permits that were granted to a thread that dies before its promise settles come back`, { skip }, async t => {
     const { sab, semaphore } = setUp()
     const victim = await startMember(t, sab)
     victim.do('beginAndBeBusy', 'call', ['Semaphore', 0, {}, form, args], 1, 2)
@@ -516,7 +516,7 @@ test('a time-out or an abort that meets the grant loses no permit', { timeout: 6
 
 // ——— the rest ———
 
-test('util.inspect tells how many permits there are and how many wait', async () => {
+test('util.inspect tells the numbers of permits and of waiters', async () => {
   const { semaphore } = setUp(2)
   assert.strictEqual(util.inspect(semaphore), 'Semaphore { available: 2, waiters: 0 }')
   const result = semaphore.acquireAsync(3)

@@ -1,9 +1,9 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// One settlement that goes wrong is nobody else's business, and a batch that is broken off is gone on with.
+// A settlement that fails affects no other one, and a batch that is broken off is continued.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -40,7 +40,7 @@ test('a claimant that throws as it is settled keeps no other from being settled,
   assert.deepStrictEqual(lines.sort(), ['acquired', 'first ok', 'second ok', 'uncaught: mine'])
 })
 
-test('a signal whose removeEventListener cannot be got keeps nobody from being settled', async t => {
+test('a signal whose removeEventListener cannot be read keeps no promise from being settled', async t => {
   const lines = await linesOf(t, ({ api, say }) => {
     const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
     const signal = { aborted: false, addEventListener () {}, get removeEventListener () { throw new Error('not to be got') } }
@@ -102,7 +102,7 @@ test('a Condition needs no then of the promises\' prototype', async t => {
 
 // ——— a batch that is broken off ———
 
-test('a batch that fails before anything of it is settled comes again', async t => {
+test('a batch that fails before any of its promises is settled comes again', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, say, words }) => {
     process.on('uncaughtException', () => {})
     const array = words(1)
@@ -119,14 +119,14 @@ test('a batch that fails before anything of it is settled comes again', async t 
     writing.unlock()
     const [outcome, granted, permit, ...shares] = await Promise.all(waits)
     say(`${outcome} ${granted.locked} ${permit} ${shares.map(token => token.locked)} ${rwLock.readers} ${global.broken.before}`)
-    // What it held before is still its own, and all of it can be given back.
+    // It still holds its earlier locks, and can unlock all of them.
     say([other, granted, ...shares].map(token => token.unlock()))
     say(`${lock.locked} ${rwLock.readers} ${semaphore.available}`)
   }, PRELOAD)
   assert.deepStrictEqual(lines, ['ok true undefined true,true 2 0', 'true,true,true,true', 'false 0 0'])
 })
 
-test('a batch that fails in its midst goes on with what has not been settled', async t => {
+test('a batch that fails halfway goes on with the promises that have not been settled', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, say, words, require }) => {
     process.on('uncaughtException', () => {})
     const { agent } = require('../../lib/agent/agent')
@@ -163,7 +163,7 @@ test('a batch that fails in its midst goes on with what has not been settled', a
   assert.deepStrictEqual(lines, ['3 24 24 0', all(true), all(true), `${all(false)} 0`])
 })
 
-test('what a thread was given that ends in a batch that is broken off goes on to others', async t => {
+test('locks and permits of a thread that ends within a batch go on to others', async t => {
   const sab = new SharedArrayBuffer(12)
   const lock = new api.AsyncLock(sab)
   const semaphore = new api.Semaphore(sab, { byteOffset: 4 })

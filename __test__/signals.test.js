@@ -1,6 +1,6 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
 // Many waits on one signal: it has one listener, whatever the class and however many wait.
@@ -137,7 +137,7 @@ test('a signal that refuses a listener is asked again by the next wait', async (
   assert.strictEqual(waiters(semaphore.buffer), 0)
 })
 
-test('a reason that cannot be got is what all of them reject with', async () => {
+test('a reason whose getter throws: all of them reject with that error', async () => {
   const { controller, signal } = counting()
   const semaphore = new Semaphore(new SharedArrayBuffer(4))
   const waits = [1, 2, 3].map(() => rejection(semaphore.acquireAsync(1, { signal })))
@@ -146,7 +146,7 @@ test('a reason that cannot be got is what all of them reject with', async () => 
   for (const error of await Promise.all(waits)) assert.strictEqual(error.message, 'no reason')
 })
 
-test('one that begins to wait while the others are told is told, too', async () => {
+test('a wait that begins while the others are aborted is aborted, too', async () => {
   const { controller, signal } = counting()
   const semaphore = new Semaphore(new SharedArrayBuffer(4))
   let late

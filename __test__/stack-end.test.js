@@ -1,6 +1,6 @@
 'use strict'
 
-// The queue below these is the package's own, whatever the global Atomics is.
+// These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
 // Near the end of the stack an operation is carried out or throws a RangeError, and if it throws, it has done nothing.
@@ -9,7 +9,11 @@ const assert = require('assert')
 const { test } = require('./harness')
 const { startMember, waiters } = require('./fixtures/family-toolbox')
 const { startWorker } = require('./fixtures/queue-toolbox')
+const size = require('./fixtures/size')
 const { api } = require('./subject')
+
+/** How many sizes of frames are tried. */
+const PADDINGS = size(12, 4)
 
 /**
  * Calls `attempt` at many depths around the one at which the stack ends, with frames of several sizes. How often it was carried out, and
@@ -33,7 +37,7 @@ function atTheEndOfTheStack (attempt) {
       }
     }
   }
-  for (let padding = 0; padding < 12; padding++) {
+  for (let padding = 0; padding < PADDINGS; padding++) {
     left = 1000
     dive(...new Array(padding).fill(0))
   }
@@ -42,12 +46,12 @@ function atTheEndOfTheStack (attempt) {
 
 /** Runs `body(atTheEndOfTheStack, scope)` in a thread that may block; `data` is in its scope. */
 async function inWorker (t, body, data) {
-  const { done, thrown } = await startWorker(t, `async scope => (${body})(${atTheEndOfTheStack}, scope)`, data).done()
+  const { done, thrown } = await startWorker(t, `async scope => { const PADDINGS = ${PADDINGS}; return (${body})(${atTheEndOfTheStack}, scope) }`, data).done()
   assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
 }
 
 for (const slice of [1e-6, 33]) {
-  test(`Barrier.wait counts nobody who does not wait, for ${slice} ms`, async t => {
+  test(`Barrier.wait counts only parties that wait, for ${slice} ms`, async t => {
     await inWorker(t, (atTheEndOfTheStack, { api, data: slice }) => {
       const barrier = new api.Barrier(new SharedArrayBuffer(4), { parties: 10000 })
       const word = new Int32Array(barrier.buffer)
@@ -66,16 +70,16 @@ for (const slice of [1e-6, 33]) {
   })
 }
 
-test('Barrier.wait counts nobody who does not wait, the very first time', async t => {
-  // What has not been called yet is compiled at the end of the stack.
-  await inWorker(t, async (atTheEndOfTheStack, { require }) => {
+test('Barrier.wait counts only parties that wait, on the very first call', async t => {
+  // A function that has not been called yet is compiled at the end of the stack.
+  await inWorker(t, async (atTheEndOfTheStack, { require, data: depths }) => {
     let [done, thrown] = [0, 0]
     const { Worker } = require('worker_threads')
-    for (let depth = 0; depth < 40; depth++) {
+    for (let depth = 0; depth < 800; depth += 800 / depths) {
       const worker = new Worker(`
         const { Barrier } = require(${JSON.stringify(require.resolve('../../force'))})
         const barrier = new Barrier(new SharedArrayBuffer(4), { parties: 2 })
-        let at = ${depth * 20}
+        let at = ${depth}
         let outcome
         const dive = () => {
           try {
@@ -97,13 +101,13 @@ test('Barrier.wait counts nobody who does not wait, the very first time', async 
       else done++
     }
     return { done, thrown }
-  })
+  }, size(40, 16))
 })
 
 for (const name of ['Barrier', 'Latch']) {
-  test(`who completes a ${name} wakes all, or has not completed it`, async t => {
+  test(`an arrival that completes a ${name} wakes all, or has not completed it`, async t => {
     await inWorker(t, async (atTheEndOfTheStack, { api, data: name }) => {
-      const things = Array.from({ length: 12000 }, () => new api[name](new SharedArrayBuffer(4), name === 'Latch' ? { count: 1 } : { parties: 2 }))
+      const things = Array.from({ length: 1000 * PADDINGS }, () => new api[name](new SharedArrayBuffer(4), name === 'Latch' ? { count: 1 } : { parties: 2 }))
       const isComplete = thing => new Int32Array(thing.buffer)[0] === (name === 'Latch' ? 1 : 1 << 16)
       let released = 0
       const waits = things.map(thing => thing.waitAsync().then(() => { released++ }))
@@ -155,7 +159,7 @@ for (const Lock of ['AsyncLock', 'RwLock']) {
   })
 }
 
-test('what is awaited without stack left is not taken, and nobody waits for it', async () => {
+test('a promise form without stack left takes nothing, and leaves no waiter', async () => {
   const lock = new api.AsyncLock(new SharedArrayBuffer(4))
   const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
   const token = lock.tryLock()

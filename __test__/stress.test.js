@@ -1,9 +1,9 @@
 'use strict'
 
-// All at once: blocked threads and promises, time-outs, notifications of any number, threads that are terminated. What
-// must come out even in the end is the number of waiters woken.
+// Blocked threads and promises, time-outs, notifications of any number and terminated threads at the same time. In the end, the waiters
+// that notify counted are those that were woken.
 //
-// Every program here is made from a seed, which it prints; SEED=n repeats it as far as threads can be repeated.
+// Every program is made from a seed, which it prints; SEED=n repeats it as far as threads can be repeated.
 
 const assert = require('assert')
 const { test } = require('./harness')
@@ -18,15 +18,14 @@ const LENGTH = WORDS + 8
 const [WOKEN, OK, TIMED_OUT, NOT_EQUAL, OVER] = [0, 1, 2, 3, 4].map(each => WORDS + each)
 
 /**
- * Waits, blocking or not, and notifies, until it is over; counts all outcomes where everybody does. What has been counted
- * survives the thread.
+ * Waits, blocking or not, and notifies, until it is over; adds all outcomes to counters in shared memory, which survive the thread.
  */
 const participant = async ({ Atomics, now, randomFrom, data: { array, seed, notifies, tally, WORDS, isMain } }) => {
   const [WOKEN, OK, TIMED_OUT, NOT_EQUAL, OVER] = [0, 1, 2, 3, 4].map(each => WORDS + each)
   const random = randomFrom(seed)
   const pick = (n) => Math.floor(n * random())
   const count = { ok: OK, 'timed-out': TIMED_OUT, 'not-equal': NOT_EQUAL }
-  // `tally`: how many waits this thread has begun and how many outcomes it has seen, if anybody wants to know.
+  // `tally`: how many waits this thread has begun and how many outcomes it has seen.
   const begin = () => Atomics.add(tally, 0, 1)
   const end = (outcome) => {
     Atomics.add(array, count[outcome], 1)
@@ -61,7 +60,7 @@ const participant = async ({ Atomics, now, randomFrom, data: { array, seed, noti
     }
     if (random() < 0.1) await new Promise(resolve => setImmediate(resolve))
   }
-  // What is left is notified by whoever is left over.
+  // The thread that runs `clear` notifies the rest.
   await Promise.all(pending)
 }
 
@@ -69,7 +68,7 @@ function sums (array) {
   return { woken: array[WOKEN], ok: array[OK], timedOut: array[TIMED_OUT], notEqual: array[NOT_EQUAL] }
 }
 
-/** Notifies until nobody is in the line any more, and counts it. */
+/** Notifies until all participants have finished, and counts the woken waiters. */
 async function clear (array, finished) {
   let all = false
   finished.then(() => { all = true }, () => { all = true })
@@ -79,7 +78,7 @@ async function clear (array, finished) {
   }
 }
 
-test('as many are woken as notify says: threads, promises and time-outs', { timeout: 60000 }, async t => {
+test('notify wakes as many waiters as it says: threads, promises and time-outs', { timeout: 60000 }, async t => {
   console.log(`# seed ${seed}`)
   const array = words(LENGTH)
   const tally = words(2)
@@ -100,7 +99,7 @@ test('as many are woken as notify says: threads, promises and time-outs', { time
   for (let index = 0; index < WORDS; index++) assert.strictEqual(api.waiterCount(array, index), 0)
 })
 
-test('as many are woken as notify says: threads that are terminated, too', { timeout: 60000 }, async t => {
+test('notify wakes as many waiters as it says: threads that are terminated, too', { timeout: 60000 }, async t => {
   console.log(`# seed ${seed}`)
   const array = words(LENGTH)
   const tally = words(2) // of those that live
@@ -124,7 +123,7 @@ test('as many are woken as notify says: threads that are terminated, too', { tim
   const finished = Promise.all([main].concat(threads.map(thread => thread.done())))
   await clear(array, finished)
   await finished
-  // Those who died with waits open may have been woken without living to count it. Nobody else may.
+  // Only a waiter of a dead thread may have been woken without counting it.
   const open = dead.reduce((sum, own) => sum + own[0] - own[1], 0)
   const { woken, ok } = sums(array)
   assert.strictEqual(tally[0], tally[1], `seed ${seed}`)
@@ -133,7 +132,7 @@ test('as many are woken as notify says: threads that are terminated, too', { tim
   for (let index = 0; index < WORDS; index++) assert.strictEqual(api.waiterCount(array, index), 0)
 })
 
-test('who dies while nobody notifies takes nothing along', { timeout: 60000 }, async t => {
+test('a thread that dies while no thread notifies takes no notification along', { timeout: 60000 }, async t => {
   console.log(`# seed ${seed}`)
   const random = randomFrom(seed + 2)
   for (let round = 0; round < 8; round++) {
@@ -160,7 +159,7 @@ test('who dies while nobody notifies takes nothing along', { timeout: 60000 }, a
   }
 })
 
-test('a lock made of wait, waitAsync and notify excludes, and strands nobody', { timeout: 60000 }, async t => {
+test('a lock made of wait, waitAsync and notify excludes, and serves every waiter', { timeout: 60000 }, async t => {
   // The usual lock of three states: 0 free, 1 taken, 2 taken and perhaps waited for.
   const array = words(4)
   const [THREADS, TIMES] = [3, 1500]

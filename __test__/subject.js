@@ -1,6 +1,6 @@
 'use strict'
 
-// What a test file tests: the same tests run over every way to get the three functions. The environment variable SUBJECT
+// The subject of a test file: the same tests run over every way to get the three functions. The environment variable SUBJECT
 // says which; main and every worker of it require this file and so test the same one.
 //
 //   export      the functions that `atomics-waitasync/pure` exports; no global is touched

@@ -1,15 +1,18 @@
 'use strict'
 
+// long: it starts hundreds of workers
+
 // The end of a thread, and of the process, while it waits: blocked, with promises pending, or in the middle of either.
 
 const assert = require('assert')
 const fs = require('fs')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
+const size = require('./fixtures/size')
 const { MAJOR, busy, median, now, onAQuietMachine, runChild, sleep, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
 
 /** How many times workers are loaded and terminated. */
-const ROUNDS = Number(process.env.ROUNDS || 300)
+const ROUNDS = Number(process.env.ROUNDS || size(300, 60))
 
 /** Starts `count` threads that block on a word, and waits until they do. */
 async function blockedThreads (t, array, count) {
@@ -44,11 +47,11 @@ test('terminate() ends a blocked thread within 50 ms', { timeout: 90000 }, t => 
   assert.ok(median(blocked) <= 50 + median(idle) + stall, `${blocked} ms; threads that are not blocked: ${idle} ms; no core for ${stall} ms each`)
 }))
 
-test('terminate() ends a thread that has only just blocked within 50 ms, also if nobody had for a while', { timeout: 90000 }, t => onAQuietMachine(async () => {
+test('terminate() ends a thread that has only just blocked within 50 ms, also if no thread has blocked for a while', { timeout: 90000 }, t => onAQuietMachine(async () => {
   const array = words(1)
   const blocked = []
   const before = starved()
-  for (const idle of [1300, 0, 0, 1300, 0]) { // without anybody who sleeps, nobody ticks after a second
+  for (const idle of [1300, 0, 0, 1300, 0]) { // the clock's thread stops after a second without sleepers
     await sleep(idle)
     const [thread] = await blockedThreads(t, array, 1)
     blocked.push(await timeOf(thread.terminate))
@@ -75,7 +78,7 @@ for (const blockedFor of [0, 5, 100]) {
   }))
 }
 
-test('a blocked thread whose event loop is signalled again and again sleeps on', { timeout: 60000 }, async t => {
+test('a blocked thread whose event loop gets many messages sleeps on', { timeout: 60000 }, async t => {
   const array = words(2)
   const thread = startWorker(t, ({ Atomics, data }) => Atomics.wait(data, 0, 0), array)
   await until(() => api.waiterCount(array, 0) === 1)
@@ -121,7 +124,7 @@ test('a long wait leaves no task to the event loop', async t => {
   assert.deepStrictEqual(tasks, [])
 })
 
-test('one thread serves all others', { skip: process.platform !== 'linux' && 'only Linux names the threads of a process' }, async t => {
+test('one service thread serves all others', { skip: process.platform !== 'linux' && 'only Linux names the threads of a process' }, async t => {
   const array = words(1)
   const [thread] = await blockedThreads(t, array, 1)
   await Atomics.waitAsync(array, 0, 0, 50).value
@@ -172,7 +175,7 @@ test('terminate() ends a thread that blocks again and again', t => onAQuietMachi
   assert.ok(median(times) <= 150 + starved() - before, `${times} ms`)
 }))
 
-/** What main does in a process with blocked threads: 'exit' or 'throw'. */
+/** Ends the main thread of a process with blocked threads by 'exit' or 'throw'. */
 function endOfProcess (t, threads, how) {
   return runChild(t, async ({ Atomics, api, say, sleep, startWorker, until, words, data: { threads, how } }) => {
     const array = words(1)
@@ -203,7 +206,7 @@ for (const how of ['exit', 'throw']) {
   }))
 }
 
-// Where a blocked thread cannot watch its event loop's descriptor, it looks every 30 ms whether it is to end.
+// Where a blocked thread cannot watch its event loop's descriptor, it checks every 30 ms whether it has been terminated.
 const [SHARE, PERCENT] = process.platform === 'linux' ? [0.005, '0.5'] : [0.05, '5']
 
 test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 90000 }, t => onAQuietMachine(async () => {
@@ -219,11 +222,11 @@ test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 9000
     shares.push((user + system) / 1e3 / (now() - start))
   }
   await Promise.all(threads.map(thread => thread.terminate()))
-  const share = Math.min.apply(null, shares) // whatever else happens in the process only adds to it
+  const share = Math.min.apply(null, shares) // other work in the process only adds to it
   assert.ok(share < SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
 }))
 
-test('the waiters of a dead thread are neither counted nor woken, and nobody behind them waits in vain', async t => {
+test('the waiters of a dead thread are neither counted nor woken, and the waiters behind them are served', async t => {
   const array = words(1)
   const victims = [
     ({ Atomics, data }) => { for (let n = 0; n < 3; n++) Atomics.waitAsync(data, 0, 0) },
@@ -278,7 +281,7 @@ for (const how of Object.keys(ends)) {
   })
 }
 
-test('a thread that was notified, and terminated before it heard of it, harms nobody', async t => {
+test('a thread that is terminated between its notification and its wake harms no other thread', async t => {
   const array = words(2)
   for (let round = 0; round < 5; round++) {
     const thread = startWorker(t, ({ Atomics, data, busy }) => {

@@ -1,7 +1,8 @@
 'use strict'
 
-// Time-outs: never early, not late; and for other threads than the one that waits decided by the clock alone, whatever that is
-// doing.
+// long: it waits for time to pass
+
+// Time-outs: never early, not late. For threads other than the waiting one, the clock alone decides, also while the waiting thread is busy.
 
 const assert = require('assert')
 const vm = require('vm')
@@ -76,7 +77,7 @@ async function lateness (count, at, window) {
   return late.sort((a, b) => a - b)
 }
 
-// A fifth of a millisecond is what a quiet machine makes of it. With whole milliseconds it is one at least.
+// On a quiet machine it is a fifth of a millisecond. A timer of whole milliseconds would be one millisecond late at least.
 for (const [count, at, window] of [[1, 2, 3], [100000, 1500, 2500]]) {
   test(`of ${count} promises pending, half are late by a fraction of a millisecond at most, and none is early`, { timeout: 90000 }, t => onAQuietMachine(async () => {
     const [before, start] = [starved(), now()]
@@ -106,7 +107,7 @@ async function latest (array, lead) {
     if (now() >= begin) break
   }
   await Promise.all(all)
-  // This machine takes longer to line them up: then the first was due before the last was there.
+  // If this machine took so long that the first was due before the last had begun: once more with a longer lead.
   return all.length < COUNT ? latest(array, lead * 2) : late
 }
 
@@ -117,7 +118,7 @@ test('100 000 promises that are due within 100 ms all settle within 50 ms of the
   assert.ok(late <= 50 + stall, `the latest came ${late} ms late, for ${stall} ms of which the machine had no core free`)
 }))
 
-/** A thread that notifies one waiter of the second word, at the moment in `data.times`, when it is told to by the first. */
+/** A thread that notifies one waiter of the second word, at the moment in `data.times`, when the first word tells it to. */
 const startNotifier = (t, data) => startWorker(t, ({ Atomics, data: { array, times }, now }) => {
   let round = 0
   const results = []
@@ -169,7 +170,7 @@ test('a thread wakes its own promise after the deadline, as long as one job of i
   }
 })
 
-test('its own promises past their deadlines keep their places in the line', async () => {
+test('a thread\'s own promises past their deadlines keep their turns in the line', async () => {
   const array = words(1)
   const outcomes = []
   const wait = (name, timeout) => Atomics.waitAsync(array, 0, 0, timeout).value.then(outcome => { outcomes.push(name + outcome) })
@@ -183,7 +184,7 @@ test('its own promises past their deadlines keep their places in the line', asyn
   await all[4]
 })
 
-test('the microtasks of a job belong to it: what they notify is not timed out yet', async () => {
+test('the microtasks of a job belong to it: a promise that they notify has not timed out yet', async () => {
   const array = words(1)
   const { value } = Atomics.waitAsync(array, 0, 0, 5)
   await undefined
@@ -257,7 +258,7 @@ test('a wait that a vm time limit broke off is out of the line at once, although
   Atomics.store(array, 1, 0)
 })
 
-test('what a vm time limit breaks off catches nothing and runs nothing', async t => {
+test('code that a vm time limit breaks off catches nothing and runs nothing', async t => {
   const array = words(4)
   const { caught, messages } = await startWorker(t, ({ Atomics, api, data, require }) => {
     const caught = []
@@ -286,7 +287,7 @@ test('what a vm time limit breaks off catches nothing and runs nothing', async t
   for (let index = 0; index < 4; index++) assert.strictEqual(api.waiterCount(array, index), 0)
 })
 
-test('a blocked thread whose deadline passes just when it is notified is either woken and counted, or neither', async t => {
+test('a blocked thread whose deadline passes as it is notified is either woken and counted, or neither', async t => {
   const array = words(2)
   const ROUNDS = 400
   const other = startWorker(t, ({ Atomics, data, randomFrom }) => {

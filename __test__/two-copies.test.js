@@ -90,7 +90,7 @@ test('ref and unref of one know the waits of the other', async t => {
   assert.deepStrictEqual(seen, [true, true, false])
 })
 
-test('in one thread, what is held is held for both, and each takes the tokens of the other', async t => {
+test('in one thread, both copies share the robust list, and each takes the tokens of the other', async t => {
   const seen = await run(t, `
     const [a, b] = [from(first, 'pure'), from(second, 'pure')]
     const sab = array.buffer
@@ -113,7 +113,7 @@ test('in one thread, what is held is held for both, and each takes the tokens of
   assert.deepStrictEqual(seen, [null, false, false, 1, true, true, true, false, false, 'tryLock', 'TypeError', false])
 })
 
-test('where one is installed, the other changes nothing, but exports what is in place', async t => {
+test('where one copy is installed, the other changes nothing, but exports the functions in place', async t => {
   const seen = await run(t, `
     from(first, 'force')
     const trio = () => [Atomics.wait, Atomics.notify, Atomics.waitAsync]
@@ -147,7 +147,7 @@ test('one over the other: undone in order, and only in order', { skip: NO_HOST_W
   assert.deepStrictEqual(seen, ['addon', false, 'addon', true, 'host', true, true, true, true, true])
 })
 
-test('what our notify passes on goes to the host, not through the other copy', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+test('notify passes the rest of its count on to the host, not through the other copy', { skip: NO_HOST_WAIT_ASYNC }, async t => {
   const seen = await run(t, `
     const host = { waitAsync: Atomics.waitAsync, notify: Atomics.notify }
     from(first, 'keep-alive')

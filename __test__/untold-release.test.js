@@ -1,7 +1,7 @@
 'use strict'
 // subjects: none
 
-// A word that becomes free without its line being told, in the package's own queue: nobody sleeps for ever.
+// A word in the package's own queue that becomes free without a wake: no waiter sleeps for ever.
 
 const assert = require('assert')
 const path = require('path')
@@ -43,7 +43,7 @@ for (const entry of ['index.js', 'keep-alive.js', 'force.js']) {
         ;(async () => {
           const woken = ${waiters[name]}
           while (api.waiterCount(word, 0) === 0) await sleep(1)
-          // As long as the word is locked, nobody has it.
+          // As long as the word is locked, no claim is served.
           const early = await Promise.race([woken.then(() => 'early'), sleep(200)])
           Atomics.store(word, 0, 0)
           Atomics.notify(word, 0, 1)
@@ -85,7 +85,7 @@ const BROKEN_OFF = `
   const { store } = Atomics
   const sab = new SharedArrayBuffer(4)
   const word = new Int32Array(sab)
-  const go = new Int32Array(new SharedArrayBuffer(8))
+  const go = new Int32Array(new SharedArrayBuffer(12)) // whether to wait, whether a thread waits, how many workers run
   let breaksOff = false
   Atomics.store = (array, index, value) => {
     if (!breaksOff || array.buffer !== sab) return store(array, index, value)
@@ -96,19 +96,20 @@ const BROKEN_OFF = `
     for (;;);
   }
   const api = require(entry)
-  // Sees when somebody waits. This thread shall not ask, for that would be an operation of its.
-  worker("const api = require(data.entry); while (api.waiterCount(new Int32Array(data.sab), 0) === 0); Atomics.store(data.go, 1, 1)", { entry, sab, go })
+  // Sees when a thread waits. Main must not ask, for that would be an operation of its own on the queue.
+  worker("const api = require(data.entry); Atomics.add(data.go, 2, 1); while (api.waiterCount(new Int32Array(data.sab), 0) === 0); Atomics.store(data.go, 1, 1)", { entry, sab, go })
   const breakOff = (unlock) => {
+    while (Atomics.load(go, 2) < 2);
     breaksOff = true
     global.unlock = unlock
     try {
-      vm.runInThisContext('unlock()', { timeout: 5000 })
+      vm.runInThisContext('unlock()', { timeout: 1000 })
     } catch (error) {
       return error.message
     }
   }
   /** A worker that waits when it is time to. */
-  const waiter = (source) => message(worker("const api = require(data.entry); while (Atomics.load(data.go, 0) === 0); " + source + "; parentPort.postMessage(1)", { entry, sab, go }))`
+  const waiter = (source) => message(worker("const api = require(data.entry); Atomics.add(data.go, 2, 1); while (Atomics.load(data.go, 0) === 0); " + source + "; parentPort.postMessage(1)", { entry, sab, go }))`
 
 const locks = {
   'AsyncLock.lock()': ['new api.AsyncLock(sab).tryLock()', 'new api.AsyncLock(data.sab).lock()'],

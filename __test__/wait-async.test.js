@@ -94,7 +94,7 @@ test('100 000 promises on one word are settled by one notification, in order', a
   for (let n = 0; n < COUNT; n++) if (order[n] !== n) assert.fail(`promise ${order[n]} came at place ${n}`)
 })
 
-test('a promise may be lined up again from where it is settled', async () => {
+test('a new wait may begin where a promise is settled', async () => {
   const array = words(1)
   const outcomes = []
   const again = async () => {

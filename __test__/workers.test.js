@@ -2,7 +2,7 @@
 // subjects: none
 // timeout: 400
 
-// Workers of a thread with an install: they have it too, and nothing else about them is different.
+// Workers of a thread with an install have it too, and are otherwise the same as without.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -11,6 +11,7 @@ const vm = require('vm')
 const threads = require('worker_threads')
 const { test } = require('./harness')
 const { BASE_FLAGS, runForJSON, runNode } = require('./fixtures/run-node')
+const size = require('./fixtures/size')
 
 const api = require('../pure')
 
@@ -28,7 +29,7 @@ function installed (t, options = { force: true }) {
   t.after(() => { api.uninstall() })
 }
 
-/** What a worker sends, once it has ended. */
+/** The last message of a worker, once it has ended. */
 function messageOf (worker) {
   return new Promise((resolve, reject) => {
     let message
@@ -42,8 +43,9 @@ const startAndHear = (...args) => messageOf(new threads.Worker(...args))
 
 // The world of workers, with and without an install.
 
-/** Those that flags and environment of the parent could make a difference to. */
-const SOME_WAYS = '^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|a worker in a worker( with flags)?)$'
+/** The ways to which flags and environment of the parent could make a difference. */
+const SOME_WAYS = size('^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|a worker in a worker( with flags)?)$',
+  '^(a file|source text|no flags|a worker in a worker with flags)$')
 
 const parents = [
   { name: 'without flags', flags: [], ways: '', least: 25 },
@@ -61,7 +63,7 @@ const parents = [
   }
 ]
 
-for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least = 8, skip } of parents) {
+for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least = size(8, 4), skip } of parents) {
   test(`the workers of a parent ${name} are the same as without an install, but have it`, { timeout: 120000, skip }, async t => {
     const ways = await runForJSON(t, [...flags, ...script], { env: Object.assign({ WAYS }, env) })
     assert.ok(Object.keys(ways).length >= least)
@@ -93,7 +95,7 @@ function withoutEngine (value) {
   return JSON.parse(JSON.stringify(value, (key, value) => key === 'engine' ? undefined : value))
 }
 
-// What they have it for.
+// Waits and notifications between main and workers.
 
 const WAKE_MAIN = `
   const { workerData } = require('worker_threads')
@@ -176,7 +178,7 @@ test('a class that another package has put in place of Worker before the install
   assert.strictEqual(threads.Worker, Theirs)
 })
 
-test('a class that another package has put in place of Worker since stays there after an uninstall', async t => {
+test('a class that another package put in place of Worker after the install stays there after an uninstall', async t => {
   const { Worker: HostWorker } = threads
   installed(t)
   class Theirs extends threads.Worker {}
@@ -214,7 +216,7 @@ test('uninstall puts everything back, and workers started afterwards are without
   }
 })
 
-test('an install on another object than the global Atomics is of no concern to workers', async t => {
+test('an install on another object than the global Atomics does not reach workers', async t => {
   const { Worker: HostWorker } = threads
   assert.strictEqual(api.install({ target: {}, force: true }), true)
   assert.strictEqual(api.install({ target: vm.createContext({}), force: true }), true)
@@ -388,7 +390,7 @@ for (const [what, { args, env, cwd }] of preloads) {
   })
 }
 
-test('the flags of workers are those that the process was started with, whatever has become of process.execArgv before the install', async t => {
+test('the flags of workers are those that the process was started with, also if process.execArgv was changed before the install', async t => {
   const heard = await runForJSON(t, ['--no-deprecation', '-e', `
     const api = require(${JSON.stringify(entryFile('pure'))})
     process.execArgv.length = 0
@@ -399,7 +401,7 @@ test('the flags of workers are those that the process was started with, whatever
 })
 
 test('a worker has the install although a preload of it takes waitAsync away', async t => {
-  // So do those who want to see what their program does on an older Node.
+  // Programs do so to see their behaviour on an older Node.
   const heard = await runForJSON(t, ['-r', fixture('without-wait-async.js'), '-e', `
     require(${JSON.stringify(entryFile('index'))})
     const { Worker } = require('worker_threads')

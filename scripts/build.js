@@ -57,7 +57,7 @@ function replace (target, content) {
     fs.renameSync(fresh, target)
   }
   for (const name of fs.readdirSync(root)) {
-    // The other half of the above: old ones go as soon as nobody has them loaded.
+    // The other half of the above: old ones go as soon as no process has them loaded.
     if (/\.node\.\d+\.old$/.test(name)) fs.unlink(path.join(root, name), () => {})
   }
 }

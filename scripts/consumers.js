@@ -2,10 +2,11 @@
 
 // `npm run test:consumers`: what is published, used through bundlers, test frameworks and other package managers than npm.
 //
-//   node scripts/consumers.js [--from folder] [--only text]
+//   node scripts/consumers.js [--from folder] [--only text] [--few]
 //
 // The tools are those of __test__/consumers/package-lock.json, and kept in the user's cache folder; they run on one new Node, since
-// it is them and not Node that is tested here. `--from`: tests the two tarballs in that folder instead of making them.
+// it is them and not Node that is tested here. `--from`: tests the two tarballs in that folder instead of making them; `--few`: one
+// tool of each kind, as `npm test` does.
 
 const assert = require('assert')
 const crypto = require('crypto')
@@ -84,8 +85,9 @@ class Workshop {
   }
 }
 
-const bundler = name => ({
+const bundler = (name, few = false) => ({
   name,
+  few,
   async check (workshop) {
     const folder = await workshop.installed(name, path.join(CONSUMERS, 'bundled'))
     await workshop.runs(folder, [`${name}.js`])
@@ -98,11 +100,12 @@ const bundler = name => ({
 })
 
 const checks = [
-  bundler('esbuild'),
+  bundler('esbuild', true),
   bundler('webpack'),
   bundler('rollup'),
   {
     name: 'Jest',
+    few: true,
     async check (workshop) {
       const folder = await workshop.installed('jest', path.join(CONSUMERS, 'jest'))
       for (const how of ['--runInBand', '--maxWorkers=2']) {
@@ -127,6 +130,7 @@ const checks = [
   },
   {
     name: 'pnpm',
+    few: true,
     async check (workshop) {
       const folder = workshop.project('pnpm', PROGRAMS)
       const options = ['--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry', workshop.registry]
@@ -166,11 +170,12 @@ const checks = [
 
 async function main () {
   const rest = process.argv.slice(2)
-  const options = { '--from': null, '--only': '' }
+  const options = { '--from': null, '--only': '', '--few': false }
   while (rest.length > 0) {
     const flag = rest.shift()
-    if (options[flag] === undefined || rest.length === 0) throw new Error('usage: node scripts/consumers.js [--from folder] [--only text]')
-    options[flag] = rest.shift()
+    if (flag === '--few') options[flag] = true
+    else if (options[flag] !== undefined && rest.length > 0) options[flag] = rest.shift()
+    else throw new Error('usage: node scripts/consumers.js [--from folder] [--only text] [--few]')
   }
   const results = new Results()
   await withScratch(async scratch => {
@@ -181,8 +186,8 @@ async function main () {
     const registry = await publish(tarballs, await upstreamRegistry())
     try {
       const workshop = new Workshop(path.join(fs.realpathSync(scratch)), await tools(), node, registry.url)
-      for (const { name, check } of checks) {
-        if (name.includes(options['--only'])) await results.of(name, () => check(workshop))
+      for (const { name, few, check } of checks) {
+        if (name.includes(options['--only']) && (few || !options['--few'])) await results.of(name, () => check(workshop))
       }
     } finally {
       await registry.close()

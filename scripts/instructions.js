@@ -1,7 +1,7 @@
 'use strict'
 
 // `npm run instructions`: counts the instructions of the hot paths (benchmark/instructions.rs) and compares them with those in
-// benchmark/instructions.json. It fails if one takes more than is recorded, or less, which is to be recorded.
+// benchmark/instructions.json. It fails if a count differs from the recorded one: a lower one must be recorded, too.
 //
 //   npm run instructions [-- --update] [--strict]
 //
@@ -52,7 +52,7 @@ async function main () {
 
 const cell = (value, column) => (Number.isFinite(value) ? value.toFixed(column < 2 ? 1 : 3) : '-').padStart(column < 2 ? 10 : 8)
 
-/** What the counts depend on beside the sources. */
+/** The facts beside the sources on which the counts depend. */
 async function compilerAtHand () {
   const { stdout } = await succeed(find('rustc'), ['--version', '--verbose'])
   const facts = ['release', 'commit-hash', 'host', 'LLVM version']

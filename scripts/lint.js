@@ -1,7 +1,7 @@
 'use strict'
 
-// `npm run lint`: rustfmt, clippy, cargo deny, and the linter of JavaScript; `npm run lint -- --fix` mends what they can mend. What is
-// not installed is said to be skipped, unless `--all` is given, as continuous integration does.
+// `npm run lint`: rustfmt, clippy, cargo deny, and the linter of JavaScript; `npm run lint -- --fix` lets them mend. A linter that is not
+// installed is skipped; with `--all`, as continuous integration runs it, that is a failure.
 
 const path = require('path')
 const { cargo, environment } = require('./lib/cargo')

@@ -33,6 +33,7 @@ function get (version) {
   return pending.get(version)
 }
 
+/** The full version that a text means, see `get`. */
 function resolve (text) {
   if (text === 'current') return process.versions.node
   if (/^\d+\.\d+\.\d+$/.test(text)) return text
@@ -78,7 +79,7 @@ async function download (version) {
   }
 }
 
-module.exports = { versions, get }
+module.exports = { versions, get, resolve }
 
 async function main () {
   const wanted = process.argv.length > 2 ? process.argv.slice(2) : versions

@@ -5,7 +5,7 @@
 //
 // The main one has few files instead of lib/'s many (lib/bundle.js).
 //
-// What holds: a tarball that is there has been inspected (lib/inspect.js), and the same sources and tools give the same bytes.
+// Invariant: a tarball that is there has been inspected (lib/inspect.js), and the same sources and tools give the same bytes.
 //
 //   npm run package [-- --target linux-x64-gnu[,..]] [--no-main] [--out folder]
 //
@@ -75,7 +75,7 @@ async function stageMain (folder) {
   for (const name of [...manifest.files, 'README.md', 'LICENSE']) {
     if (name !== 'lib') fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
   }
-  // What makes fewer files of it is a dependency for development.
+  // The bundler is a dependency for development.
   await installDependencies()
   bundle(path.join(folder, 'lib'))
   writeManifest(folder, manifest)
@@ -105,7 +105,7 @@ function writeManifest (folder, manifest) {
 /** Gives the absolute path of the library. */
 async function compileFor (name, old) {
   const { rust, zig: linker } = targets[name]
-  // What depends on the folder that the registry's sources are in is known once they are there.
+  // The folder of the registry's sources is known once they are there.
   await mustRun(cargo(), ['fetch', '--locked'], environment())
   const flags = { [`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS`]: remapping() }
   if (!linker || !old) return compile(['--target', rust], environment(flags))

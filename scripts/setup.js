@@ -1,7 +1,7 @@
 'use strict'
 
-// What every command on a fresh clone does first: the development dependencies, then the native part. Quick when there is
-// nothing to do.
+// The first step of every command on a fresh clone: it installs the development dependencies and builds the native part. Quick when
+// there is nothing to do.
 
 const fs = require('fs')
 const path = require('path')

@@ -3,10 +3,10 @@
 // `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
 // where there is no compiler. Then the programs of __test__/tarballs use it.
 //
-//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build]
+//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build] [--few]
 //
 // `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list;
-// `--no-build`: without the build from source.
+// `--no-build`: without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -37,12 +37,12 @@ const USES = [
   { name: 'node -r', args: ['-r', 'atomics-waitasync', 'preloaded.js'] },
   { name: 'node -r, /force', args: ['-r', 'atomics-waitasync/force', 'preloaded.js'] },
   { name: '/force', args: ['force.js'] },
-  { name: 'what an entry that changes nothing loads', args: ['light.js'], nodes: { range: '>=16' }, reason: 'no entry changes nothing on this Node' },
+  { name: 'an entry that changes nothing loads little', args: ['light.js'], nodes: { range: '>=16' }, reason: 'no entry changes nothing on this Node' },
   { name: 'a lock between main and workers', args: ['lock.js'] },
-  { name: 'the same where external buffers are refused, as by Electron', args: ['-r', './no-external-buffers.js', 'lock.js'], nodes: { range: '>=15' }, reason: 'nothing asks for such buffers on this Node' }
+  { name: 'a lock where external buffers are refused, as by Electron', args: ['-r', './no-external-buffers.js', 'lock.js'], nodes: { range: '>=15' }, reason: 'nothing asks for such buffers on this Node' }
 ]
 
-/** One Node and one npm on the machine of somebody who has no compiler. */
+/** One Node and one npm on a machine without a compiler. */
 class User {
   constructor (node, npm, home, registry) {
     this.node = node
@@ -102,11 +102,11 @@ function fits (name) {
 }
 
 async function testWithoutLibrary (results, user, where) {
-  const installed = await results.of(`${where}: npm install where no platform's package is to be had`, async () => {
+  const installed = await results.of(`${where}: npm install without a package for the platform`, async () => {
     await user.install('atomics-waitasync')
     assert.deepStrictEqual(user.installed(), ['atomics-waitasync'])
   })
-  if (installed) await results.of(`${where}: what is said there`, () => user.runs(['no-library.js', target()]))
+  if (installed) await results.of(`${where}: the error message without a library`, () => user.runs(['no-library.js', target()]))
   return installed
 }
 
@@ -115,7 +115,7 @@ async function testBuild (results, user, where) {
   await results.of(`${where}: npm run build in the installed package`, async () => {
     const { PATH, HOME, ...env } = cargo.environment(user.env)
     const quick = {
-      // What is built here for the second time is the package, not what it depends on.
+      // Only the package is built anew each time, not its dependencies.
       CARGO_TARGET_DIR: path.join(__dirname, '..', 'target', 'installed'),
       CARGO_PROFILE_RELEASE_LTO: 'off',
       CARGO_PROFILE_RELEASE_OPT_LEVEL: '0',
@@ -141,9 +141,10 @@ function parseArguments (args) {
   while (rest.length > 0) {
     const flag = rest.shift()
     if (flag === '--no-build') options.build = false
+    else if (flag === '--few') Object.assign(options, { installers: [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]], build: false })
     else if (flag === '--from' && rest.length > 0) options.from = rest.shift()
     else if (flag === '--node' && rest.length > 0) options.installers = rest.shift().split(',').map(version => INSTALLERS.find(({ node }) => node === version) || { node: version })
-    else throw new Error('usage: node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build]')
+    else throw new Error('usage: node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build] [--few]')
   }
   return options
 }
@@ -156,7 +157,7 @@ function npmOf (version) {
 
 /** The Node that runs this asks for more than our binaries may: for C++'s library and for a newer glibc. */
 async function testInspection (results) {
-  const name = 'a binary that asks for more than the oldest system has is refused'
+  const name = 'a binary that needs more than the oldest system has is refused'
   const report = process.platform === 'linux' && process.report.getReport()
   if (!report || !report.header.glibcVersionRuntime) return results.skip(name, 'this is no Linux with glibc')
   await results.of(name, async () => {

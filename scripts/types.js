@@ -82,7 +82,7 @@ function programs (compiler, all) {
       (from === null || ORDER.indexOf(lib) >= ORDER.indexOf(from)) && (before === null || ORDER.indexOf(lib) < ORDER.indexOf(before)))
     const options = { lib: [lib], target: lib }
     add(lib, fits.filter(({ alone }) => !alone), options)
-    // What only asks for a program of its own is as good in two libraries as in all.
+    // A file that only asks for a program of its own is tested with two libraries, which are as good as all.
     if (lib !== ORDER[0] && lib !== 'esnext') continue
     for (const file of fits.filter(({ alone }) => alone)) add(`${lib}, ${file.name} alone`, [file], options)
   }
@@ -123,7 +123,7 @@ async function compile (program, scratch, number) {
   fs.writeFileSync(project, JSON.stringify(settings(program)))
   const { code, error, output } = await run(process.execPath, [program.compiler.tsc, '-p', project, '--pretty', 'false'], { cwd: scratch, timeout: 300000 })
   if (error) throw error
-  // What is indented belongs to the line before.
+  // An indented line belongs to the line before.
   const complaints = output.split(/\n(?! )/).filter(line => line.trim() !== '')
   if ((code === 0) !== (complaints.length === 0)) throw new Error(`${program.label}: tsc has ended with ${code}:\n${output}`)
   const mine = name => complaints.filter(line => line.startsWith(`${name}(`))

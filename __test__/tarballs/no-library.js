@@ -1,6 +1,6 @@
 'use strict'
 
-// Where there is no library for the platform: what needs none works, and the rest says what to do.
+// Without a library for the platform: functions that need none work, and the others say how to build it.
 
 const assert = require('assert')
 const path = require('path')

@@ -35,7 +35,7 @@ if (result.async) {
   promise.then(outcome => outcome === 'not-equal')
 } else {
   const outcome: 'not-equal' | 'timed-out' = result.value
-  // @ts-expect-error nobody can notify a wait that is over at once
+  // @ts-expect-error a wait that is over at once cannot be notified
   const notified: boolean = result.value === 'ok'
   // @ts-expect-error it is no promise
   result.value.then(String)

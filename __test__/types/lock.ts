@@ -33,7 +33,7 @@ const facts: boolean = token.locked && token.ownerDied
 token.ownerDied = true
 // @ts-expect-error only a lock makes tokens
 new UnlockToken()
-// @ts-expect-error whoever blocks cannot hear a signal
+// @ts-expect-error a form that blocks takes no signal
 lock.lock({ signal })
 lock.lockIfAvailable({ timeout: 10 })
 // @ts-expect-error milliseconds, or an object with them

@@ -1,8 +1,8 @@
 'use strict'
 
-// What is fetched and kept outside the tree, in the user's cache folder: Node binaries, npm releases, the cross compiler.
+// Downloads that are kept outside the tree, in the user's cache folder: Node binaries, npm releases, the cross compiler.
 //
-// What holds: a folder that is there is complete. It is made elsewhere and then moved into place, so two runs at once do
+// Invariant: a folder that is there is complete. It is made elsewhere and then moved into place, so two runs at once do
 // not disturb each other and an interrupted one leaves nothing that looks finished.
 
 const fs = require('fs')
@@ -52,7 +52,7 @@ function moveIntoPlace (fresh, target) {
   }
 }
 
-// What a run that was killed has left. A day, so that nobody's running one is taken for it.
+// The remains of runs that were killed. They are a day old, so that no folder of a present run is taken for one.
 function removeAbandoned (store) {
   for (const name of fs.readdirSync(store)) {
     const left = path.join(store, name)

@@ -1,14 +1,14 @@
 'use strict'
 
 // Counts the instructions of a program's operations with valgrind's callgrind, in a way that gives the same numbers on every
-// machine, however busy it is. What is judged of them is said here, too.
+// machine, however busy it is. This file also judges them.
 
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { run } = require('./child')
 
-/** What a call of another library counts as: how many instructions that executes depends on its version and on the processor. */
+/** The count of one call of another library, whose real number of instructions depends on its version and on the processor. */
 const CALL = 60
 
 /**
@@ -28,7 +28,7 @@ async function countInstructions (valgrind, program) {
     const out = path.join(folder, 'out')
     const counted = `${path.basename(program).replace(/-[0-9a-f]+$/, '')}::counted`
     const { code, error, stdout, output } = await run(valgrind, [
-      // Not what valgrind is told to do elsewhere.
+      // Without the user's own options of valgrind.
       '--command-line-only=yes', '--tool=callgrind', `--callgrind-out-file=${out}`, '--compress-strings=no', '--compress-pos=no',
       `--zero-before=${counted}`, `--dump-after=${counted}`, program
     ])
@@ -46,7 +46,7 @@ async function countInstructions (valgrind, program) {
   }
 }
 
-/** What a dump of callgrind's says of `program`: its own instructions, and its calls of other libraries. */
+/** Reads a dump of callgrind's: the instructions of `program` itself, and its calls of other libraries. */
 function instructionsIn (dump, program) {
   let object = null
   let called = null

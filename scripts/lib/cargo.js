@@ -1,6 +1,6 @@
 'use strict'
 
-// Finds cargo: on the PATH, or where rustup puts it when the shell has not been told yet.
+// Finds cargo: on the PATH, or where rustup puts it, which a shell that is already open does not know.
 
 const fs = require('fs')
 const os = require('os')

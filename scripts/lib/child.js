@@ -2,13 +2,13 @@
 
 // Runs one program to its end, whatever it does: crash, hang, print without end, or leave processes behind.
 //
-// What holds: when the promise of `run` is settled, the program and everything it started (in its process group) is gone;
+// Invariant: when the promise of `run` is settled, the program and everything it started (in its process group) is gone;
 // and none of it outlives this process when that is interrupted. Node 16 or newer.
 
 const { spawn, spawnSync } = require('child_process')
 
 const WINDOWS = process.platform === 'win32'
-// What a program prints beyond this is cut out of the middle.
+// The output beyond this size is cut out of the middle.
 const KEPT = 512 * 1024
 // A program is over, but something that it started still holds its output open: how long that may last.
 const GRACE = 2000
@@ -82,7 +82,7 @@ function killTree (child) {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch (error) {
-    // ESRCH: nobody is left, as it should be. EPERM is what macOS says of a group in which only zombies are left.
+    // ESRCH: no process is left, as it should be. EPERM: macOS says so of a group in which only zombies are left.
     if (error.code !== 'ESRCH' && error.code !== 'EPERM') throw error
   }
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// What has to hold of a binary before it is published: it asks of the system nothing that the oldest one has not, and
+// The conditions for a binary to be published: it asks the system for nothing that the oldest one lacks, and
 // nothing in it tells of the machine that it was built on. Each check gives its complaints.
 
 const fs = require('fs')
@@ -43,7 +43,7 @@ async function readelf (option, file) {
   return output
 }
 
-/** PRIVATE is newer than all, for it is nobody's to use. */
+/** PRIVATE counts as newer than all, since no program may use it. */
 function compare (a, b) {
   const parts = text => text === 'PRIVATE' ? [Infinity] : text.split('.').map(Number)
   const [x, y] = [parts(a), parts(b)]

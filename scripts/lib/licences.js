@@ -29,7 +29,7 @@ async function thirdPartyLicences (rust) {
   return [...sections, std].join(`\n\n${'-'.repeat(80)}\n\n`) + '\n'
 }
 
-/** What code of ends up in the library: not what only builds it, not what only tests it. */
+/** The crates whose code is in the library, without those that only build or test it. */
 function linkedPackages ({ packages, resolve }) {
   const byId = new Map(packages.map(each => [each.id, each]))
   const nodes = new Map(resolve.nodes.map(each => [each.id, each]))

@@ -1,7 +1,7 @@
 'use strict'
 
-// The npm registry as it will be once the tarballs are published, on this machine alone: whoever installs from it goes the
-// way of a user, with his own package manager, and nothing is published for it.
+// A registry on this machine that stands in for npm's after the tarballs are published: an install from it goes the way of a user's, with
+// the user's own package manager, and nothing has to be published for it.
 
 const crypto = require('crypto')
 const fs = require('fs')

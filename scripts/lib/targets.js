@@ -6,7 +6,7 @@
 
 const { libraryFile, packageName } = require('../../lib/agent/target')
 
-/** What the oldest system that a binary for glibc runs on has. */
+/** The versions of the oldest system on which a binary for glibc runs. */
 const GLIBC = '2.17'
 
 const linux = (rust, cpu, libc) => ({ rust, os: 'linux', cpu, libc, zig: libc === 'glibc' ? `${rust}.${GLIBC}` : rust })

@@ -9,6 +9,7 @@
 //   // flags: --expose-gc        flags for Node
 //   // timeout: 300              seconds for the whole file
 //   // alone: reason             nothing else may run at the same time
+//   // long: reason              with TEST_SIZE=small it is run with one of its subjects only
 
 const fs = require('fs')
 const path = require('path')
@@ -18,12 +19,12 @@ const SUBJECTS = ['export', 'installed', 'force']
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
-/** What a file declares: `{ file, name, subjects, nodes, flags, timeout, alone }`; `subjects` is [null] for none. */
+/** Reads the declarations of a file: `{ file, name, subjects, nodes, flags, timeout, alone, long }`; `subjects` is [null] for none. */
 function read (file) {
   const name = path.basename(file)
-  const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false }
+  const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
   for (const line of fs.readFileSync(file, 'utf8').split('\n', HEADER_LINES)) {
-    const match = /^\/\/ (subjects|nodes|flags|timeout|alone):\s*(.*?)\s*$/.exec(line)
+    const match = /^\/\/ (subjects|nodes|flags|timeout|alone|long):\s*(.*?)\s*$/.exec(line)
     if (match) declared[match[1]] = parsers[match[1]](match[2], `${name}: ${line.trim()}`)
   }
   return declared
@@ -50,7 +51,8 @@ const parsers = {
     if (!/^\d+$/.test(text)) throw new Error(`${where}: '${text}' must be a number of seconds`)
     return Number(text)
   },
-  alone: () => true
+  alone: () => true,
+  long: () => true
 }
 
 /** Whether the version is within a file's `nodes` (any is, if it declares none). */
@@ -76,11 +78,12 @@ function compareVersions (a, b) {
  * @param {object} declared what `read` gave
  * @param {{ path: string, flags: string[] }} node
  * @param {?string} subject
+ * @param {{ size?: string }} options `size`: the TEST_SIZE of the file, see __test__/fixtures/size.js
  * @returns {Promise<{ passed: number, failed: number, skipped: number, skips: { name: string, reason: string }[],
  *   problem: ?string, output: string, seconds: number }>} `problem` says what was wrong with the run in one sentence
  */
-async function run (declared, node, subject) {
-  const env = { ...process.env }
+async function run (declared, node, subject, { size = 'full' } = {}) {
+  const env = { ...process.env, TEST_SIZE: size }
   // Meant for the Node that runs this, not for the one that is tested.
   delete env.NODE_OPTIONS
   delete env.SUBJECT

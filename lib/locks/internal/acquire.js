@@ -184,25 +184,25 @@ function requireWorker (what, instead) {
   if (IS_MAIN_THREAD) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
-/** The claim that `run` has begun before it returned its promise. */
-let begun
+/** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
+const begun = { claim: undefined }
 
 /** Runs `callback(token)` with a hold, before this returns if that needs no waiting, and releases it, even if `callback` throws. */
 function runHolding (ask, callback, options, caller) {
   // A call that a time limit of `vm` interrupted may have left one.
-  begun = undefined
+  begun.claim = undefined
   const promise = run(ask, callback, options, caller)
-  if (begun !== undefined) rememberBegun(promise)
+  if (begun.claim !== undefined) rememberBegun(promise)
   return promise
 }
 
 function rememberBegun (promise) {
   try {
-    if (begun.slot >= 0) agent().remember(promise, begun)
+    if (begun.claim.slot >= 0) agent().remember(promise, begun.claim)
   } catch (_) {
     // No stack is left. The callback will run all the same, so the caller gets the promise.
   }
-  begun = undefined
+  begun.claim = undefined
 }
 
 async function run (ask, callback, options, caller) {
@@ -212,7 +212,7 @@ async function run (ask, callback, options, caller) {
   if (!takeNow(hold, wait)) {
     await new Promise((resolve, reject) => {
       const claim = new Claim(hold, wait, resolve, reject)
-      begun = claim
+      begun.claim = claim
       claim.begin()
     })
   }

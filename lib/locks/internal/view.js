@@ -4,7 +4,7 @@
  * What all locks and their family have in common: an instance is a view of one word of a SharedArrayBuffer.
  *
  * A word has its address, and native code reads and writes there. If the word were a property of the instance, any code could read
- * and change the address. So the instance has a function that puts its word into a variable of this module. If other code
+ * and change the address. So the instance has a function that puts its word into an object of this module. If other code
  * replaces that function, it can at worst show the word of another instance that it knows.
  */
 
@@ -21,7 +21,11 @@ const BYTES = 4
 const WRAPS = NODE_VERSION < 12 ? 2 ** 32 : Infinity
 const SHOW = Symbol('atomics-waitasync.word')
 
-let shown
+/**
+ * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an inlined function
+ * has assigned.
+ */
+const shown = { word: undefined }
 
 /**
  * Makes an instance a view of a word, to be called by its constructor.
@@ -54,7 +58,7 @@ function becomeWord (instance, buffer, options, owner, known = ['byteOffset']) {
   }
   const array = new Int32Array(buffer, byteOffset, 1)
   const word = robustList().createWord(array)
-  define(instance, SHOW, () => { shown = word })
+  define(instance, SHOW, () => { shown.word = word })
   return array
 }
 
@@ -73,10 +77,10 @@ function wordOf (instance) {
   const show = instance[SHOW]
   if (show === undefined) refuse(instance)
   // Cleared before, since a function that is not ours may throw and leave a word here; and after, since it may show others.
-  shown = undefined
+  shown.word = undefined
   show()
-  const word = shown
-  shown = undefined
+  const { word } = shown
+  shown.word = undefined
   return word === undefined ? refuse(instance) : word
 }
 

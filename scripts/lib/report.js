@@ -1,0 +1,94 @@
+'use strict'
+
+// The results of a test run: the lines that are printed on the way, and the summary at the end.
+
+const { clock } = require('./progress')
+
+const SLOWEST = 10
+
+class Report {
+  /** `print` takes the text of one or more lines. */
+  constructor (print) {
+    this.print = print
+    this.rows = []
+    this.failures = []
+    this.skips = new Map() // reason -> what -> how often and where
+    this.notes = []
+    this.unstable = [] // the names of tests that passed only when they were run again
+    this.files = [] // { name, seconds } of each run of a test file
+    this.parts = [] // { name, seconds } of each part of the run
+  }
+
+  /** A line of the table. */
+  row (where, what) {
+    const row = { where, what, passed: 0, failed: 0, skipped: 0, seconds: 0 }
+    this.rows.push(row)
+    return row
+  }
+
+  /** Runs a part of the whole; the summary says how long it took. */
+  async part (name, run) {
+    const begin = Date.now()
+    const result = await run()
+    this.parts.push({ name, seconds: (Date.now() - begin) / 1000 })
+    return result
+  }
+
+  fail (row, count, summary, output, again) {
+    row.failed += count
+    this.failures.push(summary)
+    this.print(`\nFAILED ${summary}${again ? `\n       again: ${again}` : ''}\n${indent(output)}\n`)
+  }
+
+  /** `what` was not run `where` (a Node version, or nothing if that says nothing more). */
+  skip (row, count, reason, what, where) {
+    row.skipped += count
+    if (!this.skips.has(reason)) this.skips.set(reason, new Map())
+    const entries = this.skips.get(reason)
+    if (!entries.has(what)) entries.set(what, { count: 0, places: new Set() })
+    const entry = entries.get(what)
+    entry.count += count
+    if (where) entry.places.add(where)
+  }
+
+  done (row) {
+    const skipped = row.skipped > 0 ? `, ${row.skipped} skipped` : ''
+    this.print(`${label(row)}  ${row.passed} passed, ${row.failed} failed${skipped}  ${row.seconds.toFixed(1)} s`)
+  }
+
+  /** Prints the summary; true if something ran and nothing failed. */
+  close () {
+    const total = { passed: 0, failed: 0, skipped: 0 }
+    this.print(`\n${label({ where: '', what: '' })}${['passed', 'failed', 'skipped', 'seconds'].map(cell).join('')}`)
+    for (const row of this.rows) {
+      this.print(`${label(row)}${[row.passed, row.failed, row.skipped, row.seconds.toFixed(1)].map(cell).join('')}`)
+      for (const key of Object.keys(total)) total[key] += row[key]
+    }
+    this.list('time (minutes:seconds)', [...this.parts, { name: 'in all', seconds: sum(this.parts) }].map(timed))
+    this.list('the slowest files', [...this.files].sort((one, other) => other.seconds - one.seconds).slice(0, SLOWEST).map(timed))
+    this.list('skipped', [...this.skips].flatMap(([reason, entries]) => [reason, ...[...entries].map(skipped)]))
+    for (const note of this.notes) this.print(`\n${note}`)
+    this.list('failed', this.failures)
+    this.list('passed only when they were run again, alone', this.unstable)
+    const ran = total.passed + total.failed > 0
+    if (!ran) this.print('\nno test ran')
+    this.print(`\n${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`)
+    return ran && total.failed === 0
+  }
+
+  list (title, lines) {
+    if (lines.length > 0) this.print(`\n${title}:\n${lines.map(line => `  ${line}`).join('\n')}`)
+  }
+}
+
+function skipped ([what, { count, places }]) {
+  return `  ${count} × ${what}${places.size > 0 ? ` on ${[...places].join(', ')}` : ''}`
+}
+
+const label = ({ where, what }) => `${where.padEnd(14)}${what.padEnd(10)}`
+const cell = value => String(value).padStart(9)
+const timed = ({ name, seconds }) => `${clock(seconds).padStart(6)}  ${name}`
+const sum = parts => parts.reduce((total, { seconds }) => total + seconds, 0)
+const indent = text => text.trimEnd().replace(/^/gm, '  | ')
+
+module.exports = { Report, indent }

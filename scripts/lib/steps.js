@@ -1,0 +1,113 @@
+'use strict'
+
+// The steps of `npm test` that are one program each: linters, cargo, and the scripts of this folder that count their own tests.
+
+const path = require('path')
+const { cargo, environment } = require('./cargo')
+const { run: runChild } = require('./child')
+const { javascriptLint } = require('./javascript-lint')
+const { rustSteps, isMissing } = require('./rust-steps')
+
+const root = path.join(__dirname, '..', '..')
+const TIMEOUT = 30 * 60 * 1000
+
+/**
+ * The steps before the suites and after them. A step: `where` and `what` name its row, `shown` is its command for a reader, `seconds`
+ * what it takes on a quiet machine with two cores where nothing has been built, `command()` gives `{ command, args, env }` or
+ * `{ skipped }`, `count` reads from its output how many tests there were; a step without `count` is one test.
+ */
+function plannedSteps ({ all, only, rust }) {
+  const everything = only === null
+  const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
+  return {
+    before: [
+      ...(everything ? [lintStep] : []),
+      ...(rust ? cargoSteps : []),
+      // Its build serves nothing else, and takes minutes.
+      ...(rust && all ? [scriptStep('instructions', 150)] : []),
+      ...(everything ? [scriptStep('types', 35)] : [])
+    ],
+    // The library is built for what is published: with Rust or not at all.
+    after: everything && rust ? [scriptStep('tarballs', all ? 120 : 65, all), scriptStep('consumers', all ? 60 : 30, all)] : []
+  }
+}
+
+const lintStep = {
+  where: 'lint',
+  what: '',
+  seconds: 8,
+  shown: 'npx eslint .',
+  command () {
+    const { args, skipped } = javascriptLint()
+    return { command: process.execPath, args, skipped }
+  }
+}
+
+function cargoStep (step) {
+  const { name, args, count, seconds } = step
+  return {
+    where: 'rust',
+    what: name,
+    seconds,
+    count,
+    shown: `cargo ${args.join(' ')}`,
+    command: () => ({ command: cargo(), args, env: environment() }),
+    missing: ended => isMissing(step, ended) && `this toolchain has no cargo ${args[0]}`
+  }
+}
+
+function scriptStep (where, seconds, all = true) {
+  const args = all ? [] : ['--few']
+  return {
+    where,
+    what: '',
+    seconds,
+    count: countScript,
+    shown: ['node', `scripts/${where}.js`, ...args].join(' '),
+    command: () => ({ command: process.execPath, args: [path.join(__dirname, '..', `${where}.js`), ...args] })
+  }
+}
+
+/** Reads the last line, `N passed, N failed[, N skipped]`, and a line `skip - what # reason` for each skipped test. */
+function countScript (output) {
+  const closing = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.exec(output.trimEnd().split('\n').pop())
+  const skips = Array.from(output.matchAll(/^skip - (.*) # (.*)$/gm), ([, what, reason]) => ({ what, reason }))
+  return closing && { passed: Number(closing[1]), failed: Number(closing[2]), skipped: Number(closing[3] || 0), skips }
+}
+
+/** Runs a step and reports it. */
+async function runStep (step, report) {
+  const { command, args, env, skipped } = step.command()
+  if (skipped) return judge(step, { seconds: 0, missing: skipped }, report)
+  const ended = await runChild(command, args, { cwd: root, env, timeout: TIMEOUT })
+  judge(step, { ...ended, missing: step.missing && step.missing(ended) }, report)
+}
+
+function judge ({ where, what, shown, count }, ended, report) {
+  const row = report.row(where, what)
+  const name = [where, what].filter(Boolean).join(' ')
+  row.seconds = ended.seconds
+  if (ended.missing) {
+    report.skip(row, 1, ended.missing, name)
+    return report.done(row)
+  }
+  const good = ended.code === 0 && !ended.timedOut
+  const counted = count ? count(ended.output) : good && { passed: 1, failed: 0, skipped: 0 }
+  if (counted) {
+    row.passed = counted.passed
+    const { skips = [] } = counted
+    for (const { what, reason } of skips) report.skip(row, 1, reason, `${where}: ${what}`)
+    const ignored = counted.skipped - skips.length
+    if (ignored > 0) report.skip(row, ignored, 'ignored in the source', name)
+  }
+  if (!good || !counted || counted.failed > 0) {
+    let problem = `exit code ${ended.code === null ? ended.signal : ended.code}`
+    if (ended.error) problem = ended.error.message
+    else if (ended.timedOut) problem = `not over after ${TIMEOUT / 1000} s`
+    else if (good && !counted) problem = 'its output does not say how many tests there were'
+    report.fail(row, (counted && counted.failed) || 1, `${shown}: ${problem}`, ended.output)
+  }
+  report.done(row)
+}
+
+module.exports = { plannedSteps, runStep, countScript }
