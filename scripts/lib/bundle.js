@@ -18,33 +18,6 @@ const QUEUE = ['agent/agent.js', 'atomics/functions.js', 'workers/loader-thread.
 /** Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too. */
 const BY_PATH = ['agent/target.js', 'workers/by-message/start.js', 'workers/by-message/mark.js']
 
-/**
- * The functions that run while `force.js` is loaded. V8 compiles a function in parentheses together with the code around it; any
- * other function it scans first, and reads again when it is called.
- */
-const AT_LOAD = {
-  'agent/agent.js': ['agent', 'createAgent'],
-  'agent/binding.js': ['load', 'requireLibrary', 'requireWithoutProbe'],
-  'agent/blocking.js': ['createBlocking'],
-  'agent/counters.js': ['createCounters', 'readable'],
-  'agent/slots.js': ['createSlots'],
-  'agent/starting-workers.js': ['tell'],
-  'agent/target.js': ['abiSuffix', 'isAlpine', 'nameWith'],
-  'atomics/functions.js': ['accepts', 'createAtomics'],
-  'entry.js': ['createEntry'],
-  'host.js': ['hostOf', 'mark', 'markOf'],
-  'install.js': ['chooseTrio', 'install', 'isOurs', 'perRealm', 'propertiesOf', 'readOptions', 'replaceAll', 'replaceOne'],
-  'realm.js': ['realmOf', 'resolveTarget'],
-  'util/intrinsics.js': ['define', 'withMethods'],
-  'util/options.js': ['includes', 'option', 'requireOptions'],
-  'util/typed-arrays.js': ['TypedArrayLength'],
-  'workers/by-flag.js': ['wrap'],
-  'workers/by-message/intercept.js': ['intercept'],
-  'workers/host-worker.js': ['hostWorker', 'unwrap'],
-  'workers/loader-thread.js': ['takeHostFunctions'],
-  'workers/reach.js': ['reach', 'replaceWorker']
-}
-
 const HEADER = `'use strict'
 
 // Generated from the repository's lib/, where the files have comments.
@@ -111,29 +84,13 @@ function closure (files, names, found = new Set()) {
   return found
 }
 
-/** Statements that define files. If they are loaded `atOnce`, they and the functions that run then are compiled at once, too. */
+/** Statements that define files. V8 compiles a function in parentheses at once: those that are loaded `atOnce`. */
 function define (files, names, atOnce) {
   return Array.from(names, name => {
-    const required = files.get(name).code.replace(REQUIRE, (_, request) => `requireFile("${resolve(name, request)}")`)
-    const code = atOnce ? compiledAtOnce(required, AT_LOAD[name] || []) : required
+    const code = files.get(name).code.replace(REQUIRE, (_, request) => `requireFile("${resolve(name, request)}")`)
     const fn = `function (module, exports, __dirname) {\n${code}}`
     return `\n// lib/${name}\nfiles['${name}'] = ${atOnce ? `(${fn})` : fn}\n`
   }).join('')
-}
-
-/** A file's code with these functions in parentheses. Declared functions become variables, so they come first. */
-function compiledAtOnce (code, names) {
-  const variables = []
-  for (const name of names) {
-    const fn = new RegExp(`^(exports\\.\\w+ = |module\\.exports = |)(function ${name}\\([^]*?\n})(;?\n)`, 'm')
-    if (!fn.test(code)) throw new Error(`lib/ has no function ${name} where the bundle looks for it`)
-    code = code.replace(fn, (_, assigned, text, end) => {
-      if (assigned !== '') return `${assigned}(${text})${end}`
-      variables.push(`var ${name} = (${text});\n`)
-      return ''
-    })
-  }
-  return variables.join('') + code
 }
 
 /** Writes the files that `lib/` has in the published package into a folder that it makes. */
