@@ -2,7 +2,7 @@
 
 // subjects: none
 
-// The limits of the package, as the README lists them. A test that fails here is good news for users and a change to the README.
+// The limits of the package, as docs/guarantees.md lists them. A test that fails here is good news for users and a change to that page.
 
 const assert = require('assert')
 const { spawnSync } = require('child_process')

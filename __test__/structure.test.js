@@ -132,3 +132,14 @@ test('no files of src/ use each other', () => {
   assert.ok([...used.values()].some(files => files.size > 2))
   assertNoCycle(used)
 })
+
+test('the files that ARCHITECTURE.md and the heads of files name are there', () => {
+  const all = ['lib', 'src'].flatMap(folder => [...read(folder, '')].map(([name]) => `${folder}/${name}`))
+  const architecture = fs.readFileSync(path.join(root, 'ARCHITECTURE.md'), 'utf8')
+  const named = (text) => Array.from(text.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.(?:js|rs))`/g), ([, name]) => name)
+  const texts = [architecture, ...lib.values(), ...src.values()]
+  const missing = texts.flatMap(named).filter(name => {
+    return !fs.existsSync(path.join(root, name)) && !fs.existsSync(path.join(root, '__test__', name)) && !all.some(file => file.endsWith(`/${name}`))
+  })
+  assert.deepStrictEqual(missing, [])
+})

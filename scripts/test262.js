@@ -25,7 +25,7 @@ const USAGE = `npm run test262 -- --dir CHECKOUT [options]
   --timeout SECONDS  for one run, after which it has failed (default: 60)
   --flags LIST       flags for the Node under test, with commas between
   --json             the results as JSON, and nothing else, on standard output
-  --markdown         a table for the README, at the end
+  --markdown         the table of docs/conformance.md, at the end
 `
 
 const OPTIONS = {

@@ -84,7 +84,7 @@ function userEnvironment ({ home, bin, registry }) {
   }
 }
 
-/** The results of a script's checks; `close` prints the last line, which scripts/test.js reads. */
+/** The results of a script's checks; `close` prints the last line, which scripts/lib/steps.js reads. */
 class Results {
   constructor () {
     this.passed = 0

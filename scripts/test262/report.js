@@ -1,6 +1,6 @@
 'use strict'
 
-// The results of `runTests` in words: for the terminal, and as the table of the README.
+// The results of `runTests` in words: for the terminal, and as the table of docs/conformance.md.
 
 const count = (run, status) => run.tests.filter(test => test.status === status).length
 
