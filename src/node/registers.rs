@@ -261,12 +261,13 @@ impl Registers {
 mod tests {
     use super::*;
 
-    /// `exports.NAME = NUMBER` of `lib/agent/registers.js`.
+    /// The `exports.NAME = NUMBER` of `lib/agent/registers.js`.
     fn constants() -> Vec<(String, usize)> {
         let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lib");
         let text = std::fs::read_to_string(lib.join("agent/registers.js")).expect("lib/ has the registers");
-        let exports = text.lines().filter_map(|line| line.strip_prefix("exports.")?.split_once(" = "));
-        exports.map(|(name, number)| (name.to_owned(), number.parse().unwrap())).collect()
+        let exports = text.lines().filter_map(|line| line.split_once("exports.")?.1.split_once(" = "));
+        // Those that are numbers.
+        exports.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
     }
 
     #[test]
@@ -274,6 +275,9 @@ mod tests {
         // Those that are not the index of a field.
         let others = [
             ("FLOATS", 1 + FLOATS.iter().map(|&(_, index, _)| index).max().unwrap()),
+            ("PENDING", u32::from(Answer::Pending) as usize),
+            ("NO_TIMER", u32::from(Answer::NoTimer) as usize),
+            ("INTERRUPTED", u32::from(Answer::Interrupted) as usize),
             ("ACQUIRED", WaitResult::Acquired as usize),
             ("ACQUIRED_FROM_DEAD", WaitResult::AcquiredFromDead as usize),
             ("FREED", FREED as usize),
