@@ -1,12 +1,12 @@
 'use strict'
 
-// What this package costs beside Node's own Atomics, what its locks cost beside others, and what cannot be done without.
+// The cost of this package beside Node's own Atomics, of its locks beside others, and of the least that JavaScript needs for the same.
 //
 //   npm run bench [-- OPTIONS]
 //
 //   --node 14.21.3[,24]   on these instead of the Node that runs this: full versions, major ones, or `current`
 //   --only lock[,turn]    some figures: groups, or parts of their names
-//   --rounds 1            how many samples are taken, against what is usual
+//   --rounds 1            the factor of the usual number of samples
 //   --quick               one small sample of each figure: shows that everything runs, and nothing else
 //   --json                prints the values as JSON instead of tables
 //

@@ -1,16 +1,16 @@
 'use strict'
 
-// What a main thread waits for a lock that two workers take in tight loops, and what it costs them that it does not wait for
-// long: this package's AsyncLock beside the mutex of the article (__test__/fixtures/lock-article.js), over the host's Atomics
-// where they have a waitAsync, and over this package's.
+// How long the main thread waits for a lock that two workers take in tight loops, and how much that slows the workers down: this
+// package's AsyncLock beside the mutex of the article (__test__/fixtures/lock-article.js), over the host's Atomics where they have
+// a waitAsync, and over this package's.
 //
 //   node benchmark/fairness.js [--seconds 2] [--rounds 5]
 //
-// Main asks for the lock with executeLocked a millisecond after it has had it, and measures from the call to the callback.
-// Inside, everybody counts on a counter that only the lock protects: if somebody was inside with somebody else, counts are
-// lost. Once that is all, so that the lock is free as often as it is held; once it takes some microseconds, so that whoever
-// comes hardly ever finds it free. All mutexes are measured in one process, in turn; of the rounds, the median of each figure is printed. AsyncLock is
-// measured twice: how far it is from itself is what the other ratios may be wrong by.
+// Main calls executeLocked a millisecond after it has released the lock, and measures from the call to the callback. Inside, each thread
+// counts on a counter that only the lock protects: if two are inside at once, counts are lost. In one run that is all, so the lock is free
+// as often as it is held; in the other a thread stays inside for some microseconds, so a newcomer hardly ever finds the lock free. All
+// mutexes are measured in one process, in turn, and the median of the rounds is printed. AsyncLock is measured twice: the difference is
+// the error of the other ratios.
 // Node 12.22 or newer.
 
 const os = require('os')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What the locks and their family cost: operations that need not wait, and two threads that wait for each other.
+// The cost of the locks and their family: operations that do not wait, and two threads that wait for each other.
 //
 //   node benchmark/family.js [--markdown]
 //
@@ -54,7 +54,7 @@ const immediate = {
     const callback = () => {}
     return () => semaphore.use(1, callback)
   },
-  'Condition  notify, nobody waits' () {
+  'Condition  notify, no waiters' () {
     const condition = fresh(Condition)
     return () => { condition.notify(1) }
   },

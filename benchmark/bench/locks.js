@@ -6,7 +6,7 @@
 //   block()            blocks until the lock is held; undefined if it has no such form
 //   release()          ends what `block` began
 //
-// `host` is the article's mutex over the host's Atomics, `floor` what a mutex that nobody else wants cannot do without. `lock`, where
+// `host` is the article's mutex over the host's Atomics, `floor` the least that an uncontended mutex needs. `lock`, where
 // it is given, is the object itself.
 
 const path = require('path')
@@ -71,7 +71,7 @@ function openArticle (lock) {
   }
 }
 
-/** Two atomic operations, and no queue: whoever finds it locked asks again and again. */
+/** Two atomic operations, and no queue: a thread that finds it locked tries again and again. */
 function openFloor (array) {
   const { compareExchange, store } = Atomics
   return {

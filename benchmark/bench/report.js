@@ -44,27 +44,27 @@ function unreached (runs) {
     return misses.length === 0 ? undefined : `- **${what}**: ${misses.join('; ')}. ${why}`
   }).filter(Boolean)
   if (entries.length === 0) return undefined
-  return ['## What is not reached', 'What stands in the way, as far as it was measured, and what was tried.', entries.join('\n')].join('\n\n')
+  return ['## What is not reached', 'The reason, as far as it was measured, and what was tried.', entries.join('\n')].join('\n\n')
 }
 
 function page (runs) {
   return `# Results
 
-What this package costs beside Node's own \`Atomics\`, and its locks beside others. Made by \`npm run bench\`, which writes this page; each
-section is the latest complete run on its Node.
+The cost of this package beside Node's own \`Atomics\`, and of its locks beside others. \`npm run bench\` writes this page; each section is the
+latest complete run on its Node.
 
 ![The ratios as a chart](results.svg)
 
 How to read it:
 
-- *Node's own* is what \`Atomics\` had before anything was installed; where a lock is measured, the mutex of the article
+- *Node's own* is \`Atomics\` before anything was installed; for locks, the mutex of the article
   [Atomics.wait, Atomics.notify, Atomics.waitAsync](https://v8.dev/features/atomics) over it. A dash: this Node has none.
-- *floor* is what JavaScript cannot do without, with no queue at all: creating and resolving the promise, a turn of the event loop, two
+- *floor* is the least that JavaScript needs, without a queue: creating and resolving the promise, a turn of the event loop, two
   atomic operations, a spinning loop, messages there and back.
-- *ratio* is this package's figure to Node's own, both from the same process, where they took turns. All values are medians.
-- *A/A* is how far this package's figure is from that of this package once more: the noise. Where a figure is nearer than that to what was wanted, the verdict says *within
+- *ratio* is this package's figure divided by Node's own, both from the same process, where they took turns. All values are medians.
+- *A/A* is the noise: how far two figures of this package are apart. If a figure is nearer than that to its goal, the verdict says *within
   noise*.
-- Times are nanoseconds for each wait, call or promise unless another unit is given. More is better for what is per second, and for *8 threads*.
+- Times are nanoseconds for each wait, call or promise unless another unit is given. More is better for figures per second, and for *8 threads*.
 
 ${[...Object.entries(runs).map(([version, run]) => section(version, run)), unreached(runs)].filter(Boolean).join('\n\n')}
 `

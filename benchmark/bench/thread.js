@@ -12,6 +12,6 @@ const { group, name, data } = workerData
 const { threads } = require(path.join(__dirname, 'groups', group))
 
 Promise.resolve(threads[name](data, parentPort)).catch((error) => {
-  // As an exception that nobody catches, it reaches the one that started the thread.
+  // As an uncaught exception it reaches the thread's parent.
   setImmediate(() => { throw error })
 })

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is made of a figure's samples: medians, the ratio to what it is compared with, whether that is what was wanted, and the noise.
+// The verdict on a figure's samples: medians, the ratio to what it is compared with, whether the goal is reached, and the noise.
 
 const { median } = require('./sampling')
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// What locks do when a holder dies, a waiter gives up, the process has nothing else to do than to wait, a thread blocks: this
-// package's, Node's own Web Locks, the mutex of the article over the host's Atomics, and those of some npm packages. Every
-// cell is measured, in a process of its own, on the Node that runs this: 24 or newer has all of them.
+// The behaviour of locks when a holder dies, a waiter gives up, a process only waits, a thread blocks: this package's, Node's own Web
+// Locks, the mutex of the article over the host's Atomics, and those of some npm packages. Every cell is measured, in a process of its
+// own, on the Node that runs this: 24 or newer has all of them.
 //
 //   node benchmark/lock-behaviour [--no-install]            the table, in Markdown
 //   node benchmark/lock-behaviour/situations.js LOCK SITUATION     one cell; names without arguments

@@ -95,7 +95,7 @@ const situations = {
       worker.postMessage('release')
       const next = await within(had, EVER) === null ? '**the one behind it waits for ever**' : 'the one behind it gets the lock in its turn'
       if (error) return `${error.name}; ${next}`
-      return `it cannot: ${ran ? 'its callback runs all the same, later' : 'a promise that nobody waits for any more gets the lock'}; ${next}`
+      return `it cannot: ${ran ? 'its callback runs all the same, later' : 'a promise that is no longer awaited gets the lock'}; ${next}`
     }
   },
 

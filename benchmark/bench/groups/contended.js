@@ -50,7 +50,7 @@ async function run ({ rounds, quick, progress }) {
   /** Why a lock could not be used to the end. */
   const failures = {}
 
-  // By name: the memory of the lock, and the workers. The floor is one worker, whom nobody disturbs.
+  // By name: the memory of the lock, and the workers. The floor is one worker alone.
   const teams = {}
   for (const name of names) {
     const sab = new SharedArrayBuffer(BYTES)

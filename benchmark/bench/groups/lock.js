@@ -1,6 +1,6 @@
 'use strict'
 
-// A lock that nobody else wants: taking it and giving it back, blocking in a worker, and by executeLocked on the main thread.
+// An uncontended lock: locking and unlocking it in a worker, and by executeLocked on the main thread.
 
 const { fresh, now, takeTurns } = require('../sampling')
 const { BYTES, available, open } = require('../locks')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What it takes to load the package, as users have it, in a process that has just started. The floor is an empty package.
+// The time to load the package, as it is published, in a process that has just started. The floor is an empty package.
 
 const path = require('path')
 const { packageName, target } = require('../../../lib/agent/target')
