@@ -99,7 +99,7 @@ test('the page says by how much a goal is missed, on which Node, and why', () =>
   const { what, why } = limits.find(({ figures }) => figures.includes('notify-none'))
   assert.ok(page(runs).endsWith(`## What is not reached
 
-What stands in the way, as far as it was measured, and what was tried.
+The reason, as far as it was measured, and what was tried.
 
 - **${what}**: 1.50 × on Node 20, 2.00 × on Node 26, wanted ≤ 1 ×. ${why}
 `))
