@@ -1,5 +1,5 @@
 //! The lines of locks against their promises, and under load: through its public interface, without
-//! Node. The words are taken and given back as `lib/sync/robust list.js` does it.
+//! Node. The words are taken and given back as `lib/locks/internal/` does it.
 
 #![cfg(not(feature = "model"))]
 
@@ -1113,5 +1113,77 @@ mod look {
             assert_eq!(guard.store.withdraw_agent(ticket, &outbox, slot), Withdrawal::Done);
         }
         assert!(!guard.store.check_words(|_| -> &LocalWord { panic!("no word to look at") }));
+    }
+}
+
+/// The rules of `lock::fairness` that concern promises whose event loops are busy.
+mod fairness {
+    use atomics_waitasync::lock::fairness::{ROOM, Released};
+
+    use super::*;
+
+    /// A held lock, and a promise's claim that has been left waiting by one release, which another thread made use of.
+    fn overtaken() -> (Guard, Arc<Outbox>, Ticket) {
+        CLOCK.set(0);
+        let guard = Guard { store: WaiterListStore::new(1, now), word: LocalWord::default() };
+        guard.word.store(LOCKED);
+        let outbox = Arc::new(Outbox::new(Box::new(|| ())));
+        let waiter = Waiter::Agent(Arc::clone(&outbox), 1);
+        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a held lock") };
+        (guard, outbox, ticket)
+    }
+
+    /// Releases the lock and takes it again at once.
+    fn release(guard: &Guard) -> Released {
+        let released = guard.store.release(HERE, Request::Lock, &guard.word);
+        assert!(Request::Lock.take(&guard.word), "it was free");
+        released
+    }
+
+    fn pass(duration: std::time::Duration) {
+        CLOCK.set(CLOCK.get() + u64::try_from(duration.as_nanos()).unwrap());
+    }
+
+    #[test]
+    fn releases_make_room_for_a_promise_that_cannot_retry_but_ever_less_often() {
+        let (guard, _outbox, _) = overtaken();
+        assert_eq!(release(&guard), Released::GoOn);
+        pass(FAIRNESS);
+        assert_eq!(release(&guard), Released::MakeRoom);
+        assert_eq!(release(&guard), Released::MakeRoom, "the threads that release meanwhile, too");
+        pass(ROOM);
+        assert_eq!(release(&guard), Released::GoOn);
+        pass(FAIRNESS - ROOM);
+        assert_eq!(release(&guard), Released::MakeRoom, "twice as long after the first release");
+        pass(FAIRNESS);
+        assert_eq!(release(&guard), Released::GoOn);
+        pass(FAIRNESS);
+        assert_eq!(release(&guard), Released::MakeRoom, "four times as long after it");
+    }
+
+    #[test]
+    fn releases_make_no_room_for_a_promise_that_has_retried() {
+        let (guard, outbox, ticket) = overtaken();
+        assert_eq!(release(&guard), Released::GoOn);
+        assert_eq!(guard.store.retry(ticket, &Waiter::Agent(outbox, 1), &guard.word), None);
+        pass(FAIRNESS);
+        assert_eq!(guard.store.release(HERE, Request::Lock, &guard.word), Released::GoOn);
+        assert_eq!(guard.word.load(), LOCKED, "it is handed over");
+    }
+
+    #[test]
+    fn a_blocked_thread_gives_the_promise_before_it_a_head_start() {
+        let (guard, _outbox, _) = overtaken();
+        let thread = Arc::new(BlockedThread::current());
+        let waiter = Waiter::Thread(Arc::clone(&thread));
+        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a held lock") };
+        assert_eq!(guard.store.head_start(ticket, &thread), None, "neither is awake");
+        assert_eq!(release(&guard), Released::GoOn);
+        let until = now().after(FAIRNESS);
+        assert_eq!(guard.store.head_start(ticket, &thread), Some(until));
+        pass(FAIRNESS);
+        assert_eq!(guard.store.head_start(ticket, &thread), None, "it is over");
     }
 }
