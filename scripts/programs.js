@@ -42,6 +42,7 @@ const programs = [
   { name: 'node --test', args: ['--test', 'node-test.js'], says: 'pass 1' },
   { name: 'tsx', args: ['node_modules/tsx/dist/cli.mjs', 'typescript.ts'], says: 'file 4' },
   { name: 'ts-node', args: ['-r', 'ts-node/register/transpile-only', 'typescript.ts'], env: { TS_NODE_COMPILER_OPTIONS: COMMONJS }, says: 'file 4' },
+  { name: 'mock-fs', args: ['mock-fs.js'], says: 'started' },
   { name: '--import', args: ['--import', './preload.mjs', 'import.mjs'], says: 'false 1 1' },
   { name: 'module.register', args: ['register.mjs'], says: 'hooked\nfalse' }
 ]

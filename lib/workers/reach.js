@@ -10,6 +10,8 @@
 
 const path = require('path')
 const { intercept } = require('./by-message/intercept')
+// Loaded now: when a Worker starts, a test may have replaced the file system.
+require('./by-message/source')
 const { hostWorker } = require('./host-worker')
 
 /** By engine: the entry that workers load before anything else. */
