@@ -4,6 +4,7 @@
 // Flags and settings of Node that concern the native library or Workers: the package works, or says which of them it is.
 
 const assert = require('assert')
+const { spawnSync } = require('child_process')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
@@ -161,4 +162,30 @@ test('a copy that lacks the file which Workers load first: they start, with a wa
   assert.strictEqual(code, 0, stderr)
   assert.strictEqual(stdout, 'runs\n')
   assert.ok(/ATOMICS_WAITASYNC_WORKER.*bundler/.test(stderr), stderr)
+})
+
+test('a single executable application: locks, an install and its Workers', {
+  skip: (MAJOR < 26 || process.platform !== 'linux') && 'this Node cannot make one by itself',
+  timeout: 120000
+}, async t => {
+  const say = 'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)'
+  const folder = folderWith(t, {
+    'worker.js': say,
+    'main.js': `
+      const { createRequire } = require('module')
+      const path = require('path')
+      const { Worker } = require('worker_threads')
+      const { AsyncLock } = createRequire(process.execPath)(${FORCE})
+      const heard = [new AsyncLock(new SharedArrayBuffer(4)).tryLock().locked]
+      const hear = (message) => { if (heard.push(message) === 3) console.log(JSON.stringify(heard)) }
+      new Worker(${JSON.stringify(say)}, { eval: true }).on('message', hear)
+      new Worker(path.join(path.dirname(process.execPath), 'worker.js')).on('message', hear)`,
+    'sea.json': '{ "main": "main.js", "output": "application" }',
+    application: ''
+  })
+  const built = await runNode(t, ['--build-sea', 'sea.json'], { cwd: folder })
+  assert.strictEqual(built.code, 0, built.stderr)
+  const { stdout, status, stderr } = spawnSync(path.join(folder, 'application'), { encoding: 'utf8' })
+  assert.strictEqual(status, 0, stderr)
+  assert.deepStrictEqual(JSON.parse(stdout), [true, 'addon', 'addon'])
 })
