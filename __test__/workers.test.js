@@ -444,6 +444,23 @@ test('a Worker that is frozen is refused by the name of the option, and nothing 
   assert.deepStrictEqual(heard, ['TypeError', 'install: workers must be false, because worker_threads.Worker is not extensible', true, true])
 })
 
+test('a Worker that is not reached, as on a later Node, starts with a warning; one that is refused has none', async t => {
+  const { code, stdout, stderr } = await runNode(t, ['-e', `
+    require(${JSON.stringify(entryFile('force'))})
+    const { MessagePort, Worker } = require('worker_threads')
+    const { postMessage } = MessagePort.prototype
+    try { new Worker(3) } catch (_) {}
+    setImmediate(() => {
+      Object.defineProperty(MessagePort.prototype, 'postMessage', { configurable: true, get: () => postMessage })
+      try { new Worker(3) } catch (_) {}
+      new Worker('console.log("runs")', { eval: true })
+    })`])
+  assert.strictEqual(code, 0, stderr)
+  assert.strictEqual(stdout, 'runs\n')
+  assert.strictEqual(stderr.match(/ATOMICS_WAITASYNC_WORKER/g).length, 1, stderr)
+  assert.ok(/threadId 1\b/.test(stderr), stderr)
+})
+
 // Threads of Node's own.
 
 test('the thread of module hooks still talks to main', {

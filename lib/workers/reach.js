@@ -10,8 +10,6 @@
 
 const path = require('path')
 const { intercept } = require('./by-message/intercept')
-// Loaded now: when a Worker starts, a test may have replaced the file system.
-require('./by-message/source')
 const { hostWorker } = require('./host-worker')
 
 /** By engine: the entry that workers load before anything else. */
