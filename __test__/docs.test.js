@@ -17,7 +17,7 @@ const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'rw-lock', 'sema
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
 const OTHERS = ['choosing', 'entry-points', 'recipes']
-const WITHOUT_PROGRAMS = ['comparison', 'conformance', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
+const WITHOUT_PROGRAMS = ['comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
 
 const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
 

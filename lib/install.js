@@ -15,8 +15,6 @@ const { markOf, mark } = require('./host')
 const { resolveTarget } = require('./realm')
 const { option, requireOptions } = require('./util/options')
 const { describe } = require('./util/values')
-// Takes the flags as they are now.
-require('./workers/flags')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
 

@@ -10,7 +10,11 @@
 const fs = require('fs')
 const path = require('path')
 const NODE_VERSION = require('../util/node-version')
+const globalObject = require('../util/global')
 const { candidates, libraryFile, packageName } = require('./target')
+
+const { Reflect } = globalObject
+const { apply, set } = Reflect
 
 const HOME = path.join(__dirname, '..', '..')
 
@@ -31,9 +35,9 @@ function requireLibrary () {
     for (const request of [file, packageName(target)]) {
       if (tried.indexOf(request) !== -1) continue
       tried.push(request)
-      // Checking is faster than a `require` that fails.
-      if (request === file && !fs.existsSync(file)) continue
       try {
+        // Checking is faster than a `require` that fails.
+        if (request === file && !fs.existsSync(file)) continue
         return requireWithoutProbe(request)
       } catch (error) {
         if (!isMissing(error, request) && failure === undefined) failure = broken(request, error)
@@ -47,15 +51,24 @@ function requireLibrary () {
  * When it is loaded, napi-rs probes `Reflect.getOwnPropertyDescriptor` with an object that has a native getter. That object is
  * collected later, and Node before 16 then touches an environment that has ended (nodejs/node#38492): the end of a worker could
  * crash the process. Without the function napi-rs skips the probe, which only helps it to describe exceptions that are no errors.
+ * So `Reflect` is another object during the native call, in which no JavaScript runs. It is replaced as a whole, because
+ * --frozen-intrinsics does not let its properties be changed.
  */
 function requireWithoutProbe (request) {
   if (NODE_VERSION >= 17) return require(request)
-  const { getOwnPropertyDescriptor } = Reflect
-  Reflect.getOwnPropertyDescriptor = undefined
+  const { dlopen } = process
+  process.dlopen = function () {
+    set(globalObject, 'Reflect', {})
+    try {
+      return apply(dlopen, this, arguments)
+    } finally {
+      set(globalObject, 'Reflect', Reflect)
+    }
+  }
   try {
     return require(request)
   } finally {
-    Reflect.getOwnPropertyDescriptor = getOwnPropertyDescriptor
+    process.dlopen = dlopen
   }
 }
 
@@ -65,15 +78,26 @@ function missing (tried) {
   return libraryError(
     'atomics-waitasync has no native library for this platform (' + platform() + '). Looked for ' + tried.join(', ') +
     '. Where there is one, it is an optional dependency: install without --omit=optional or --no-optional, and without a lock ' +
-    'file that was made on another platform. Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
+    'file that was made on another platform. A bundler has to leave this package out (external). Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
 }
 
 function broken (request, cause) {
   const error = libraryError(
     'atomics-waitasync found its native library ' + request + ', but it does not load on this platform (' + platform() +
-    '): ' + cause.message + '. Rebuild it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
+    '): ' + String(cause.message).replace(/\.$/, '') + '. ' + remedy(cause))
   error.cause = cause
   return error
+}
+
+function remedy ({ code }) {
+  switch (code) {
+    case 'ERR_DLOPEN_DISABLED':
+      return 'It is an addon: leave out --no-addons, and add --allow-addons to --permission.'
+    case 'ERR_ACCESS_DENIED':
+      return 'Let Node read it: --allow-fs-read=' + path.join(HOME, '*')
+    default:
+      return 'Rebuild it with "npm run build" in ' + HOME + ' (needs Rust: cargo).'
+  }
 }
 
 function libraryError (message) {

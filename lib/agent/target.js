@@ -12,7 +12,12 @@ function abiSuffix (musl) {
 }
 
 function isAlpine () {
-  return fs.existsSync('/etc/alpine-release')
+  try {
+    return fs.existsSync('/etc/alpine-release')
+  } catch (_) {
+    // Node's permission model.
+    return false
+  }
 }
 
 /** Whether Node was built for musl: only glibc's version is in the header of Node's report, which is slow but rarely needed. */

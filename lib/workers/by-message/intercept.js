@@ -7,7 +7,7 @@
  * message by the public `MessagePort.prototype.postMessage`. So a parent in between knows when to look at what is posted next.
  * This reaches every worker, also of a subclass or of a reference to Worker that is older than the install, and leaves flags,
  * environment and all other options as they are. But it is undocumented: if a future Node does it differently, nothing is
- * recognised and nothing changed.
+ * recognised and nothing changed, and a warning says so.
  *
  * Invariant: `postMessage` is replaced only while `starting` is not empty. That ends within the constructor, or with the current
  * tick if the constructor throws.
@@ -16,6 +16,8 @@
 const startingWorkers = require('../../agent/starting-workers')
 const { MARK } = require('../../host')
 const { threads } = require('../../util/worker-threads')
+// Not in the call: an install in a test file outlives that file's `require`.
+const letStart = require('./source')
 
 const { nextTick } = process
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
@@ -24,17 +26,6 @@ const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getProt
 const starting = new Map()
 /** The original property, while it is replaced. */
 let postMessageBefore
-let skipsNext = false
-
-/** Returns `run()`. The first Worker that it starts is left alone. */
-exports.skipping = function skipping (run) {
-  skipsNext = true
-  try {
-    return run()
-  } finally {
-    skipsNext = false
-  }
-}
 
 /**
  * @param {Function} HostWorker Node's own class
@@ -47,10 +38,8 @@ exports.intercept = function intercept (HostWorker, currentEntry) {
   const Parent = before[MARK] || before
   const Between = new Proxy(Parent, {
     construct (target, args, newTarget) {
-      const skip = skipsNext
-      skipsNext = false
       const worker = construct(target, args, newTarget)
-      const entry = skip ? undefined : currentEntry()
+      const entry = currentEntry()
       if (entry !== undefined) expectMessage(worker, entry)
       return worker
     },
@@ -66,6 +55,7 @@ exports.intercept = function intercept (HostWorker, currentEntry) {
 }
 
 function expectMessage (worker, entry) {
+  if (starting.size === 0) nextTick(stopExpecting)
   starting.set(worker, entry)
   const { prototype } = threads.MessagePort
   const property = getOwnPropertyDescriptor(prototype, 'postMessage')
@@ -78,7 +68,7 @@ function expectMessage (worker, entry) {
         const worker = workerOf(this)
         const entry = starting.get(worker)
         const reached = starting.delete(worker)
-        if (reached) require('./source')(message, entry)
+        if (reached) letStart(message, entry)
         if (starting.size === 0) stopExpecting()
         apply(postMessage, this, arguments)
         // Its constructor has not returned yet.
@@ -88,14 +78,28 @@ function expectMessage (worker, entry) {
       return apply(postMessage, this, arguments)
     }
   }))
-  nextTick(stopExpecting)
 }
 
 function stopExpecting () {
+  starting.forEach((_, worker) => { if (hasThread(worker)) warn(worker.threadId) })
   starting.clear()
   if (postMessageBefore === undefined) return
   defineProperty(threads.MessagePort.prototype, 'postMessage', postMessageBefore)
   postMessageBefore = undefined
+}
+
+/** Not if its constructor has thrown. */
+function hasThread (worker) {
+  try {
+    return worker.threadId > 0
+  } catch (_) {
+    return false
+  }
+}
+
+function warn (threadId) {
+  process.emitWarning('An install did not reach the worker with the threadId ' + threadId + ': this Node starts workers in an unknown ' +
+    'way. Give them execArgv: [\'-r\', \'atomics-waitasync/force\']', { code: 'ATOMICS_WAITASYNC_WORKER' })
 }
 
 /** The starting worker to which a port belongs, as a property with one of Node's symbols. */

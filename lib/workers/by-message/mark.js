@@ -1,4 +1,4 @@
 'use strict'
 
-/** Marks what `source.js` adds for `start.js`: a property of `workerData`, or a comment in front of source text. */
+/** The property under which `source.js` sends `start.js` what it needs, in place of the worker's own `workerData`. */
 module.exports = 'atomics-waitasync:started-by-message'

@@ -1,7 +1,9 @@
 'use strict'
 
 /**
- * Changes the message in which a Worker's constructor tells its thread what to run, so that the worker loads an entry first.
+ * Changes the message in which a Worker's constructor tells its thread what to run, so that the worker runs `start.js` first, which
+ * loads an entry. The worker's own code is never mixed with ours if it can be run by a documented function: a file by
+ * `Module.runMain`, the text of a script by `vm.Script`.
  */
 
 const fs = require('fs')
@@ -11,33 +13,55 @@ const vm = require('vm')
 const STARTED_BY_MESSAGE = require('./mark')
 
 const START = path.join(__dirname, 'start.js')
+const isThere = fs.existsSync(START)
+
+/**
+ * Runs `start.js` from source text. Node gives the text of a script `require` as a global variable; a module has none. No name is
+ * used that the text could have for a variable of its own; if `this` is missing, the text is a module.
+ */
+const CALL = '(t=>(t.require||t.process.getBuiltinModule("module").createRequire(' + JSON.stringify(START) + '))(' +
+  JSON.stringify(START) + '))(this||globalThis);'
+const IMPORT = 'import ' + JSON.stringify(pathToFileURL(START).href) + ';'
 
 /**
  * `doEval` tells the meaning of `filename`: false, a file; true or 'classic', source text; 'module' (Node 14 to 18), the source
  * of a module; 'data-url', a URL. With any other value it is a worker of Node's own.
  */
 module.exports = function letStart (message, entry) {
-  if (message.webWorkerData !== undefined && message.doEval !== 'data-url') return letWebWorkerStart(message, entry)
-  switch (message.doEval) {
-    case false:
-      message.workerData = { [STARTED_BY_MESSAGE]: true, entry, filename: message.filename, workerData: message.workerData }
-      message.filename = START
-      break
-    case true:
-    case 'classic':
-      message.filename = prefixScript(message.filename, entry)
-      break
-    case 'module':
-      message.filename = prefixModule(message.filename, entry)
-      break
-    case 'data-url':
-      message.doEval = 'module'
-      message.filename = prefixModule('import ' + JSON.stringify(message.filename), entry)
+  if (!isThere) {
+    process.emitWarning('An install does not reach this worker: there is no ' + START + '. A bundler has to leave atomics-waitasync ' +
+      'out (external), and the file system may be mocked only after a first worker', { code: 'ATOMICS_WAITASYNC_WORKER' })
+    return
   }
+  const { doEval, filename } = message
+  /** What `start.js` is given. */
+  const sent = { entry, workerData: message.workerData }
+  if (message.webWorkerData !== undefined && doEval !== 'data-url') {
+    letWebWorkerStart(message)
+  } else if (doEval === false) {
+    sent.file = filename
+    message.filename = START
+  } else if (doEval === true || doEval === 'classic') {
+    const isScript = compiles(filename)
+    // It will never run, and its error must show what the user has written.
+    if (!isScript && !mayBeModule(filename)) return
+    sent.source = filename
+    // `vm` cannot run a script that imports: neither on all versions nor without a warning.
+    sent.isSeparate = isScript && !/\bimport\b/.test(filename)
+    message.filename = sent.text = sent.isSeparate ? CALL : prefixed(filename, isScript)
+  } else if (doEval === 'module') {
+    message.filename = inFront(IMPORT, filename)
+  } else if (doEval === 'data-url') {
+    message.doEval = 'module'
+    message.filename = IMPORT + 'import ' + JSON.stringify(filename)
+  } else {
+    return
+  }
+  message.workerData = { [STARTED_BY_MESSAGE]: sent }
 }
 
 /** A Worker as in browsers, on Node 26 with --experimental-web-worker. */
-function letWebWorkerStart (message, entry) {
+function letWebWorkerStart (message) {
   const data = Object.assign({}, message.webWorkerData)
   try {
     if (data.source === undefined) data.source = fs.readFileSync(message.filename, 'utf8')
@@ -45,30 +69,23 @@ function letWebWorkerStart (message, entry) {
     // The worker will report it.
     return
   }
-  data.source = data.type === 'module' ? prefixModule(data.source, entry) : prefixScript(data.source, entry)
+  data.source = data.type === 'module' ? inFront(IMPORT, data.source) : prefixed(data.source, compiles(data.source))
   message.doEval = 'classic'
   message.webWorkerData = data
 }
 
-/** A module's source with an import in front, which is evaluated first. It is on the same line, to keep the line numbers. */
-function prefixModule (source, entry) {
-  return 'import ' + JSON.stringify(pathToFileURL(entry).href) + ';' + source
+/** Source text with what runs `start.js` in front of it. A strict script stays strict. */
+function prefixed (source, isScript) {
+  if (isScript) return inFront(isStrict(source) ? '"use strict";' + CALL : CALL, source)
+  // A module's imports are evaluated before its own code.
+  return inFront(/^\s*(?:import|export)\b(?!\s*[(.])/m.test(source) ? IMPORT : CALL, source)
 }
 
-/**
- * A script's source with a call in front of it, on the same line. A strict script stays strict, and a hashbang stays in front.
- * Node gives evaluated code `global.require` (as a bare name it might be an uninitialized variable of that code); a module has none.
- */
-function prefixScript (source, entry) {
-  const isScript = compiles(source)
-  // It will never run, and its error must show what the user has written.
-  if (!isScript && !mayBeModule(source)) return source
+/** Puts a prefix on the first line of source text, to keep the numbers of the lines, but behind a hashbang. */
+function inFront (prefix, source) {
   const hashbang = /^#!.*(?:\r\n|[\n\r\u2028\u2029]|$)/.exec(source)
   const start = hashbang === null ? 0 : hashbang[0].length
-  return source.slice(0, start) + (isScript && isStrict(source) ? '"use strict";' : '') +
-    '((r,p)=>(r=r||p.getBuiltinModule&&p.getBuiltinModule("module").createRequire(' + JSON.stringify(START) + '))&&r(' +
-    JSON.stringify(START) + ')(' + JSON.stringify(entry) + ',' + start + '))(global.require,global.process);' +
-    '/*' + STARTED_BY_MESSAGE + '*/' + source.slice(start)
+  return source.slice(0, start) + prefix + source.slice(start)
 }
 
 /** Whether Node may run source text that is no script as a module, or as TypeScript. */

@@ -1,38 +1,42 @@
 'use strict'
 
-/**
- * The first code of a worker that is reached by message: loads the entry point, removes its own traces, and lets the worker's
- * own code run.
- */
+/** The first code of a worker: loads the entry point, removes its own traces, and lets the worker's own code run. */
 
 const Module = require('module')
+const vm = require('vm')
 const threads = require('worker_threads')
 const STARTED_BY_MESSAGE = require('./mark')
 
 const { defineProperty, deleteProperty } = Reflect
+const { nextTick } = process
 
-/** Called in front of code that is evaluated; `start` is the call's offset in it. */
-module.exports = function beforeEval (entry, start) {
-  require(entry)
-  deleteProperty(require.cache, __filename)
-  const { _eval } = process
-  const mark = '/*' + STARTED_BY_MESSAGE + '*/'
-  const end = typeof _eval === 'string' ? _eval.indexOf(mark, start) : -1
-  // On Node 10 `_eval` is the parent's.
-  if (end !== -1) defineProperty(process, '_eval', { value: _eval.slice(0, start) + _eval.slice(end + mark.length) })
-}
-
-/** Runs instead of the worker's own file. */
-function beforeFile ({ entry, filename, workerData }) {
+function start ({ entry, workerData, file, source, isSeparate, text }) {
   threads.workerData = workerData
   if (Module.syncBuiltinESMExports) Module.syncBuiltinESMExports()
-  require(entry)
-  deleteProperty(require.cache, __filename)
-  deleteProperty(process, 'mainModule')
-  process.argv[1] = filename
+  // On Node 10 it is the parent's.
+  if (source !== undefined && process._eval === text) defineProperty(process, '_eval', { value: source })
+  load(entry)
+  deleteProperty(Module._cache, __filename)
   // In a tick of its own, and bound, so that no error's stack has frames of ours.
-  process.nextTick(Module.runMain.bind(Module), filename)
+  if (isSeparate) {
+    const script = new vm.Script(source, { filename: '[worker eval]' })
+    nextTick(script.runInThisContext.bind(script))
+  }
+  if (file === undefined) return
+  deleteProperty(process, 'mainModule')
+  process.argv[1] = file
+  nextTick(Module.runMain.bind(Module), file)
+}
+
+/** A worker that may not load the native library, as with `--no-addons`, runs as it did before the install. */
+function load (entry) {
+  try {
+    require(entry)
+  } catch (error) {
+    process.emitWarning('An install did not reach this worker: Atomics.notify in it wakes no waiter of the threads that have it, and ' +
+      'theirs none of its. ' + error.message, { code: 'ATOMICS_WAITASYNC_WORKER' })
+  }
 }
 
 const { workerData } = threads
-if (typeof workerData === 'object' && workerData !== null && workerData[STARTED_BY_MESSAGE]) beforeFile(workerData)
+if (typeof workerData === 'object' && workerData !== null && workerData[STARTED_BY_MESSAGE]) start(workerData[STARTED_BY_MESSAGE])

@@ -1,0 +1,191 @@
+'use strict'
+// subjects: none
+
+// Flags and settings of Node that concern the native library or Workers: the package works, or says which of them it is.
+
+const assert = require('assert')
+const { spawnSync } = require('child_process')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { test } = require('./harness')
+const { runForJSON, runNode } = require('./fixtures/run-node')
+
+const MAJOR = Number(process.versions.node.split('.')[0])
+const root = path.join(__dirname, '..')
+const fixture = (name) => path.join(__dirname, 'fixtures', 'environments', name)
+const FORCE = JSON.stringify(path.join(root, 'force.js'))
+const PURE = JSON.stringify(path.join(root, 'pure.js'))
+const REPORT_ERROR = `try { require(${FORCE}); console.log('"loaded"') } catch ({ code, message }) { console.log(JSON.stringify([code, message])) }`
+
+function folderWith (t, files) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-environments-'))
+  for (const name of Object.keys(files)) fs.writeFileSync(path.join(folder, name), files[name])
+  t.after(() => {
+    for (const name of Object.keys(files)) fs.unlinkSync(path.join(folder, name))
+    fs.rmdirSync(folder)
+  })
+  return folder
+}
+
+const NO_FLAG = !process.allowedNodeEnvironmentFlags.has('--no-addons') && 'this Node has no --no-addons'
+
+test('--no-addons: the error names the flag', { skip: NO_FLAG }, async t => {
+  const [code, message] = await runForJSON(t, ['--no-addons', '-e', REPORT_ERROR])
+  assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
+  assert.ok(/--no-addons/.test(message) && !/npm run build/.test(message), message)
+})
+
+const PERMISSION = MAJOR < 20 ? undefined : process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
+const readable = `--allow-fs-read=${path.join(root, '*')}`
+const NO_PERMISSIONS = PERMISSION === undefined && 'this Node has no permission model'
+
+test('the permission model: the library is loaded if the package may be read and addons are allowed', { skip: NO_PERMISSIONS }, async t => {
+  assert.strictEqual(await runForJSON(t, [PERMISSION, readable, '--allow-addons', '-e', REPORT_ERROR]), 'loaded')
+})
+
+test('the permission model without addons: the error names the flag', { skip: NO_PERMISSIONS }, async t => {
+  const [code, message] = await runForJSON(t, [PERMISSION, readable, '-e', REPORT_ERROR])
+  assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
+  assert.ok(message.includes('--allow-addons') && !message.includes('npm run build'), message)
+})
+
+test('a library that may not be read: the error names the flag', { skip: NO_PERMISSIONS }, async t => {
+  const some = [path.join(root, 'lib', '*'), path.join(root, 'force.js'), path.join(root, 'package.json')]
+  const [code, message] = await runForJSON(t, [PERMISSION, ...some.map(file => `--allow-fs-read=${file}`), '--allow-addons', '-e', REPORT_ERROR])
+  assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
+  assert.ok(message.includes('--allow-fs-read'), message)
+})
+
+test('a Worker that may not load addons starts as without an install, and warns', { skip: NO_FLAG }, async t => {
+  const { code, stdout, stderr } = await runNode(t, ['-e', `
+    require(${FORCE})
+    const { Worker } = require('worker_threads')
+    for (const [script, options] of [['console.log(process.argv[2])', { eval: true }], [${JSON.stringify(fixture('say-argument.js'))}, {}]]) {
+      new Worker(script, Object.assign({ execArgv: ['--no-addons'], argv: ['here'] }, options))
+    }`])
+  assert.strictEqual(code, 0, stderr)
+  assert.strictEqual(stdout, 'here\nhere\n')
+  assert.strictEqual(stderr.match(/ATOMICS_WAITASYNC_WORKER.*--no-addons/g).length, 2, stderr)
+})
+
+test('the options of a configuration file reach Workers after an install', {
+  skip: MAJOR < 24 && 'this Node has no configuration file'
+}, async t => {
+  const folder = folderWith(t, { 'node.config.json': '{ "nodeOptions": { "stack-trace-limit": 7, "deprecation": false } }' })
+  const heard = await runForJSON(t, ['--experimental-default-config-file', '-e', `
+    require(${FORCE})
+    const { Worker } = require('worker_threads')
+    const source = 'require("worker_threads").parentPort.postMessage([process.noDeprecation, Error.stackTraceLimit])'
+    new Worker(source, { eval: true }).on('message', (message) => { console.log(JSON.stringify(message)) })`], { cwd: folder })
+  assert.deepStrictEqual(heard, [true, 7])
+})
+
+test('no hook of require finds an intrinsic missing', async t => {
+  const missing = await runForJSON(t, ['-e', `
+    const Module = require('module')
+    const { require: before } = Module.prototype
+    const missing = []
+    let libraries = 0
+    Module.prototype.require = function (request) {
+      if (/\\.node$/.test(request)) libraries++
+      const result = before.apply(this, arguments)
+      if (typeof Reflect.getOwnPropertyDescriptor !== 'function') missing.push(request)
+      return result
+    }
+    const extension = Module._extensions['.node']
+    Module._extensions['.node'] = function () {
+      if (typeof Reflect.getOwnPropertyDescriptor !== 'function') missing.push('extension')
+      return extension.apply(this, arguments)
+    }
+    const { dlopen } = process
+    require(${PURE}).waiterCount(new Int32Array(new SharedArrayBuffer(4)), 0)
+    if (process.dlopen !== dlopen) missing.push('dlopen')
+    console.log(JSON.stringify({ libraries, missing }))`])
+  assert.deepStrictEqual(missing, { libraries: 1, missing: [] })
+})
+
+test('--frozen-intrinsics: locks and waits work, and an install says what is frozen', { skip: MAJOR < 12 && 'this Node has no such flag' }, async t => {
+  const heard = await runForJSON(t, ['--frozen-intrinsics', '-e', `
+    const { AsyncLock, install, wait, waitAsync } = require(${PURE})
+    const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
+    const says = [token.locked, wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)]
+    try { install({ force: true }); says.push('installed') } catch ({ message }) { says.push(/frozen/.test(message) ? 'frozen' : message) }
+    waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value.then((result) => { console.log(JSON.stringify([...says, result])) })`])
+  // From Node 19 or so on, the flag leaves Atomics alone.
+  assert.ok(['frozen', 'installed'].includes(heard[2]), heard[2])
+  assert.deepStrictEqual([heard[0], heard[1], heard[3]], [true, 'timed-out', 'timed-out'])
+})
+
+test('--disallow-code-generation-from-strings: main and its Workers have an install', async t => {
+  const heard = await runForJSON(t, ['--disallow-code-generation-from-strings', '-e', `
+    require(${FORCE})
+    const { Worker } = require('worker_threads')
+    const source = 'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)'
+    new Worker(source, { eval: true }).on('message', (message) => { console.log(JSON.stringify(message)) })`])
+  assert.strictEqual(heard, 'addon')
+})
+
+test('a preload that is not there: Node names it', async t => {
+  const { code, stderr } = await runNode(t, ['-r', path.join(root, 'no-such-entry'), '-e', '0'])
+  assert.notStrictEqual(code, 0)
+  assert.ok(/Cannot find module '.*no-such-entry'/.test(stderr), stderr)
+})
+
+test('a copy that lacks the file which Workers load first: they start, with a warning', async t => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-environments-'))
+  const made = []
+  t.after(() => {
+    for (const file of made.reverse()) {
+      if (fs.statSync(file).isDirectory()) fs.rmdirSync(file)
+      else fs.unlinkSync(file)
+    }
+    fs.rmdirSync(folder)
+  })
+  const copy = (name) => {
+    const [from, to] = [path.join(root, name), path.join(folder, name)]
+    if (fs.statSync(from).isDirectory()) {
+      fs.mkdirSync(to)
+      made.push(to)
+      fs.readdirSync(from).forEach(each => copy(path.join(name, each)))
+    } else if (!from.endsWith('start.js') || !from.includes('by-message')) {
+      fs.copyFileSync(from, to)
+      made.push(to)
+    }
+  }
+  for (const name of ['lib', 'force.js', 'package.json']) copy(name)
+  fs.readdirSync(root).filter(name => name.endsWith('.node')).forEach(copy)
+  const { code, stdout, stderr } = await runNode(t, ['-e', `
+    require(${JSON.stringify(path.join(folder, 'force.js'))})
+    const { Worker } = require('worker_threads')
+    new Worker('console.log("runs")', { eval: true })`])
+  assert.strictEqual(code, 0, stderr)
+  assert.strictEqual(stdout, 'runs\n')
+  assert.ok(/ATOMICS_WAITASYNC_WORKER.*bundler/.test(stderr), stderr)
+})
+
+test('a single executable application: locks, an install and its Workers', {
+  skip: (MAJOR < 26 || process.platform !== 'linux') && 'this Node cannot make one by itself',
+  timeout: 120000
+}, async t => {
+  const say = 'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)'
+  const folder = folderWith(t, {
+    'worker.js': say,
+    'main.js': `
+      const { createRequire } = require('module')
+      const path = require('path')
+      const { Worker } = require('worker_threads')
+      const { AsyncLock } = createRequire(process.execPath)(${FORCE})
+      const heard = [new AsyncLock(new SharedArrayBuffer(4)).tryLock().locked]
+      const hear = (message) => { if (heard.push(message) === 3) console.log(JSON.stringify(heard)) }
+      new Worker(${JSON.stringify(say)}, { eval: true }).on('message', hear)
+      new Worker(path.join(path.dirname(process.execPath), 'worker.js')).on('message', hear)`,
+    'sea.json': '{ "main": "main.js", "output": "application" }',
+    application: ''
+  })
+  const built = await runNode(t, ['--build-sea', 'sea.json'], { cwd: folder })
+  assert.strictEqual(built.code, 0, built.stderr)
+  const { stdout, status, stderr } = spawnSync(path.join(folder, 'application'), { encoding: 'utf8' })
+  assert.strictEqual(status, 0, stderr)
+  assert.deepStrictEqual(JSON.parse(stdout), [true, 'addon', 'addon'])
+})

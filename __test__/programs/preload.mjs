@@ -1,0 +1,1 @@
+globalThis.preloaded = (globalThis.preloaded || 0) + 1

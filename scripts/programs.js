@@ -1,0 +1,109 @@
+'use strict'
+
+// `npm run test:programs`: other people's packages that start Workers or load code give with each entry preloaded what they give
+// without.
+//
+//   node scripts/programs.js [--only text] [--few]
+//
+// The packages are those of __test__/programs/package-lock.json, and kept in the user's cache folder. `--few`: on one Node, and with
+// /force only.
+
+const assert = require('assert')
+const crypto = require('crypto')
+const fs = require('fs')
+const path = require('path')
+const cache = require('./lib/cache')
+const { run } = require('./lib/child')
+const { npm } = require('./lib/npm')
+const { Results } = require('./lib/published')
+const nodes = require('./nodes')
+
+const ROOT = path.join(__dirname, '..')
+const PROGRAMS = path.join(ROOT, '__test__', 'programs')
+const VERSIONS = ['24.21.0', '22.23.3', '26.10.0']
+const ENTRIES = ['force', 'index', 'keep-alive', 'pure']
+const COMMONJS = '{"module":"commonjs","moduleResolution":"node"}'
+
+/** Tells whether a preloaded /force is in effect, in a Worker too. */
+const EFFECT = `const { Worker, isMainThread } = require('worker_threads')
+console.log(Atomics.wait[Symbol.for('atomics-waitasync')].engine)
+if (isMainThread) new Worker('console.log(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })`
+
+/** The command lines, and what their output has in it. */
+const programs = [
+  { name: 'piscina', args: ['piscina.js'], says: '[ 2, 4, 6 ]' },
+  { name: 'tinypool', args: ['tinypool.mjs'], says: 'child_process [ 2, 4, 6 ]' },
+  { name: 'workerpool', args: ['workerpool.js'], says: 'process 3' },
+  { name: 'synckit', args: ['synckit.js'], says: '10 12' },
+  { name: 'comlink', args: ['comlink.js'], says: '8 [ 2, 3 ]' },
+  { name: 'multithreading', args: ['multithreading.mjs'], says: '150' },
+  { name: 'ava', args: ['node_modules/ava/entrypoints/cli.mjs', 'ava.mjs'], says: '1 test passed' },
+  { name: 'mocha --parallel', args: ['node_modules/mocha/bin/mocha.js', '--parallel', 'mocha-one.js', 'mocha-two.js'], says: '2 passing' },
+  { name: 'node --test', args: ['--test', 'node-test.js'], says: 'pass 1' },
+  { name: 'tsx', args: ['node_modules/tsx/dist/cli.mjs', 'typescript.ts'], says: 'file 4' },
+  { name: 'ts-node', args: ['-r', 'ts-node/register/transpile-only', 'typescript.ts'], env: { TS_NODE_COMPILER_OPTIONS: COMMONJS }, says: 'file 4' },
+  { name: 'mock-fs', args: ['mock-fs.js'], says: 'started' },
+  { name: '--import', args: ['--import', './preload.mjs', 'import.mjs'], says: 'false 1 1' },
+  { name: 'module.register', args: ['register.mjs'], says: 'hooked\nfalse' }
+]
+
+/** A folder with the programs and the packages that they use. */
+async function workshop () {
+  const hash = crypto.createHash('sha256')
+  const names = fs.readdirSync(PROGRAMS).sort()
+  for (const name of names) hash.update(name).update(fs.readFileSync(path.join(PROGRAMS, name)))
+  const target = cache.folder('programs', hash.digest('hex').slice(0, 16))
+  await cache.fill(target, async scratch => {
+    const home = path.join(scratch, 'home')
+    fs.cpSync(PROGRAMS, home, { recursive: true })
+    // Not `npm ci`, which refuses a lock file that lacks a package for other platforms, as a mirror may.
+    const { code, error, output } = await npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
+    if (error || code !== 0) throw new Error(`npm install of the programs failed:\n${error || output}`)
+    return home
+  })
+  return target
+}
+
+/** What a program gives: its exit code and its output, without the times that test runners tell. */
+async function result (node, { args, env }, cwd, entry) {
+  const NODE_OPTIONS = entry === undefined ? '' : `-r ${JSON.stringify(path.join(ROOT, `${entry}.js`))}`
+  const { code, error, output } = await run(node, args, { cwd, timeout: 60 * 1000, env: { ...process.env, CI: 'true', FORCE_COLOR: '0', NODE_OPTIONS, ...env } })
+  if (error) throw new Error(String(error))
+  return { code, output: output.replace(/\b[\d.]+ ?m?s\b|\bduration_ms [\d.]+/g, 'TIME') }
+}
+
+async function check (node, program, cwd, entries) {
+  const plain = await result(node, program, cwd)
+  assert.strictEqual(plain.code, 0, plain.output)
+  assert.ok(plain.output.includes(program.says), plain.output)
+  for (const entry of entries) assert.deepStrictEqual(await result(node, program, cwd, entry), plain, `with /${entry}`)
+}
+
+async function main () {
+  const rest = process.argv.slice(2)
+  let [only, few] = ['', false]
+  while (rest.length > 0) {
+    const flag = rest.shift()
+    if (flag === '--few') few = true
+    else if (flag === '--only' && rest.length > 0) only = rest.shift()
+    else throw new Error('usage: node scripts/programs.js [--only text] [--few]')
+  }
+  const results = new Results()
+  const folder = await workshop()
+  for (const version of few ? VERSIONS.slice(0, 1) : VERSIONS) {
+    const node = await nodes.get(version)
+    if (!node.skipped) assert.strictEqual((await result(node.path, { args: ['-e', EFFECT] }, folder, 'force')).output, 'addon\naddon\n')
+    for (const program of programs) {
+      const name = `${program.name}, Node ${version}`
+      if (!name.includes(only)) continue
+      if (node.skipped) results.skip(name, node.skipped)
+      else await results.of(name, () => check(node.path, program, folder, few ? ENTRIES.slice(0, 1) : ENTRIES))
+    }
+  }
+  results.close()
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})
