@@ -16,6 +16,8 @@
 const startingWorkers = require('../../agent/starting-workers')
 const { MARK } = require('../../host')
 const { threads } = require('../../util/worker-threads')
+// Not in the call: an install in a test file outlives that file's `require`.
+const letStart = require('./source')
 
 const { nextTick } = process
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
@@ -78,7 +80,7 @@ function expectMessage (worker, entry) {
         const worker = workerOf(this)
         const entry = starting.get(worker)
         const reached = starting.delete(worker)
-        if (reached) require('./source')(message, entry)
+        if (reached) letStart(message, entry)
         if (starting.size === 0) stopExpecting()
         apply(postMessage, this, arguments)
         // Its constructor has not returned yet.
