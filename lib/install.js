@@ -54,14 +54,16 @@ function once (load) {
     return loaded.module
   }
 }
-const agentModule = once(() => require('./agent/agent'))
-const functionsModule = once(() => require('./atomics/functions'))
-const keepAliveModule = once(() => require('./atomics/keep-alive'))
+const later = {
+  agent: once(() => require('./agent/agent')),
+  functions: once(() => require('./atomics/functions')),
+  keepAlive: once(() => require('./atomics/keep-alive'))
+}
 
 /** The functions on the package's own queue. Loads the native library, which then counts this thread among those that may notify. */
 const ownTrio = perRealm((realm) => {
-  agentModule().agent()
-  const trio = functionsModule().createAtomics(realm)
+  later.agent().agent()
+  const trio = later.functions().createAtomics(realm)
   for (const name of Object.keys(trio)) mark(trio[name], 'addon', realm.host)
   return trio
 })
@@ -70,7 +72,7 @@ const ownTrio = perRealm((realm) => {
 const hostTrio = perRealm(({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync })
 
 /** The host's functions, with a `waitAsync` that holds the event loop; undefined if the host has none. */
-const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && keepAliveModule().createKeepAlive(realm))
+const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAlive().createKeepAlive(realm))
 
 /** The functions that an entry installs on a target; undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
