@@ -90,6 +90,8 @@ export interface InstallOptions {
   force?: boolean | undefined
   /** Also install in the Workers that this thread starts from now on. By default true. */
   workers?: boolean | undefined
+  /** Also install in the contexts that `vm` makes in this thread from now on. By default true. */
+  contexts?: boolean | undefined
 }
 
 /**

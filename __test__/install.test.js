@@ -296,10 +296,11 @@ const wrong = [
   [null, 'options must be an object, not null'],
   [1, 'options must be an object, not the number 1'],
   [() => {}, 'options must be an object, not a function'],
-  [{ forced: true }, 'options may have target, force and workers, not "forced"'],
+  [{ forced: true }, 'options may have target, force, workers and contexts, not "forced"'],
   [{ force: 1 }, 'options.force must be a boolean, not the number 1'],
   [{ force: null }, 'options.force must be a boolean, not null'],
   [{ workers: 'no' }, 'options.workers must be a boolean, not the string "no"'],
+  [{ contexts: 1 }, 'options.contexts must be a boolean, not the number 1'],
   [{ target: null }, 'target must be a global object, an Atomics object or another object, not null'],
   [{ target: 'x' }, 'target must be a global object, an Atomics object or another object, not the string "x"']
 ]
@@ -327,13 +328,14 @@ test('each option is read once, and one that throws changes nothing', () => {
   const options = (failing) => ({
     get target () { log.push('target'); if (failing === 'target') throw new RangeError('mine'); return target },
     get force () { log.push('force'); if (failing === 'force') throw new RangeError('mine'); return true },
-    get workers () { log.push('workers'); if (failing === 'workers') throw new RangeError('mine'); return undefined }
+    get workers () { log.push('workers'); if (failing === 'workers') throw new RangeError('mine'); return undefined },
+    get contexts () { log.push('contexts'); if (failing === 'contexts') throw new RangeError('mine'); return undefined }
   })
-  for (const failing of ['target', 'force', 'workers']) assert.throws(() => api.install(options(failing)), RangeError)
+  for (const failing of ['target', 'force', 'workers', 'contexts']) assert.throws(() => api.install(options(failing)), RangeError)
   assert.deepStrictEqual(Reflect.ownKeys(target), [])
   log.length = 0
   assert.strictEqual(api.install(options()), true)
-  assert.deepStrictEqual(log, ['target', 'force', 'workers'])
+  assert.deepStrictEqual(log, ['target', 'force', 'workers', 'contexts'])
 })
 
 // The global Atomics.

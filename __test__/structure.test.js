@@ -19,7 +19,7 @@ const LAYERS = [
   ['host.js'],
   ['realm.js'],
   ['atomics', 'locks/internal', 'workers/by-message'],
-  ['locks', 'workers'],
+  ['locks', 'workers', 'contexts.js'],
   ['install.js'],
   ['entry.js']
 ]

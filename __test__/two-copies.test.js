@@ -90,6 +90,31 @@ test('ref and unref of one know the waits of the other', async t => {
   assert.deepStrictEqual(seen, [true, true, false])
 })
 
+for (const entry of ['force', 'keep-alive']) {
+  test(`ref and unref of the plain entry know the waits of the other's /${entry}`, { skip: entry === 'keep-alive' && NO_HOST_WAIT_ASYNC }, async t => {
+    const seen = await run(t, `
+      from(first, '${entry}')
+      const { unref, ref } = from(second, 'index')
+      const { value } = Atomics.waitAsync(array, 0, 0)
+      const before = [unref(value), ref(value)]
+      Atomics.notify(array, 0)
+      value.then(() => { say([...before, ref(value)]) })`)
+    assert.deepStrictEqual(seen, [true, true, false])
+  })
+}
+
+test('a pending wait holds while a Worker starts, whichever copy reaches the Worker', async t => {
+  const seen = await run(t, `
+    from(first, 'pure').waiterCount(array, 0)
+    from(second, 'force')
+    const worker = new threads.Worker(\`
+      const { workerData: array } = require('worker_threads')
+      while (Atomics.notify(array, 0) === 0);\`, { eval: true, workerData: array })
+    worker.unref()
+    Atomics.waitAsync(array, 0, 0).value.then(say)`)
+  assert.strictEqual(seen, 'ok')
+})
+
 test('in one thread, both copies share the robust list, and each takes the tokens of the other', async t => {
   const seen = await run(t, `
     const [a, b] = [from(first, 'pure'), from(second, 'pure')]
@@ -157,6 +182,22 @@ test('notify passes the rest of its count on to the host, not through the other 
     const said = [Atomics.notify[mark].host.notify === host.notify, Atomics.notify(array, 0, 2), Atomics.notify(array, 0)]
     Promise.all([own, ...hosts]).then((outcomes) => { say([...said, ...outcomes]) })`)
   assert.deepStrictEqual(seen, [true, 2, 1, 'ok', 'ok', 'ok'])
+})
+
+test('contexts get the install that came last; undone in order, they get the one before', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const seen = await run(t, `
+    const vm = require('vm')
+    const { createContext } = vm
+    const engineIn = (context) => { const fn = vm.runInContext('Atomics.waitAsync', context); return fn[mark] ? fn[mark].engine : 'none' }
+    const a = from(first, 'keep-alive')
+    const b = from(second, 'force')
+    const context = vm.createContext()
+    const engines = [engineIn(context), vm.runInNewContext('Atomics.waitAsync')[mark].engine]
+    b.uninstall()
+    engines.push(engineIn(context), engineIn(vm.createContext()))
+    a.uninstall()
+    say([...engines, engineIn(context), engineIn(vm.createContext()), vm.createContext === createContext])`)
+  assert.deepStrictEqual(seen, ['addon', 'addon', 'host', 'host', 'none', 'none', true])
 })
 
 const WORKER = `

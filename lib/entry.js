@@ -49,12 +49,12 @@ function createEntry (name) {
 
     ref (promise) {
       requirePromise(promise, 'ref')
-      return require('./agent/agent').ref(promise) || require('./atomics/keep-alive').ref(promise)
+      return setRefed(promise, true)
     },
 
     unref (promise) {
       requirePromise(promise, 'unref')
-      return require('./agent/agent').unref(promise) || require('./atomics/keep-alive').unref(promise)
+      return setRefed(promise, false)
     },
 
     waiterCount (typedArray, index) {
@@ -64,6 +64,18 @@ function createEntry (name) {
   }
   for (const name of Object.keys(locks)) Object.defineProperty(entry, name, Object.getOwnPropertyDescriptor(locks, name))
   return entry
+}
+
+/** Lets a promise hold the event loop, or not. False if it is no pending wait of this thread. */
+function setRefed (promise, refed) {
+  const { agent, ref, unref } = require('./agent/agent')
+  if ((refed ? ref : unref)(promise)) return true
+  const keepAlive = require('./atomics/keep-alive')
+  if ((refed ? keepAlive.ref : keepAlive.unref)(promise)) return true
+  // Another copy may have installed the functions that made it, and this one may not have used the thread's agent yet.
+  const known = markOf(globalObject.Atomics.waitAsync)
+  if (known === undefined) return false
+  return known.engine === 'addon' ? agent().setRefed(promise, refed) : Boolean(known.setRefed) && known.setRefed(promise, refed)
 }
 
 function engineOf (waitAsync) {

@@ -16,6 +16,8 @@ const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
  * @typedef {object} Mark
  * @property {'addon' | 'host'} engine the queue that the function uses: the package's own, or the host's
  * @property {{ wait?: Function, notify?: Function, waitAsync?: Function, wake?: Function }} host
+ * @property {(promise: Promise, refed: boolean) => boolean} [setRefed] for a `waitAsync` on the host's queue: lets a promise of
+ *   that copy of the package hold the event loop, or not
  */
 
 /** The mark of a function; undefined if this package did not make it. */
@@ -26,8 +28,8 @@ function markOf (fn) {
 }
 
 /** Marks a function. */
-function mark (fn, engine, host) {
-  Object.defineProperty(fn, MARK, { value: Object.freeze({ engine, host }) })
+function mark (fn, engine, host, setRefed) {
+  Object.defineProperty(fn, MARK, { value: Object.freeze(setRefed === undefined ? { engine, host } : { engine, host, setRefed }) })
   return fn
 }
 

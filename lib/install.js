@@ -12,13 +12,13 @@
  */
 
 const { markOf, mark } = require('./host')
-const { resolveTarget } = require('./realm')
+const { contextTarget, resolveTarget } = require('./realm')
 const { option, requireOptions } = require('./util/options')
 const { describe } = require('./util/values')
 
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
 
-const OPTIONS = ['target', 'force', 'workers']
+const OPTIONS = ['target', 'force', 'workers', 'contexts']
 
 /**
  * The installs on an object, the latest last.
@@ -27,7 +27,8 @@ const OPTIONS = ['target', 'force', 'workers']
  * @typedef {object} Install
  * @property {Map<string, Function>} ours the functions that were installed, by name
  * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced; undefined if there was none
- * @property {Function | undefined} leaveWorkers undoes what makes the install reach workers
+ * @property {Function[]} undo what makes the install reach Workers and contexts is undone by these
+ * @property {object | undefined} cause for an install on a context: stands for the install that reached it
  */
 const installs = new WeakMap()
 
@@ -40,10 +41,27 @@ function perRealm (create) {
   }
 }
 
+/**
+ * A function that requires a module in its first call only. New contexts need the functions of a realm when the module registry of
+ * the test file that made the install may have gone, and with it `require`.
+ */
+function once (load) {
+  const loaded = { module: undefined }
+  return () => {
+    if (loaded.module === undefined) loaded.module = load()
+    return loaded.module
+  }
+}
+const later = {
+  agent: once(() => require('./agent/agent')),
+  functions: once(() => require('./atomics/functions')),
+  keepAlive: once(() => require('./atomics/keep-alive'))
+}
+
 /** The functions on the package's own queue. Loads the native library, which then counts this thread among those that may notify. */
 const ownTrio = perRealm((realm) => {
-  require('./agent/agent').agent()
-  const trio = require('./atomics/functions').createAtomics(realm)
+  later.agent().agent()
+  const trio = later.functions().createAtomics(realm)
   for (const name of Object.keys(trio)) mark(trio[name], 'addon', realm.host)
   return trio
 })
@@ -52,7 +70,7 @@ const ownTrio = perRealm((realm) => {
 const hostTrio = perRealm(({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync })
 
 /** The host's functions, with a `waitAsync` that holds the event loop; undefined if the host has none. */
-const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && require('./atomics/keep-alive').createKeepAlive(realm))
+const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAlive().createKeepAlive(realm))
 
 /** The functions that an entry installs on a target; undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
@@ -90,39 +108,66 @@ function isOurs (holder) {
  * Installs the functions that an entry point stands for.
  *
  * @param {string} entry the name of the entry point
- * @param {{ target?: object, force?: boolean, workers?: boolean }} [options]
+ * @param {{ target?: object, force?: boolean, workers?: boolean, contexts?: boolean }} [options]
  * @returns {boolean} whether the target was changed
  * @throws {TypeError} an option is wrong, or the target does not let its properties be defined; nothing is changed
  */
 function install (entry, options) {
-  const { target, force, workers: reachWorkers } = readOptions(options)
+  const { target, force, workers, contexts } = readOptions(options)
   const resolved = resolveTarget(target, 'install')
   const trio = chooseTrio(entry, resolved, force)
   if (trio === undefined) return false
-  const { holder } = resolved
+  // Before the functions are replaced, since it may throw.
+  const undo = resolved.holder === Atomics ? spread(entry, markOf(trio.waitAsync).engine, force, workers, contexts) : []
+  try {
+    put(resolved, trio, undo)
+  } catch (error) {
+    undo.forEach((step) => step())
+    throw error
+  }
+  return true
+}
 
+/** Makes an install reach Workers and contexts that this thread makes from now on. Returns what undoes it. */
+function spread (entry, engine, force, workers, contexts) {
+  const undo = []
+  require('./workers/loader-thread')()
+  if (workers) undo.push(require('./workers/reach').reach(engine))
+  if (!contexts) return undo
+  const cause = {}
+  const enter = (global) => {
+    const resolved = contextTarget(global)
+    const trio = resolved && chooseTrio(entry, resolved, force)
+    if (trio === undefined) return undefined
+    put(resolved, trio, [], cause)
+    return resolved.holder
+  }
+  const leave = (holder) => {
+    const stack = installs.get(holder) || []
+    if (stack.length > 0 && stack[stack.length - 1].cause === cause) takeLatest(holder)
+  }
+  try {
+    undo.push(require('./contexts').follow(enter, leave))
+  } catch (error) {
+    undo.forEach((step) => step())
+    throw error
+  }
+  return undo
+}
+
+/** Replaces an object's functions by a trio. */
+function put ({ holder, realm }, trio, undo, cause) {
   const ours = new Map(Object.entries(trio))
-  if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', wakeOf(trio.notify, resolved.realm.host))
+  if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', wakeOf(trio.notify, realm.host))
   const before = propertiesOf(holder, ours.keys())
   const after = new Map()
   for (const [name, value] of ours) after.set(name, { value, writable: true, enumerable: false, configurable: true })
-
-  let leaveWorkers
-  if (holder === Atomics) {
-    require('./workers/loader-thread')()
-    const { reach } = require('./workers/reach')
-    // Before the functions are replaced, since it may throw.
-    if (reachWorkers) leaveWorkers = reach(markOf(trio.waitAsync).engine)
-  }
   if (!replaceAll(holder, before, after)) {
-    if (leaveWorkers !== undefined) leaveWorkers()
     throw new TypeError('install: target must let ' + Array.from(ours.keys()).join(', ') + ' be defined on it (on its ' +
       'Atomics object, if it is a global object); it is frozen, not extensible, or has them as properties that are not configurable')
   }
-
   if (!installs.has(holder)) installs.set(holder, [])
-  installs.get(holder).push({ ours, before, leaveWorkers })
-  return true
+  installs.get(holder).push({ ours, before, undo, cause })
 }
 
 /**
@@ -133,10 +178,13 @@ function install (entry, options) {
  * @throws {TypeError} target is not an object
  */
 function uninstall (target) {
-  const { holder } = resolveTarget(target, 'uninstall')
+  return takeLatest(resolveTarget(target, 'uninstall').holder)
+}
+
+function takeLatest (holder) {
   const stack = installs.get(holder) || []
   if (stack.length === 0) return false
-  const { ours, before, leaveWorkers } = stack[stack.length - 1]
+  const { ours, before, undo } = stack[stack.length - 1]
   const now = propertiesOf(holder, ours.keys())
   for (const [name, fn] of ours) {
     const property = now.get(name)
@@ -144,7 +192,7 @@ function uninstall (target) {
   }
   if (!replaceAll(holder, now, before)) return false
   stack.pop()
-  if (leaveWorkers !== undefined) leaveWorkers()
+  undo.forEach((step) => step())
   return true
 }
 
@@ -182,10 +230,11 @@ function readOptions (options) {
   const target = option(options, 'target')
   const force = option(options, 'force', false)
   const workers = option(options, 'workers', true)
-  for (const [name, value] of [['force', force], ['workers', workers]]) {
+  const contexts = option(options, 'contexts', true)
+  for (const [name, value] of [['force', force], ['workers', workers], ['contexts', contexts]]) {
     if (typeof value !== 'boolean') throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(value))
   }
-  return { target, force, workers }
+  return { target, force, workers, contexts }
 }
 
 module.exports = { hostTrio, install, keepAliveTrio, ownTrio, uninstall }

@@ -43,6 +43,16 @@ function globalOf (object) {
   return vm.isContext(object) ? vm.runInContext('this', object) : object
 }
 
+/**
+ * The same for the global object of a context that has just been made; undefined if there is no Atomics object. A sandbox may hide
+ * that of its context.
+ */
+function contextTarget (global) {
+  const holder = global.Atomics
+  if (!isObject(holder) || holder[Symbol.toStringTag] !== 'Atomics') return undefined
+  return { holder, realm: realmOf(holder, global), plain: false }
+}
+
 /** The realm of an Atomics object; `global` is its global object if that is known. */
 function realmOf (atomics, global) {
   let realm = realms.get(atomics)
@@ -73,4 +83,4 @@ function globalBehind (atomics) {
   }
 }
 
-module.exports = { own, resolveTarget }
+module.exports = { contextTarget, own, resolveTarget }

@@ -4,9 +4,9 @@
 //
 //   node scripts/consumers.js [--from folder] [--only text] [--few]
 //
-// The tools are those of __test__/consumers/package-lock.json, and kept in the user's cache folder; they run on one new Node, since
-// it is them and not Node that is tested here. `--from`: tests the two tarballs in that folder instead of making them; `--few`: one
-// tool of each kind, as `npm test` does.
+// The tools are those of the lock files in __test__/consumers/, and kept in the user's cache folder. They run on one new Node, since it
+// is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways.
+// `--from`: tests the two tarballs in that folder instead of making them; `--few`: one tool of each kind, as `npm test` does.
 
 const assert = require('assert')
 const crypto = require('crypto')
@@ -22,14 +22,15 @@ const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
 const NODE = '24.21.0'
 const WINDOWS = process.platform === 'win32'
 
-/** Where the tools are installed; its node_modules is what counts. */
-async function tools () {
-  const lock = fs.readFileSync(path.join(CONSUMERS, 'package-lock.json'))
+/** Where the tools are installed, those of the lock file in a folder; its node_modules is what counts. */
+async function tools (source = CONSUMERS) {
+  const lock = fs.readFileSync(path.join(source, 'package-lock.json'))
   const target = cache.folder('consumers', crypto.createHash('sha256').update(lock).digest('hex').slice(0, 16))
   await cache.fill(target, async scratch => {
     const home = path.join(scratch, 'home')
     fs.mkdirSync(home)
-    for (const name of ['package.json', 'package-lock.json', '.npmrc']) fs.copyFileSync(path.join(CONSUMERS, name), path.join(home, name))
+    for (const name of ['package.json', 'package-lock.json']) fs.copyFileSync(path.join(source, name), path.join(home, name))
+    fs.copyFileSync(path.join(CONSUMERS, '.npmrc'), path.join(home, '.npmrc'))
     // Not `npm ci`, which refuses a lock file that lacks a tool's packages for other platforms, as a mirror may.
     const { code, error, output } = await npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
     if (error || code !== 0) throw new Error(`npm install of the tools failed:\n${error || output}`)
@@ -41,6 +42,7 @@ async function tools () {
 /** A machine with the tools, a Node and a registry, and one folder for each project. */
 class Workshop {
   constructor (scratch, modules, node, registry) {
+    fs.mkdirSync(scratch, { recursive: true })
     this.scratch = scratch
     this.modules = modules
     this.node = node
@@ -99,35 +101,65 @@ const bundler = (name, few = false) => ({
   }
 })
 
+/** In which order the test files run. */
+const ORDERS = ['forward', 'reverse']
+
+/** Jest, in several ways of running it. */
+function jest ({ name = 'Jest', few, version, hows = [['--runInBand'], ['--maxWorkers=2']] }) {
+  return {
+    name,
+    few,
+    version,
+    async check (workshop) {
+      const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'jest'))
+      for (const how of hows) {
+        for (const ORDER of ORDERS) {
+          const report = path.join(folder, 'report.json')
+          const args = [workshop.tool('jest', 'bin', 'jest.js'), ...how, '--detectOpenHandles=false', '--json', '--outputFile', report]
+          await workshop.runs(folder, args, { env: { ...workshop.env, ORDER } })
+          const { numPassedTests, numTotalTests, numTotalTestSuites } = JSON.parse(fs.readFileSync(report, 'utf8'))
+          assert.deepStrictEqual([numPassedTests, numTotalTests, numTotalTestSuites], [9, 9, 5], [...how, ORDER].join(' '))
+        }
+      }
+    }
+  }
+}
+
+/** Vitest, with each pool. */
+function vitest ({ name = 'Vitest', version, source }) {
+  return {
+    name,
+    version,
+    source,
+    async check (workshop) {
+      const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'vitest'))
+      for (const pool of ['threads', 'forks', 'vmThreads', 'vmForks']) {
+        for (const ORDER of ORDERS) {
+          const report = path.join(folder, `report-${pool}.json`)
+          const args = [workshop.tool('vitest', 'vitest.mjs'), 'run', '--pool', pool, '--reporter', 'json', '--outputFile', report]
+          await workshop.runs(folder, args, { env: { ...workshop.env, ORDER } })
+          const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
+          assert.deepStrictEqual([numPassedTests, numTotalTests], [6, 6], `${pool} ${ORDER}`)
+        }
+      }
+    }
+  }
+}
+
+/** A check's name as that of a project. */
+const nameOf = name => name.toLowerCase().replace(/\W+/g, '-')
+
 const checks = [
   bundler('esbuild', true),
   bundler('webpack'),
   bundler('rollup'),
-  {
-    name: 'Jest',
-    few: true,
-    async check (workshop) {
-      const folder = await workshop.installed('jest', path.join(CONSUMERS, 'jest'))
-      for (const how of ['--runInBand', '--maxWorkers=2']) {
-        const report = path.join(folder, 'report.json')
-        await workshop.runs(folder, [workshop.tool('jest', 'bin', 'jest.js'), how, '--detectOpenHandles=false', '--json', '--outputFile', report])
-        const { numPassedTests, numTotalTests, numTotalTestSuites } = JSON.parse(fs.readFileSync(report, 'utf8'))
-        assert.deepStrictEqual([numPassedTests, numTotalTests, numTotalTestSuites], [4, 4, 2], how)
-      }
-    }
-  },
-  {
-    name: 'Vitest',
-    async check (workshop) {
-      const folder = await workshop.installed('vitest', path.join(CONSUMERS, 'vitest'))
-      for (const pool of ['threads', 'forks', 'vmThreads']) {
-        const report = path.join(folder, `report-${pool}.json`)
-        await workshop.runs(folder, [workshop.tool('vitest', 'vitest.mjs'), 'run', '--pool', pool, '--reporter', 'json', '--outputFile', report])
-        const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
-        assert.deepStrictEqual([numPassedTests, numTotalTests], [3, 3], pool)
-      }
-    }
-  },
+  jest({ few: true, hows: [['--runInBand']] }),
+  jest({ name: 'Jest with processes and with threads', hows: [['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']] }),
+  jest({ name: 'Jest on Node 20', version: '20.20.2' }),
+  jest({ name: 'Jest on Node 18', version: '18.20.8' }),
+  vitest({}),
+  vitest({ name: 'Vitest on Node 20', version: '20.20.2' }),
+  vitest({ name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18') }),
   {
     name: 'pnpm',
     few: true,
@@ -180,14 +212,20 @@ async function main () {
   const results = new Results()
   await withScratch(async scratch => {
     const from = options['--from']
-    const node = await nodes.get(NODE)
-    if (node.skipped) return results.skip('all', node.skipped)
     const tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'))
     const registry = await publish(tarballs, await upstreamRegistry())
+    const workshops = new Map()
+    const workshopFor = async (node, source) => {
+      const key = `${node.version}${source ? '-old-tools' : ''}`
+      if (!workshops.has(key)) workshops.set(key, new Workshop(path.join(fs.realpathSync(scratch), key), await tools(source), node, registry.url))
+      return workshops.get(key)
+    }
     try {
-      const workshop = new Workshop(path.join(fs.realpathSync(scratch)), await tools(), node, registry.url)
-      for (const { name, few, check } of checks) {
-        if (name.includes(options['--only']) && (few || !options['--few'])) await results.of(name, () => check(workshop))
+      for (const { name, few, version = NODE, source, check } of checks) {
+        if (!name.includes(options['--only']) || (options['--few'] && !few)) continue
+        const node = await nodes.get(version)
+        if (node.skipped) results.skip(name, node.skipped)
+        else await results.of(name, async () => check(await workshopFor(node, source)))
       }
     } finally {
       await registry.close()

@@ -5,12 +5,14 @@ import { InstallOptions, engine, install, uninstall } from 'atomics-waitasync'
 
 const plain = {}
 const first: boolean = install()
-const options: InstallOptions = { target: plain, force: true, workers: false }
+const options: InstallOptions = { target: plain, force: true, workers: false, contexts: false }
 const second: boolean = install(options)
 install({ target: Atomics })
 install({ target: globalThis, workers: undefined })
 // @ts-expect-error a boolean
 install({ force: 'yes' })
+// @ts-expect-error a boolean
+install({ contexts: 'no' })
 // @ts-expect-error an object
 install({ target: 'globalThis' })
 // @ts-expect-error no such option

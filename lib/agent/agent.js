@@ -26,7 +26,6 @@ function createAgent (binding) {
   const words = new Int32Array(buffer)
   const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
   const started = binding.start(buffer, (count) => slots.settle(count), tick, threads === undefined ? 0 : threads.threadId)
-  startingWorkers.tell(binding)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   const native = { binding, counters, expected, floats, operations, words }
@@ -156,6 +155,8 @@ function agent () {
     // Not an inherited property.
     if (getOwnPropertyDescriptor(binding, 'agent') === undefined) define(binding, 'agent', createAgent(binding))
     current = binding.agent
+    // Each copy tells of the Workers that it reaches.
+    startingWorkers.tell(binding)
   }
   return current
 }

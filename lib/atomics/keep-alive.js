@@ -69,7 +69,7 @@ function createKeepAlive (realm) {
       return result
     }
   }
-  return { wait: host.wait, notify: host.notify, waitAsync: mark(waitAsync, 'host', host) }
+  return { wait: host.wait, notify: host.notify, waitAsync: mark(waitAsync, 'host', host, setRefed) }
 }
 
 module.exports = {

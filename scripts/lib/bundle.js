@@ -14,7 +14,7 @@ const LIB = path.join(__dirname, '..', '..', 'lib')
 
 /** These two files have these modules, and all that they require at the top level. */
 const ENTRY = ['entry.js', 'atomics/keep-alive.js']
-const QUEUE = ['agent/agent.js', 'atomics/functions.js', 'workers/loader-thread.js', 'workers/reach.js']
+const QUEUE = ['agent/agent.js', 'atomics/functions.js', 'contexts.js', 'workers/loader-thread.js', 'workers/reach.js']
 /** Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too. */
 const BY_PATH = ['agent/target.js', 'workers/by-message/start.js', 'workers/by-message/mark.js']
 

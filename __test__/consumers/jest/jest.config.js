@@ -1,3 +1,3 @@
 'use strict'
 
-module.exports = { testEnvironment: 'node', rootDir: __dirname, cache: false }
+module.exports = { testEnvironment: 'node', testSequencer: './sequencer.js', rootDir: __dirname, cache: false }

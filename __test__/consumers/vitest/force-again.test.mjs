@@ -1,0 +1,1 @@
+import './force.test.mjs'

@@ -1,0 +1,145 @@
+'use strict'
+
+/**
+ * Makes an install reach the contexts that `vm` makes in this thread from then on, before any code runs in them. Otherwise a plain
+ * `Atomics.notify` in a context would wake no waiter of ours, unnoticed: test runners evaluate each file in a context of its own.
+ *
+ * `vm.createContext` is replaced, and `runInNewContext` of scripts, which makes a context and then calls `this.runInContext`;
+ * `vm.runInNewContext` ends there, too. If a future Node does it differently, such contexts are not reached, and nothing breaks.
+ *
+ * What an install has replaced may outlive the module registry of a test file, and with it that file's `require`. So nothing is
+ * required in a call.
+ */
+
+const vm = require('vm')
+const { syncBuiltinESMExports } = require('module')
+const { createWeakRef } = require('./util/intrinsics')
+
+const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
+const { emitWarning } = process
+
+/** What is replaced, by its holder. */
+const REPLACED = [[vm, 'createContext', replaceCreateContext], [vm.Script.prototype, 'runInNewContext', replaceRunInNewContext]]
+
+/** Its result in a context is that context's global object, which is not the object that stands for it. */
+const GLOBAL = new vm.Script('this')
+
+/** How many contexts there are before they are looked through for collected ones. */
+const MANY = 64
+
+/** All installs that have not been undone. New contexts receive the last one. */
+const installs = []
+let restore
+let warned = false
+
+/**
+ * @param {(global: object) => object | undefined} enter installs on the global object of a new context; returns what `leave` takes
+ * @param {(holder: object) => void} leave undoes that
+ * @returns {() => void} undoes it, also in the contexts that have been made. Node before 14.6 has no way to remember these
+ *   without keeping them in memory, so there they stay as they are
+ * @throws {TypeError} the functions of `vm` cannot be replaced
+ */
+exports.follow = function follow (enter, leave) {
+  if (installs.length === 0) restore = replaceAll()
+  const install = { enter, refs: [], many: MANY }
+  installs.push(install)
+  return () => {
+    installs.splice(installs.indexOf(install), 1)
+    if (installs.length === 0) restore()
+    for (const ref of install.refs) {
+      const holder = ref.deref()
+      if (holder !== undefined) leave(holder)
+    }
+  }
+}
+
+function replaceAll () {
+  const undo = []
+  for (const [holder, name, replace] of REPLACED) {
+    const before = getOwnPropertyDescriptor(holder, name)
+    const value = before === undefined ? undefined : replace(before.value)
+    if (value === undefined || !defineProperty(holder, name, Object.assign({}, before, { value }))) {
+      undo.forEach((step) => step())
+      throw new TypeError('install: contexts must be false, because ' + name + ' of vm cannot be replaced')
+    }
+    undo.push(() => {
+      if (holder[name] === value) defineProperty(holder, name, before)
+    })
+  }
+  syncExports()
+  return () => {
+    undo.forEach((step) => step())
+    syncExports()
+  }
+}
+
+/** For `import { createContext } from 'vm'`. */
+function syncExports () {
+  if (syncBuiltinESMExports !== undefined) syncBuiltinESMExports()
+}
+
+function replaceCreateContext (createContext) {
+  return typeof createContext !== 'function' ? undefined : new Proxy(createContext, {
+    apply (target, self, args) {
+      const context = apply(target, self, args)
+      reach(context)
+      return context
+    }
+  })
+}
+
+function replaceRunInNewContext (runInNewContext) {
+  return typeof runInNewContext !== 'function' ? undefined : new Proxy(runInNewContext, {
+    apply (target, script, args) {
+      if (!(script instanceof vm.Script)) return apply(target, script, args)
+      const own = getOwnPropertyDescriptor(script, 'runInContext') === undefined &&
+        defineProperty(script, 'runInContext', { value: runInContext, configurable: true })
+      if (!own) warn(new Error('the script is frozen, or has a runInContext of its own'))
+      try {
+        return apply(target, script, args)
+      } finally {
+        // It did not get that far.
+        if (own) deleteProperty(script, 'runInContext')
+      }
+    }
+  })
+}
+
+/** Stands in for a script's method while its context is made. */
+function runInContext (context) {
+  deleteProperty(this, 'runInContext')
+  reach(context)
+  return apply(this.runInContext, this, arguments)
+}
+
+/** Installs on a context. The caller has made one that works, so this does not throw. */
+function reach (context) {
+  if (installs.length === 0) return
+  const install = installs[installs.length - 1]
+  try {
+    const holder = install.enter(GLOBAL.runInContext(context))
+    if (holder !== undefined && createWeakRef !== undefined) remember(install, createWeakRef(holder))
+  } catch (error) {
+    warn(error)
+  }
+}
+
+function remember (install, ref) {
+  if (install.refs.length >= install.many) {
+    install.refs = install.refs.filter((each) => each.deref() !== undefined)
+    install.many = Math.max(MANY, 2 * install.refs.length)
+  }
+  install.refs.push(ref)
+}
+
+/** Says once that there are two queues now. */
+function warn (error) {
+  if (warned) return
+  warned = true
+  try {
+    emitWarning('Atomics of a vm context could not be replaced, so its waiters and notifications are in the queue of the host: ' +
+      error.message, { code: 'ATOMICS_WAITASYNC_CONTEXT' })
+  } catch (_) {
+    // No stack is left.
+  }
+}
