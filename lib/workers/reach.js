@@ -36,6 +36,7 @@ function currentEntry () {
  */
 exports.reach = function reach (engine) {
   const entry = ENTRY_OF[engine]
+  if (process.versions.bun || process.versions.deno) return require('./by-wrapping')(entry)
   const HostWorker = hostWorker()
   if (HostWorker === undefined) return () => {}
   const undo = [intercept(HostWorker, currentEntry)]
