@@ -21,19 +21,19 @@ const testFile = require('./lib/test-file')
 
 const ROOT = path.join(__dirname, '..')
 
-/** `spec`: by platform and architecture, the package with the binary, which is the file `binary`. */
+/** `spec`: by platform and architecture, the package with the binary, which is the file `binary`; `args` come before a program. */
 const RUNTIMES = {
   bun: {
     version: '1.4.5',
     spec: { 'linux-x64': '@oven/bun-linux-x64', 'linux-arm64': '@oven/bun-linux-aarch64', 'darwin-x64': '@oven/bun-darwin-x64', 'darwin-arm64': '@oven/bun-darwin-aarch64' },
     binary: path.join('bin', 'bun'),
-    flags: preload => ['-r', preload]
+    args: []
   },
   deno: {
     version: '2.9.6',
     spec: { 'linux-x64': '@deno/linux-x64-glibc', 'linux-arm64': '@deno/linux-arm64-glibc', 'darwin-x64': '@deno/darwin-x64', 'darwin-arm64': '@deno/darwin-arm64' },
     binary: 'deno',
-    flags: preload => ['run', '-A', '--require', preload]
+    args: ['run', '-A']
   }
 }
 
@@ -98,7 +98,7 @@ async function runOne (results, runtime, binary, { declared, name, subject }, { 
   const where = `${runtime} ${name} ${subject}`
   const listed = differences[runtime][name] || {}
   if (typeof listed === 'string') return results.skip(where, listed)
-  const flags = RUNTIMES[runtime].flags(path.join(tests, 'runtimes', 'differences.cjs'))
+  const flags = [...RUNTIMES[runtime].args, path.join(tests, 'runtimes', 'run.cjs')]
   const { passed, failed, skips, problem, output, seconds } = await testFile.run({ ...declared, flags: [] }, { path: binary, flags }, subject, { size })
   for (const { name: what, reason } of skips) results.skip(`${where}: ${what}`, reason)
   const gone = Object.keys(listed).filter(title => !skips.some(skip => skip.name === title))

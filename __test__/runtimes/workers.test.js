@@ -154,6 +154,10 @@ test('an error in a worker comes with its message', async () => {
     const error = await new Promise(resolve => worker.on('error', resolve))
     assert.match(error.message, /from the worker/)
   }
+  const worker = new threads.Worker(file('missing.cjs'))
+  const { message } = await new Promise(resolve => worker.on('error', resolve))
+  assert.match(message, /missing\.cjs/)
+  assert.doesNotMatch(message, /data:/)
 })
 
 test('after uninstall, Workers are as before', async () => {

@@ -10,6 +10,7 @@
  * a warning says that they are not reached.
  */
 
+const fs = require('fs')
 const path = require('path')
 const { fileURLToPath, pathToFileURL } = require('url')
 const startingWorkers = require('../agent/starting-workers')
@@ -93,6 +94,8 @@ function fileInDeno (entry, script, options, ...rest) {
   const file = isPath ? path.resolve(script) : script.href
   const url = isPath ? pathToFileURL(file).href : file
   if (!/^(?:file|data):/.test(url)) return undefined
+  // The error for a file that is not there shall name it.
+  if (url.startsWith('file:') && !fs.existsSync(new URL(url))) return [script, options, ...rest]
   return [new URL(importing(entry, url, `process.argv[1]=${stringify(isPath ? file : argumentOf(script))}`)), options, ...rest]
 }
 
