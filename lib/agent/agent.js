@@ -25,7 +25,10 @@ function createAgent (binding) {
   const floats = new Float64Array(buffer, 0, FLOATS)
   const words = new Int32Array(buffer)
   const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
-  const started = binding.start(buffer, (count) => slots.settle(count), tick, threads === undefined ? 0 : threads.threadId)
+  const threadId = threads === undefined ? 0 : threads.threadId
+  // Bun has functions with libuv's names, but not its event loop.
+  const hasLibuv = process.versions.bun === undefined
+  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   const native = { binding, counters, expected, floats, operations, words }

@@ -14,9 +14,9 @@ const { TypedArrayLength } = require('../util/typed-arrays')
 /**
  * Whether a plain read cannot overtake an atomic operation that precedes it in the program. On these processors such an operation
  * is a full fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads. A read then costs one
- * instruction instead of a call.
+ * instruction instead of a call. Bun's engine is another.
  */
-const FENCED = process.arch === 'x64' || process.arch === 'ia32'
+const FENCED = (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
 
 /** Bytes and words of a cache line. */
 const LINE = 64

@@ -31,6 +31,7 @@ const currentEntry = () => entries[entries.length - 1]
  */
 exports.reach = function reach (engine) {
   const entry = ENTRY_OF[engine]
+  if (process.versions.bun || process.versions.deno) return require('./by-wrapping')(entry)
   const HostWorker = hostWorker()
   if (HostWorker === undefined) return () => {}
   const leave = intercept(HostWorker, currentEntry)

@@ -28,7 +28,7 @@ function plannedSteps ({ all, only, rust }) {
       ...(everything ? [scriptStep('types', 35)] : [])
     ],
     // The library is built for what is published: with Rust or not at all.
-    after: everything && rust ? [scriptStep('tarballs', all ? 120 : 65, all), scriptStep('consumers', all ? 60 : 30, all)] : []
+    after: everything && rust ? [scriptStep('tarballs', all ? 120 : 65, all), scriptStep('consumers', all ? 60 : 30, all), ...(all ? [scriptStep('runtimes', 600)] : [])] : []
   }
 }
 

@@ -76,7 +76,7 @@ impl Agent {
         }
     }
 
-    /// Makes the agent of `env`.
+    /// Makes the agent of `env`. `has_libuv`: whether its event loop is libuv's.
     ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, `settle` and `tick` are functions.
@@ -86,6 +86,7 @@ impl Agent {
         settle: sys::napi_value,
         tick: sys::napi_value,
         thread_id: u32,
+        has_libuv: bool,
     ) -> Result<()> {
         if Self::of(env).is_ok() {
             return Err(Error::from_reason("atomics-waitasync: this environment has been started already"));
@@ -106,7 +107,7 @@ impl Agent {
             environment,
             registers,
             thread_id,
-            blocking: Blocking::new(environment, registers),
+            blocking: Blocking::new(environment, registers, has_libuv),
             pending: Pending::default(),
             robust_list: RobustList::new(environment, registers),
             delivery: Delivery::new(environment, registers, &outbox),

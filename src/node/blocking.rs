@@ -69,12 +69,13 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    pub(super) fn new(environment: Environment, registers: RegistersRef) -> Self {
+    /// `has_libuv`: whether the environment's event loop is libuv's.
+    pub(super) fn new(environment: Environment, registers: RegistersRef, has_libuv: bool) -> Self {
         let thread = Arc::new(BlockedThread::current());
         Self {
             environment,
             registers,
-            watch: Watch::new(environment.env, &thread),
+            watch: Watch::new(environment.env, &thread, has_libuv),
             thread,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),

@@ -17,7 +17,7 @@ use crate::queue::counters::CounterLine;
 ///
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
 /// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` is that of
-/// `worker_threads`.
+/// `worker_threads`; `has_libuv`, unless it is false, that the event loop is libuv's.
 #[napi(catch_unwind)]
 pub fn start(
     env: Env,
@@ -25,9 +25,10 @@ pub fn start(
     settle: Function<'_, u32, ()>,
     tick: Function<'_, (), ()>,
     thread_id: u32,
+    has_libuv: Option<bool>,
 ) -> Result<Object<'static>> {
     // SAFETY: called from JavaScript, and the wrapper checked the types.
-    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), tick.raw(), thread_id) }?;
+    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), tick.raw(), thread_id, has_libuv != Some(false)) }?;
     operations::create(&env)
 }
 

@@ -15,7 +15,7 @@
 //!
 //! libuv owns the descriptor and closes it after the environment's clean-up, which ends the watch before.
 //!
-//! Linux only: on other systems slices are shorter.
+//! Linux and libuv only: elsewhere slices are shorter. Bun has functions with libuv's names, of which this one ends the process.
 
 #![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "uv_backend_fd of the libuv that Node carries"))]
 
@@ -87,7 +87,7 @@ mod watched {
     }
 
     impl EventLoop {
-        /// That of an environment, on its thread.
+        /// That of an environment of Node, on its thread.
         fn of(env: sys::napi_env) -> Option<Self> {
             use libloading::os::unix::Library;
             type BackendFd = unsafe extern "C" fn(*const std::ffi::c_void) -> RawFd;
@@ -126,11 +126,11 @@ mod watched {
     }
 
     impl Watch {
-        /// For the calling thread, which is that of `env`.
-        pub(crate) fn new(env: sys::napi_env, thread: &Arc<BlockedThread>) -> Arc<Self> {
+        /// For the calling thread, which is that of `env`. `has_libuv`: whether the event loop is libuv's.
+        pub(crate) fn new(env: sys::napi_env, thread: &Arc<BlockedThread>, has_libuv: bool) -> Arc<Self> {
             Arc::new(Self {
                 thread: Arc::clone(thread),
-                event_loop: EventLoop::of(env),
+                event_loop: has_libuv.then(|| EventLoop::of(env)).flatten(),
                 signals: OnceLock::new(),
                 state: Mutex::new(State { registered: None, not_before: Timestamp::from_nanos(0) }),
                 rest: Rest::default(),
@@ -239,7 +239,7 @@ mod watched {
 
     #[expect(clippy::unused_self, reason = "as on Linux")]
     impl Watch {
-        pub(crate) fn new(_: sys::napi_env, _: &Arc<BlockedThread>) -> Arc<Self> {
+        pub(crate) fn new(_: sys::napi_env, _: &Arc<BlockedThread>, _: bool) -> Arc<Self> {
             Arc::new(Self)
         }
 

@@ -1,0 +1,61 @@
+'use strict'
+
+// What Bun and Deno do differently, as titles of tests of Node with the reason: run.cjs skips these.
+
+const ENDS_LATE = 'Deno ends no thread that is not in its event loop, and says at once that it has ended'
+const NO_HOOKS = 'it has no hooks on promises'
+const KEPT = 'Bun\'s collector takes any word of a stack for a reference'
+const NO_WATCH = 'Bun has no libuv: a terminated thread is noticed within 30 ms'
+
+module.exports = {
+  bun: {
+    'async-lock.test.js': {
+      'one release may settle more promises than a batch holds, and hooks that run meanwhile may use locks': NO_HOOKS
+    },
+    'termination.test.js': {
+      'a thread that is terminated takes no notification 5 ms later, blocked for 0 ms before': NO_WATCH,
+      'a thread that is terminated takes no notification 5 ms later, blocked for 5 ms before': NO_WATCH,
+      'a thread that is terminated takes no notification 5 ms later, blocked for 100 ms before': NO_WATCH,
+      '20 blocked threads cost less than 0.5 % of a core': 'Bun has no libuv: blocked threads wake up every 30 ms'
+    },
+    'wait-async.test.js': {
+      'a pending wait keeps the memory that it waits on, a settled one does not': KEPT
+    }
+  },
+  deno: {
+    'async-lock-owner-death.test.js': ENDS_LATE,
+    'async-lock.test.js': {
+      'one release may settle more promises than a batch holds, and hooks that run meanwhile may use locks': NO_HOOKS
+    },
+    'barrier.test.js': {
+      'a thread that dies while it waits stays counted in its generation': ENDS_LATE
+    },
+    'condition.test.js': {
+      'a thread that dies while it waits is no longer there to be notified': ENDS_LATE,
+      'wait: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'waitAsync: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'waitForAsync: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'waitFor: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'the notification of a busy thread that dies before its promise settles goes to the next waiter': ENDS_LATE,
+      'a thread that dies after it has the lock again takes its notification along, and leaves ownerDied': ENDS_LATE,
+      'the end of a thread that has used a condition wakes no waiter': ENDS_LATE,
+      'no item is left behind by consumers that die at any moment': ENDS_LATE
+    },
+    'latch.test.js': {
+      'the counts of a dead thread stay, and its waits are gone': ENDS_LATE
+    },
+    'rw-lock.test.js': {
+      'when a waiting writer gives up (its thread\'s death), the readers behind it enter': ENDS_LATE,
+      'terminate(): the shares of a reader are given back, and no holder is told of the death': ENDS_LATE,
+      'a thread that has downgraded dies as a reader': ENDS_LATE,
+      'downgrade keeps ownerDied': ENDS_LATE,
+      'a lock that was granted to a thread that dies before it runs goes to the next claim': ENDS_LATE
+    },
+    'semaphore.test.js': {
+      'when the first gives up (its thread\'s death), its permits serve the next ones': ENDS_LATE,
+      'use: permits that were granted to a thread that dies before its promise settles come back': ENDS_LATE,
+      'acquireAsync: permits that were granted to a thread that dies before its promise settles come back': ENDS_LATE
+    },
+    'termination.test.js': ENDS_LATE
+  }
+}

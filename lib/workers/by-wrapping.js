@@ -1,0 +1,150 @@
+'use strict'
+
+/**
+ * Reaches workers in Bun and Deno, which start them in their own ways: `Worker` of `worker_threads`, and the global one, are
+ * replaced by proxies that let a worker load an entry before its own code.
+ *
+ * In Bun that is an option of Worker, `preload`. In Deno a worker's file is imported by a module of ours, in a `data:` URL, after the
+ * entry; source text gets a call in front. Neither has a way to change what `import { Worker } from 'worker_threads'` gives:
+ * `syncBuiltinESMExports` does nothing there. Workers of that class are noticed, since it looks up its parent when it is called, and
+ * a warning says that they are not reached.
+ */
+
+const fs = require('fs')
+const path = require('path')
+const { fileURLToPath, pathToFileURL } = require('url')
+const startingWorkers = require('../agent/starting-workers')
+const { MARK } = require('../host')
+const globalObject = require('../util/global')
+const { threads } = require('../util/worker-threads')
+const { hostWorker, unwrap } = require('./host-worker')
+
+const { assign } = Object
+const { construct, get, getPrototypeOf, setPrototypeOf } = Reflect
+const { stringify } = JSON
+
+const BUN = process.versions.bun !== undefined
+
+/** The entries of all installs that have not been undone. Workers load the last one. */
+const entries = []
+/** Whether a worker that is being constructed is reached; and whether the user has been warned of one that is not. */
+const state = { reaches: false, hasWarned: false }
+
+/**
+ * @param {string} entry the absolute path of the entry that workers load
+ * @returns {() => void} undoes it, unless other code has replaced the same things since
+ */
+module.exports = function reach (entry) {
+  const undo = [replaceWorker(threads, BUN ? inBun : fileInDeno), noticeOthers(hostWorker())]
+  if (typeof globalObject.Worker === 'function') undo.push(replaceWorker(globalObject, BUN ? inBun : urlInDeno))
+  entries.push(entry)
+  return () => {
+    entries.splice(entries.lastIndexOf(entry), 1)
+    undo.forEach((step) => step())
+  }
+}
+
+/** Replaces a holder's class; `change` makes the constructor's arguments those that reach a worker, or undefined. */
+function replaceWorker (holder, change) {
+  const Before = holder.Worker
+  const Replacement = wrap(unwrap(Before), change)
+  if (!Reflect.set(holder, 'Worker', Replacement)) return () => {}
+  return () => {
+    if (holder.Worker === Replacement) holder.Worker = Before
+  }
+}
+
+function wrap (Worker, change) {
+  const Wrapped = new Proxy(Worker, {
+    construct (target, args, newTarget) {
+      const changed = entries.length === 0 ? undefined : change(entries[entries.length - 1], ...args)
+      if (changed === undefined) return construct(target, args, newTarget)
+      const before = state.reaches
+      state.reaches = true
+      try {
+        const worker = construct(target, changed, newTarget)
+        // The global's have no event that tells their end, and hold the loop themselves.
+        if (typeof worker.once === 'function') startingWorkers.add(worker)
+        return worker
+      } finally {
+        state.reaches = before
+      }
+    },
+    // A subclass, which inherits from here, has no mark.
+    get: (target, key, receiver) => key === MARK && receiver === Wrapped ? Worker : get(target, key, receiver)
+  })
+  return Wrapped
+}
+
+function inBun (entry, script, options, ...rest) {
+  // What Bun refuses, it refuses itself.
+  if (options !== undefined && (typeof options !== 'object' || options === null)) return undefined
+  const { preload } = options || {}
+  return [script, assign({}, options, { preload: [entry].concat(preload === undefined ? [] : preload) }), ...rest]
+}
+
+function fileInDeno (entry, script, options, ...rest) {
+  if (options && options.eval) {
+    if (typeof script !== 'string') return undefined
+    // It is a sloppy script behind lines of Deno's own: `this` is the global object, whatever the script declares.
+    return [`this.process.getBuiltinModule("module").createRequire(${stringify(entry)})(${stringify(entry)});${script}`, options, ...rest]
+  }
+  const isPath = typeof script === 'string' && (path.isAbsolute(script) || /^\.\.?[\\/]/.test(script))
+  if (!isPath && !(script instanceof URL)) return undefined
+  const file = isPath ? path.resolve(script) : script.href
+  const url = isPath ? pathToFileURL(file).href : file
+  if (!/^(?:file|data):/.test(url)) return undefined
+  // The error for a file that is not there shall name it.
+  if (url.startsWith('file:') && !fs.existsSync(new URL(url))) return [script, options, ...rest]
+  return [new URL(importing(entry, url, `process.argv[1]=${stringify(isPath ? file : argumentOf(script))}`)), options, ...rest]
+}
+
+/** What Deno has in `process.argv` for a worker's URL. */
+function argumentOf (url) {
+  return url.protocol === 'file:' ? fileURLToPath(url) : url.href
+}
+
+function urlInDeno (entry, specifier, options, ...rest) {
+  // With permissions of its own the worker may not be able to load the entry. Other types of worker Deno refuses itself.
+  if (!options || options.type !== 'module' || options.deno) return undefined
+  try {
+    return [importing(entry, new URL(specifier, globalObject.location).href, ''), options, ...rest]
+  } catch (_) {
+    return undefined
+  }
+}
+
+/** A module that loads the entry, and then the module at `url`. Both imports are static: so no message comes too early for it. */
+function importing (entry, url, then) {
+  const first = dataURL('import{createRequire}from"node:module";import process from"node:process";' +
+    `createRequire(${stringify(entry)})(${stringify(entry)});${then}`)
+  return dataURL(`import ${stringify(first)};import ${stringify(url)}`)
+}
+
+const dataURL = (source) => 'data:text/javascript,' + encodeURIComponent(source)
+
+/** Warns of workers that a reference to Node's class starts which is older than the install. */
+function noticeOthers (HostWorker) {
+  const Parent = HostWorker === undefined ? undefined : getPrototypeOf(HostWorker)
+  const Between = Parent && new Proxy(Parent, {
+    construct (target, args, newTarget) {
+      if (!state.reaches) warn()
+      return construct(target, args, newTarget)
+    },
+    get: (target, key, receiver) => key === MARK && receiver === Between ? Parent : get(target, key, receiver)
+  })
+  if (!Between || !setPrototypeOf(HostWorker, Between)) return () => {}
+  return () => {
+    if (getPrototypeOf(HostWorker) === Between) setPrototypeOf(HostWorker, Parent)
+  }
+}
+
+function warn () {
+  if (state.hasWarned) return
+  state.hasWarned = true
+  process.emitWarning(
+    'atomics-waitasync: this Worker uses another queue than this thread. In ' + (BUN ? 'Bun' : 'Deno') + ' an install does not ' +
+    'reach the class that `import { Worker } from "worker_threads"` gives. Use `import threads from "worker_threads"` and ' +
+    '`new threads.Worker(...)`; or require the package in the Worker, and call install with { workers: false }.',
+    { code: 'ATOMICS_WAITASYNC_WORKER' })
+}

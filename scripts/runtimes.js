@@ -1,0 +1,141 @@
+'use strict'
+
+// The package in other runtimes than Node: Bun and Deno, as the npm registry has them.
+//
+//   node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]
+//
+// The published form of this tree runs there: tests of Node that say something about the runtime, and those of __test__/runtimes/.
+// What a runtime does differently is listed in __test__/runtimes/differences.cjs, with its reason, and counted as skipped.
+// `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see __test__/fixtures/size.js).
+
+const fs = require('fs')
+const path = require('path')
+const differences = require('../__test__/runtimes/differences.cjs')
+const { libraryFile, target } = require('../lib/agent/target')
+const { bundle } = require('./lib/bundle')
+const cache = require('./lib/cache')
+const { run } = require('./lib/child')
+const npm = require('./lib/npm')
+const { Results, withScratch } = require('./lib/published')
+const testFile = require('./lib/test-file')
+
+const ROOT = path.join(__dirname, '..')
+
+/** `spec`: by platform and architecture, the package with the binary, which is the file `binary`; `args` come before a program. */
+const RUNTIMES = {
+  bun: {
+    version: '1.4.5',
+    spec: { 'linux-x64': '@oven/bun-linux-x64', 'linux-arm64': '@oven/bun-linux-aarch64', 'darwin-x64': '@oven/bun-darwin-x64', 'darwin-arm64': '@oven/bun-darwin-aarch64' },
+    binary: path.join('bin', 'bun'),
+    args: []
+  },
+  deno: {
+    version: '2.9.6',
+    spec: { 'linux-x64': '@deno/linux-x64-glibc', 'linux-arm64': '@deno/linux-arm64-glibc', 'darwin-x64': '@deno/darwin-x64', 'darwin-arm64': '@deno/darwin-arm64' },
+    binary: 'deno',
+    args: ['run', '-A']
+  }
+}
+
+/** The tests of Node that are run here, with their subjects: of what a runtime has its own of, and of what is made of that. */
+const SHARED = {
+  wait: ['export', 'force'],
+  notify: ['export', 'force'],
+  'wait-async': ['export', 'force'],
+  ref: ['export'],
+  options: ['export'],
+  barrier: ['export'],
+  latch: ['export'],
+  condition: ['export'],
+  semaphore: ['export'],
+  'rw-lock': ['export'],
+  'async-lock': ['export'],
+  termination: ['export'],
+  'async-lock-owner-death': ['export']
+}
+
+/** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
+async function fetch (name) {
+  const { version, spec, binary } = RUNTIMES[name]
+  const id = spec[`${process.platform}-${process.arch}`]
+  if (id === undefined) throw new cache.Unavailable(`there is no ${name} for ${process.platform} ${process.arch} in the list`)
+  const home = cache.folder(name, version)
+  await cache.fill(home, async scratch => {
+    const fresh = await npm.download(`${id}@${version}`, scratch)
+    const file = path.join(fresh, binary)
+    fs.chmodSync(file, 0o755)
+    const trial = await run(file, ['--version'], { timeout: 60000 })
+    if (trial.stdout.includes(version)) return fresh
+    throw new cache.Unavailable(`${id} does not run on this system: ${(trial.error ? trial.error.message : trial.output).trim().split('\n')[0]}`)
+  })
+  return path.join(home, binary)
+}
+
+/** A project with the package as it is published, and its tests beside it. Returns the tests' folder. */
+function makeProject (folder) {
+  const home = path.join(folder, 'node_modules', 'atomics-waitasync')
+  fs.mkdirSync(home, { recursive: true })
+  const published = ['package.json', libraryFile(target()), ...['index', 'force', 'keep-alive', 'pure'].map(name => `${name}.js`)]
+  for (const name of published) fs.copyFileSync(path.join(ROOT, name), path.join(home, name))
+  bundle(path.join(home, 'lib'))
+  const manifest = { name: 'project', private: true, dependencies: { 'atomics-waitasync': '*' } }
+  fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
+  fs.cpSync(path.join(ROOT, '__test__'), path.join(home, '__test__'), { recursive: true })
+  return path.join(home, '__test__')
+}
+
+/** The runs: file, subject, and the name that differences.cjs has for the file. */
+function planned (tests) {
+  const own = fs.readdirSync(path.join(tests, 'runtimes')).filter(name => name.endsWith('.test.js')).map(name => `runtimes/${name}`)
+  return [...Object.keys(SHARED).map(name => `${name}.test.js`), ...own].flatMap(name => {
+    const declared = testFile.read(path.join(tests, name))
+    const subjects = SHARED[name.replace('.test.js', '')] || declared.subjects
+    return subjects.map(subject => ({ declared, name, subject }))
+  })
+}
+
+async function runOne (results, runtime, binary, { declared, name, subject }, { tests, size }) {
+  const where = `${runtime} ${name} ${subject}`
+  const listed = differences[runtime][name] || {}
+  if (typeof listed === 'string') return results.skip(where, listed)
+  const flags = [...RUNTIMES[runtime].args, path.join(tests, 'runtimes', 'run.cjs')]
+  const { passed, failed, skips, problem, output, seconds } = await testFile.run({ ...declared, flags: [] }, { path: binary, flags }, subject, { size })
+  for (const { name: what, reason } of skips) results.skip(`${where}: ${what}`, reason)
+  const gone = Object.keys(listed).filter(title => !skips.some(skip => skip.name === title))
+  const wrong = problem || (gone.length > 0 && `differences.cjs lists what is not in the file: ${gone.join(', ')}`)
+  results.passed += passed
+  results.failed += wrong ? Math.max(failed, 1) : 0
+  console.log(`${wrong ? 'not ok' : 'ok'} - ${where}: ${passed} passed (${seconds.toFixed(1)} s)`)
+  if (wrong) console.log(`    ${wrong}\n${output.replace(/^/gm, '    ')}`)
+}
+
+async function main () {
+  const rest = process.argv.slice(2)
+  const options = { '--only': '', '--runtime': '', '--size': 'full' }
+  while (rest.length > 0) {
+    const flag = rest.shift()
+    if (options[flag] === undefined || rest.length === 0) throw new Error('usage: node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]')
+    options[flag] = rest.shift()
+  }
+  const results = new Results()
+  await withScratch(async scratch => {
+    const tests = makeProject(fs.realpathSync(scratch))
+    for (const runtime of Object.keys(RUNTIMES).filter(name => name.includes(options['--runtime']))) {
+      const binary = await fetch(runtime).catch(error => {
+        if (!(error instanceof cache.Unavailable)) throw error
+        results.skip(`all of ${runtime}`, error.message)
+      })
+      for (const each of binary ? planned(tests) : []) {
+        if (each.name.includes(options['--only'])) await runOne(results, runtime, binary, each, { tests, size: options['--size'] })
+      }
+    }
+  })
+  results.close()
+  // That a runtime cannot be had is no failure.
+  if (results.failed === 0) process.exitCode = 0
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})
