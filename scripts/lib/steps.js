@@ -28,7 +28,13 @@ function plannedSteps ({ all, only, rust }) {
       ...(everything ? [scriptStep('types', 35)] : [])
     ],
     // The library is built for what is published: with Rust or not at all.
-    after: everything && rust ? [scriptStep('tarballs', all ? 120 : 65, all), scriptStep('consumers', all ? 60 : 30, all), ...(all ? [scriptStep('runtimes', 600)] : [])] : []
+    after: everything && rust
+      ? [
+          scriptStep('tarballs', all ? 120 : 65, all),
+          scriptStep('consumers', all ? 60 : 30, all),
+          ...(all ? [scriptStep('programs', 300, all), scriptStep('runtimes', 600)] : [])
+        ]
+      : []
   }
 }
 
