@@ -16,6 +16,7 @@ const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
  * @typedef {object} Mark
  * @property {'addon' | 'host'} engine the queue that the function uses: the package's own, or the host's
  * @property {{ wait?: Function, notify?: Function, waitAsync?: Function, wake?: Function }} host
+ * @property {Function} [exported] what an entry exports in place of this function, if that is another: see atomics/keep-alive.js
  */
 
 /** The mark of a function; undefined if this package did not make it. */
@@ -26,9 +27,15 @@ function markOf (fn) {
 }
 
 /** Marks a function. */
-function mark (fn, engine, host) {
-  Object.defineProperty(fn, MARK, { value: Object.freeze({ engine, host }) })
+function mark (fn, engine, host, exported) {
+  Object.defineProperty(fn, MARK, { value: Object.freeze(exported === undefined ? { engine, host } : { engine, host, exported }) })
   return fn
+}
+
+/** The function that an entry exports where `fn` is installed. */
+function exportedOf (fn) {
+  const known = markOf(fn)
+  return (known !== undefined && known.exported) || fn
 }
 
 /** The host's functions, behind those that an Atomics object has now; undefined where the host has none. */
@@ -42,4 +49,4 @@ function hostOf (atomics) {
   return Object.freeze(host)
 }
 
-module.exports = { MARK, hostOf, mark, markOf }
+module.exports = { MARK, exportedOf, hostOf, mark, markOf }

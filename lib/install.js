@@ -45,9 +45,7 @@ function perRealm (create) {
 /** The functions on the package's own queue. Loads the native library, which then counts this thread among those that may notify. */
 const ownTrio = perRealm((realm) => {
   require('./agent/agent').agent()
-  const trio = require('./atomics/functions').createAtomics(realm)
-  for (const name of Object.keys(trio)) mark(trio[name], 'addon', realm.host)
-  return trio
+  return require('./atomics/functions').createAtomics(realm)
 })
 
 /** The host's own functions; undefined if it has no `waitAsync`. */
