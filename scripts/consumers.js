@@ -5,7 +5,8 @@
 //   node scripts/consumers.js [--from folder] [--only text] [--few]
 //
 // The tools are those of __test__/consumers/package-lock.json, and kept in the user's cache folder; they run on one new Node, since
-// it is them and not Node that is tested here. `--from`: tests the two tarballs in that folder instead of making them; `--few`: one
+// it is them and not Node that is tested here. The programs with WebAssembly threads are those of __test__/consumers/wasm/, and run on
+// two, since they share a queue with Node's own functions. `--from`: tests the two tarballs in that folder instead of making them; `--few`: one
 // tool of each kind, as `npm test` does.
 
 const assert = require('assert')
@@ -20,16 +21,18 @@ const nodes = require('./nodes')
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
 const NODE = '24.21.0'
+const WASM = path.join(CONSUMERS, 'wasm')
+const WASM_NODES = ['20.20.2', NODE]
 const WINDOWS = process.platform === 'win32'
 
-/** Where the tools are installed; its node_modules is what counts. */
-async function tools () {
-  const lock = fs.readFileSync(path.join(CONSUMERS, 'package-lock.json'))
+/** Where the packages of the lock file in a folder are installed; its node_modules is what counts. */
+async function tools (from = CONSUMERS) {
+  const lock = fs.readFileSync(path.join(from, 'package-lock.json'))
   const target = cache.folder('consumers', crypto.createHash('sha256').update(lock).digest('hex').slice(0, 16))
   await cache.fill(target, async scratch => {
     const home = path.join(scratch, 'home')
     fs.mkdirSync(home)
-    for (const name of ['package.json', 'package-lock.json', '.npmrc']) fs.copyFileSync(path.join(CONSUMERS, name), path.join(home, name))
+    for (const name of ['package.json', 'package-lock.json', '.npmrc']) fs.copyFileSync(path.join(from, name), path.join(home, name))
     // Not `npm ci`, which refuses a lock file that lacks a tool's packages for other platforms, as a mirror may.
     const { code, error, output } = await npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
     if (error || code !== 0) throw new Error(`npm install of the tools failed:\n${error || output}`)
@@ -99,6 +102,33 @@ const bundler = (name, few = false) => ({
   }
 })
 
+/** A program with WebAssembly threads: with every entry it does what it does without, and ends. */
+const wasmProgram = (name) => ({
+  name: `WebAssembly threads: ${name}`,
+  async check (workshop) {
+    const folder = path.join(workshop.scratch, 'wasm')
+    if (!fs.existsSync(folder)) {
+      await workshop.installed('wasm', path.join(WASM, 'programs'))
+      for (const name of wasmPackages()) {
+        const link = path.join(folder, 'node_modules', ...name.split('/'))
+        fs.mkdirSync(path.dirname(link), { recursive: true })
+        fs.symlinkSync(path.join(await tools(WASM), ...name.split('/')), link, 'junction')
+      }
+    }
+    for (const version of WASM_NODES) {
+      const node = await nodes.get(version)
+      if (node.skipped) throw new Error(node.skipped)
+      for (const entry of [null, '', '/force', '/keep-alive']) {
+        const preload = entry === null ? [] : ['-r', `atomics-waitasync${entry}`]
+        const output = await succeeds(node.path, [...preload, `${name}.js`], { cwd: folder, env: workshop.env, timeout: 60 * 1000 })
+        assert.strictEqual(output.trim(), 'passed', `Node ${version}, ${entry}`)
+      }
+    }
+  }
+})
+
+const wasmPackages = () => Object.keys(JSON.parse(fs.readFileSync(path.join(WASM, 'package.json'), 'utf8')).devDependencies)
+
 const checks = [
   bundler('esbuild', true),
   bundler('webpack'),
@@ -165,7 +195,8 @@ const checks = [
       for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await workshop.passes(folder, [yarn, 'node', program])
       await workshop.passes(folder, [yarn, 'node', '-r', 'atomics-waitasync/force', 'preloaded.js'])
     }
-  }
+  },
+  ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map(wasmProgram)
 ]
 
 async function main () {
