@@ -61,7 +61,10 @@ test('links lead to files and headings that are there', () => {
 
 for (const name of names) testPrograms(test, `docs/${name}`, WITHOUT_PROGRAMS.includes(name.slice(0, -3)) ? 0 : 1)
 
-for (const entry of ['', '/force']) {
-  const change = code => code.replace('atomics-waitasync/keep-alive', `atomics-waitasync${entry}`)
-  runProgram(test, 'docs/guide-wasm-threads.md', 1, `without /keep-alive (atomics-waitasync${entry}) ends early, as the page says`, change, '')
+const WASM_GUIDE = 'docs/guide-wasm-threads.md'
+for (const entry of ['/force', '/keep-alive']) {
+  runProgram(test, WASM_GUIDE, 1, `with atomics-waitasync${entry}`, code => code.replace('atomics-waitasync/pure', `atomics-waitasync${entry}`), 'the sum: 4500001500000n\n')
+  const global = code => code.replace(/const (.*) = require\('atomics-waitasync\/pure'\)/, `require('atomics-waitasync${entry}'); const $1 = Atomics`)
+  runProgram(test, WASM_GUIDE, 1, `with the global functions after atomics-waitasync${entry} ends early, as the page says`, global, '')
 }
+runProgram(test, WASM_GUIDE, 1, 'with the plain entry ends early, as the page says', code => code.replace('atomics-waitasync/pure', 'atomics-waitasync'), '')

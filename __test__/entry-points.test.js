@@ -20,6 +20,8 @@ const HOST_HAS_WAKE = MAJOR < 12
 const root = path.join(__dirname, '..')
 const entryFile = (name) => path.join(root, name + '.js')
 const DESCRIBE = path.join(__dirname, 'fixtures', 'entries', 'describe.js')
+/** Whether each exported function is the installed one: `waitAsync` has a twin, see wasm.test.js. */
+const IN_PLACE = [true, true, !HOST_HAS_WAIT_ASYNC]
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken'
@@ -58,7 +60,8 @@ for (const { name, changes, engine, library, same } of expectations) {
     assert.strictEqual(seen.unchanged, !changes)
     assert.strictEqual(seen.engine, engine)
     assert.strictEqual(seen.libraryLoaded, library)
-    assert.deepStrictEqual(seen.same, [same, same, same])
+    // On a host with a waitAsync, an install's differs from the exported one for WebAssembly memories: see wasm.test.js.
+    assert.deepStrictEqual(seen.same, [same, same, same && !(HOST_HAS_WAIT_ASYNC && changes)])
     assert.deepStrictEqual(seen.newGlobals, [])
     // Writable, not enumerable, configurable; waitAsync is the only new name.
     const shape = (name) => [name, true, false, true]
@@ -112,20 +115,20 @@ test('after /force, the plain entry and /keep-alive change nothing and export th
   for (const second of ['index', 'keep-alive']) {
     const { engine, same } = await load(t, 'force', second)
     assert.strictEqual(engine, 'addon')
-    assert.deepStrictEqual(same, [true, true, true])
+    assert.deepStrictEqual(same, IN_PLACE)
   }
 })
 
 test('after /keep-alive, the plain entry changes nothing and exports the functions in place', async t => {
   const { engine, same } = await load(t, 'keep-alive', 'index')
   assert.strictEqual(engine, HOST_HAS_WAIT_ASYNC ? 'host' : 'addon')
-  assert.deepStrictEqual(same, [true, true, true])
+  assert.deepStrictEqual(same, IN_PLACE)
 })
 
 test('after the other entries, /force puts its own in place', async t => {
   const { engine, same } = await load(t, 'index', 'keep-alive', 'pure', 'force')
   assert.strictEqual(engine, 'addon')
-  assert.deepStrictEqual(same, [true, true, true])
+  assert.deepStrictEqual(same, IN_PLACE)
 })
 
 test('all entries have one queue on their own functions', async t => {

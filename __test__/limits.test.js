@@ -14,6 +14,7 @@ const captured = { wait: Atomics.wait, notify: Atomics.notify || Atomics.wake, w
 
 const own = require('../pure')
 
+const MAJOR = Number(process.versions.node.split('.')[0])
 const WITHOUT_HOST = typeof captured.waitAsync !== 'function' && 'this Node has no Atomics.waitAsync of its own'
 
 const newWords = () => new Int32Array(new SharedArrayBuffer(4 * 16))
@@ -58,24 +59,50 @@ test('notify of another thread does not wake a promise past its deadline', async
   assert.strictEqual(await value, 'timed-out')
 })
 
-test('memory.atomic.notify of WebAssembly does not reach the package\'s own queue', { skip: WITHOUT_WASM }, async () => {
+/** Runs a program in which `wasm` is defined, `api` are the exports of an entry, and `words` is a WebAssembly memory; gives how it ended. */
+function runWithWasm (entry, source, flags = []) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, '-e', `
+    ${wasm}
+    const MODULE = Buffer.from('${MODULE.toString('hex')}', 'hex')
+    const api = require(${JSON.stringify(require.resolve(`../${entry}`))})
+    const { words, notify } = wasm()
+    ${source}
+  `], { encoding: 'utf8' })
+  return [status, stdout, stderr]
+}
+
+test('before Node 16, memory.atomic.notify of WebAssembly does not reach the package\'s own queue', {
+  skip: (!WITHOUT_HOST && 'waits on a WebAssembly memory are in the host\'s queue') || (MAJOR < 14 && 'this Node has no WebAssembly threads')
+}, () => {
+  assert.deepStrictEqual(runWithWasm('index', `
+    Atomics.waitAsync(words, 1, 0, 50).value.then(console.log)
+    console.log(notify(4, 1), api.waiterCount(words, 1))
+  `, ['--experimental-wasm-threads']), [0, '0 1\ntimed-out\n', ''])
+})
+
+test('memory.atomic.notify does not reach waits on a buffer that was posted without its memory', { skip: WITHOUT_WASM || WITHOUT_HOST }, async t => {
   const { words, notify } = wasm()
-  const { value } = own.waitAsync(words, 1, 0, 50)
+  const worker = new Worker(`
+    const { parentPort, workerData: { pure, words } } = require('worker_threads')
+    const { value } = require(pure).waitAsync(words, 1, 0, 20000)
+    parentPort.postMessage('waits')
+    value.then(outcome => parentPort.postMessage(outcome))
+  `, { eval: true, workerData: { pure: require.resolve('../pure'), words } })
+  t.after(() => worker.terminate())
+  const next = () => new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
+  assert.strictEqual(await next(), 'waits')
   assert.strictEqual(notify(4, 1), 0)
   assert.strictEqual(own.waiterCount(words, 1), 1)
-  assert.strictEqual(await value, 'timed-out')
+  const outcome = next()
+  assert.strictEqual(own.notify(words, 1), 1)
+  assert.strictEqual(await outcome, 'ok')
 })
 
 test('memory.atomic.notify of WebAssembly reaches the waiters of /keep-alive', { skip: WITHOUT_WASM || WITHOUT_HOST }, () => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', `
-    ${wasm}
-    const MODULE = Buffer.from('${MODULE.toString('hex')}', 'hex')
-    require(${JSON.stringify(require.resolve('../keep-alive'))})
-    const { words, notify } = wasm()
-    Atomics.waitAsync(words, 1, 0).value.then(console.log)
+  assert.deepStrictEqual(runWithWasm('keep-alive', `
+    api.waitAsync(words, 1, 0).value.then(console.log)
     console.log(notify(4, 1))
-  `], { encoding: 'utf8' })
-  assert.deepStrictEqual([status, stdout, stderr], [0, '1\nok\n', ''])
+  `), [0, '1\nok\n', ''])
 })
 
 test('Atomics.notify of a thread without the package does not reach the package\'s own queue', async t => {

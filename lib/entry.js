@@ -8,14 +8,14 @@
  * which takes longer than all the rest. So modules that only some calls need are required in those calls.
  */
 
-const { markOf } = require('./host')
+const { exportedOf, markOf } = require('./host')
 const { install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
 const locks = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
 const { describe } = require('./util/values')
 
-/** By entry: how it changes this thread's Atomics, and the three functions that it exports. */
+/** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
 const ENTRIES = {
   index: { load: () => install('index'), trio: () => standing() || hostTrio(own) || ownTrio(own) },
   force: { load: () => install('force', { force: true }), trio: () => ownTrio(own) },
@@ -31,7 +31,8 @@ function standing () {
 
 function createEntry (name) {
   ENTRIES[name].load()
-  const { wait, notify, waitAsync } = ENTRIES[name].trio()
+  const { wait, notify, waitAsync: installed } = ENTRIES[name].trio()
+  const waitAsync = exportedOf(installed)
   let count
   const entry = {
     wait,

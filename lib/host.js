@@ -18,6 +18,7 @@ const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
  * @property {{ wait?: Function, notify?: Function, waitAsync?: Function, wake?: Function }} host
  * @property {(promise: Promise, refed: boolean) => boolean} [setRefed] for a `waitAsync` on the host's queue: lets a promise of
  *   that copy of the package hold the event loop, or not
+ * @property {Function} [exported] what an entry exports in place of this function, if that is another: see atomics/keep-alive.js
  */
 
 /** The mark of a function; undefined if this package did not make it. */
@@ -28,9 +29,16 @@ function markOf (fn) {
 }
 
 /** Marks a function. */
-function mark (fn, engine, host, setRefed) {
-  Object.defineProperty(fn, MARK, { value: Object.freeze(setRefed === undefined ? { engine, host } : { engine, host, setRefed }) })
+/** Marks a function. `more`: the other properties of its mark. */
+function mark (fn, engine, host, more) {
+  Object.defineProperty(fn, MARK, { value: Object.freeze(Object.assign({ engine, host }, more)) })
   return fn
+}
+
+/** The function that an entry exports where `fn` is installed. */
+function exportedOf (fn) {
+  const known = markOf(fn)
+  return (known !== undefined && known.exported) || fn
 }
 
 /** The host's functions, behind those that an Atomics object has now; undefined where the host has none. */
@@ -44,4 +52,4 @@ function hostOf (atomics) {
   return Object.freeze(host)
 }
 
-module.exports = { MARK, hostOf, mark, markOf }
+module.exports = { MARK, exportedOf, hostOf, mark, markOf }

@@ -61,9 +61,7 @@ const later = {
 /** The functions on the package's own queue. Loads the native library, which then counts this thread among those that may notify. */
 const ownTrio = perRealm((realm) => {
   later.agent().agent()
-  const trio = later.functions().createAtomics(realm)
-  for (const name of Object.keys(trio)) mark(trio[name], 'addon', realm.host)
-  return trio
+  return later.functions().createAtomics(realm)
 })
 
 /** The host's own functions; undefined if it has no `waitAsync`. */

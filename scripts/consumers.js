@@ -5,8 +5,9 @@
 //   node scripts/consumers.js [--from folder] [--only text] [--few]
 //
 // The tools are those of the lock files in __test__/consumers/, and kept in the user's cache folder. They run on one new Node, since it
-// is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways.
-// `--from`: tests the two tarballs in that folder instead of making them; `--few`: one tool of each kind, as `npm test` does.
+// is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways; and programs
+// with WebAssembly threads on two, since they share a queue with Node's own functions. `--from`: tests the two tarballs in that folder instead
+// of making them; `--few`: one tool of each kind, as `npm test` does.
 
 const assert = require('assert')
 const crypto = require('crypto')
@@ -20,6 +21,8 @@ const nodes = require('./nodes')
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
 const NODE = '24.21.0'
+const WASM = path.join(CONSUMERS, 'wasm')
+const WASM_NODES = ['20.20.2', NODE]
 const WINDOWS = process.platform === 'win32'
 
 /** Where the tools are installed, those of the lock file in a folder; its node_modules is what counts. */
@@ -148,6 +151,32 @@ function vitest ({ name = 'Vitest', version, source }) {
 
 /** A check's name as that of a project. */
 const nameOf = name => name.toLowerCase().replace(/\W+/g, '-')
+/** A program with WebAssembly threads: with every entry it does what it does without, and ends. */
+const wasmProgram = (name) => ({
+  name: `WebAssembly threads: ${name}`,
+  async check (workshop) {
+    const folder = path.join(workshop.scratch, 'wasm')
+    if (!fs.existsSync(folder)) {
+      await workshop.installed('wasm', path.join(WASM, 'programs'))
+      for (const name of wasmPackages()) {
+        const link = path.join(folder, 'node_modules', ...name.split('/'))
+        fs.mkdirSync(path.dirname(link), { recursive: true })
+        fs.symlinkSync(path.join(await tools(WASM), ...name.split('/')), link, 'junction')
+      }
+    }
+    for (const version of WASM_NODES) {
+      const node = await nodes.get(version)
+      if (node.skipped) throw new Error(node.skipped)
+      for (const entry of [null, '', '/force', '/keep-alive']) {
+        const preload = entry === null ? [] : ['-r', `atomics-waitasync${entry}`]
+        const output = await succeeds(node.path, [...preload, `${name}.js`], { cwd: folder, env: workshop.env, timeout: 60 * 1000 })
+        assert.strictEqual(output.trim(), 'passed', `Node ${version}, ${entry}`)
+      }
+    }
+  }
+})
+
+const wasmPackages = () => Object.keys(JSON.parse(fs.readFileSync(path.join(WASM, 'package.json'), 'utf8')).devDependencies)
 
 const checks = [
   bundler('esbuild', true),
@@ -197,7 +226,8 @@ const checks = [
       for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await workshop.passes(folder, [yarn, 'node', program])
       await workshop.passes(folder, [yarn, 'node', '-r', 'atomics-waitasync/force', 'preloaded.js'])
     }
-  }
+  },
+  ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map(wasmProgram)
 ]
 
 async function main () {

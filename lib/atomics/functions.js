@@ -3,11 +3,17 @@
 /**
  * `Atomics.wait`, `Atomics.notify` and `Atomics.waitAsync` on the package's own queue, step by step as in
  * https://tc39.es/ecma262/#sec-atomics.wait and the two sections after it.
+ *
+ * Waits on a WebAssembly memory are the host's: `memory.atomic.notify` finds no others. But the package's locks on such a memory
+ * are in the package's own queue, so `notify` has two queues to look at, as everywhere.
  */
 
 const { agent } = require('../agent/agent')
+const { mark } = require('../host')
 const { BigInt64Array, Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
+const NODE_VERSION = require('../util/node-version')
 const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
+const { track } = require('./keep-alive')
 const { viewOf } = require('./views')
 
 /** The bytes of an element. */
@@ -46,8 +52,9 @@ function agentCanSuspend (wait) {
  * The three functions for a realm.
  *
  * @param {object} realm the pristine intrinsics whose errors and promises they use: `{ Atomics, TypeError, RangeError,
- *   Promise, host }`, where `host` is `{ wait, notify }`, the realm's own functions, undefined where it has none
- * @returns {{ wait: Function, notify: Function, waitAsync: Function }}
+ *   Promise, host }`, where `host` is `{ wait, notify, waitAsync }`, the realm's own functions, undefined where it has none
+ * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed, with their marks; that of `waitAsync`
+ *   has the twin that entries export, whose waits on a WebAssembly memory hold the event loop
  */
 function createAtomics (realm) {
   const { Promise, RangeError, TypeError } = realm
@@ -66,10 +73,13 @@ function createAtomics (realm) {
   let resolve
   const executor = (resolveFunction) => { resolve = resolveFunction }
 
-  function sharedView (typedArray) {
-    const view = viewOf(typedArray, realm)
+  // A `waitAsync` on an older Node is a polyfill of other code, which WebAssembly does not know.
+  const hostWaitAsync = NODE_VERSION >= 16 ? host.waitAsync : undefined
+
+  /** Whether the host is to wait on a view that is not plain. It does all that the specification says, and once more what has been done. */
+  function isHosts (view) {
     if (!view.shared) throw new TypeError('typedArray must be on a SharedArrayBuffer, not on an ArrayBuffer')
-    return view
+    return hostWaitAsync !== undefined
   }
 
   /**
@@ -80,9 +90,10 @@ function createAtomics (realm) {
     return (view.wide ? loads64 : loads32) && load(typedArray, i) !== v
   }
 
-  return {
+  const functions = {
     wait (typedArray, index, value, timeout) {
-      const view = sharedView(typedArray)
+      const view = viewOf(typedArray, realm)
+      if (!view.plain && isHosts(view)) return host.wait(typedArray, index, value, timeout)
       const i = validateIndex(view, index, realm)
       const v = view.wide ? ToBigInt64(value) : value | 0
       const t = ToTimeout(timeout)
@@ -113,10 +124,16 @@ function createAtomics (realm) {
       }
       // The host's notify has passed a fence before it looked at its own queue, or it would lose wake-ups itself.
       return looks && woken < c && mayBeWaiting(address) ? woken + queue.notify(address, c - woken) : woken
-    },
+    }
+  }
 
+  const createWaitAsync = (isExported) => ({
     waitAsync (typedArray, index, value, timeout) {
-      const view = sharedView(typedArray)
+      const view = viewOf(typedArray, realm)
+      if (!view.plain && isHosts(view)) {
+        const result = hostWaitAsync(typedArray, index, value, timeout)
+        return result.async ? track(result, isExported) : result
+      }
       const i = validateIndex(view, index, realm)
       const v = view.wide ? ToBigInt64(value) : value | 0
       const t = ToTimeout(timeout)
@@ -131,6 +148,14 @@ function createAtomics (realm) {
       resolve = undefined
       return result === undefined ? pending : { async: false, value: result }
     }
+  }.waitAsync)
+
+  // Without a host's waitAsync they would not differ.
+  const exported = hostWaitAsync && mark(createWaitAsync(true), 'addon', host)
+  return {
+    wait: mark(functions.wait, 'addon', host),
+    notify: mark(functions.notify, 'addon', host),
+    waitAsync: mark(createWaitAsync(false), 'addon', host, { exported })
   }
 }
 

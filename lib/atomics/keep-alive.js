@@ -6,6 +6,10 @@
  * The package cannot know which threads may notify the host's queue (WebAssembly does so without any JavaScript). So a pending
  * wait holds the loop until it is settled, or released by `unref`. Result and promise are the host's own, unchanged.
  *
+ * A wait on a WebAssembly memory holds the loop only if it was made by the function that an entry exports, or after `ref`: each
+ * thread of a program that Emscripten compiled, or one for WASI threads, always has a wait of the global function pending there,
+ * and has to end nevertheless. So the function that is installed has a twin that is exported.
+ *
  * Invariants, per thread:
  * - A promise is in `pending` exactly from the host's `waitAsync` that made it to its settlement.
  * - `holds` is the number of pending promises that are ref'd; the one handle is ref'd exactly while that is not 0.
@@ -13,6 +17,7 @@
 
 const { setInterval } = require('timers')
 const { mark } = require('../host')
+const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 
 /** The longest interval that Node has: 24 days. The timer's only use is to hold the event loop. */
 const LONGEST = 2 ** 31 - 1
@@ -35,17 +40,20 @@ function letGo () {
   if (--holds === 0) handle.unref()
 }
 
-function holdUntilSettled (promise) {
+/** Notes the promise of a pending wait until it is settled. `result` is the host's, and is returned. */
+function track (result, refed) {
+  const promise = result.value
   const release = () => {
     if (pending.get(promise)) letGo()
     pending.delete(promise)
   }
-  pending.set(promise, true)
-  hold()
+  pending.set(promise, refed)
+  if (refed) hold()
   apply(then, promise, [release, release])
+  return result
 }
 
-/** Lets a pending wait hold the event loop, or not. False if the promise is no pending wait of a keep-alive `waitAsync`. */
+/** Lets a pending wait hold the event loop, or not. False if the promise is no pending wait of the host's queue that is noted here. */
 function setRefed (promise, refed) {
   const before = pending.get(promise)
   if (before === undefined) return false
@@ -57,23 +65,27 @@ function setRefed (promise, refed) {
   return true
 }
 
-/** The three functions for a realm whose host has a `waitAsync`. */
+/**
+ * The three functions for a realm whose host has a `waitAsync`.
+ * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed; the mark of `waitAsync` has its twin
+ */
 function createKeepAlive (realm) {
   const { host } = realm
   const hostWaitAsync = host.waitAsync
-  const { waitAsync } = {
+  const create = (isExported) => ({
     // The parameters give it the right `length`.
     waitAsync (typedArray, index, value, timeout) {
       const result = apply(hostWaitAsync, this, arguments)
-      if (result.async) holdUntilSettled(result.value)
-      return result
+      return result.async ? track(result, isExported || !isWebAssemblyMemory(viewedArrayBuffer(typedArray))) : result
     }
-  }
-  return { wait: host.wait, notify: host.notify, waitAsync: mark(waitAsync, 'host', host, setRefed) }
+  }.waitAsync)
+  const exported = mark(create(true), 'host', host, { setRefed })
+  return { wait: host.wait, notify: host.notify, waitAsync: mark(create(false), 'host', host, { exported, setRefed }) }
 }
 
 module.exports = {
   createKeepAlive,
   ref: (promise) => setRefed(promise, true),
+  track,
   unref: (promise) => setRefed(promise, false)
 }

@@ -9,7 +9,7 @@
 
 const { agent } = require('../agent/agent')
 const { Int32Array, bare, createFinalizationRegistry, createWeakMap } = require('../util/intrinsics')
-const { IsSharedArrayBuffer, TypedArrayLength, byteOffset, isGrowable, viewedArrayBuffer } = require('../util/typed-arrays')
+const { IsSharedArrayBuffer, TypedArrayLength, byteOffset, isGrowable, isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 const { ValidateIntegerTypedArray } = require('./abstract-operations')
 
 const views = createWeakMap()
@@ -18,14 +18,16 @@ const views = createWeakMap()
  * A validated typed array.
  * - `array`: itself
  * - `shared`: whether it is on a SharedArrayBuffer
+ * - `plain`: whether it is on one that is no WebAssembly memory
  * - `wide`: whether it is a BigInt64Array
  * - `address`: of its first element, if shared and not empty
  * - `length`: its number of elements; if `grows`, when it was last looked up
  */
 class View {
-  constructor (array, shared, wide, address, length, grows) {
+  constructor (array, shared, plain, wide, address, length, grows) {
     this.array = array
     this.shared = shared
+    this.plain = plain
     this.wide = wide
     this.address = address
     this.length = length
@@ -41,7 +43,7 @@ bare(View)
  * collected as garbage the view is forgotten. The next collection then takes the array.
  */
 let latest
-const NO_VIEW = new View({}, false, false, 0, 0, false)
+const NO_VIEW = new View({}, false, false, false, 0, 0, false)
 const forget = () => { latest = NO_VIEW }
 const collections = createFinalizationRegistry && createFinalizationRegistry(forget)
 forget()
@@ -70,13 +72,13 @@ function examine (typedArray, realm) {
   const { name, length } = ValidateIntegerTypedArray(typedArray, realm)
   const wide = name === 'BigInt64Array'
   const buffer = viewedArrayBuffer(typedArray)
-  if (!IsSharedArrayBuffer(buffer)) return new View(typedArray, false, wide, 0, length, false)
+  if (!IsSharedArrayBuffer(buffer)) return new View(typedArray, false, false, wide, 0, length, false)
   // An empty array has no address, and no index is in its range.
-  if (length === 0) return new View(typedArray, true, wide, 0, 0, false)
+  if (length === 0) return new View(typedArray, true, true, wide, 0, 0, false)
   // The address of a view of the first element, as an Int32Array: Node-API of old Node does not know a BigInt64Array, and no typed
   // array can be as long as the longest buffers.
   const address = agent().addressOf(new Int32Array(buffer, byteOffset(typedArray), 1))
-  const view = new View(typedArray, true, wide, address, length, isGrowable(buffer))
+  const view = new View(typedArray, true, !isWebAssemblyMemory(buffer), wide, address, length, isGrowable(buffer))
   views.set(typedArray, view)
   return view
 }

@@ -22,7 +22,7 @@ const NODE_VERSION = require('./node-version')
 const { add, compareExchange, load, store, sub } = Atomics
 const { clz32, imul, max, min, trunc } = Math
 const { isInteger } = Number
-const { freeze, is, keys } = Object
+const { freeze, is, isFrozen, keys } = Object
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
 const { stringify } = JSON
 const { hrtime } = process
@@ -74,6 +74,7 @@ module.exports = {
   hrtime,
   imul,
   is,
+  isFrozen,
   isInteger,
   keys,
   load,

@@ -3,7 +3,7 @@
 /** Reads typed arrays and SharedArrayBuffers of any realm by the built-in getters, which no property of theirs can shadow. */
 
 const {
-  apply, getBuffer, getByteOffset, getGrowable, getLength, getMaxByteLength, getSharedByteLength
+  apply, getBuffer, getByteOffset, getGrowable, getLength, getMaxByteLength, getSharedByteLength, isFrozen
 } = require('./intrinsics')
 
 /** https://tc39.es/ecma262/#sec-issharedarraybuffer */
@@ -26,4 +26,9 @@ exports.byteOffset = (typedArray) => apply(getByteOffset, typedArray, [])
 exports.sharedByteLength = (buffer) => apply(getSharedByteLength, buffer, [])
 /** The length that a SharedArrayBuffer may grow to. */
 exports.maxByteLength = (buffer) => apply(getMaxByteLength || getSharedByteLength, buffer, [])
+/**
+ * Whether a SharedArrayBuffer is the memory of a WebAssembly module: the JavaScript API of WebAssembly says that such a buffer is
+ * frozen. It stays so when its memory is posted, but not when the buffer is posted alone.
+ */
+exports.isWebAssemblyMemory = (buffer) => isFrozen(buffer)
 exports.isGrowable = (buffer) => getGrowable !== undefined && apply(getGrowable, buffer, [])
