@@ -135,6 +135,14 @@ test('notify finds the claims of locks before the host\'s waiters', here, async 
   assert.strictEqual((await claim).unlock(), true)
 })
 
+test('/force: a lock in such a memory wakes plain waiters on its word, which are in the host\'s queue', here, async t => {
+  assert.deepStrictEqual(await run(t, 'force.js', `
+    const lock = new api.AsyncLock(words.buffer)
+    const token = lock.tryLock()
+    api.waitAsync(lock.i32a, 0, api.AsyncLock.LOCKED, 10000).value.then(outcome => { log.push(outcome) })
+    setTimeout(() => { token.unlock() }, 10)`), ['ok'])
+})
+
 /** Runs `source` in a process that preloads an entry; gives what it logged until it ended by itself. */
 const run = (t, entry, source) => runForJSON(t, ['-r', path.join(__dirname, '..', entry), '-e', `
   const api = require(${file('../index.js')})

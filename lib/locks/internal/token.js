@@ -115,15 +115,15 @@ function release (index) {
   else word.release(index, request)
 }
 
-/** The host's `notify`, if the host's queue is in use: then plain waiters on a lock's word may be in that queue. */
-function hostNotify () {
+/** The host's `notify`, if the host's queue is in use, as it always is for a WebAssembly memory: then plain waiters on the word may be in it. */
+function hostNotify (word) {
   const { notify } = own.host
-  return own.Atomics.notify === notify ? notify : undefined
+  return own.Atomics.notify === notify || word.onWebAssembly ? notify : undefined
 }
 
 /** Unlocks the AsyncLock that `word` is, by the entry at `index`. */
 function unlock (word, index) {
-  const notify = hostNotify()
+  const notify = hostNotify(word)
   if (notify === undefined) word.unlock(index)
   else word.unlockBesideHost(index, notify)
 }
@@ -144,7 +144,7 @@ function releaseUnused ({ word, request, token }) {
 
 /** Notifies a plain waiter on a lock's word in the host's queue. */
 function notifyHost (word) {
-  const notify = hostNotify()
+  const notify = hostNotify(word)
   if (notify !== undefined) notify(word.array, 0, 1)
 }
 

@@ -12,7 +12,7 @@ const {
 const {
   add, bare, compareExchange, createMap, load, store, sub
 } = require('../../util/intrinsics')
-const { byteOffset, viewedArrayBuffer } = require('../../util/typed-arrays')
+const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../../util/typed-arrays')
 const createLastHold = require('./last-hold')
 const createMemories = require('./memories')
 const { LOCK, LOCKED, MOST, PERMITS, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, isOwned, kindOf } = require('./request')
@@ -33,13 +33,15 @@ function createWords (list, { binding, counters, floats, operations, words }) {
    * - `address`: of the word
    * - `counter`: the index of its counter of waiters
    * - `abandoned`: the index of the counter of what dead holders have left behind in its bucket
+   * - `onWebAssembly`: whether it is in a WebAssembly memory
    */
   class Word {
-    constructor (array, address, counter, abandoned) {
+    constructor (array, address, counter, abandoned, onWebAssembly) {
       this.array = array
       this.address = address
       this.counter = counter
       this.abandoned = abandoned
+      this.onWebAssembly = onWebAssembly
     }
 
     /** Takes the lock that this word is, if it is free. Returns the index of the entry, which has no token yet; or -1. */
@@ -287,9 +289,10 @@ function createWords (list, { binding, counters, floats, operations, words }) {
     keep(buffer)
     const address = binding.addressOf(array)
     register(buffer, address - byteOffset(array))
+    const onWebAssembly = isWebAssemblyMemory(buffer)
     return counters === undefined
-      ? new Word(array, address, 0, 0)
-      : new Word(array, address, counters.of(address), counters.abandonedOf(address))
+      ? new Word(array, address, 0, 0, onWebAssembly)
+      : new Word(array, address, counters.of(address), counters.abandonedOf(address), onWebAssembly)
   }
 }
 
