@@ -5,17 +5,12 @@
 const ENDS_LATE = 'Deno ends no thread that is not in its event loop, and says at once that it has ended'
 const NO_HOOKS = 'it has no hooks on promises'
 const KEPT = 'Bun\'s collector takes any word of a stack for a reference'
-const CUT_SHORT = 'Bun ends a thread while it settles a promise: one time in a hundred the notification is lost'
 const NO_WATCH = 'Bun has no libuv: a terminated thread is noticed within 30 ms'
 
 module.exports = {
   bun: {
     'async-lock.test.js': {
       'one release may settle more promises than a batch holds, and hooks that run meanwhile may use locks': NO_HOOKS
-    },
-    'condition.test.js': {
-      'waitAsync: the notification of a thread that dies before it has the lock again goes to the next': CUT_SHORT,
-      'waitForAsync: the notification of a thread that dies before it has the lock again goes to the next': CUT_SHORT
     },
     'termination.test.js': {
       'a thread whose event loop turns between its waits is terminated as promptly': NO_WATCH,

@@ -204,9 +204,18 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
     const resolve = chunk[offset + RESOLVE]
     const waiter = chunk[offset + KEPT]
     vacate(slot)
+    if (resolve !== WAITER) {
+      words[SETTLED] = n + 1
+      resolve(RESULTS[answer])
+      return
+    }
+    // A notification goes to another waiter if the thread ends before this one has made use of it: by its settlement first, then by
+    // the register. Both may hold for a moment, never neither.
+    const relayed = RESULTS[answer] === 'ok' && waiter.onNotified !== undefined
+    if (relayed) floats[RELAY] = waiter.word.address
     words[SETTLED] = n + 1
-    if (resolve !== WAITER) resolve(RESULTS[answer])
-    else waiter.settle(answer < ACQUIRED ? RESULTS[answer] : waiter.adopted)
+    waiter.settle(answer < ACQUIRED ? RESULTS[answer] : waiter.adopted)
+    if (relayed) floats[RELAY] = 0
   }
 
   /**

@@ -31,7 +31,7 @@ function plannedSteps ({ all, only, rust }) {
     after: everything && rust
       ? [
           scriptStep('tarballs', all ? 120 : 65, all),
-          scriptStep('consumers', all ? 60 : 30, all),
+          scriptStep('consumers', all ? 400 : 45, all),
           ...(all ? [scriptStep('programs', 300, all), scriptStep('runtimes', 600)] : [])
         ]
       : []
