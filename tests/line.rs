@@ -1154,7 +1154,7 @@ mod fairness {
         assert_eq!(release(&guard), Released::MakeRoom, "the threads that release meanwhile, too");
         pass(ROOM);
         assert_eq!(release(&guard), Released::GoOn);
-        pass(FAIRNESS - ROOM);
+        pass(FAIRNESS.saturating_sub(ROOM));
         assert_eq!(release(&guard), Released::MakeRoom, "twice as long after the first release");
         pass(FAIRNESS);
         assert_eq!(release(&guard), Released::GoOn);
