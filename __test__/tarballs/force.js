@@ -6,7 +6,8 @@ const assert = require('assert')
 const api = require('atomics-waitasync/force')
 
 assert.strictEqual(api.engine, 'addon')
-assert.strictEqual(Atomics.waitAsync, api.waitAsync)
+assert.strictEqual(Atomics.wait, api.wait)
+assert.strictEqual(Atomics.notify, api.notify)
 const begin = Date.now()
 Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50).value.then(outcome => {
   assert.strictEqual(outcome, 'timed-out')
