@@ -55,6 +55,7 @@ pub mod fairness;
 mod granting;
 mod line;
 pub mod memories;
+mod name_table;
 pub mod names;
 mod overtaken;
 mod policy;

@@ -8,110 +8,18 @@
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
 //! moment at which a request joins its line.
 
-use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet};
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustc_hash::FxBuildHasher;
-
-use super::fairness::Released;
+use super::name_table::{Live, Table};
+pub use super::name_table::{Mode, Refusal, Requester};
 use super::policy::{Outbox, Section, Waiter, WaiterListStore};
 use super::request::Request;
 use super::store::Claimed;
-use super::word::{UNLOCKED, Word};
+use super::word::Word;
 use crate::clock::Timestamp;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
-use crate::sync::{Arc, AtomicI32, Mutex, lock};
-
-/// A name that is in use: its UTF-16 code units, and its word.
-#[derive(Debug)]
-struct Name {
-    text: Box<[u16]>,
-    word: AtomicI32,
-}
-
-impl Name {
-    fn location(&self) -> Location {
-        Location::from_address((&raw const self.word).expose_provenance())
-    }
-}
-
-/// A name, found by its text.
-#[derive(Debug)]
-struct ByText(Arc<Name>);
-
-impl Borrow<[u16]> for ByText {
-    fn borrow(&self) -> &[u16] {
-        &self.0.text
-    }
-}
-
-impl PartialEq for ByText {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.text == other.0.text
-    }
-}
-
-impl Eq for ByText {}
-
-impl Hash for ByText {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.text.hash(state);
-    }
-}
-
-impl Word for AtomicI32 {
-    fn load(&self) -> i32 {
-        self.load(Ordering::SeqCst)
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        self.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-}
-
-/// How a name is wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
-    /// Together with others that want it so.
-    Shared,
-    /// Alone.
-    Exclusive,
-}
-
-impl Mode {
-    const fn request(self, id: u32) -> Request {
-        match self {
-            Self::Shared => Request::NamedShared(id),
-            Self::Exclusive => Request::NamedExclusive(id),
-        }
-    }
-}
-
-/// The agent that requests a name.
-#[derive(Clone, Debug)]
-pub struct Requester {
-    /// Tells it from other agents.
-    pub outbox: Arc<Outbox>,
-    /// Its `worker_threads.threadId`.
-    pub thread_id: u32,
-}
-
-impl Requester {
-    fn is(&self, outbox: &Arc<Outbox>) -> bool {
-        Arc::ptr_eq(&self.outbox, outbox)
-    }
-}
-
-/// A request that is pending or granted.
-#[derive(Debug)]
-struct Live {
-    name: Arc<Name>,
-    mode: Mode,
-    requester: Requester,
-}
+use crate::sync::{Arc, Mutex, lock};
 
 /// What came of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,17 +31,6 @@ pub enum Requested {
     Pending(Location, Request, crate::queue::bucket::Ticket),
     /// It would have to wait, and was not to; or for its own thread.
     Refused(Refusal),
-}
-
-/// Why a request was not made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// The name is held, or requested before.
-    NotAvailable,
-    /// A thread that blocks would wait for what it holds itself.
-    HeldHere,
-    /// A thread that blocks would wait for a promise of its own, which cannot be settled meanwhile.
-    AwaitedHere,
 }
 
 /// How a request waits.
@@ -162,16 +59,6 @@ pub struct RequestInfo {
     pub held: bool,
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    names: HashSet<ByText>,
-    /// By their numbers.
-    requests: HashMap<u32, Live, FxBuildHasher>,
-    last_id: u32,
-    /// The requests whose locks were stolen, until their agents have taken the news.
-    stolen: Vec<(Arc<Outbox>, u32)>,
-}
-
 /// The named locks of a process. Any thread may call any method.
 #[derive(Debug, Default)]
 pub struct Names {
@@ -196,51 +83,6 @@ impl WaiterListStore {
             request.overwrite(word);
             (section.taken(location, request), stolen)
         })
-    }
-
-    /// Whether the request has been granted, and the lock not been stolen since.
-    fn holds(&self, location: Location, id: u32) -> bool {
-        self.critical_section_at(location, |section| section.policy().named.contains_key(&id))
-    }
-
-    fn is_abandoned(&self, location: Location) -> bool {
-        self.any_abandoned_near(location)
-            && self.critical_section_at(location, |section| section.policy().abandoned.contains(&location))
-    }
-}
-
-impl Table {
-    fn name(&mut self, text: &[u16]) -> Arc<Name> {
-        if let Some(ByText(name)) = self.names.get(text) {
-            return Arc::clone(name);
-        }
-        let name = Arc::new(Name { text: text.into(), word: AtomicI32::new(UNLOCKED) });
-        self.names.insert(ByText(Arc::clone(&name)));
-        name
-    }
-
-    fn next_id(&mut self) -> u32 {
-        loop {
-            self.last_id = self.last_id.wrapping_add(1);
-            if self.last_id != 0 && !self.requests.contains_key(&self.last_id) {
-                return self.last_id;
-            }
-        }
-    }
-
-    /// A name may not be in use any more.
-    fn tidy(&mut self, store: &WaiterListStore, name: &Arc<Name>) {
-        // One is the set's, one is this.
-        if Arc::strong_count(name) == 2 && !store.is_abandoned(name.location()) {
-            self.names.remove(&*name.text);
-        }
-    }
-
-    /// The request is over.
-    fn remove(&mut self, store: &WaiterListStore, id: u32) {
-        if let Some(Live { name, .. }) = self.requests.remove(&id) {
-            self.tidy(store, &name);
-        }
     }
 }
 
@@ -327,25 +169,19 @@ impl Names {
 
     /// What was granted is given back. False: it had been stolen.
     pub fn release(&self, store: &WaiterListStore, id: u32) -> bool {
-        self.end_request(store, id, |location, request, word| {
-            let (Released::GoOn | Released::MakeRoom) = store.release(location, request, word);
-        })
+        self.end_grant(store, id, WaitResult::Acquired)
     }
 
     /// The thread that held it has died.
     pub fn abandon(&self, store: &WaiterListStore, id: u32) {
-        self.end_request(store, id, |location, request, word| store.abandon(location, request, word));
+        self.end_grant(store, id, WaitResult::AcquiredFromDead);
     }
 
-    /// The grant, made with `result`, was not made use of.
-    pub fn return_unused(&self, store: &WaiterListStore, id: u32, result: WaitResult) {
-        self.end_request(store, id, |location, request, word| store.return_unused(location, request, result, word));
-    }
-
-    fn end_request(&self, store: &WaiterListStore, id: u32, end: impl FnOnce(Location, Request, &AtomicI32)) -> bool {
+    /// The holder of a grant has no use for it; a holder that died, or was told of a death, is `AcquiredFromDead`.
+    pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
         let table = &mut *lock(&self.table);
         let Some(Live { name, mode, .. }) = table.requests.get(&id) else { return false };
-        end(name.location(), mode.request(id), &name.word);
+        store.return_unused(name.location(), mode.request(id), holder, &name.word);
         table.remove(store, id);
         true
     }
@@ -386,28 +222,5 @@ impl Names {
     /// How many names are in use.
     pub fn count(&self) -> usize {
         lock(&self.table).names.len()
-    }
-}
-
-impl Table {
-    /// Whether a thread may block for a name: otherwise it would wait for itself.
-    fn own_request(
-        &self,
-        store: &WaiterListStore,
-        name: &Arc<Name>,
-        requester: &Requester,
-        deadline: Timestamp,
-    ) -> Result<(), Refusal> {
-        let own = self.requests.iter().filter(|(_, live)| Arc::ptr_eq(&live.name, name));
-        let mut own = own.filter(|(_, live)| live.requester.is(&requester.outbox)).peekable();
-        if own.peek().is_none() {
-            Ok(())
-        } else if own.any(|(&id, _)| store.holds(name.location(), id)) {
-            Err(Refusal::HeldHere)
-        } else if deadline == Timestamp::NEVER {
-            Err(Refusal::AwaitedHere)
-        } else {
-            Ok(())
-        }
     }
 }

@@ -143,6 +143,7 @@ impl Agent {
     pub(super) fn update_hold(&self) {
         let hold = self.pending.holds_loop(|| REGISTRY.has_several_threads())
             || self.outbox.has_mail()
+            || NAMES.any_stolen(&self.outbox)
             || self.delivery.is_broken_off();
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);

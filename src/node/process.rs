@@ -88,7 +88,9 @@ impl Given {
 /// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead.
 pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) {
     match request.id() {
-        Some(id) => NAMES.return_unused(&STORE, id, result),
+        Some(id) => {
+            NAMES.end_grant(&STORE, id, result);
+        }
         None => STORE.return_unused(location, request, result, &word_at(location)),
     }
 }
