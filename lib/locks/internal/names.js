@@ -10,6 +10,7 @@ const { ACQUIRED, ACQUIRED_FROM_DEAD, ANSWER, AWAITED_HERE, HELD, HELD_HERE, KIN
 const { bare, createArray } = require('../../util/intrinsics')
 const { deadlock, timeoutError } = require('./errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, amountOf, kindOf } = require('./request')
+const requireStack = require('./require-stack')
 const { newHold, releaseUnused, theList } = require('./token')
 const Waiter = require('./waiter')
 
@@ -88,7 +89,6 @@ class NamedClaim extends Waiter {
   }
 
   enqueue () {
-    theList().makeRoom()
     this.word.claimBegins()
     this.isCounted = true
     return agent().claimNameAsync(this.word.name, this.grant.hold.request, this.timeout, this)
@@ -140,8 +140,9 @@ function grantOf (grant, answer) {
   return grant
 }
 
-/** A new grant, for which the robust list has room. */
+/** A new grant, for which the robust list has room. Between its acquisition and its return nothing may fail, so there is stack left. */
 function newGrant (name, shared) {
+  requireStack()
   const grant = new Grant(name, shared)
   theList().makeRoom()
   return grant
@@ -169,7 +170,7 @@ function acquireAsync (name, shared, wait, resolve, reject) {
     else resolve(grant)
     return undefined
   }
-  const claim = new NamedClaim(new Grant(name, shared), wait, resolve, reject)
+  const claim = new NamedClaim(newGrant(name, shared), wait, resolve, reject)
   claim.begin()
   return claim.slot < 0 ? undefined : claim
 }
