@@ -168,7 +168,7 @@ const late = { timeout: 1 }
 const CALLS = {
   lock: ['tryLock', 'lockIfAvailable', ['lockAsync', late], ['executeLocked', () => {}, late], 'unlock'],
   rw: ['tryLock', 'tryLockShared', ['lockAsync', late], ['lockSharedAsync', late], ['executeLocked', () => {}, late], ['executeShared', () => {}, late]],
-  semaphore: ['release', 'tryAcquire', ['acquireAsync', 1, late], ['use', 1, () => {}, late]],
+  semaphore: ['release', 'tryAcquire', ['acquireAsync', 1, late], ['use', 1, () => {}, late], 'tryHold', ['holdAsync', 1, late]],
   condition: ['notify'],
   barrier: [['waitAsync', late]],
   latch: [['waitAsync', late], 'countDown']

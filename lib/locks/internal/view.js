@@ -62,8 +62,8 @@ function becomeView (instance, given, options, owner, further) {
 function setting (clone, options, name, owner, otherwise) {
   if (clone === undefined) return option(options, name, otherwise)
   const value = ownValue(clone, name)
-  const wanted = option(options, name, value)
-  if (wanted !== value) {
+  const wanted = option(options, name)
+  if (wanted !== undefined && wanted !== value) {
     throw new TypeError(owner + ': ' + name + ' is ' + describe(wanted) + ', but the clone has ' + describe(value) + ': leave the option out')
   }
   return value
@@ -106,7 +106,9 @@ function wordOf (instance) {
 }
 
 function refuse (instance) {
-  throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' + describe(instance))
+  const isClone = isObject(instance) && IsSharedArrayBuffer(ownValue(instance, 'buffer'))
+  throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' +
+    (isClone ? 'the clone of one: give it to the constructor of its class' : describe(instance)))
 }
 
 /** How many waiters there are at an instance's word: blocked threads and promises, of all threads. */
