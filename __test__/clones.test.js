@@ -152,15 +152,16 @@ for (const name of NAMES) {
     assert.deepStrictEqual(Array.from(new Int32Array(buffer)), [0, 0, 0, 0])
   })
 
-  test(`${name}: properties of Object.prototype are no part of a clone`, t => {
+  test(`${name}: properties of Object.prototype are no part of a clone`, () => {
     const buffer = new SharedArrayBuffer(16)
     const polluted = Object.assign({ buffer, byteOffset: 4, value: buffer }, options)
-    for (const key of Object.keys(polluted)) Object.defineProperty(Object.prototype, key, { value: polluted[key], configurable: true, writable: true })
+    const prototype = Object.getPrototypeOf({})
+    for (const key of Object.keys(polluted)) Object.defineProperty(prototype, key, { value: polluted[key], configurable: true, writable: true })
     try {
       const getters = Object.defineProperty({}, 'buffer', { __proto__: null, get: () => buffer, enumerable: true })
       for (const given of [{}, getters]) assert.throws(() => new Class(given), /buffer must be a SharedArrayBuffer, or the clone of an instance/)
     } finally {
-      for (const key of Object.keys(polluted)) delete Object.prototype[key]
+      for (const key of Object.keys(polluted)) delete prototype[key]
     }
   })
 }
