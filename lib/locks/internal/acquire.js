@@ -33,7 +33,8 @@ function tryAcquire (hold) {
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
   const { word, request } = hold
-  if (isOwned(request)) {
+  // Another thread may release permits while this one holds some.
+  if (kindOf(request) <= EXCLUSIVE) {
     if (word.find() >= 0) throw deadlock(caller, 'holds it')
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
     if (timeout === Infinity && word.isAwaited()) throw deadlock(caller, 'awaits it')
