@@ -45,6 +45,8 @@ exports.ACQUIRED_FROM_DEAD = 5
 const NO_TIMER = exports.NO_TIMER = 6
 /** The engine has interrupted what runs, by an exception or in its own way. */
 const INTERRUPTED = exports.INTERRUPTED = 8
+/** The thread would have waited for ever. */
+exports.DEADLOCK = 9
 
 // Answers of `free`. With the last one, AMOUNT has the `threadId` of the holder.
 exports.FREED = 0

@@ -45,7 +45,7 @@ pub(super) struct Registers {
     pub(super) index: Cell<u32>,
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
-    /// How many permits are requested. After `free`: the `threadId` of the holder.
+    /// How many permits are requested; or what a notification is awaited for. After `free`: the `threadId` of the holder.
     pub(super) amount: Cell<u32>,
     /// What the last operation answered.
     pub(super) answer: Cell<u32>,
@@ -115,6 +115,8 @@ pub(super) enum Answer {
     NoTimer,
     /// The engine does not want to go on, so nothing waits any more.
     Interrupted,
+    /// The thread would wait for ever, so it does not wait.
+    Deadlock,
 }
 
 /// The operation panicked.
@@ -127,6 +129,7 @@ impl From<Answer> for u32 {
             Answer::Pending => 3,
             Answer::NoTimer => 6,
             Answer::Interrupted => 8,
+            Answer::Deadlock => 9,
         }
     }
 }
@@ -278,6 +281,7 @@ mod tests {
             ("PENDING", u32::from(Answer::Pending) as usize),
             ("NO_TIMER", u32::from(Answer::NoTimer) as usize),
             ("INTERRUPTED", u32::from(Answer::Interrupted) as usize),
+            ("DEADLOCK", u32::from(Answer::Deadlock) as usize),
             ("ACQUIRED", WaitResult::Acquired as usize),
             ("ACQUIRED_FROM_DEAD", WaitResult::AcquiredFromDead as usize),
             ("FREED", FREED as usize),

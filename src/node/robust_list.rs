@@ -50,6 +50,15 @@ pub(super) struct Table {
     capacity: usize,
 }
 
+/// An entry of a robust list, as another thread reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Held {
+    pub(super) location: Location,
+    pub(super) request: Request,
+    /// Tells this hold from earlier and later ones of its thread, unless it is 0.
+    pub(super) serial: u32,
+}
+
 /// What a robust list says of a lock.
 pub(super) enum Hold {
     /// The thread holds it, or is certain to.
@@ -82,6 +91,19 @@ impl Table {
     fn includes(&self, len: usize, location: Location) -> bool {
         let wanted = to_number(location).to_bits();
         self.entries().iter().take(len).any(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// What the thread holds, but for what it is just releasing. As other threads see it: an entry that is being moved may be
+    /// missing or appear twice.
+    pub(super) fn held(&self) -> impl Iterator<Item = Held> {
+        let releasing = self.registers.releasing();
+        let entries = self.entries().iter().take(self.len()).enumerate();
+        entries.filter_map(move |(index, entry)| {
+            let (location, request) = entry.get()?;
+            let serial = self.serial(index).map_or(0, |serial| serial.load(Ordering::Relaxed));
+            let serial = if serial == Self::ANNOUNCED { 0 } else { serial };
+            (Some(location) != releasing).then_some(Held { location, request, serial })
+        })
     }
 
     /// What the list and the registers say of the lock at `location`. Read in the reverse of the order of writing.
