@@ -200,7 +200,12 @@ impl Registry {
     pub(super) fn held(&self, concerns: impl Fn(Location) -> bool) -> (Vec<Known>, Vec<(usize, Held)>) {
         self.locked(|agents| {
             let held = agents.iter().enumerate().flat_map(|(index, agent)| {
-                agent.robust_list.held().filter(|held| concerns(held.location)).map(move |held| (index, held))
+                agent
+                    .robust_list
+                    .held()
+                    .into_iter()
+                    .filter(|held| concerns(held.location))
+                    .map(move |held| (index, held))
             });
             (agents.iter().map(Entry::known).collect(), held.collect())
         })

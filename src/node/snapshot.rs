@@ -26,6 +26,9 @@ use crate::queue::location::Location;
 /// How often the robust lists are read at most until two readings agree.
 const MOST_READINGS: usize = 8;
 
+/// What is told of it is 0 milliseconds.
+const JUST_NOW: Timestamp = Timestamp::NEVER;
+
 /// What a word is, as far as can be told from what is requested of it.
 struct Described {
     kind: &'static str,
@@ -144,13 +147,13 @@ fn look(
 
     for (agent, hold) in &in_lists {
         let agent = &known[*agent];
-        held.push(Entry { since: Some(sighted(&agent.outbox, hold).unwrap_or_else(now)), ..entry(agent, hold) });
+        held.push(Entry { since: Some(sighted(&agent.outbox, hold).unwrap_or(JUST_NOW)), ..entry(agent, hold) });
     }
     for (thread_id, hold) in given.iter().filter(|(_, hold)| concerns(hold.location)) {
         let Some(agent) = known.iter().position(|agent| agent.thread_id == *thread_id) else { continue };
         let has_it = |&(holder, other): &(usize, Held)| holder == agent && other.location == hold.location;
         if !in_lists.iter().any(has_it) {
-            held.push(Entry { since: Some(now()), ..entry(&known[agent], hold) });
+            held.push(Entry { since: Some(JUST_NOW), ..entry(&known[agent], hold) });
         }
     }
     let mut last = 0;
@@ -170,7 +173,7 @@ fn entry(agent: &Known, held: &Held) -> Entry {
         request: Some(held.request),
         purpose: Purpose::Plain,
         thread_id: agent.thread_id,
-        blocked: agent.blocked_thread.is_blocked(),
+        blocked: agent.doing.sleep().is_some(),
         since: None,
     }
 }
@@ -180,12 +183,12 @@ fn awaited(agent: &Known, location: Location, waiter: &Waiter, request: Option<R
         Waiter::Thread(_) => {
             let sleep = agent.doing.sleep().filter(|sleep| sleep.location == location);
             // It is about to sleep.
-            (agent.doing.purpose(), Some(sleep.map_or_else(now, |sleep| sleep.since)))
+            (agent.doing.purpose(), Some(sleep.map_or(JUST_NOW, |sleep| sleep.since)))
         }
         Waiter::Agent(_, slot) => match agent.notes.get(*slot, location) {
             Some(noted) => (noted.purpose, Some(noted.since)),
             // A claim that has just come, or a promise of `Atomics.waitAsync`.
-            None => (Purpose::Plain, request.map(|_| now())),
+            None => (Purpose::Plain, request.map(|_| JUST_NOW)),
         },
     };
     let blocked = matches!(waiter, Waiter::Thread(_));
