@@ -12,13 +12,13 @@ const { RangeError, TypeError, compareExchange, isInteger, load } = require('../
 const { describe } = require('../util/values')
 const { requireWorker } = require('./internal/acquire')
 const { throwIfAborted, timeoutError } = require('./internal/errors')
-const { countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
+const { BARRIER, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
 const { waitOptions } = require('./internal/options')
 const Steps = require('./internal/steps')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 const MOST_PARTIES = 0xffff
-const PARTIES = { waitsFor: 'the other parties of a Barrier' }
+const PARTIES = { purpose: BARRIER, waitsFor: 'the other parties of a Barrier' }
 const late = (timeout) => timeoutError('the other parties', timeout)
 
 const generation = (state) => state >>> 16
@@ -46,7 +46,7 @@ class Barrier {
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!waitUntil(word, (state) => generation(state) !== mine, left)) throw late(timeout)
+      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw late(timeout)
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }

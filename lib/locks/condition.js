@@ -140,6 +140,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
     let result
     try {
       result = await notice.waitAsync(word, value, wait, steps, {
+        purpose: notice.CONDITION,
         waitsFor: 'a Condition',
         onEnqueued: () => { release(indexOf(held)) },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.

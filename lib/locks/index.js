@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Locks and their family: what every entry point exports beside the functions of `Atomics`. Each class is loaded at its first
+ * Locks and their family: what every entry point exports beside the functions of `Atomics`. Each of them is loaded at its first
  * use, since most programs use one or two.
  */
 
@@ -14,6 +14,7 @@ const load = {
   Latch: () => require('./latch'),
   RwLock: () => require('./rw-lock'),
   Semaphore: () => require('./semaphore'),
+  snapshot: () => require('./snapshot').snapshot,
   UnlockToken: () => require('./internal/token').UnlockToken
 }
 

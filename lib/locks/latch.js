@@ -10,13 +10,13 @@ const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = re
 const { describe } = require('../util/values')
 const { requireWorker } = require('./internal/acquire')
 const { throwIfAborted, timeoutError } = require('./internal/errors')
-const { countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
+const { LATCH, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
 const { waitOptions } = require('./internal/options')
 const { MOST } = require('./internal/request')
 const Steps = require('./internal/steps')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
-const OPENING = { waitsFor: 'a Latch' }
+const OPENING = { purpose: LATCH, waitsFor: 'a Latch' }
 const late = (timeout) => timeoutError('the latch to open', timeout)
 
 class Latch {
@@ -52,7 +52,7 @@ class Latch {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
-    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout))) throw late(timeout)
+    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw late(timeout)
   }
 
   waitAsync (options) {

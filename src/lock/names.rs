@@ -232,6 +232,11 @@ impl Names {
         requests
     }
 
+    /// The UTF-16 code units of the name that the request with this number is for; `None` if it is over.
+    pub fn name_of(&self, id: u32) -> Option<Box<[u16]>> {
+        Some(lock(&self.table).requests.get(&id)?.name.text.clone())
+    }
+
     /// How many names are in use.
     pub fn count(&self) -> usize {
         lock(&self.table).names.len()
