@@ -12,9 +12,12 @@ const load = {
   Barrier: () => require('./barrier'),
   Condition: () => require('./condition'),
   Latch: () => require('./latch'),
+  Lock: () => require('./lock-manager').Lock,
+  LockManager: () => require('./lock-manager').LockManager,
   RwLock: () => require('./rw-lock'),
   Semaphore: () => require('./semaphore'),
-  UnlockToken: () => require('./internal/token').UnlockToken
+  UnlockToken: () => require('./internal/token').UnlockToken,
+  locks: () => require('./lock-manager').locks
 }
 
 for (const name of keys(load)) {

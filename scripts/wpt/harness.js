@@ -27,14 +27,13 @@ function text (value) {
 
 const same = (a, b) => Object.is(a, b)
 
-/** The error of a promise that has to reject. */
+/** The error of a promise that has to reject, in an object: it may be a thenable itself. */
 async function rejection (promise, description) {
-  // As `promise.then`: a call that throws instead of returning a promise has failed before this.
   let value
   try {
     value = await promise
   } catch (error) {
-    return error
+    return { error }
   }
   throw new Error((description ? description + ': ' : '') + 'should have rejected, but gave ' + text(value))
 }
@@ -107,13 +106,13 @@ const functions = {
   },
 
   async promise_rejects_js (test, constructor, promise, description) {
-    const error = await rejection(promise, description)
+    const { error } = await rejection(promise, description)
     check(typeof error === 'object' && error !== null && error.constructor === constructor && error.name === constructor.name,
       'expected a ' + constructor.name + ', got ' + text(error), description)
   },
 
   async promise_rejects_dom (test, name, promise, description) {
-    const error = await rejection(promise, description)
+    const { error } = await rejection(promise, description)
     check(typeof error === 'object' && error !== null && error.name === name, 'expected a ' + name + ', got ' + text(error), description)
     // Where there is no DOMException, an Error of that name has to do.
     if (typeof DOMException !== 'function') return // eslint-disable-line no-undef
@@ -121,7 +120,7 @@ const functions = {
   },
 
   async promise_rejects_exactly (test, expected, promise, description) {
-    const error = await rejection(promise, description)
+    const { error } = await rejection(promise, description)
     check(same(error, expected), 'expected ' + text(expected) + ', got ' + text(error), description)
   }
 }
@@ -133,7 +132,7 @@ async function runOne ({ callback, name }) {
     await callback(test)
     if (test.failure !== undefined) throw test.failure
   } catch (error) {
-    message = text(error && error.stack ? error.stack : error)
+    message = error && error.stack ? error.stack : text(error)
   }
   for (const cleanup of test.cleanups) await cleanup()
   say({ name, message })
