@@ -64,6 +64,7 @@ impl Guard {
             Request::Lock | Request::Exclusive => self.word.store(UNLOCKED),
             Request::Shared => self.change(-1),
             Request::Permits(amount) | Request::Signals(amount) => self.change(i32::try_from(amount).unwrap()),
+            Request::NamedShared(_) | Request::NamedExclusive(_) => unreachable!("tests/names.rs has them"),
         }
         self.tell_line();
     }
@@ -239,6 +240,7 @@ mod property {
                 Request::Lock | Request::Exclusive => self.value() == UNLOCKED,
                 Request::Shared => self.value() >= 0,
                 Request::Permits(amount) | Request::Signals(amount) => self.value() >= i32::try_from(amount).unwrap(),
+                Request::NamedShared(_) | Request::NamedExclusive(_) => unreachable!("tests/names.rs has them"),
             }
         }
 

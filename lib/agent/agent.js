@@ -31,7 +31,8 @@ function createAgent (binding) {
   const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
-  const native = { binding, counters, expected, floats, operations, words }
+  // `onSteal`: called when a named lock was stolen from this thread; see locks/internal/names.js.
+  const native = { binding, counters, expected, floats, operations, words, onSteal () {} }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
   // From a promise of locks/ to its Waiter or Steps.
@@ -115,7 +116,9 @@ function createAgent (binding) {
     remember,
     forget,
     claim: blocking.claim,
+    claimName: blocking.claimName,
     claimAsync: slots.claimAsync,
+    claimNameAsync: slots.claimNameAsync,
     waitClaim: slots.waitClaim,
     waitGivingBack: blocking.waitGivingBack,
     useNotification: blocking.useNotification,
@@ -137,10 +140,10 @@ function shielded (operations, words) {
   const names = keys(operations)
   for (let n = 0; n < names.length; n++) {
     const operation = operations[names[n]]
-    define(shields, names[n], () => {
+    define(shields, names[n], (name) => {
       words[ANSWER] = UNANSWERED
       try {
-        operation()
+        operation(name)
       } catch (error) {
         if (words[ANSWER] === UNANSWERED || words[ANSWER] === INTERRUPTED) throw error
       }

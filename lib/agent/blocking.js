@@ -8,7 +8,7 @@
  */
 
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS, TIMEOUT, WIDE,
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, GIVEN, HELD_HERE, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS, TIMEOUT, WIDE,
   operationError
 } = require('./registers')
 
@@ -65,6 +65,17 @@ function createBlocking ({ floats, words, expected, operations }) {
     return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
   }
 
+  /** The same for a lock by its name. Returns the answer. */
+  function claimName (name, kind, timeout) {
+    probeStack()
+    floats[TIMEOUT] = timeout
+    words[KIND] = kind
+    operations.claimName(name)
+    const answer = words[ANSWER]
+    if (answer >= NO_TIMER && answer < HELD_HERE) throw operationError(answer)
+    return answer
+  }
+
   /**
    * Enqueues this thread at `address`, then releases the robust list's entry at `index`, calls `released`, and blocks. So a
    * notification cannot come too early from a thread that takes what was released.
@@ -89,7 +100,7 @@ function createBlocking ({ floats, words, expected, operations }) {
     floats[RELAY] = 0
   }
 
-  return { claim, useNotification, wait, waitGivingBack }
+  return { claim, claimName, useNotification, wait, waitGivingBack }
 }
 
 /** Native code calls it between the slices in which a thread blocks: the engine can interrupt a thread where a function is called. */

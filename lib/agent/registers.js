@@ -51,6 +51,10 @@ exports.FREED = 0
 exports.NOT_LOCKED = 1
 exports.HELD_ELSEWHERE = 2
 
+// Answers of `claimName`, besides those of a claim: this thread would wait for itself.
+exports.HELD_HERE = 9
+exports.AWAITED_HERE = 10
+
 /** The error of an operation with such an answer. If the engine is ending the thread, it does so when this is called. */
 exports.operationError = function operationError (answer) {
   return new Error('atomics-waitasync: ' + (

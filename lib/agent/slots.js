@@ -38,7 +38,8 @@ const FIELDS = 4
 const WAITER = () => {}
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
-module.exports = function createSlots ({ floats, words, expected, operations }) {
+module.exports = function createSlots (native) {
+  const { floats, words, expected, operations } = native
   // In chunks: an array that grows is copied time and again.
   let chunks = createArray(0)
   // The first vacant slot, which may be in a chunk that is still to be added; and the next one, as `fill` found it.
@@ -102,10 +103,22 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
     return undefined
   }
 
+  /** The same for a lock by its name. */
+  function claimNameAsync (name, kind, timeout, claim) {
+    const slot = fill(WAITER, claim, claim)
+    floats[TIMEOUT] = timeout
+    words[KIND] = kind
+    const answer = enqueue(operations.claimNameAsync, slot, name)
+    if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
+    claim.slot = slot
+    return undefined
+  }
+
   /** Carries out an operation that enqueues the wait in a slot that was filled. Returns its answer. */
-  function enqueue (operation, slot) {
+  function enqueue (operation, slot, name) {
     words[SLOT] = slot
-    operation()
+    if (name === undefined) operation()
+    else operation(name)
     const answer = words[ANSWER]
     if (answer === PENDING) {
       vacant = nextVacant
@@ -171,9 +184,14 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
 
   /**
    * Called by native code with the number of settlements that it has put behind the registers. If this fails as a whole and the
-   * thread lives on, it is called again with the settlements that are left, and does not adopt twice.
+   * thread lives on, it is called again with the settlements that are left, and does not adopt twice. With 0: a named lock was
+   * stolen from this thread.
    */
   function settle (count) {
+    if (count === 0) {
+      native.onSteal()
+      return
+    }
     if (words[SETTLED] < 0) {
       adoptAcquired(count)
       words[SETTLED] = 0
@@ -260,5 +278,5 @@ module.exports = function createSlots ({ floats, words, expected, operations }) 
     return waiters
   }
 
-  return { cancel, claimAsync, refedWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
+  return { cancel, claimAsync, claimNameAsync, refedWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
 }

@@ -17,14 +17,14 @@ impl Section<'_> {
     /// was left half done, so the note ends with it; readers are all told.
     pub(super) fn inherit(&mut self, location: Location, request: Request) -> bool {
         match request {
-            Request::Lock | Request::Exclusive => {
+            Request::Lock | Request::Exclusive | Request::NamedExclusive(_) => {
                 let was_abandoned = self.policy_mut().abandoned.remove(&location);
                 if was_abandoned {
                     self.policy_counter().fetch_sub(1, Ordering::SeqCst);
                 }
                 was_abandoned
             }
-            Request::Shared => self.policy().abandoned.contains(&location),
+            Request::Shared | Request::NamedShared(_) => self.policy().abandoned.contains(&location),
             Request::Permits(_) | Request::Signals(_) => false,
         }
     }
@@ -34,6 +34,9 @@ impl WaiterListStore {
     /// The thread that took `request` from the word has died.
     pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section_at(location, |section| {
+            if section.was_stolen(request) {
+                return;
+            }
             if request == Request::Lock {
                 section.policy_mut().granted.remove(&location);
                 if let Some((first, ..)) = section.first_claim(location)

@@ -23,9 +23,15 @@ impl Section<'_> {
 
     /// Takes what `request` asks for, if the word grants it now.
     pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
-        request
-            .take(word)
-            .then(|| if self.inherit(location, request) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
+        request.take(word).then(|| self.taken(location, request))
+    }
+
+    /// What was requested has been taken from the word.
+    pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
+        if let Some(id) = request.id() {
+            self.policy_mut().named.insert(id, location);
+        }
+        if self.inherit(location, request) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
     }
 
     /// The claim with this key has been granted what it asks for: it leaves the line.

@@ -6,6 +6,7 @@
 //! | lock | 0 free, 1 locked | 0 → 1 |
 //! | read-write lock | 0 free, *n* readers, −1 a writer | *n* → *n* + 1, 0 → −1 |
 //! | semaphore | the permits that are left | *n* → *n* − *k* |
+//! | named lock | as of a read-write lock; the word is [`names`]' | likewise |
 //!
 //! JavaScript takes what is free, and gives back what nobody waits for, by one atomic operation and without a native call. A
 //! claim that has to wait joins the line of its word: in the same list as waiters without a claim, which may be threads that
@@ -54,6 +55,8 @@ pub mod fairness;
 mod granting;
 mod line;
 pub mod memories;
+mod name_table;
+pub mod names;
 mod overtaken;
 mod policy;
 pub mod request;

@@ -33,6 +33,8 @@ pub struct Lines {
     /// The locks on their way to a waiter, until its thread's robust list has them: so that the holder of a lock is known at every
     /// moment.
     pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
+    /// The named locks that are held, by the number of the request: what is not here any more was given back, or stolen.
+    pub(super) named: HashMap<u32, Location, FxBuildHasher>,
 }
 
 /// The critical section of a bucket with lines.

@@ -15,21 +15,27 @@ pub enum Request {
     Permits(u32),
     /// So many permits, which have no holder once they are taken.
     Signals(u32),
+    /// To share a named lock. The number tells the request from all others of the process.
+    NamedShared(u32),
+    /// To have a named lock alone; likewise.
+    NamedExclusive(u32),
 }
 
 impl Request {
-    /// From its number in `lib/locks/internal/`, and the number of permits.
+    /// From its number in `lib/locks/internal/`, and the number of permits or of the request.
     pub const fn from_code(kind: u32, amount: u32) -> Self {
         match kind {
             0 => Self::Lock,
             1 => Self::Shared,
             2 => Self::Exclusive,
             3 => Self::Permits(amount),
-            _ => Self::Signals(amount),
+            4 => Self::Signals(amount),
+            5 => Self::NamedShared(amount),
+            _ => Self::NamedExclusive(amount),
         }
     }
 
-    /// Its number in `lib/locks/internal/`, and the number of permits.
+    /// Its number in `lib/locks/internal/`, and the number of permits or of the request.
     pub const fn to_code(self) -> (u32, u32) {
         match self {
             Self::Lock => (0, 0),
@@ -37,6 +43,8 @@ impl Request {
             Self::Exclusive => (2, 0),
             Self::Permits(amount) => (3, amount),
             Self::Signals(amount) => (4, amount),
+            Self::NamedShared(id) => (5, id),
+            Self::NamedExclusive(id) => (6, id),
         }
     }
 
@@ -52,15 +60,23 @@ impl Request {
 
     /// Whether it excludes every other request, so that its holder's death may leave work half done.
     pub(super) const fn is_exclusive(self) -> bool {
-        matches!(self, Self::Lock | Self::Exclusive)
+        matches!(self, Self::Lock | Self::Exclusive | Self::NamedExclusive(_))
+    }
+
+    /// The number of a request for a named lock.
+    pub const fn id(self) -> Option<u32> {
+        match self {
+            Self::NamedShared(id) | Self::NamedExclusive(id) => Some(id),
+            _ => None,
+        }
     }
 
     /// The value of the word after this has been taken from `current`; `None` if it cannot be taken.
     fn taken_from(self, current: i32) -> Option<i32> {
         match self {
             Self::Lock => (current == UNLOCKED).then_some(LOCKED),
-            Self::Exclusive => (current == UNLOCKED).then_some(WRITING),
-            Self::Shared => current.checked_add(1).filter(|&readers| readers > 0),
+            Self::Exclusive | Self::NamedExclusive(_) => (current == UNLOCKED).then_some(WRITING),
+            Self::Shared | Self::NamedShared(_) => current.checked_add(1).filter(|&readers| readers > 0),
             Self::Permits(amount) | Self::Signals(amount) => {
                 i32::try_from(amount).ok().and_then(|amount| current.checked_sub(amount)).filter(|&left| left >= 0)
             }
@@ -70,8 +86,8 @@ impl Request {
     /// The value of the word after this has been given back to `current`.
     fn given_back_to(self, current: i32) -> i32 {
         match self {
-            Self::Lock | Self::Exclusive => UNLOCKED,
-            Self::Shared => current.saturating_sub(1).max(0),
+            Self::Lock | Self::Exclusive | Self::NamedExclusive(_) => UNLOCKED,
+            Self::Shared | Self::NamedShared(_) => current.saturating_sub(1).max(0),
             Self::Permits(amount) | Self::Signals(amount) => current.saturating_add_unsigned(amount),
         }
     }
@@ -79,6 +95,16 @@ impl Request {
     /// Whether the word grants this now.
     pub(super) fn is_granted_by(self, word: &impl Word) -> bool {
         self.taken_from(word.load()).is_some()
+    }
+
+    /// Takes this from the word, whoever holds it: only what is stolen.
+    pub(super) fn overwrite(self, word: &impl Word) {
+        loop {
+            let current = word.load();
+            if word.compare_exchange(current, self.taken_from(UNLOCKED).unwrap_or(current)) {
+                return;
+            }
+        }
     }
 
     /// Takes this from the word. Whether the word granted it.

@@ -2,9 +2,10 @@
 
 #![allow(unsafe_code, reason = "accessing memory that JavaScript owns")]
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::AtomicI32;
 
 use crate::queue::location::Location;
+use crate::sync::{self, Ordering};
 
 /// The word of a lock that is free.
 pub const UNLOCKED: i32 = 0;
@@ -28,6 +29,17 @@ impl<W: Word> Word for &W {
 
     fn compare_exchange(&self, current: i32, new: i32) -> bool {
         (**self).compare_exchange(current, new)
+    }
+}
+
+/// A word of native memory.
+impl Word for sync::AtomicI32 {
+    fn load(&self) -> i32 {
+        self.load(Ordering::SeqCst)
+    }
+
+    fn compare_exchange(&self, current: i32, new: i32) -> bool {
+        self.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 

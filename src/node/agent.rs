@@ -21,7 +21,7 @@ use crate::node::blocking::Blocking;
 use crate::node::delivery::{Delivered, Delivery};
 use crate::node::environment::{Environment, contained, pin_buffer};
 use crate::node::pending::Pending;
-use crate::node::process::{Given, MEMORIES, STORE};
+use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, REGISTRY};
 use crate::node::robust_list::RobustList;
@@ -143,6 +143,7 @@ impl Agent {
     pub(super) fn update_hold(&self) {
         let hold = self.pending.holds_loop(|| REGISTRY.has_several_threads())
             || self.outbox.has_mail()
+            || NAMES.any_stolen(&self.outbox)
             || self.delivery.is_broken_off();
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);
@@ -177,6 +178,8 @@ impl Agent {
         self.update_hold();
         if delivered == Delivered::Partly {
             self.outbox.ring();
+        } else if NAMES.any_stolen(&self.outbox) {
+            self.delivery.tell_of_steals();
         }
     }
 
@@ -248,6 +251,7 @@ impl Agent {
             contained(|| given.pass_on());
         }
         self.robust_list.drain(|location, request| contained(|| Given::Acquired(location, request).pass_on()));
+        contained(|| NAMES.end(&STORE, &self.outbox));
         for (base, objects) in self.memories.take() {
             MEMORIES.end(&STORE, self.id(), base, objects);
         }

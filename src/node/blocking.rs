@@ -10,7 +10,7 @@ use crate::clock::{Timestamp, now};
 use crate::lock::Waiter;
 use crate::lock::request::Request;
 use crate::node::environment::{Engine, Environment};
-use crate::node::process::{Given, STORE, return_unused, service, word_at};
+use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::robust_list::RobustList;
 use crate::queue::bucket::Ticket;
@@ -136,7 +136,7 @@ impl Blocking {
             None if result == WaitResult::Ok => self.registers.give(wait.location, 0),
             Some(Request::Signals(permits)) if result.is_acquired() => self.registers.give(wait.location, permits),
             Some(request) if result.is_acquired() => robust_list.add(wait.location, request),
-            _ => {}
+            request => gave_up(request),
         }
         Answer::Settled(result)
     }
@@ -246,6 +246,8 @@ impl Blocking {
         let result = STORE.withdraw_thread(ticket, &self.thread);
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             return_unused(location, request, result);
+        } else if request.is_some() {
+            gave_up(request);
         } else if result == WaitResult::Ok {
             Given::Notification(location).pass_on();
         }

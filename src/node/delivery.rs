@@ -11,7 +11,7 @@ use crate::lock::request::Request;
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::environment::{Environment, contained};
 use crate::node::pending::{LockWait, Pending};
-use crate::node::process::{Given, STORE, word_at};
+use crate::node::process::{Given, STORE, gave_up, word_at};
 use crate::node::registers::{BATCH, NOT_ADOPTED, RegistersRef};
 use crate::node::robust_list::RobustList;
 use crate::queue::location::Location;
@@ -143,7 +143,11 @@ impl Delivery {
         // This is the job in which the time-outs of this agent's promises are decided.
         STORE.decide(&self.outbox, &mut mail.settlements, |slot| pending.ticket(slot));
         for (index, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
-            let thing = pending.remove(slot).and_then(|wait| given_beside(wait, result));
+            let wait = pending.remove(slot);
+            if result == WaitResult::TimedOut {
+                gave_up(wait.and_then(|wait| wait.request));
+            }
+            let thing = wait.and_then(|wait| given_beside(wait, result));
             given.extend(thing.map(|thing| (index, thing)));
         }
         pending.shrink();
@@ -197,6 +201,11 @@ impl Delivery {
             }
         }
         result
+    }
+
+    /// Lets JavaScript ask which of its named locks were stolen. If that fails, it asks another time.
+    pub(super) fn tell_of_steals(&self) {
+        drop(self.environment.settle(0));
     }
 
     /// Passes on what JavaScript has not been told of: the environment ends. The robust list has what was adopted.

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
+use napi::bindgen_prelude::ToNapiValue;
 use napi::{Result, check_status, sys};
 
 /// Runs `body`. A panic ends here, since unwinding into Node would end the process: it was reported on the standard error,
@@ -28,6 +29,58 @@ pub(super) unsafe fn pin_buffer(
     }
     // An empty buffer may be nowhere.
     Ok((NonNull::new(data).unwrap_or(NonNull::dangling()), bytes, reference))
+}
+
+/// The UTF-16 code units of a string.
+pub(super) struct Text {
+    short: [u16; Self::SHORT],
+    len: usize,
+    /// Of a string that is longer than that.
+    long: Vec<u16>,
+}
+
+impl Text {
+    const SHORT: usize = 64;
+
+    pub(super) fn units(&self) -> &[u16] {
+        if self.long.is_empty() { &self.short[..self.len] } else { &self.long[..self.len] }
+    }
+}
+
+/// The first argument of a call, as a string; nothing if it is none.
+///
+/// # Safety
+/// In a call from JavaScript, with what Node-API passes to it.
+pub(super) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback_info) -> Text {
+    let mut text = Text { short: [0; Text::SHORT], len: 0, long: Vec::new() };
+    let (mut count, mut argument) = (1, ptr::null_mut());
+    // SAFETY: as the caller promises; buffers have room for as many units as is said, one of them for the final 0.
+    unsafe {
+        let (no_receiver, no_data) = (ptr::null_mut(), ptr::null_mut());
+        sys::napi_get_cb_info(env, info, &raw mut count, &raw mut argument, no_receiver, no_data);
+        sys::napi_get_value_string_utf16(env, argument, text.short.as_mut_ptr(), Text::SHORT, &raw mut text.len);
+        // It may have been cut off.
+        if text.len == Text::SHORT - 1 {
+            sys::napi_get_value_string_utf16(env, argument, ptr::null_mut(), 0, &raw mut text.len);
+            text.long.resize(text.len + 1, 0);
+            sys::napi_get_value_string_utf16(env, argument, text.long.as_mut_ptr(), text.long.len(), &raw mut text.len);
+        }
+    }
+    text
+}
+
+/// A string by its UTF-16 code units, of which surrogates may stand alone.
+pub struct Utf16(pub(super) Box<[u16]>);
+
+impl ToNapiValue for Utf16 {
+    unsafe fn to_napi_value(env: sys::napi_env, Self(units): Self) -> Result<sys::napi_value> {
+        let mut value = ptr::null_mut();
+        // SAFETY: on the thread of `env`, as the caller promises; the length is that of the units.
+        check_status!(unsafe {
+            sys::napi_create_string_utf16(env, units.as_ptr(), units.len().cast_signed(), &raw mut value)
+        })?;
+        Ok(value)
+    }
 }
 
 /// Handles of an environment. Used on its thread until it ends.

@@ -14,7 +14,7 @@ use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::pending::LockWait;
-use crate::node::process::{Given, STORE, service, word_at};
+use crate::node::process::{Given, NAMES, STORE, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Holder, REGISTRY};
 use crate::queue::location::Location;
@@ -30,7 +30,7 @@ fn take_free(word: &impl Word) -> Option<()> {
 }
 
 /// A claim has joined a line: from now on the service looks at the words of lines.
-fn watch_lines() {
+pub(super) fn watch_lines() {
     if let Some(service) = service() {
         service.check_words();
     }
@@ -105,7 +105,7 @@ impl Agent {
     }
 
     /// The thread has taken what it requested.
-    fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Answer {
+    pub(super) fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Answer {
         self.robust_list.add(location, request);
         Answer::Settled(result)
     }
@@ -126,6 +126,7 @@ impl Agent {
         self.blocking.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
         let ticket = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true);
+        // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();
         ticket.map_or(Answer::Settled(WaitResult::NotEqual), |ticket| {
             self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
@@ -133,9 +134,13 @@ impl Agent {
         })
     }
 
-    /// Releases the entry at the index of the robust list.
-    pub(super) fn give_back(&self) {
+    /// Releases the entry at the index of the robust list. False if it is a named lock that was stolen before.
+    pub(super) fn give_back(&self) -> bool {
         if let Some((location, request)) = self.robust_list.remove() {
+            if let Some(id) = request.id() {
+                self.robust_list.retract();
+                return NAMES.release(&STORE, id);
+            }
             let released = STORE.release(location, request, &word_at(location));
             self.robust_list.retract();
             // Not the main thread.
@@ -143,6 +148,7 @@ impl Agent {
                 std::thread::sleep(ROOM);
             }
         }
+        true
     }
 
     /// The same for what a dead thread held and this one has not used: the next holder is told of the death.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`exports`] | what JavaScript calls once or rarely |
 //! | `operations` | what JavaScript calls often: functions without arguments |
-//! | `waiting` `locking` | what these do: wait, notify; claim, release |
+//! | `waiting` `locking` `names` | what these do: wait, notify; claim, release; request a name |
 //! | `agent` | an environment that has loaded the package: its start, its end, its hold on the event loop |
 //! | `blocking` | its thread, while it blocks |
 //! | `delivery` | its settlements, on their way to JavaScript |
@@ -30,6 +30,7 @@ pub mod exports;
 mod images;
 #[forbid(unsafe_code)]
 mod locking;
+pub mod names;
 mod operations;
 #[forbid(unsafe_code)]
 mod pending;

@@ -10,7 +10,7 @@ use napi::bindgen_prelude::{Env, FromNapiValue, JsValue, Object};
 use napi::{Result, check_status, sys};
 
 use crate::node::agent::Agent;
-use crate::node::environment::contained;
+use crate::node::environment::{contained, first_argument};
 use crate::node::process::STORE;
 use crate::node::registers::FAILED;
 
@@ -89,8 +89,8 @@ operations! {
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
     /// Blocks for the wait that `waitGivingBack` has enqueued.
     c"resume" finishes AllButWait: |agent| agent.blocking.resume(&agent.robust_list).into();
-    /// Releases the entry at the index of the robust list.
-    c"giveBack" finishes Everything: |agent| { agent.give_back(); 0 };
+    /// Releases the entry at the index of the robust list. 0 if it is a named lock that was stolen before.
+    c"giveBack" finishes Everything: |agent| agent.give_back().into();
     /// The same for what came from a dead holder and was not used.
     c"passOn" finishes Everything: |agent| { agent.pass_on(); 0 };
     /// JavaScript has changed the word at the location while a waiter was counted there.
@@ -99,12 +99,44 @@ operations! {
     c"inherit" finishes Everything: |agent| agent.inherit().into();
     /// Frees a lock that this thread does not hold: `FREED`, `NOT_LOCKED`, or `HELD_ELSEWHERE`.
     c"free" finishes Everything: |agent| agent.free();
+
+    /// The number of a request whose named lock was stolen from this thread, which has not been told yet; 0 if there is none.
+    c"nextStolen" finishes Everything: |agent| agent.next_stolen();
+}
+
+/// Defines the operations on a name, their argument.
+macro_rules! operations_on_names {
+    ($($(#[$doc:meta])* $name:literal: |$agent:pat_param, $text:pat_param| $answer:expr;)+) => {
+        const OPERATIONS_ON_NAMES: &[(&CStr, sys::napi_callback)] = &[$({
+            $(#[$doc])*
+            unsafe extern "C" fn entry(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+                // SAFETY: Node-API passes both, on the thread of `env`.
+                let text = unsafe { first_argument(env, info) };
+                operate(env, Finishes::Everything, |$agent: &Agent| {
+                    let $text = text.units();
+                    $answer
+                })
+            }
+            ($name, Some(entry))
+        },)+];
+    };
+}
+
+operations_on_names! {
+    /// Takes the name in the mode of the kind in the registers, if that needs no waiting; "not-equal" otherwise.
+    c"tryTakeName": |agent, text| agent.try_take_name(text).into();
+    /// The same, or enqueues the promise in the slot.
+    c"claimNameAsync": |agent, text| agent.claim_name_async(text).into();
+    /// The same, or blocks. `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.
+    c"claimName": |agent, text| agent.claim_name(text);
+    /// Takes the name alone, from everyone who holds it.
+    c"stealName": |agent, text| agent.steal_name(text).into();
 }
 
 /// An object with the operations of an environment.
 pub(super) fn create(env: &Env) -> Result<Object<'static>> {
     let operations = Object::new(env)?;
-    for &(name, entry) in OPERATIONS {
+    for &(name, entry) in OPERATIONS.iter().chain(OPERATIONS_ON_NAMES) {
         let (length, mut function) = (name.count_bytes().cast_signed(), ptr::null_mut());
         // SAFETY: on the thread of `env`; names are C strings, and the out-parameter is a live local.
         unsafe {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use crate::clock::now;
 use crate::lock::WaiterListStore;
 use crate::lock::memories::Memories;
+use crate::lock::names::Names;
 use crate::lock::request::Request;
 use crate::lock::word::SharedWord;
 use crate::node::registry::REGISTRY;
@@ -17,6 +18,8 @@ use crate::service::{Duties, Service};
 pub(super) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
 
 pub(super) static MEMORIES: LazyLock<Memories> = LazyLock::new(Memories::default);
+
+pub(super) static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
 
 /// The service. `None` if the system gives no thread for it; each call tries.
 pub(super) fn service() -> Option<&'static Arc<Service>> {
@@ -48,6 +51,7 @@ pub(super) fn look() -> bool {
 /// | a claim for which a thread blocks, or what it was given | `lib/agent/`, until its next blocking call |
 /// | the robust list | the list's own array of words |
 /// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
+/// | any of these, of a named lock | [`NAMES`], which has the request until its claim has left the line |
 ///
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
 /// `lib/locks/internal/last-hold.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
@@ -73,12 +77,27 @@ impl Given {
             Self::Notification(location) => {
                 STORE.notify(location, 1, None);
             }
-            Self::Acquired(location, request) => STORE.abandon(location, request, &word_at(location)),
+            Self::Acquired(location, request) => match request.id() {
+                Some(id) => NAMES.abandon(&STORE, id),
+                None => STORE.abandon(location, request, &word_at(location)),
+            },
         }
     }
 }
 
 /// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead.
 pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) {
-    STORE.return_unused(location, request, result, &word_at(location));
+    match request.id() {
+        Some(id) => {
+            NAMES.end_grant(&STORE, id, result);
+        }
+        None => STORE.return_unused(location, request, result, &word_at(location)),
+    }
+}
+
+/// A claim has left its line with nothing.
+pub(super) fn gave_up(request: Option<Request>) {
+    if let Some(id) = request.and_then(Request::id) {
+        NAMES.forget(&STORE, id);
+    }
 }

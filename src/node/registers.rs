@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::{Timestamp, now};
+use crate::lock::names::Mode;
 use crate::lock::request::Request;
 use crate::queue::location::{Expected, Location};
 use crate::queue::outbox::Settlement;
@@ -65,6 +66,10 @@ pub(super) const NOT_ADOPTED: u32 = u32::MAX;
 pub(super) const FREED: u32 = 0;
 pub(super) const NOT_LOCKED: u32 = 1;
 pub(super) const HELD_ELSEWHERE: u32 = 2;
+
+// What `claimName` answers besides.
+pub(super) const HELD_HERE: u32 = 9;
+pub(super) const AWAITED_HERE: u32 = 10;
 
 /// Constants of `lib/agent/registers.js` that index a `Float64Array`: name, value, offset of the field.
 const FLOATS: [(&str, usize, usize); 6] = [
@@ -193,6 +198,14 @@ impl Registers {
         self.count.get() as usize
     }
 
+    /// How a name is wanted.
+    pub(super) fn mode(&self) -> Mode {
+        match Request::from_code(self.kind.get(), 0) {
+            Request::NamedShared(_) => Mode::Shared,
+            _ => Mode::Exclusive,
+        }
+    }
+
     pub(super) fn request(&self) -> Request {
         Request::from_code(self.kind.get(), self.amount.get())
     }
@@ -283,6 +296,8 @@ mod tests {
             ("FREED", FREED as usize),
             ("NOT_LOCKED", NOT_LOCKED as usize),
             ("HELD_ELSEWHERE", HELD_ELSEWHERE as usize),
+            ("HELD_HERE", HELD_HERE as usize),
+            ("AWAITED_HERE", AWAITED_HERE as usize),
         ];
         let fields = FLOATS.iter().chain(&WORDS).map(|&(name, index, _)| (name, index));
         let mut ours: Vec<_> = fields.chain(others).map(|(name, number)| (name.to_owned(), number)).collect();

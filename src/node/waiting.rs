@@ -4,7 +4,7 @@ use crate::clock::Timestamp;
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::pending::LockWait;
-use crate::node::process::{STORE, look, return_unused, service};
+use crate::node::process::{STORE, gave_up, look, return_unused, service};
 use crate::node::registers::Answer;
 use crate::queue::bucket::Ticket;
 use crate::queue::result::WaitResult;
@@ -76,7 +76,7 @@ impl Agent {
         let Some(ticket) = self.pending.ticket(slot) else { return false };
         let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.recall(slot);
         if cancelled {
-            self.pending.remove(slot);
+            gave_up(self.pending.remove(slot).and_then(|wait| wait.request));
         }
         cancelled
     }

@@ -13,6 +13,9 @@ const EXCLUSIVE = 2
 const PERMITS = 3
 /** Permits that nobody holds. */
 const SIGNALS = 4
+/** A lock by its name; native code puts the number of the request in the place of the amount. */
+const NAMED_SHARED = 5
+const NAMED_EXCLUSIVE = 6
 
 const UNLOCKED = 0
 const LOCKED = 1
@@ -36,5 +39,5 @@ function after (kind, amount, current) {
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, isOwned, kindOf
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, isOwned, kindOf
 }

@@ -1,0 +1,242 @@
+'use strict'
+
+/**
+ * Locks by name: requesting, releasing and stealing them. The native side knows the names of the process, each with its line
+ * (src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
+ */
+
+const { agent } = require('../../agent/agent')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ANSWER, AWAITED_HERE, HELD, HELD_HERE, KIND } = require('../../agent/registers')
+const { bare, createArray } = require('../../util/intrinsics')
+const { deadlock, timeoutError } = require('./errors')
+const { NAMED_EXCLUSIVE, NAMED_SHARED, amountOf, kindOf } = require('./request')
+const { newHold, releaseUnused, theList } = require('./token')
+const Waiter = require('./waiter')
+
+/** A name as it is requested once: what a Word is to other locks. */
+class NamedWord {
+  constructor (name) {
+    this.name = name
+    /** What tells it from other words, for warnings. */
+    this.address = 'name ' + name
+    this.isStolen = false
+    this.onStolen = undefined
+  }
+
+  /** Releases the name, by the entry at `index`. */
+  release (index) {
+    theList().releaseInLine(index)
+    if (agent().native.words[ANSWER] === 0) this.isStolen = true
+  }
+
+  /** A promise of this thread is about to be enqueued. */
+  claimBegins () {
+    theList().claims++
+    theList().room--
+  }
+
+  claimEnds () {
+    theList().claims--
+    theList().room++
+  }
+
+  /** The index of an entry of this thread's for the name; -1 if there is none. */
+  find () {
+    const { held } = theList()
+    let index = agent().native.words[HELD] - 1
+    while (index >= 0 && held[index].address !== this.address) index--
+    return index
+  }
+}
+bare(NamedWord)
+
+/** The right to a name, until it is released or stolen. It never leaves the package. */
+class Grant {
+  constructor (name, shared) {
+    this.hold = newHold(new NamedWord(name), shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
+  }
+
+  /** Whether the last exclusive holder's thread ended while it held the name. */
+  get ownerDied () {
+    return this.hold.token.ownerDied
+  }
+
+  /** Called in a later turn of the event loop, at most once, if another request steals the name: see `steal`. */
+  set onStolen (listener) {
+    this.hold.word.onStolen = listener
+  }
+
+  /** True the first time; false if it was released or stolen before. */
+  release () {
+    const { token, word } = this.hold
+    return token.unlock() && !word.isStolen
+  }
+}
+bare(Grant)
+
+/** A promise that waits for a name. */
+class NamedClaim extends Waiter {
+  constructor (grant, { timeout, signal }, resolve, reject) {
+    super(grant.hold.word, signal, undefined, resolve, reject)
+    this.grant = grant
+    this.timeout = timeout
+    // As of a Claim.
+    this.owned = true
+    this.isCounted = false
+    this.hasGivenUp = false
+    this.adopted = undefined
+  }
+
+  enqueue () {
+    theList().makeRoom()
+    this.word.claimBegins()
+    this.isCounted = true
+    return agent().claimNameAsync(this.word.name, this.grant.hold.request, this.timeout, this)
+  }
+
+  finish (ownerDied) {
+    theList().adoptLast(this.grant.hold, ownerDied)
+    this.resolve(this.grant)
+  }
+
+  giveUp (reason) {
+    if (this.hasGivenUp) return
+    this.hasGivenUp = true
+    // If it is too late, what is granted is released when it comes.
+    this.dequeue()
+    this.reject(reason)
+  }
+
+  adopt (index, ownerDied) {
+    return theList().adopt(this.grant.hold, index, ownerDied)
+  }
+
+  settle (value) {
+    this.end()
+    if (value === 'timed-out') this.reject(lateError(this.word.name, this.timeout))
+    else if (this.hasGivenUp) releaseUnused(this.grant.hold)
+    else this.resolve(this.grant)
+  }
+
+  end () {
+    if (this.isCounted) this.word.claimEnds()
+    this.isCounted = false
+    super.end()
+  }
+
+  get waitsFor () {
+    return 'the lock named ' + this.word.name
+  }
+}
+
+const lateError = (name, timeout) => timeoutError('the lock named ' + name, timeout)
+
+/** The grant that native code has just added to the robust list, according to its answer; null if it has not. */
+function grantOf (grant, answer) {
+  if (answer < ACQUIRED) return null
+  const list = theList()
+  const index = list.numberLast(grant.hold.word)
+  list.assign(grant.hold, index, answer === ACQUIRED_FROM_DEAD)
+  return grant
+}
+
+/** A new grant, for which the robust list has room. */
+function newGrant (name, shared) {
+  const grant = new Grant(name, shared)
+  theList().makeRoom()
+  return grant
+}
+
+/** The name, if that needs no waiting; otherwise null. */
+function acquireNow (name, shared) {
+  const grant = newGrant(name, shared)
+  const { operations, words } = agent().native
+  words[KIND] = grant.hold.request
+  operations.tryTakeName(name)
+  return grantOf(grant, words[ANSWER])
+}
+
+/**
+ * Calls `resolve(grant)` once this thread has the name, perhaps at once; or `reject` with a TimeoutError or the signal's reason.
+ *
+ * @param {{ timeout: number, signal: AbortSignal | undefined }} wait the signal is not aborted yet
+ * @returns {NamedClaim | undefined} undefined: it is over already
+ */
+function acquireAsync (name, shared, wait, resolve, reject) {
+  if (wait.timeout === 0) {
+    const grant = acquireNow(name, shared)
+    if (grant === null) reject(lateError(name, 0))
+    else resolve(grant)
+    return undefined
+  }
+  const claim = new NamedClaim(new Grant(name, shared), wait, resolve, reject)
+  claim.begin()
+  return claim.slot < 0 ? undefined : claim
+}
+
+/**
+ * Blocks until this thread has the name; null if it times out.
+ * @throws {Error} with code ERR_DEADLOCK if the thread would wait for itself
+ */
+function acquireSync (name, shared, timeout, caller) {
+  if (timeout === 0) return acquireNow(name, shared)
+  const grant = newGrant(name, shared)
+  const answer = agent().claimName(name, grant.hold.request, timeout)
+  if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
+  if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
+  return grantOf(grant, answer)
+}
+
+/** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
+function steal (name) {
+  const grant = newGrant(name, false)
+  const { operations, words } = agent().native
+  operations.stealName(name)
+  return grantOf(grant, words[ANSWER])
+}
+
+/** All requests of the process, in the order in which they were made: `{ held: Info[], pending: Info[] }`. */
+function query () {
+  const requests = agent().native.binding.nameRequests()
+  const held = createArray(0)
+  const pending = createArray(0)
+  for (let n = 0; n < requests.length; n++) {
+    const list = requests[n].held ? held : pending
+    list[list.length] = requests[n]
+  }
+  return { held, pending }
+}
+
+/** Tells the grants that were stolen from this thread. */
+function tellOfSteals () {
+  const { operations, words } = agent().native
+  for (;;) {
+    operations.nextStolen()
+    const id = words[ANSWER] >>> 0
+    if (id === 0) return
+    const { entries, held } = theList()
+    for (let index = words[HELD] - 1; index >= 0; index--) {
+      const request = entries[2 * index + 1]
+      if (kindOf(request) >= NAMED_SHARED && amountOf(request) === id) {
+        tell(held[index])
+        break
+      }
+    }
+  }
+}
+
+function tell (word) {
+  word.isStolen = true
+  const { onStolen } = word
+  if (onStolen === undefined) return
+  try {
+    onStolen()
+  } catch (error) {
+    // It must not keep the others from being told: it is reported as an uncaught error.
+    process.nextTick(() => { throw error })
+  }
+}
+
+agent().native.onSteal = tellOfSteals
+
+module.exports = { acquireAsync, acquireNow, acquireSync, query, steal }

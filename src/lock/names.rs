@@ -1,0 +1,226 @@
+//! Named locks: from a name to a word of this process, with the line of a read-write lock.
+//!
+//! A name has a word as long as there are requests for it, pending or granted; or while its last exclusive holder is dead and the
+//! next one has not been told. Only native code changes the word. Every request has a number: a lock that was stolen is not in
+//! its bucket's table any more, so its former holder gives back nothing.
+//!
+//! # Lock order
+//! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
+//! moment at which a request joins its line.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::name_table::{Live, Table};
+pub use super::name_table::{Mode, Refusal, Requester};
+use super::policy::{Outbox, Section, Waiter, WaiterListStore};
+use super::request::Request;
+use super::store::Claimed;
+use super::word::Word;
+use crate::clock::Timestamp;
+use crate::queue::location::Location;
+use crate::queue::result::WaitResult;
+use crate::sync::{Arc, Mutex, lock};
+
+/// What came of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Requested {
+    /// It has been granted.
+    Now(Location, Request, WaitResult),
+    /// It is in the line.
+    Pending(Location, Request, crate::queue::bucket::Ticket),
+    /// It would have to wait, and was not to; or for its own thread.
+    Refused(Refusal),
+}
+
+/// How a request waits.
+#[derive(Clone, Debug)]
+pub enum Waits {
+    /// It does not.
+    Never,
+    /// As this waiter, until the deadline. A thread is the calling one.
+    As(Waiter, Timestamp),
+}
+
+/// A request, for those who ask what is held and awaited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestInfo {
+    /// The UTF-16 code units of the name.
+    pub name: Box<[u16]>,
+    /// The number of the request.
+    pub id: u32,
+    /// Where the word is.
+    pub location: Location,
+    /// How the name is wanted.
+    pub mode: Mode,
+    /// The thread that made the request.
+    pub thread_id: u32,
+    /// Whether it has been granted.
+    pub held: bool,
+}
+
+/// The named locks of a process. Any thread may call any method.
+#[derive(Debug, Default)]
+pub struct Names {
+    table: Mutex<Table>,
+    /// How many news of stolen locks there are.
+    stolen: AtomicUsize,
+}
+
+impl Section<'_> {
+    /// Whether a request for a named lock does not hold it any more. It is told so once.
+    pub(super) fn was_stolen(&mut self, request: Request) -> bool {
+        request.id().is_some_and(|id| self.policy_mut().named.remove(&id).is_none())
+    }
+}
+
+impl WaiterListStore {
+    /// Takes the word for `request` from everyone who holds it; gives them the numbers of their requests.
+    fn steal(&self, location: Location, request: Request, word: &impl Word) -> (WaitResult, Vec<u32>) {
+        self.critical_section_at(location, |section| {
+            let named = &mut section.policy_mut().named;
+            let stolen = named.extract_if(|_, at| *at == location).map(|(id, _)| id).collect();
+            request.overwrite(word);
+            (section.taken(location, request), stolen)
+        })
+    }
+}
+
+impl Names {
+    /// Requests the name with these UTF-16 code units.
+    pub fn request(
+        &self,
+        store: &WaiterListStore,
+        text: &[u16],
+        mode: Mode,
+        requester: Requester,
+        waits: Waits,
+    ) -> Requested {
+        let table = &mut *lock(&self.table);
+        let name = table.name(text);
+        let (location, id) = (name.location(), table.next_id());
+        let request = mode.request(id);
+        let may_wait = match &waits {
+            Waits::As(Waiter::Agent(..), _) => Ok(()),
+            Waits::As(Waiter::Thread(_), deadline) => table.own_request(store, &name, &requester, *deadline),
+            Waits::Never => Err(Refusal::NotAvailable),
+        };
+        let claimed = match (may_wait, waits) {
+            (Ok(()), Waits::As(waiter, deadline)) => store.claim(location, waiter, request, deadline, &name.word),
+            (may_wait, _) => match (store.try_take(location, request, &name.word), may_wait) {
+                (Some(result), _) => Claimed::Now(result),
+                (None, refusal) => {
+                    table.tidy(store, &name);
+                    return Requested::Refused(refusal.err().unwrap_or(Refusal::NotAvailable));
+                }
+            },
+        };
+        let outcome = match claimed {
+            Claimed::Now(result) => Requested::Now(location, request, result),
+            Claimed::Pending(ticket) => Requested::Pending(location, request, ticket),
+        };
+        table.requests.insert(id, Live { name, mode, requester });
+        outcome
+    }
+
+    /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it.
+    pub fn steal(
+        &self,
+        store: &WaiterListStore,
+        text: &[u16],
+        requester: Requester,
+    ) -> (Location, Request, WaitResult) {
+        let mut losers = Vec::new();
+        let taken = {
+            let table = &mut *lock(&self.table);
+            let (name, id) = (table.name(text), table.next_id());
+            let (location, request) = (name.location(), Request::NamedExclusive(id));
+            let (result, stolen) = store.steal(location, request, &name.word);
+            for id in stolen {
+                if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.requests.remove(&id) {
+                    table.stolen.push((Arc::clone(&outbox), id));
+                    losers.push(outbox);
+                }
+            }
+            self.stolen.store(table.stolen.len(), Ordering::Release);
+            table.requests.insert(id, Live { name, mode: Mode::Exclusive, requester });
+            (location, request, result)
+        };
+        for outbox in losers {
+            outbox.ring();
+        }
+        taken
+    }
+
+    /// Whether a lock of this agent was stolen, of which it has not taken the news.
+    pub fn any_stolen(&self, outbox: &Arc<Outbox>) -> bool {
+        self.stolen.load(Ordering::Acquire) != 0
+            && lock(&self.table).stolen.iter().any(|(loser, _)| Arc::ptr_eq(loser, outbox))
+    }
+
+    /// The number of a request of this agent whose lock was stolen: each once.
+    pub fn take_stolen(&self, outbox: &Arc<Outbox>) -> Option<u32> {
+        let table = &mut *lock(&self.table);
+        let index = table.stolen.iter().position(|(loser, _)| Arc::ptr_eq(loser, outbox))?;
+        let (_, id) = table.stolen.remove(index);
+        self.stolen.store(table.stolen.len(), Ordering::Release);
+        Some(id)
+    }
+
+    /// What was granted is given back. False: it had been stolen.
+    pub fn release(&self, store: &WaiterListStore, id: u32) -> bool {
+        self.end_grant(store, id, WaitResult::Acquired)
+    }
+
+    /// The thread that held it has died.
+    pub fn abandon(&self, store: &WaiterListStore, id: u32) {
+        self.end_grant(store, id, WaitResult::AcquiredFromDead);
+    }
+
+    /// The holder of a grant has no use for it; a holder that died, or was told of a death, is `AcquiredFromDead`.
+    pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
+        let table = &mut *lock(&self.table);
+        let Some(Live { name, mode, .. }) = table.requests.get(&id) else { return false };
+        store.return_unused(name.location(), mode.request(id), holder, &name.word);
+        table.remove(store, id);
+        true
+    }
+
+    /// The request has been withdrawn from its line, or has timed out.
+    pub fn forget(&self, store: &WaiterListStore, id: u32) {
+        lock(&self.table).remove(store, id);
+    }
+
+    /// The agent has ended: what it held was passed on, what it awaited withdrawn.
+    pub fn end(&self, store: &WaiterListStore, outbox: &Arc<Outbox>) {
+        let table = &mut *lock(&self.table);
+        let ended: Vec<_> = table.requests.extract_if(|_, live| live.requester.is(outbox)).collect();
+        for (_, Live { name, .. }) in ended {
+            table.tidy(store, &name);
+        }
+        table.stolen.retain(|(loser, _)| !Arc::ptr_eq(loser, outbox));
+        self.stolen.store(table.stolen.len(), Ordering::Release);
+    }
+
+    /// All requests, in the order in which they were made.
+    pub fn requests(&self, store: &WaiterListStore) -> Vec<RequestInfo> {
+        let table = &*lock(&self.table);
+        let info = |(&id, Live { name, mode, requester }): (&u32, &Live)| RequestInfo {
+            name: name.text.clone(),
+            id,
+            location: name.location(),
+            mode: *mode,
+            thread_id: requester.thread_id,
+            held: store.holds(name.location(), id),
+        };
+        let mut requests: Vec<_> = table.requests.iter().map(info).collect();
+        // Numbers start again after 2^32 requests.
+        requests.sort_unstable_by_key(|request| request.id.wrapping_sub(table.last_id).wrapping_sub(1));
+        requests
+    }
+
+    /// How many names are in use.
+    pub fn count(&self) -> usize {
+        lock(&self.table).names.len()
+    }
+}

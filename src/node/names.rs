@@ -1,0 +1,117 @@
+//! The operations of named locks. The name is their argument; other operands are in the registers.
+//!
+//! JavaScript makes room in the robust list before it asks for anything.
+
+use napi_derive::napi;
+
+use crate::lock::names::{Mode, Refusal, Requested, Requester, Waits};
+use crate::node::agent::Agent;
+use crate::node::blocking::BlockingWait;
+use crate::node::environment::Utf16;
+use crate::node::locking::watch_lines;
+use crate::node::pending::LockWait;
+use crate::node::process::{NAMES, STORE};
+use crate::node::registers::{AWAITED_HERE, Answer, HELD_HERE};
+use crate::queue::result::WaitResult;
+
+impl Agent {
+    fn requester(&self) -> Requester {
+        Requester { outbox: self.outbox.clone(), thread_id: self.thread_id }
+    }
+
+    fn request_name(&self, text: &[u16], waits: Waits) -> Requested {
+        let requested = NAMES.request(&STORE, text, self.registers.mode(), self.requester(), waits);
+        if matches!(requested, Requested::Pending(..)) {
+            watch_lines();
+        }
+        requested
+    }
+
+    /// Takes the name if that needs no waiting.
+    pub(super) fn try_take_name(&self, text: &[u16]) -> Answer {
+        match self.request_name(text, Waits::Never) {
+            Requested::Now(location, request, result) => self.acquired(location, request, result),
+            Requested::Pending(..) | Requested::Refused(_) => Answer::Settled(WaitResult::NotEqual),
+        }
+    }
+
+    /// Takes the name, or enqueues the promise in the slot for it.
+    pub(super) fn claim_name_async(&self, text: &[u16]) -> Answer {
+        if !self.can_time_out() {
+            return Answer::NoTimer;
+        }
+        let deadline = self.registers.deadline();
+        let waiter = self.waiter(self.registers.slot.get());
+        match self.request_name(text, Waits::As(waiter, deadline)) {
+            Requested::Now(location, request, result) => self.acquired(location, request, result),
+            Requested::Pending(location, request, ticket) => {
+                self.add_pending(ticket, deadline, Some(LockWait { location, request: Some(request), relay: None }))
+            }
+            Requested::Refused(_) => Answer::Settled(WaitResult::NotEqual),
+        }
+    }
+
+    /// Takes the name, or blocks until it is granted.
+    pub(super) fn claim_name(&self, text: &[u16]) -> u32 {
+        if self.blocking.sleeps() {
+            return Answer::Interrupted.into();
+        }
+        let deadline = self.registers.deadline();
+        let answer = match self.request_name(text, Waits::As(self.blocking.waiter(), deadline)) {
+            Requested::Now(location, request, result) => self.acquired(location, request, result),
+            Requested::Pending(location, request, ticket) => {
+                let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
+                self.blocking.block(wait, &self.robust_list)
+            }
+            Requested::Refused(Refusal::HeldHere) => return HELD_HERE,
+            Requested::Refused(Refusal::AwaitedHere) => return AWAITED_HERE,
+            Requested::Refused(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual),
+        };
+        answer.into()
+    }
+
+    /// Takes the name alone, from everyone who holds it.
+    pub(super) fn steal_name(&self, text: &[u16]) -> Answer {
+        let (location, request, result) = NAMES.steal(&STORE, text, self.requester());
+        self.acquired(location, request, result)
+    }
+
+    /// The number of a request whose lock was stolen from this thread; 0 if it has heard of all.
+    pub(super) fn next_stolen(&self) -> u32 {
+        NAMES.take_stolen(&self.outbox).unwrap_or(0)
+    }
+}
+
+/// A request for a name.
+#[napi(object, object_from_js = false)]
+pub struct NameRequest {
+    /// The name.
+    pub name: Utf16,
+    /// Whether it is wanted together with others.
+    pub shared: bool,
+    /// Whether it has been granted.
+    pub held: bool,
+    /// The thread that made the request.
+    pub thread_id: u32,
+}
+
+/// All requests for names in this process, in the order in which they were made.
+#[napi(catch_unwind)]
+pub fn name_requests() -> Vec<NameRequest> {
+    let requests = NAMES.requests(&STORE).into_iter();
+    requests
+        .map(|request| NameRequest {
+            name: Utf16(request.name),
+            shared: request.mode == Mode::Shared,
+            held: request.held,
+            thread_id: request.thread_id,
+        })
+        .collect()
+}
+
+/// How many names are in use.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, reason = "so many names do not fit into memory")]
+pub fn name_count() -> u32 {
+    NAMES.count() as u32
+}

@@ -1,0 +1,301 @@
+//! Named locks against a plain model: who holds a name, who awaits it, who is told of a death or a steal, and which names are kept.
+
+#![cfg(not(feature = "model"))]
+#![allow(unsafe_code, reason = "reaching a name's word, as the node side does")]
+
+#[expect(dead_code, reason = "its deadlines")]
+mod random;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use atomics_waitasync::clock::{Timestamp, now};
+use atomics_waitasync::lock::names::{Mode, Names, Refusal, Requested, Requester, Waits};
+use atomics_waitasync::lock::request::Request;
+use atomics_waitasync::lock::word::SharedWord;
+use atomics_waitasync::lock::{Mail, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::queue::bucket::Ticket;
+use atomics_waitasync::queue::location::Location;
+use atomics_waitasync::queue::parker::BlockedThread;
+use atomics_waitasync::queue::result::WaitResult;
+use atomics_waitasync::queue::store::Withdrawal;
+use random::Random;
+
+const AGENTS: usize = 3;
+const NAMES: usize = 3;
+
+fn text(name: usize) -> Vec<u16> {
+    format!("name {name}").encode_utf16().collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Expected {
+    id: u32,
+    mode: Mode,
+    agent: usize,
+    /// While it is pending.
+    pending: Option<(u32, Ticket)>,
+}
+
+/// What is known of a name: its requests in the order in which they were made, and whether a dead holder is still to be reported.
+#[derive(Default, Debug)]
+struct Line {
+    requests: Vec<Expected>,
+    left_behind: bool,
+}
+
+impl Line {
+    fn held(&self) -> impl Iterator<Item = &Expected> {
+        self.requests.iter().filter(|request| request.pending.is_none())
+    }
+
+    fn grants(&self, mode: Mode) -> bool {
+        match mode {
+            Mode::Exclusive => self.held().next().is_none(),
+            Mode::Shared => self.held().all(|holder| holder.mode == Mode::Shared),
+        }
+    }
+
+    /// The result of a grant.
+    fn told(&mut self, mode: Mode) -> WaitResult {
+        let told = self.left_behind;
+        self.left_behind &= mode == Mode::Shared;
+        if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
+    }
+}
+
+struct World {
+    store: WaiterListStore,
+    names: Names,
+    outboxes: Vec<Arc<Outbox>>,
+    model: BTreeMap<usize, Line>,
+    /// What agents are to find in their outboxes: the slot's result.
+    expected_mail: Vec<Vec<(u32, WaitResult)>>,
+    expected_steals: Vec<Vec<u32>>,
+    slots: u32,
+    /// Of the promises, by their slots.
+    tickets: BTreeMap<u32, (Location, Ticket)>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            store: WaiterListStore::new(4, now),
+            names: Names::default(),
+            outboxes: (0..AGENTS).map(|_| Arc::new(Outbox::new(Box::new(|| ())))).collect(),
+            model: (0..NAMES).map(|name| (name, Line::default())).collect(),
+            expected_mail: vec![Vec::new(); AGENTS],
+            expected_steals: vec![Vec::new(); AGENTS],
+            slots: 0,
+            tickets: BTreeMap::new(),
+        }
+    }
+
+    fn requester(&self, agent: usize) -> Requester {
+        Requester { outbox: Arc::clone(&self.outboxes[agent]), thread_id: u32::try_from(agent).unwrap() }
+    }
+
+    /// The model's grants, after something has been given back or withdrawn.
+    fn grant(&mut self, name: usize) {
+        let line = self.model.get_mut(&name).unwrap();
+        while let Some(index) = line.requests.iter().position(|request| request.pending.is_some()) {
+            let Expected { mode, agent, pending, .. } = line.requests[index];
+            if !line.grants(mode) {
+                return;
+            }
+            let result = line.told(mode);
+            line.requests[index].pending = None;
+            self.expected_mail[agent].push((pending.unwrap().0, result));
+        }
+    }
+
+    fn request(&mut self, name: usize, mode: Mode, agent: usize, waits: bool) {
+        let line = self.model.get_mut(&name).unwrap();
+        let at_once = line.requests.iter().all(|request| request.pending.is_none()) && line.grants(mode);
+        let slot = self.slots;
+        self.slots += 1;
+        let waiter = Waiter::Agent(Arc::clone(&self.outboxes[agent]), slot);
+        let waits = if waits { Waits::As(waiter, Timestamp::NEVER) } else { Waits::Never };
+        let requester = self.requester(agent);
+        match self.names.request(&self.store, &text(name), mode, requester, waits.clone()) {
+            Requested::Now(_, request, result) => {
+                assert!(at_once);
+                let line = self.model.get_mut(&name).unwrap();
+                assert_eq!(result, line.told(mode));
+                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending: None });
+            }
+            Requested::Pending(location, request, ticket) => {
+                self.tickets.insert(slot, (location, ticket));
+                assert!(!at_once && matches!(waits, Waits::As(..)));
+                let pending = Some((slot, ticket));
+                let line = self.model.get_mut(&name).unwrap();
+                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending });
+            }
+            Requested::Refused(refusal) => {
+                assert!(!at_once && matches!(waits, Waits::Never));
+                assert_eq!(refusal, Refusal::NotAvailable);
+            }
+        }
+    }
+
+    fn steal(&mut self, name: usize, agent: usize) {
+        let (_, request, result) = self.names.steal(&self.store, &text(name), self.requester(agent));
+        let line = self.model.get_mut(&name).unwrap();
+        for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
+            self.expected_steals[stolen.agent].push(stolen.id);
+        }
+        assert_eq!(result, line.told(Mode::Exclusive));
+        let taken = Expected { id: request.id().unwrap(), mode: Mode::Exclusive, agent, pending: None };
+        line.requests.push(taken);
+    }
+
+    /// A request ends, and how.
+    fn end(&mut self, name: usize, index: usize, dies: bool) {
+        let Expected { id, mode, agent, pending } = self.model.get_mut(&name).unwrap().requests.remove(index);
+        match pending {
+            None if dies => {
+                self.names.abandon(&self.store, id);
+                self.model.get_mut(&name).unwrap().left_behind |= mode == Mode::Exclusive;
+            }
+            None => assert!(self.names.release(&self.store, id)),
+            Some((slot, ticket)) => {
+                assert_eq!(self.store.withdraw_agent(ticket, &self.outboxes[agent], slot), Withdrawal::Done);
+                self.names.forget(&self.store, id);
+            }
+        }
+        // What has ended is not given back again.
+        assert!(!self.names.release(&self.store, id));
+        self.grant(name);
+        self.take_mail();
+    }
+
+    fn end_agent(&mut self, agent: usize) {
+        for name in 0..NAMES {
+            while let Some(index) = self.model[&name].requests.iter().position(|request| request.agent == agent) {
+                self.end(name, index, true);
+            }
+        }
+        self.names.end(&self.store, &self.outboxes[agent]);
+        self.expected_steals[agent].clear();
+    }
+
+    /// Agents take their mail, and let their claims retry, until nothing is left.
+    fn take_mail(&mut self) {
+        let mut settled = vec![Vec::new(); AGENTS];
+        while self.outboxes.iter().any(|outbox| outbox.has_mail()) {
+            for (agent, outbox) in self.outboxes.iter().enumerate() {
+                let mut mail = Mail::default();
+                outbox.take(&mut mail);
+                settled[agent].extend(mail.settlements.iter().map(|settled| (settled.slot, settled.result)));
+                for slot in mail.retries {
+                    let (location, ticket) = self.tickets[&slot];
+                    // SAFETY: the name has a request, so it has its word.
+                    let word = unsafe { SharedWord::at(location) };
+                    let waiter = Waiter::Agent(Arc::clone(outbox), slot);
+                    settled[agent].extend(self.store.retry(ticket, &waiter, &word).map(|result| (slot, result)));
+                }
+            }
+        }
+        for (mut settled, expected) in settled.into_iter().zip(&mut self.expected_mail) {
+            settled.sort_unstable_by_key(|settled| settled.0);
+            expected.sort_unstable_by_key(|expected| expected.0);
+            assert_eq!(settled, std::mem::take(expected));
+        }
+    }
+
+    fn check(&mut self) {
+        self.take_mail();
+        let found = self.names.requests(&self.store);
+        for (&name, line) in &self.model {
+            let here = found.iter().filter(|info| *info.name == text(name));
+            let here: Vec<_> = here.map(|info| (info.id, info.mode, info.thread_id as usize, info.held)).collect();
+            let expected = line.requests.iter();
+            let expected: Vec<_> =
+                expected.map(|request| (request.id, request.mode, request.agent, request.pending.is_none())).collect();
+            assert_eq!(here, expected);
+        }
+        let in_use = self.model.values().filter(|line| line.left_behind || !line.requests.is_empty()).count();
+        assert_eq!(self.names.count(), in_use);
+    }
+
+    fn take_steals(&mut self, agent: usize) {
+        let mut taken: Vec<_> = std::iter::from_fn(|| self.names.take_stolen(&self.outboxes[agent])).collect();
+        taken.sort_unstable();
+        self.expected_steals[agent].sort_unstable();
+        assert_eq!(taken, std::mem::take(&mut self.expected_steals[agent]));
+        assert!(!self.names.any_stolen(&self.outboxes[agent]));
+    }
+}
+
+#[test]
+fn names_are_granted_as_the_model_says() {
+    for seed in 0..600 {
+        let random = &mut Random::new(seed);
+        let mut world = World::new();
+        for _ in 0..80 {
+            let (name, agent) = (random.below(NAMES), random.below(AGENTS));
+            let mode = if random.one_in(2) { Mode::Shared } else { Mode::Exclusive };
+            let len = world.model[&name].requests.len();
+            match random.below(12) {
+                0..=3 => world.request(name, mode, agent, true),
+                4 => world.request(name, mode, agent, false),
+                5 if random.one_in(2) => world.steal(name, agent),
+                6 => world.take_steals(agent),
+                7 if random.one_in(6) => world.end_agent(agent),
+                8..=11 if len > 0 => world.end(name, random.below(len), random.one_in(4)),
+                _ => {}
+            }
+            world.check();
+        }
+    }
+}
+
+#[test]
+fn a_thread_does_not_block_for_a_name_that_it_holds_or_awaits_itself() {
+    let world = World::new();
+    let blocks = || Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::NEVER);
+    let request = |agent, mode, waits| world.names.request(&world.store, &text(0), mode, world.requester(agent), waits);
+    let Requested::Now(_, held, _) = request(0, Mode::Shared, blocks()) else { panic!("nobody holds the name") };
+    // A share beside a share needs no waiting.
+    assert!(matches!(request(0, Mode::Shared, blocks()), Requested::Now(..)));
+    assert_eq!(request(0, Mode::Exclusive, blocks()), Requested::Refused(Refusal::HeldHere));
+    let promise = Waits::As(Waiter::Agent(Arc::clone(&world.outboxes[1]), 0), Timestamp::NEVER);
+    assert!(matches!(request(1, Mode::Exclusive, promise), Requested::Pending(..)));
+    assert_eq!(request(1, Mode::Shared, blocks()), Requested::Refused(Refusal::AwaitedHere));
+    // With a time-out it may wait: its promise can be settled afterwards.
+    let soon = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::from_nanos(1));
+    assert!(matches!(request(1, Mode::Shared, soon), Requested::Pending(..)));
+    assert!(matches!(held, Request::NamedShared(_)));
+}
+
+#[test]
+fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
+    let world = World::new();
+    std::thread::scope(|scope| {
+        for agent in 0..AGENTS {
+            let world = &world;
+            scope.spawn(move || {
+                let random = &mut Random::new(agent as u64);
+                for _ in 0..3000 {
+                    let name = text(random.below(NAMES));
+                    let mode = if random.one_in(2) { Mode::Shared } else { Mode::Exclusive };
+                    let taken = if random.one_in(10) {
+                        Some(world.names.steal(&world.store, &name, world.requester(agent)).1)
+                    } else {
+                        match world.names.request(&world.store, &name, mode, world.requester(agent), Waits::Never) {
+                            Requested::Now(_, request, _) => Some(request),
+                            _ => None,
+                        }
+                    };
+                    if let Some(id) = taken.and_then(Request::id) {
+                        let held = world.names.release(&world.store, id);
+                        // It may only be gone if it was stolen.
+                        let was_stolen = std::iter::from_fn(|| world.names.take_stolen(&world.outboxes[agent]));
+                        assert_eq!(held, !was_stolen.collect::<Vec<_>>().contains(&id));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(world.names.count(), 0);
+}
