@@ -260,7 +260,7 @@ function enqueue (request) {
 
 function holdSync (request) {
   const { name, shared, ifAvailable, timeout, callback } = request
-  const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout)
+  const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout, 'requestSync')
   if (grant === null && !ifAvailable) throw late(request)
   let result
   let isStolen = false

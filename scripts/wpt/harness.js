@@ -115,8 +115,8 @@ const functions = {
     const { error } = await rejection(promise, description)
     check(typeof error === 'object' && error !== null && error.name === name, 'expected a ' + name + ', got ' + text(error), description)
     // Where there is no DOMException, an Error of that name has to do.
-    if (typeof DOMException !== 'function') return // eslint-disable-line no-undef
-    check(error.constructor === DOMException && error.code === CODES[name], 'no DOMException: ' + text(error), description) // eslint-disable-line no-undef
+    if (typeof DOMException !== 'function') return
+    check(error.constructor === DOMException && error.code === CODES[name], 'no DOMException: ' + text(error), description)
   },
 
   async promise_rejects_exactly (test, expected, promise, description) {
