@@ -154,7 +154,8 @@ function readOptions (request, given) {
   if (options === undefined) return
   request.ifAvailable = Boolean(option(options, 'ifAvailable'))
   request.shared = isShared(option(options, 'mode'), 'request')
-  request.signal = waitOptions({ signal: option(options, 'signal') }, 'request').signal
+  const signal = option(options, 'signal')
+  if (signal !== undefined) request.signal = waitOptions({ signal }, 'request').signal
   request.steal = Boolean(option(options, 'steal'))
   request.timeout = timeoutOf(options, 'request')
 }
@@ -180,7 +181,7 @@ function dictionary (given, caller) {
 
 function isShared (mode, caller) {
   if (mode === undefined) return false
-  const text = `${mode}`
+  const text = typeof mode === 'string' ? mode : `${mode}`
   if (text !== EXCLUSIVE && text !== SHARED) {
     throw new TypeError(caller + ': options.mode must be "exclusive" or "shared", not ' + describe(mode))
   }
@@ -213,8 +214,7 @@ function requireNoTimeout (request, caller) {
 
 const nowOf = (request) => request.steal ? 'steal' : 'ifAvailable'
 const notSupported = (message) => createException('NotSupportedError', message)
-const stolen = ({ name }) => createException('AbortError', 'The lock of the name ' + describe(name) + ' was stolen by another request')
-const late = ({ name, timeout }) => timeoutError('the lock of the name ' + describe(name), timeout)
+const stolen = ({ name }) => createException('AbortError', 'The lock named ' + name + ' was stolen by another request')
 const reasonOf = (signal) => signal.reason === undefined ? createException('AbortError', 'The operation was aborted') : abortReason(signal)
 
 // ——— Holding ———
@@ -227,22 +227,23 @@ async function hold (request, grant) {
   try {
     if (grant === null) {
       grant = request.steal ? steal(request.name) : acquireNow(request.name, request.shared)
-      if (grant === null) {
-        if (request.ifAvailable) await undefined
-        else {
-          enqueue(request)
-          return
-        }
+      if (grant === null && !request.ifAvailable) {
+        enqueue(request)
+        return
       }
+    } else {
+      rejectIfStolen(request, grant)
     }
+    // The callback runs when the caller of `request` has returned.
     await undefined
-    const { signal } = request
+    const { callback, signal } = request
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
-    if (grant !== null) grant.onStolen = () => request.reject(stolen(request))
-    const { callback } = request
     let result = callback(grant === null ? null : new GrantedLock(request.name, request.shared, grant))
     // A primitive cannot be a promise, and needs no further turn.
-    if (typeof result === 'object' || typeof result === 'function') result = await result
+    if (typeof result === 'object' || typeof result === 'function') {
+      if (grant !== null) rejectIfStolen(request, grant)
+      result = await result
+    }
     if (grant === null || grant.release()) request.resolve(result)
     else request.reject(stolen(request))
   } catch (error) {
@@ -251,9 +252,13 @@ async function hold (request, grant) {
   }
 }
 
+/** Lets the promise reject in the turn in which this thread hears of a steal. That turn comes after the one in which it was granted. */
+function rejectIfStolen (request, grant) {
+  grant.onStolen = () => request.reject(stolen(request))
+}
+
 /** Puts a request into its line. */
 function enqueue (request) {
-  if (request.timeout === 0) throw late(request)
   const claim = acquireAsync(request.name, request.shared, request, (grant) => { hold(request, grant) }, request.reject)
   if (claim !== undefined) agent().remember(request.promise, claim)
 }
@@ -261,9 +266,9 @@ function enqueue (request) {
 function holdSync (request) {
   const { name, shared, ifAvailable, timeout, callback } = request
   const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout, 'requestSync')
-  if (grant === null && !ifAvailable) throw late(request)
+  if (grant === null && !ifAvailable) throw timeoutError('the lock named ' + name, timeout)
   let result
-  let isStolen = false
+  let isStolen
   try {
     result = callback(grant === null ? null : new GrantedLock(name, shared, grant))
   } finally {
