@@ -8,8 +8,6 @@
  *   reject instead of throwing.
  * - A grant is released exactly once: after what the callback returned has settled, or when the callback will not run. Only then
  *   is the promise of `request` settled. A grant that was stolen rejects it at once.
- * - No function is called between a grant and the first step of `hold` that can be interrupted: near the end of the stack any call
- *   may throw, and then nothing would release the grant.
  */
 
 const util = require('util')
@@ -83,8 +81,7 @@ class LockManager {
       requireThis(this, 'request')
       read(request, arguments, 'request')
       checkAsync(request)
-      // A rejection of the callback's reaches the promise of the request, and this one never rejects.
-      hold(request, null)
+      begin(request)
     } catch (error) {
       request.reject(error)
     }
@@ -219,23 +216,18 @@ const reasonOf = (signal) => signal.reason === undefined ? createException('Abor
 
 // ——— Holding ———
 
-/**
- * Acquires a name, runs the callback, releases the name, and settles the promise. Of a request that has to wait, this is called a
- * second time, with its grant.
- */
+/** Acquires a name at once, or puts the request into its line. A grant is only given where there is stack for the call of `hold`. */
+function begin (request) {
+  const grant = request.steal ? steal(request.name) : acquireNow(request.name, request.shared)
+  if (grant === null && !request.ifAvailable) enqueue(request)
+  else hold(request, grant)
+}
+
+/** Runs the callback, with null if the name was not available, releases the name, and settles the promise. */
 async function hold (request, grant) {
+  // The caller of `request` returns first.
+  await undefined
   try {
-    if (grant === null) {
-      grant = request.steal ? steal(request.name) : acquireNow(request.name, request.shared)
-      if (grant === null && !request.ifAvailable) {
-        enqueue(request)
-        return
-      }
-    } else {
-      rejectIfStolen(request, grant)
-    }
-    // The callback runs when the caller of `request` has returned.
-    await undefined
     const { callback, signal } = request
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
     let result = callback(grant === null ? null : new GrantedLock(request.name, request.shared, grant))
@@ -252,14 +244,19 @@ async function hold (request, grant) {
   }
 }
 
-/** Lets the promise reject in the turn in which this thread hears of a steal. That turn comes after the one in which it was granted. */
+/** Lets the promise reject when this thread hears of a steal, which is in a later turn than `acquireNow`. */
 function rejectIfStolen (request, grant) {
   grant.onStolen = () => request.reject(stolen(request))
 }
 
 /** Puts a request into its line. */
 function enqueue (request) {
-  const claim = acquireAsync(request.name, request.shared, request, (grant) => { hold(request, grant) }, request.reject)
+  const granted = (grant) => {
+    // A steal may be told in this turn.
+    rejectIfStolen(request, grant)
+    hold(request, grant)
+  }
+  const claim = acquireAsync(request.name, request.shared, request, granted, request.reject)
   if (claim !== undefined) agent().remember(request.promise, claim)
 }
 

@@ -11,6 +11,7 @@ const { bare, createArray } = require('../../util/intrinsics')
 const { deadlock, timeoutError } = require('./errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, amountOf, kindOf } = require('./request')
 const { newHold, releaseUnused, theList } = require('./token')
+const requireStack = require('./require-stack')
 const Waiter = require('./waiter')
 
 /** A name as it is requested once: what a Word is to other locks. */
@@ -140,8 +141,9 @@ function grantOf (grant, answer) {
   return grant
 }
 
-/** A new grant, for which the robust list has room. */
+/** A new grant, for which the robust list has room. After the native operation that follows, no call may fail: there is stack for it. */
 function newGrant (name, shared) {
+  requireStack()
   const grant = new Grant(name, shared)
   theList().makeRoom()
   return grant
