@@ -20,7 +20,7 @@ const LAYERS = [
   ['realm.js'],
   ['atomics', 'locks/internal', 'workers/by-message'],
   ['locks', 'workers', 'contexts.js'],
-  ['install.js'],
+  ['install.js', 'navigator.js'],
   ['entry.js']
 ]
 

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * The exports of the four entry points, and what each entry does when it is loaded.
+ * The exports of the entry points, and what each entry does when it is loaded.
  *
  * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. On a Node that has a `waitAsync`, neither the plain
  * entry nor `/keep-alive` loads the native library before it is needed. Nor does the plain entry load `worker_threads` there,
@@ -20,7 +20,8 @@ const ENTRIES = {
   index: { load: () => install('index'), trio: () => standing() || hostTrio(own) || ownTrio(own) },
   force: { load: () => install('force', { force: true }), trio: () => ownTrio(own) },
   'keep-alive': { load: () => install('keep-alive'), trio: () => standing() || keepAliveTrio(own) || ownTrio(own) },
-  pure: { load () {}, trio: () => ownTrio(own) }
+  pure: { load () {}, trio: () => ownTrio(own) },
+  'web-locks': { load: () => require('./navigator')(), trio: () => standing() || hostTrio(own) || ownTrio(own) }
 }
 
 /** The global functions, if any entry or copy has installed them: code that imports and code that uses the global must share a queue. */

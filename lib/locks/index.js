@@ -12,10 +12,13 @@ const load = {
   Barrier: () => require('./barrier'),
   Condition: () => require('./condition'),
   Latch: () => require('./latch'),
+  Lock: () => require('./lock-manager').Lock,
+  LockManager: () => require('./lock-manager').LockManager,
   RwLock: () => require('./rw-lock'),
   Semaphore: () => require('./semaphore'),
-  snapshot: () => require('./snapshot').snapshot,
-  UnlockToken: () => require('./internal/token').UnlockToken
+  UnlockToken: () => require('./internal/token').UnlockToken,
+  locks: () => require('./lock-manager').locks,
+  snapshot: () => require('./snapshot').snapshot
 }
 
 for (const name of keys(load)) {

@@ -25,39 +25,34 @@ const { stringify } = JSON
 
 const BUN = process.versions.bun !== undefined
 
-/** The entries of all installs that have not been undone. Workers load the last one. */
-const entries = []
 /** Whether a worker that is being constructed is reached; and whether the user has been warned of one that is not. */
 const state = { reaches: false, hasWarned: false }
 
 /**
- * @param {string} entry the absolute path of the entry that workers load
+ * @param {() => (string[] | undefined)} currentEntries gives the absolute paths of the entries that workers load
  * @returns {() => void} undoes it, unless other code has replaced the same things since
  */
-module.exports = function reach (entry) {
-  const undo = [replaceWorker(threads, BUN ? inBun : fileInDeno), noticeOthers(hostWorker())]
-  if (typeof globalObject.Worker === 'function') undo.push(replaceWorker(globalObject, BUN ? inBun : urlInDeno))
-  entries.push(entry)
-  return () => {
-    entries.splice(entries.lastIndexOf(entry), 1)
-    undo.forEach((step) => step())
-  }
+module.exports = function reach (currentEntries) {
+  const undo = [replaceWorker(threads, BUN ? inBun : fileInDeno, currentEntries), noticeOthers(hostWorker())]
+  if (typeof globalObject.Worker === 'function') undo.push(replaceWorker(globalObject, BUN ? inBun : urlInDeno, currentEntries))
+  return () => undo.forEach((step) => step())
 }
 
 /** Replaces a holder's class; `change` makes the constructor's arguments those that reach a worker, or undefined. */
-function replaceWorker (holder, change) {
+function replaceWorker (holder, change, currentEntries) {
   const Before = holder.Worker
-  const Replacement = wrap(unwrap(Before), change)
+  const Replacement = wrap(unwrap(Before), change, currentEntries)
   if (!Reflect.set(holder, 'Worker', Replacement)) return () => {}
   return () => {
     if (holder.Worker === Replacement) holder.Worker = Before
   }
 }
 
-function wrap (Worker, change) {
+function wrap (Worker, change, currentEntries) {
   const Wrapped = new Proxy(Worker, {
     construct (target, args, newTarget) {
-      const changed = entries.length === 0 ? undefined : change(entries[entries.length - 1], ...args)
+      const entries = currentEntries()
+      const changed = entries === undefined ? undefined : change(entries, ...args)
       if (changed === undefined) return construct(target, args, newTarget)
       const before = state.reaches
       state.reaches = true
@@ -76,18 +71,19 @@ function wrap (Worker, change) {
   return Wrapped
 }
 
-function inBun (entry, script, options, ...rest) {
+function inBun (entries, script, options, ...rest) {
   // What Bun refuses, it refuses itself.
   if (options !== undefined && (typeof options !== 'object' || options === null)) return undefined
   const { preload } = options || {}
-  return [script, assign({}, options, { preload: [entry].concat(preload === undefined ? [] : preload) }), ...rest]
+  return [script, assign({}, options, { preload: entries.concat(preload === undefined ? [] : preload) }), ...rest]
 }
 
-function fileInDeno (entry, script, options, ...rest) {
+function fileInDeno (entries, script, options, ...rest) {
   if (options && options.eval) {
     if (typeof script !== 'string') return undefined
     // It is a sloppy script behind lines of Deno's own: `this` is the global object, whatever the script declares.
-    return [`this.process.getBuiltinModule("module").createRequire(${stringify(entry)})(${stringify(entry)});${script}`, options, ...rest]
+    const load = (entry) => `this.process.getBuiltinModule("module").createRequire(${stringify(entry)})(${stringify(entry)});`
+    return [entries.map(load).join('') + script, options, ...rest]
   }
   const isPath = typeof script === 'string' && (path.isAbsolute(script) || /^\.\.?[\\/]/.test(script))
   if (!isPath && !(script instanceof URL)) return undefined
@@ -96,7 +92,7 @@ function fileInDeno (entry, script, options, ...rest) {
   if (!/^(?:file|data):/.test(url)) return undefined
   // The error for a file that is not there shall name it.
   if (url.startsWith('file:') && !fs.existsSync(new URL(url))) return [script, options, ...rest]
-  return [new URL(importing(entry, url, `process.argv[1]=${stringify(isPath ? file : argumentOf(script))}`)), options, ...rest]
+  return [new URL(importing(entries, url, `process.argv[1]=${stringify(isPath ? file : argumentOf(script))}`)), options, ...rest]
 }
 
 /** What Deno has in `process.argv` for a worker's URL. */
@@ -104,20 +100,20 @@ function argumentOf (url) {
   return url.protocol === 'file:' ? fileURLToPath(url) : url.href
 }
 
-function urlInDeno (entry, specifier, options, ...rest) {
+function urlInDeno (entries, specifier, options, ...rest) {
   // With permissions of its own the worker may not be able to load the entry. Other types of worker Deno refuses itself.
   if (!options || options.type !== 'module' || options.deno) return undefined
   try {
-    return [importing(entry, new URL(specifier, globalObject.location).href, ''), options, ...rest]
+    return [importing(entries, new URL(specifier, globalObject.location).href, ''), options, ...rest]
   } catch (_) {
     return undefined
   }
 }
 
-/** A module that loads the entry, and then the module at `url`. Both imports are static: so no message comes too early for it. */
-function importing (entry, url, then) {
-  const first = dataURL('import{createRequire}from"node:module";import process from"node:process";' +
-    `createRequire(${stringify(entry)})(${stringify(entry)});${then}`)
+/** A module that loads the entries, and then the module at `url`. Both imports are static: so no message comes too early for it. */
+function importing (entries, url, then) {
+  const load = (entry) => `createRequire(${stringify(entry)})(${stringify(entry)});`
+  const first = dataURL('import{createRequire}from"node:module";import process from"node:process";' + entries.map(load).join('') + then)
   return dataURL(`import ${stringify(first)};import ${stringify(url)}`)
 }
 

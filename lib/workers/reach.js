@@ -12,29 +12,34 @@ const path = require('path')
 const { intercept } = require('./by-message/intercept')
 const { hostWorker } = require('./host-worker')
 
-/** By engine: the entry that workers load before anything else. */
+/** By what was installed, the engine of Atomics or the locks of navigator: the entry that workers load before anything else. */
 const ENTRY_OF = {
   addon: path.join(__dirname, '..', '..', 'force.js'),
-  host: path.join(__dirname, '..', '..', 'keep-alive.js')
+  host: path.join(__dirname, '..', '..', 'keep-alive.js'),
+  locks: path.join(__dirname, '..', '..', 'web-locks.js')
 }
 
-/** The entries of all installs that have not been undone. Workers load the last one. */
+/** The entries of all installs that have not been undone. */
 const entries = []
 
-/** For the worker that is being started. */
-const currentEntry = () => entries[entries.length - 1]
+/** For the worker that is being started: the last entry that concerns Atomics, and that of navigator. Undefined if there is none. */
+function currentEntries () {
+  const last = entries.filter((entry) => entry !== ENTRY_OF.locks).slice(-1)
+  if (entries.includes(ENTRY_OF.locks)) last.push(ENTRY_OF.locks)
+  return last.length === 0 ? undefined : last
+}
 
 /**
- * @param {'addon' | 'host'} engine the queue that workers will use
+ * @param {'addon' | 'host' | 'locks'} engine the queue that workers will use; or that they get the locks
  * @returns {() => void} undoes it, unless other code has replaced the same things since
  * @throws {TypeError} Node's class has been frozen
  */
 exports.reach = function reach (engine) {
   const entry = ENTRY_OF[engine]
-  if (process.versions.bun || process.versions.deno) return require('./by-wrapping')(entry)
   const HostWorker = hostWorker()
-  if (HostWorker === undefined) return () => {}
-  const leave = intercept(HostWorker, currentEntry)
+  const isOther = process.versions.bun || process.versions.deno
+  if (HostWorker === undefined && !isOther) return () => {}
+  const leave = isOther ? require('./by-wrapping')(currentEntries) : intercept(HostWorker, currentEntries)
   entries.push(entry)
   return () => {
     entries.splice(entries.lastIndexOf(entry), 1)

@@ -22,25 +22,25 @@ const letStart = require('./source')
 const { nextTick } = process
 const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
 
-/** From a Worker whose message is still to come to the entry that it will load. */
+/** From a Worker whose message is still to come to the entries that it will load. */
 const starting = new Map()
 /** The original property, while it is replaced. */
 let postMessageBefore
 
 /**
  * @param {Function} HostWorker Node's own class
- * @param {() => (string | undefined)} currentEntry gives the absolute path of the entry point that workers load
+ * @param {() => (string[] | undefined)} currentEntries gives the absolute paths of the entry points that workers load
  * @returns {() => void} undoes it
  * @throws {TypeError} the class has been frozen
  */
-exports.intercept = function intercept (HostWorker, currentEntry) {
+exports.intercept = function intercept (HostWorker, currentEntries) {
   const before = getPrototypeOf(HostWorker)
   const Parent = before[MARK] || before
   const Between = new Proxy(Parent, {
     construct (target, args, newTarget) {
       const worker = construct(target, args, newTarget)
-      const entry = currentEntry()
-      if (entry !== undefined) expectMessage(worker, entry)
+      const entries = currentEntries()
+      if (entries !== undefined) expectMessage(worker, entries)
       return worker
     },
     // The class that inherits from here has no mark.
@@ -54,9 +54,9 @@ exports.intercept = function intercept (HostWorker, currentEntry) {
   }
 }
 
-function expectMessage (worker, entry) {
+function expectMessage (worker, entries) {
   if (starting.size === 0) nextTick(stopExpecting)
-  starting.set(worker, entry)
+  starting.set(worker, entries)
   const { prototype } = threads.MessagePort
   const property = getOwnPropertyDescriptor(prototype, 'postMessage')
   if (postMessageBefore !== undefined || property === undefined || typeof property.value !== 'function') return
@@ -66,9 +66,9 @@ function expectMessage (worker, entry) {
     value (message) {
       if (isLoadScript(message)) {
         const worker = workerOf(this)
-        const entry = starting.get(worker)
+        const entries = starting.get(worker)
         const reached = starting.delete(worker)
-        if (reached) letStart(message, entry)
+        if (reached) letStart(message, entries)
         if (starting.size === 0) stopExpecting()
         apply(postMessage, this, arguments)
         // Its constructor has not returned yet.

@@ -2,7 +2,7 @@
 
 /**
  * Changes the message in which a Worker's constructor tells its thread what to run, so that the worker runs `start.js` first, which
- * loads an entry. The worker's own code is never mixed with ours if it can be run by a documented function: a file by
+ * loads entries. The worker's own code is never mixed with ours if it can be run by a documented function: a file by
  * `Module.runMain`, the text of a script by `vm.Script`.
  */
 
@@ -27,7 +27,7 @@ const IMPORT = 'import ' + JSON.stringify(pathToFileURL(START).href) + ';'
  * `doEval` tells the meaning of `filename`: false, a file; true or 'classic', source text; 'module' (Node 14 to 18), the source
  * of a module; 'data-url', a URL. With any other value it is a worker of Node's own.
  */
-module.exports = function letStart (message, entry) {
+module.exports = function letStart (message, entries) {
   if (!isThere) {
     process.emitWarning('An install does not reach this worker: there is no ' + START + '. A bundler has to leave atomics-waitasync ' +
       'out (external), and the file system may be mocked only after a first worker', { code: 'ATOMICS_WAITASYNC_WORKER' })
@@ -35,7 +35,7 @@ module.exports = function letStart (message, entry) {
   }
   const { doEval, filename } = message
   /** What `start.js` is given. */
-  const sent = { entry, workerData: message.workerData }
+  const sent = { entries, workerData: message.workerData }
   if (message.webWorkerData !== undefined && doEval !== 'data-url') {
     letWebWorkerStart(message)
   } else if (doEval === false) {

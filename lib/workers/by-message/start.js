@@ -1,6 +1,6 @@
 'use strict'
 
-/** The first code of a worker: loads the entry point, removes its own traces, and lets the worker's own code run. */
+/** The first code of a worker: loads the entry points, removes its own traces, and lets the worker's own code run. */
 
 const Module = require('module')
 const vm = require('vm')
@@ -10,12 +10,12 @@ const STARTED_BY_MESSAGE = require('./mark')
 const { defineProperty, deleteProperty } = Reflect
 const { nextTick } = process
 
-function start ({ entry, workerData, file, source, isSeparate, text }) {
+function start ({ entries, workerData, file, source, isSeparate, text }) {
   threads.workerData = workerData
   if (Module.syncBuiltinESMExports) Module.syncBuiltinESMExports()
   // On Node 10 it is the parent's.
   if (source !== undefined && process._eval === text) defineProperty(process, '_eval', { value: source })
-  load(entry)
+  entries.forEach(load)
   deleteProperty(Module._cache, __filename)
   // In a tick of its own, and bound, so that no error's stack has frames of ours.
   if (isSeparate) {

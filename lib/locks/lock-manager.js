@@ -1,0 +1,299 @@
+'use strict'
+
+/**
+ * `locks`: the Web Locks API, https://w3c.github.io/web-locks/, over lines that all threads of the process share.
+ *
+ * Invariants:
+ * - Arguments are converted, and checked, in the order of the specification, before anything else happens; `request` and `query`
+ *   reject instead of throwing.
+ * - A grant is released exactly once: after what the callback returned has settled, or when the callback will not run. Only then
+ *   is the promise of `request` settled. A grant that was stolen rejects it at once.
+ */
+
+const util = require('util')
+const { agent } = require('../agent/agent')
+const { Promise, TypeError, bare } = require('../util/intrinsics')
+const { option, requireOptions } = require('../util/options')
+const { describe, isObject } = require('../util/values')
+const { createException } = require('./dom-exception')
+const { requireWorker } = require('./internal/acquire')
+const { abortReason, timeoutError } = require('./internal/errors')
+const { acquireAsync, acquireNow, acquireSync, query, steal } = require('./internal/names')
+const { milliseconds, requireFunction, waitOptions } = require('./internal/options')
+
+const { pid } = process
+const EXCLUSIVE = 'exclusive'
+const SHARED = 'shared'
+const SYNC_OPTIONS = ['ifAvailable', 'mode', 'timeout', 'signal', 'steal']
+
+// The fields of a Lock.
+const NAME = Symbol('name')
+const MODE = Symbol('mode')
+const OWNER_DIED = Symbol('ownerDied')
+
+/** What a callback is given. It is a description only: what has to be released is the grant, which has no way out of this module. */
+class Lock {
+  constructor () {
+    throw new TypeError('Lock: illegal constructor; locks.request gives a Lock to its callback')
+  }
+
+  get name () { return fieldOf(this, NAME) }
+  get mode () { return fieldOf(this, MODE) }
+  /** Whether the thread of the last exclusive holder ended while it held the name. */
+  get ownerDied () { return fieldOf(this, OWNER_DIED) }
+
+  [util.inspect.custom] (depth, options) {
+    if (!(NAME in this)) return 'Lock {}'
+    const { name, mode, ownerDied } = this
+    return 'Lock ' + util.inspect({ name, mode, ownerDied }, options)
+  }
+}
+
+function fieldOf (lock, field) {
+  if (!isObject(lock) || lock[field] === undefined) throw new TypeError('Lock: illegal invocation; this must be a Lock')
+  return lock[field]
+}
+
+/** Makes a Lock. */
+function GrantedLock (name, shared, { ownerDied }) {
+  this[NAME] = name
+  this[MODE] = shared ? SHARED : EXCLUSIVE
+  this[OWNER_DIED] = ownerDied
+}
+GrantedLock.prototype = Lock.prototype
+
+class LockManager {
+  constructor () {
+    throw new TypeError('LockManager: illegal constructor; there is one for each thread, locks')
+  }
+
+  /** `request(name, [options], callback)`: a promise of what the callback returns. */
+  request (name, options) {
+    const request = new Request()
+    const promise = new Promise((resolve, reject) => {
+      request.resolve = resolve
+      request.reject = reject
+    })
+    // The constructor turns a stack overflow in its executor into a rejection.
+    if (request.reject === undefined) return promise
+    request.promise = promise
+    try {
+      requireThis(this, 'request')
+      read(request, arguments, 'request')
+      checkAsync(request)
+      begin(request)
+    } catch (error) {
+      request.reject(error)
+    }
+    return promise
+  }
+
+  /** `requestSync(name, [options], callback)`: blocks, and returns what the callback returns. */
+  requestSync (name, options) {
+    requireThis(this, 'requestSync')
+    const request = new Request()
+    read(request, arguments, 'requestSync')
+    requireName(request, 'requestSync')
+    requireWorker('requestSync', 'request()')
+    return holdSync(request)
+  }
+
+  /** What all threads of the process hold and await. */
+  async query () {
+    requireThis(this, 'query')
+    const { held, pending } = query()
+    return { held: infosOf(held), pending: infosOf(pending) }
+  }
+}
+
+/** A call of `request` or `requestSync`: its arguments, and its promise. */
+class Request {
+  constructor () {
+    this.name = ''
+    this.shared = false
+    this.callback = undefined
+    this.ifAvailable = false
+    this.steal = false
+    this.signal = undefined
+    this.timeout = Infinity
+    this.promise = this.resolve = this.reject = undefined
+  }
+}
+bare(Request)
+
+const locks = Object.create(LockManager.prototype)
+
+function requireThis (value, caller) {
+  if (value !== locks) throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
+}
+
+// ——— Arguments ———
+
+/** Converts the arguments as WebIDL does: the name, the options, the callback. */
+function read (request, given, caller) {
+  if (given.length < 2) {
+    throw new TypeError(caller + ': name and callback are required, but there ' + (given.length === 1 ? 'is 1 argument' : 'are 0 arguments'))
+  }
+  const name = given[0]
+  request.name = typeof name === 'string' ? name : `${name}`
+  const callback = given[given.length === 2 ? 1 : 2]
+  if (given.length > 2) {
+    if (caller === 'requestSync') readSyncOptions(request, given[1])
+    else readOptions(request, given[1])
+  }
+  requireFunction(callback, caller)
+  request.callback = callback
+}
+
+/** The members of a dictionary are read in the order of their names, and unknown ones ignored. */
+function readOptions (request, given) {
+  const options = dictionary(given, 'request')
+  if (options === undefined) return
+  request.ifAvailable = Boolean(option(options, 'ifAvailable'))
+  request.shared = isShared(option(options, 'mode'), 'request')
+  const signal = option(options, 'signal')
+  if (signal !== undefined) request.signal = waitOptions({ signal }, 'request').signal
+  request.steal = Boolean(option(options, 'steal'))
+  request.timeout = timeoutOf(options, 'request')
+}
+
+/** No code is written for a standard of `requestSync`: so an option that it does not have is an error. */
+function readSyncOptions (request, given) {
+  const options = dictionary(given, 'requestSync')
+  requireOptions(options, SYNC_OPTIONS, 'requestSync', 3)
+  for (const name of ['signal', 'steal']) {
+    if (option(options, name) !== undefined) throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
+  }
+  request.ifAvailable = Boolean(option(options, 'ifAvailable'))
+  request.shared = isShared(option(options, 'mode'), 'requestSync')
+  request.timeout = timeoutOf(options, 'requestSync')
+  requireNoTimeout(request, 'requestSync')
+}
+
+function dictionary (given, caller) {
+  if (given === undefined || given === null) return undefined
+  if (!isObject(given)) throw new TypeError(caller + ': options must be an object, not ' + describe(given))
+  return given
+}
+
+function isShared (mode, caller) {
+  if (mode === undefined) return false
+  const text = typeof mode === 'string' ? mode : `${mode}`
+  if (text !== EXCLUSIVE && text !== SHARED) {
+    throw new TypeError(caller + ': options.mode must be "exclusive" or "shared", not ' + describe(mode))
+  }
+  return text === SHARED
+}
+
+const timeoutOf = (options, caller) => milliseconds(option(options, 'timeout', Infinity), caller)
+
+/** The checks of `request`, in the order of its steps. */
+function checkAsync (request) {
+  requireName(request, 'request')
+  const { ifAvailable, shared, signal } = request
+  if (request.steal && ifAvailable) throw notSupported('request: steal and ifAvailable exclude each other')
+  if (request.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
+  if (signal !== undefined && (request.steal || ifAvailable)) throw notSupported('request: signal and ' + nowOf(request) + ' exclude each other')
+  requireNoTimeout(request, 'request')
+  if (signal !== undefined && signal.aborted) throw reasonOf(signal)
+}
+
+function requireName ({ name }, caller) {
+  if (name[0] === '-') throw notSupported(caller + ': name must not begin with "-", as ' + describe(name) + ' does')
+}
+
+/** A request that never waits cannot time out. */
+function requireNoTimeout (request, caller) {
+  if (request.timeout !== Infinity && (request.steal || request.ifAvailable)) {
+    throw notSupported(caller + ': timeout and ' + nowOf(request) + ' exclude each other')
+  }
+}
+
+const nowOf = (request) => request.steal ? 'steal' : 'ifAvailable'
+const notSupported = (message) => createException('NotSupportedError', message)
+const stolen = ({ name }) => createException('AbortError', 'The lock named ' + name + ' was stolen by another request')
+const reasonOf = (signal) => signal.reason === undefined ? createException('AbortError', 'The operation was aborted') : abortReason(signal)
+
+// ——— Holding ———
+
+/** Acquires a name at once, or puts the request into its line. A grant is only given where there is stack for the call of `hold`. */
+function begin (request) {
+  const grant = request.steal ? steal(request.name) : acquireNow(request.name, request.shared)
+  if (grant === null && !request.ifAvailable) enqueue(request)
+  else hold(request, grant)
+}
+
+/** Runs the callback, with null if the name was not available, releases the name, and settles the promise. */
+async function hold (request, grant) {
+  // The caller of `request` returns first.
+  await undefined
+  try {
+    const { callback, signal } = request
+    if (signal !== undefined && signal.aborted) throw reasonOf(signal)
+    let result = callback(grant === null ? null : new GrantedLock(request.name, request.shared, grant))
+    // A primitive cannot be a promise, and needs no further turn.
+    if (typeof result === 'object' || typeof result === 'function') {
+      if (grant !== null) rejectIfStolen(request, grant)
+      result = await result
+    }
+    if (grant === null || grant.release()) request.resolve(result)
+    else request.reject(stolen(request))
+  } catch (error) {
+    if (grant === null || grant.release()) request.reject(error)
+    else request.reject(stolen(request))
+  }
+}
+
+/** Lets the promise reject when this thread hears of a steal, which is in a later turn than `acquireNow`. */
+function rejectIfStolen (request, grant) {
+  grant.onStolen = () => request.reject(stolen(request))
+}
+
+/** Puts a request into its line. */
+function enqueue (request) {
+  const granted = (grant) => {
+    // A steal may be told in this turn.
+    rejectIfStolen(request, grant)
+    hold(request, grant)
+  }
+  const claim = acquireAsync(request.name, request.shared, request, granted, request.reject)
+  if (claim !== undefined) agent().remember(request.promise, claim)
+}
+
+function holdSync (request) {
+  const { name, shared, ifAvailable, timeout, callback } = request
+  const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout, 'requestSync')
+  if (grant === null && !ifAvailable) throw timeoutError('the lock named ' + name, timeout)
+  let result
+  let isStolen
+  try {
+    result = callback(grant === null ? null : new GrantedLock(name, shared, grant))
+  } finally {
+    isStolen = grant !== null && !grant.release()
+  }
+  if (isObject(result) && typeof result.then === 'function') {
+    throw new TypeError('requestSync: callback must not return a promise (or another thenable), since the lock is released when it returns: use request()')
+  }
+  if (isStolen) throw stolen(request)
+  return result
+}
+
+// ——— Query ———
+
+function infosOf (list) {
+  const infos = []
+  for (let n = 0; n < list.length; n++) {
+    const { name, shared, threadId } = list[n]
+    infos[n] = { clientId: pid + '-' + threadId, mode: shared ? SHARED : EXCLUSIVE, name }
+  }
+  return infos
+}
+
+// ——— The classes as WebIDL has them ———
+
+for (const [Class, names] of [[Lock, ['name', 'mode', 'ownerDied']], [LockManager, ['request', 'requestSync', 'query']]]) {
+  for (const name of names) Object.defineProperty(Class.prototype, name, { enumerable: true })
+  Object.defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
+}
+
+module.exports = { Lock, LockManager, locks }

@@ -1,0 +1,52 @@
+'use strict'
+
+/**
+ * Puts `navigator.locks`, `LockManager` and `Lock` in place, in this thread and in the Workers that it starts from then on. Where
+ * there is no `navigator`, it makes one like that of Node 21.
+ *
+ * Nothing is required in a call: what is put in place may outlive the module registry of the test file that loaded the entry.
+ */
+
+const os = require('os')
+const { Lock, LockManager, locks } = require('./locks/lock-manager')
+const globalObject = require('./util/global')
+const NODE_VERSION = require('./util/node-version')
+const { isObject } = require('./util/values')
+const { reach } = require('./workers/reach')
+
+const { defineProperty, getPrototypeOf } = Reflect
+const { hasOwnProperty } = Object.prototype
+
+const PLATFORMS = { darwin: 'MacIntel', linux: 'Linux ' + (os.arch() === 'x64' ? 'x86_64' : os.arch()), win32: 'Win32' }
+const LANGUAGES = Object.freeze(['en-US'])
+
+/** Code that only asks whether there is a navigator takes it for complete. */
+class Navigator {
+  get hardwareConcurrency () { return os.cpus().length }
+  get language () { return LANGUAGES[0] }
+  get languages () { return LANGUAGES }
+  get platform () { return PLATFORMS[process.platform] || process.platform }
+  get userAgent () { return 'Node.js/' + NODE_VERSION }
+}
+
+/** @throws {TypeError} one of them cannot be replaced */
+module.exports = function installLocks () {
+  if (!isObject(globalObject.navigator)) put(globalObject, 'navigator', { value: new Navigator(), writable: true, enumerable: true })
+  put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
+  put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
+  put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
+  reach('locks')
+}
+
+/** The object that gets the property: the prototype, as in browsers, unless the navigator is a plain object or has one of its own. */
+function holderOf (navigator) {
+  const prototype = getPrototypeOf(navigator)
+  const isPlain = prototype === null || hasOwnProperty.call(prototype, 'hasOwnProperty')
+  return isPlain || hasOwnProperty.call(navigator, 'locks') ? navigator : prototype
+}
+
+function put (object, name, property) {
+  if (!defineProperty(object, name, Object.assign({ configurable: true }, property))) {
+    throw new TypeError('atomics-waitasync/web-locks: ' + name + ' cannot be replaced: its object is frozen, or the property is not configurable')
+  }
+}

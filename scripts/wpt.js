@@ -1,0 +1,146 @@
+'use strict'
+
+// npm run wpt -- --dir CHECKOUT: the tests of web-platform-tests' folder `web-locks` that need no browser, on any Node, over this
+// package's `navigator.locks` and over Node's own. Each file runs in a process of its own.
+
+const fs = require('fs')
+const path = require('path')
+const { parseArgs } = require('util')
+const { run } = require('./lib/child')
+const { PREFIX } = require('./wpt/result')
+
+const USAGE = `npm run wpt -- --dir CHECKOUT [options]
+
+  --dir CHECKOUT     a checkout of https://github.com/web-platform-tests/wpt, or a folder that has its folder web-locks
+                     (nodejs/node has one: test/fixtures/wpt)
+  --node LIST        versions, or paths of binaries, with commas between; 'all': every supported version (default: this Node)
+  --api LIST         ours, host (default: both; Node has an API of its own from 24 on)
+  --only TEXT        only the files that have TEXT in their name
+  --timeout SECONDS  for one file, after which the tests that have not ended have failed (default: 10)
+  --markdown         the table of docs/conformance.md, at the end
+`
+
+const OPTIONS = {
+  dir: { type: 'string' },
+  node: { type: 'string', default: 'current' },
+  api: { type: 'string', default: 'ours,host' },
+  only: { type: 'string', default: '' },
+  timeout: { type: 'string', default: '10' },
+  markdown: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false }
+}
+
+/** The files that are not run, and why. All other `.any.js` are; each `.html` is a page, and needs a browser. */
+const SKIPPED = new Map([
+  ['idlharness.https.any.js', 'reads the interfaces from files of another folder by HTTP; `__test__/lock-manager.test.js` has these checks'],
+  ['storage-buckets.tentative.https.any.js', 'storage partitions: Node has none'],
+  ['non-secure-context.any.js', 'for pages loaded without encryption: Node loads no pages'],
+  ['partitioned-web-locks.tentative.https.html', 'storage partitions: Node has none'],
+  ['opaque-origin.tentative.https.html', 'frames and origins: Node has none'],
+  ['clientids.https.html', 'frames: Node has none'],
+  ['frames.https.html', 'frames: Node has none'],
+  ['workers.https.html', 'shared workers and frames: Node has none'],
+  ['query-ordering.https.html', 'frames: Node has none'],
+  ['non-fully-active.https.html', 'frames: Node has none'],
+  ['bfcache', 'navigation: Node has none'],
+  ['crashtests', 'frames and navigation: Node has none']
+])
+
+async function main () {
+  const { values } = parseArgs({ options: OPTIONS })
+  if (values.help) {
+    process.stdout.write(USAGE)
+    return
+  }
+  if (values.dir === undefined) throw new Error(`--dir is missing\n\n${USAGE}`)
+  const apis = list(values.api)
+  const wrong = apis.find(api => api !== 'ours' && api !== 'host')
+  if (wrong !== undefined || apis.length === 0) throw new Error(`--api ${values.api}: ours, host or both are allowed`)
+  const timeout = Number(values.timeout) * 1000
+  if (!(timeout > 0)) throw new Error(`--timeout ${values.timeout}: a number of seconds above 0 is allowed`)
+  const root = path.resolve(values.dir)
+  const names = filesOf(root)
+  const files = names.filter(name => name.endsWith('.any.js') && !SKIPPED.has(name) && name.includes(values.only))
+  if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
+
+  const runs = []
+  for (const node of await findNodes(values.node)) {
+    for (const api of apis) {
+      if (api === 'host' && Number.parseInt(node.version) < 24) continue
+      const tests = []
+      for (const file of files) tests.push(...await runFile(node, api, root, file, timeout))
+      runs.push({ version: node.version, api, tests })
+      report(runs[runs.length - 1])
+    }
+  }
+  for (const [name, reason] of skippedOf(names)) console.log(`skipped ${name}: ${reason}`)
+  if (values.markdown) console.log('\n' + markdown(runs))
+  if (runs.some(({ api, tests }) => api === 'ours' && tests.some(failed))) process.exitCode = 1
+}
+
+const list = text => text.split(',').map(item => item.trim()).filter(item => item !== '')
+const failed = ({ message }) => message !== undefined
+
+/** The names of the files and folders of the checkout's web-locks. An older copy of a file is left out: the newer has no `tentative`. */
+function filesOf (root) {
+  const folder = path.join(root, 'web-locks')
+  if (!fs.existsSync(folder)) throw new Error(`--dir ${root}: there is no folder web-locks in it`)
+  const names = fs.readdirSync(folder).sort()
+  return names.filter(name => !(name.includes('.tentative.') && names.includes(name.replace('.tentative.', '.'))))
+}
+
+function skippedOf (names) {
+  const plain = name => name.replace('.tentative.', '.')
+  return Array.from(SKIPPED).filter(([name]) => names.some(each => plain(each) === plain(name)))
+}
+
+async function findNodes (text) {
+  const nodes = []
+  for (const version of text === 'all' ? require('./nodes').versions : list(text)) {
+    if (fs.existsSync(version)) {
+      nodes.push({ version, path: path.resolve(version), flags: [] })
+      continue
+    }
+    const found = await require('./nodes').get(version)
+    if (found.skipped) console.log(`Node ${version}: skipped: ${found.skipped}`)
+    else nodes.push({ flags: [], ...found })
+  }
+  if (nodes.length === 0) throw new Error('there is no Node to run the tests on')
+  return nodes
+}
+
+/** Runs a file. A test without a result has failed: the process hung, or ended before it. */
+async function runFile (node, api, root, file, timeout) {
+  const target = path.join(__dirname, 'wpt', 'target.js')
+  const ended = await run(node.path, [...node.flags, target, JSON.stringify({ api, root, file })], { timeout, env: { ...process.env, NODE_OPTIONS: '' } })
+  const results = ended.stdout.split('\n').filter(line => line.startsWith(PREFIX)).map(line => JSON.parse(line.slice(PREFIX.length)))
+  const declared = results.find(({ tests }) => tests !== undefined)
+  if (declared === undefined) return [{ file, name: '(all)', message: ended.output.trim() || 'the process ended without a result' }]
+  const how = ended.timedOut ? 'did not end' : `the process ended before it (${ended.signal || `exit code ${ended.code}`})`
+  return declared.tests.map(name => {
+    const result = results.find(result => result.name === name)
+    return { file, name, message: result === undefined ? how : result.message }
+  })
+}
+
+function report ({ version, api, tests }) {
+  const failures = tests.filter(failed)
+  console.log(`Node ${version}, ${api}: ${tests.length - failures.length} passed, ${failures.length} failed`)
+  for (const { file, name, message } of failures) console.log(`  FAILED ${file}: ${name}\n      ${message.split('\n').slice(0, 6).join('\n      ')}`)
+}
+
+function markdown (runs) {
+  return [
+    '| Node | | passed | failed |',
+    '|---|---|--:|--:|',
+    ...runs.map(({ version, api, tests }) => {
+      const failures = tests.filter(failed).length
+      return `| ${version} | ${api === 'ours' ? '`atomics-waitasync/web-locks`' : 'Node\'s own'} | ${tests.length - failures} | ${failures} |`
+    })
+  ].join('\n')
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})
