@@ -81,7 +81,7 @@ async function main () {
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
   const installed = fs.mkdtempSync(path.join(os.tmpdir(), 'benchmark-'))
   try {
-    if (figures.some(({ group }) => group === 'start')) await install(installed)
+    if (figures.some(({ group }) => group === 'start' || group === 'bystanders')) await install(installed)
     await measureAll(figures, { ...options, installed })
   } finally {
     fs.rmSync(installed, { recursive: true, force: true })
@@ -100,9 +100,10 @@ async function measureAll (figures, options) {
     results[node.version] = result
     if (!options.json) {
       const trial = options.quick ? ' (--quick: a trial, of which no figure means anything)' : ''
-      console.log(`\nNode ${node.version}${trial}\n\n${table.main(result.figures)}\n`)
-      const peers = table.peers(result.figures, result.failures)
-      if (peers !== undefined) console.log(`${peers}\n`)
+      console.log(`\nNode ${node.version}${trial}\n`)
+      for (const part of [table.main(result.figures), table.peers(result.figures, result.failures), table.bystanders(result.figures)]) {
+        if (part !== undefined) console.log(`${part}\n`)
+      }
     }
     if (complete && options.only === undefined && !options.quick) {
       report.save(node.version, result)

@@ -32,10 +32,12 @@ function section (version, { machine, figures, failures }) {
     `${machine.cores} cores, load ${machine.load.toFixed(1)} when it began; ${machine.date} UTC${peers ? `; ${peers}` : ''}` +
     `${machine.rounds === 1 ? '' : `; ${machine.rounds} × the usual number of samples`}.`,
     table.main(figures),
-    '### Locks',
-    table.peers(figures, failures)
+    ...titled('Locks', table.peers(figures, failures)),
+    ...titled('What an install costs everybody else', table.bystanders(figures))
   ].filter(Boolean).join('\n\n')
 }
+
+const titled = (title, text) => text === undefined ? [] : [`### ${title}`, text]
 
 /** What is wanted and not reached on some Node: how far it is from that, and why. Undefined if there is nothing. */
 function unreached (runs) {
