@@ -10,7 +10,7 @@ const NAMES = [
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken'
 ]
 
-const load = () => require('./lib/entry')('index')
+const load = () => require('./lib/entry.js')('index')
 
 /** An object that becomes what `load` returns when a property of it is read or written. */
 function createLater () {
