@@ -9,8 +9,10 @@
 //   --rounds 1            the factor of the usual number of samples
 //   --quick               one small sample of each figure: shows that everything runs, and nothing else
 //   --json                prints the values as JSON instead of tables
+//   --portable            with the code for processors whose atomic operations are no full fences (lib/agent/counters.js)
 //
-// A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only or --quick writes nothing. Node 20 or newer,
+// A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only, --quick or --portable writes nothing. Node 20
+// or newer,
 // to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
 
 const fs = require('fs')
@@ -27,14 +29,14 @@ const { run } = require('./bench/run')
 const table = require('./bench/table')
 const { summarise } = require('./bench/verdict')
 
-const USAGE = 'usage: npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json]'
+const USAGE = 'usage: npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json] [--portable]'
 const TIMEOUT = 120000
 
 function parse (args) {
-  const options = { node: ['current'], only: undefined, rounds: 1, quick: false, json: false }
+  const options = { node: ['current'], only: undefined, rounds: 1, quick: false, json: false, portable: false }
   while (args.length > 0) {
     const name = args.shift()
-    if (name === '--quick' || name === '--json') {
+    if (name === '--quick' || name === '--json' || name === '--portable') {
       options[name.slice(2)] = true
       continue
     }
@@ -78,6 +80,8 @@ async function measure (node, figures, options) {
 async function main () {
   const options = parse(process.argv.slice(2))
   const figures = select(options.only)
+  // For the processes that take the samples.
+  if (options.portable) process.env.ATOMICS_WAITASYNC_PORTABLE = '1'
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
   const installed = fs.mkdtempSync(path.join(os.tmpdir(), 'benchmark-'))
   try {
@@ -105,7 +109,7 @@ async function measureAll (figures, options) {
         if (part !== undefined) console.log(`${part}\n`)
       }
     }
-    if (complete && options.only === undefined && !options.quick) {
+    if (complete && options.only === undefined && !options.quick && !options.portable) {
       report.save(node.version, result)
       console.error(`written: ${path.relative(process.cwd(), path.join(__dirname, 'RESULTS.md'))}`)
     }

@@ -7,8 +7,8 @@
 //
 // Compiling is a third of what loading costs in a Worker. So a thread that starts Workers hands them what it has compiled, as
 // environment data (lib/workers/by-message/share-code.js), under the hash of its text. For that the files are scripts of `vm`. They are
-// required where that is not possible: in the realm of a test runner, by a bundler, on Node before 15.12; and with NODE_COMPILE_CACHE,
-// which works for what is required.
+// required where that is not possible: in the realm of a test runner, by a bundler, in Bun and Deno, on Node before 15.12; and with
+// NODE_COMPILE_CACHE, which works for what is required.
 //
 // esbuild removes the comments and writes the syntax of the oldest Node. It does not join the files: it would rename functions
 // that have the same name in two files, which stack traces show, and V8 would parse its wrappers twice.
@@ -66,7 +66,8 @@ const nodeModule = module
 
 const run = (function run (name) {
   const { getEnvironmentData } = threads
-  if (getEnvironmentData === undefined || process.env.NODE_COMPILE_CACHE !== undefined) return undefined
+  if (getEnvironmentData === undefined || process.versions.bun || process.versions.deno) return undefined
+  if (process.env.NODE_COMPILE_CACHE !== undefined) return undefined
   // A script of vm runs in the main realm.
   if (Object.getPrototypeOf(vm.runInThisContext) !== Function.prototype) return undefined
   const filename = path.join(__dirname, name)
