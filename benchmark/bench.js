@@ -12,8 +12,7 @@
 //   --portable            with the code for processors whose atomic operations are no full fences (lib/agent/counters.js)
 //
 // A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only, --quick or --portable writes nothing. Node 20
-// or newer,
-// to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
+// or newer, to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
 
 const fs = require('fs')
 const os = require('os')
