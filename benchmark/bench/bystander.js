@@ -18,8 +18,6 @@ const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, millise
 /** Of samples that only disturbances make longer. */
 const least = numbers => Math.min(...numbers)
 
-const median = numbers => numbers.sort((a, b) => a - b)[numbers.length >> 1]
-
 async function main (size) {
   const { Worker } = require('worker_threads')
   const workers = []
@@ -46,7 +44,7 @@ async function main (size) {
   const memory = (await resident() - before) / (many - few)
 
   const results = {
-    'by-worker': median(started),
+    'by-worker': least(started),
     'by-memory': memory / 1e6,
     'by-message': await messages(workers[0], FACTOR[size]) * 1e3,
     'by-notify': notifications(FACTOR[size]) * 1e6,

@@ -81,11 +81,11 @@ function bystanders (results) {
     const { goals, noise } = judge(figure, values)
     const verdicts = goals.map(({ text, reached, close }) => `${text}: ${reached ? 'yes' : '**no**'}${close ? ', within noise' : ''}`).join('; ')
     return [
-      figure.title, ...['host', 'index', 'keep-alive', 'ours'].map(variant => withUnit(values[variant], figure.unit)), verdicts || ABSENT,
+      figure.title, ...['host', 'floor', 'index', 'keep-alive', 'ours'].map(variant => withUnit(values[variant], figure.unit)), verdicts || ABSENT,
       noise === undefined ? ABSENT : `± ${(noise * 100).toFixed(0)} %`
     ]
   })
-  return rows(['', 'without', '`-r atomics-waitasync`', '`-r …/keep-alive`', '`-r …/force`', 'to reach', 'A/A'], body)
+  return rows(['', 'without', 'an empty package', '`-r atomics-waitasync`', '`-r …/keep-alive`', '`-r …/force`', 'to reach', 'A/A'], body)
 }
 
 /** A title that stands alone. */

@@ -4,11 +4,12 @@
 
 const { median } = require('./sampling')
 
-/** A figure's value of each variant: the median of its samples, or their sum. */
+/** A figure's value of each variant: the median of its samples, their sum, or the least, where nothing makes a sample shorter. */
 function summarise (figure, samples) {
   const values = {}
   for (const [variant, numbers] of Object.entries(samples)) {
-    values[variant] = figure.sum ? numbers.reduce((total, number) => total + number, 0) : median(numbers)
+    if (figure.sum) values[variant] = numbers.reduce((total, number) => total + number, 0)
+    else values[variant] = figure.minimum ? Math.min(...numbers) : median(numbers)
   }
   return values
 }

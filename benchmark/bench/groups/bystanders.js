@@ -1,7 +1,7 @@
 'use strict'
 
 // What an entry costs a program that does not use it: each sample is a process that starts with `-r` and the entry, as it is published,
-// or without any (`host`). `ours` is /force.
+// or without any (`host`), or with an empty package (`floor`). `ours` is /force.
 
 const { spawnSync } = require('child_process')
 const path = require('path')
@@ -12,6 +12,7 @@ const TIMEOUT = 60000
 
 const ENTRIES = {
   host: undefined,
+  floor: 'empty',
   index: 'atomics-waitasync',
   'keep-alive': 'atomics-waitasync/keep-alive',
   ours: 'atomics-waitasync/force',
