@@ -174,13 +174,18 @@ class Actor {
       return mine.find(({ weight }) => { dice -= weight; return dice < 0 }) || mine[0]
     }
     while (!this.stopped) {
-      const { name, code, of, run } = pick()
+      const { name, code, of, run, bursts } = pick()
       const index = of === undefined ? 0 : this.index(of)
       const object = of === undefined ? 0 : Arena.encode(of, index)
       this.begin(code, object)
-      const result = await run(this, index)
+      // Races need haste.
+      let left = bursts && this.chance(0.1) ? 200 : 1
+      let result
+      do {
+        result = await run(this, index)
+        this.count(name)
+      } while (--left > 0 && !this.stopped)
       this.end(code, object, result === undefined ? 2 : 1)
-      this.count(name)
       // A loop that never turns hears no abort, no message and no end.
       if (this.chance(0.1)) await new Promise(setImmediate)
     }

@@ -5,7 +5,7 @@
 //
 //   node child.js SEED     the exit code is that of `expected(seed)`
 
-const { Worker, isMainThread, workerData } = require('worker_threads')
+const { Worker, isMainThread, parentPort, workerData } = require('worker_threads')
 const { MAJOR, api, randomFrom } = require('./subject')
 
 const WAYS = ['exit', 'exit', 'exit at once', 'throw', 'by itself']
@@ -34,8 +34,10 @@ function entangle (words, random, mayBlock) {
     if (kind === 4) semaphore.use(1, () => {}, { timeout: random() * 100 }).catch(refuse)
     if (kind === 5) Atomics.notify(words, 4, 1)
   }
-  // As long as the process lives: only its end ends this.
-  if (mayBlock) Atomics.wait(words, 5, 0)
+  if (!mayBlock) return
+  parentPort.postMessage('entangled')
+  // Only the end of the process ends this.
+  Atomics.wait(words, 5, 0)
 }
 
 function main (seed) {
@@ -50,9 +52,9 @@ function main (seed) {
     if (way === 'throw') throw new Error('thrown by the soak')
     process.exit(7)
   }
-  // Node 10 crashes now and then when a worker is ended while it boots, with this package or without.
-  const online = MAJOR > 10 ? [] : workers.map(worker => new Promise(resolve => worker.on('online', resolve)))
-  Promise.all(online).then(() => {
+  // Node 10 crashes now and then when it ends while a worker boots or compiles, with this package or without.
+  const entangled = MAJOR > 10 ? [] : workers.map(worker => new Promise(resolve => worker.on('message', resolve)))
+  Promise.all(entangled).then(() => {
     if (way === 'exit at once') process.nextTick(end)
     else setTimeout(end, random() * 300)
   })

@@ -196,10 +196,10 @@ async function usePermits (actor, index) {
 }
 
 module.exports = [
-  { name: 'lock', weight: 12, of: 'lock', run: lock },
+  { name: 'lock', weight: 12, of: 'lock', bursts: true, run: lock },
   { name: 'executeLocked', weight: 6, of: 'lock', run: executeLocked },
   { name: 'the bare word of a lock', weight: 3, of: 'lock', needs: actor => actor.steady, run: bareLock },
-  { name: 'read', weight: 8, of: 'rw', run: read },
-  { name: 'write', weight: 6, of: 'rw', run: write },
-  { name: 'use permits', weight: 8, of: 'semaphore', run: usePermits }
+  { name: 'read', weight: 8, of: 'rw', bursts: true, run: read },
+  { name: 'write', weight: 6, of: 'rw', bursts: true, run: write },
+  { name: 'use permits', weight: 8, of: 'semaphore', bursts: true, run: usePermits }
 ]

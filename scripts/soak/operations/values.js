@@ -154,7 +154,7 @@ async function severalWaits (actor, index) {
 module.exports = [
   { name: 'wait', weight: 12, of: 'value', run: (actor, n) => counted(actor, n, actor.arena.words, actor.arena.place('value', n), 0) },
   { name: 'several waits', weight: 2, of: 'value', needs: actor => !actor.blocks, run: severalWaits },
-  { name: 'notify', weight: 40, of: 'value', run: (actor, n) => notify(actor, n, actor.arena.words, actor.arena.place('value', n)) },
+  { name: 'notify', weight: 40, of: 'value', bursts: true, run: (actor, n) => notify(actor, n, actor.arena.words, actor.arena.place('value', n)) },
   {
     name: 'wait for a bigint',
     weight: BIG > 0 ? 2 : 0,
@@ -169,7 +169,7 @@ module.exports = [
   },
   { name: 'take a ticket', weight: 3, of: 'fifo', needs: steadyAwaiting, run: takeTicket },
   { name: 'call tickets', weight: 16, of: 'fifo', needs: steady, run: callTickets },
-  { name: 'wait for a change', weight: 2, of: 'gate', needs: steady, run: waitForChange },
-  { name: 'change', weight: 24, of: 'gate', needs: steady, run: change },
+  { name: 'wait for a change', weight: 2, of: 'gate', needs: steady, bursts: true, run: waitForChange },
+  { name: 'change', weight: 24, of: 'gate', needs: steady, bursts: true, run: change },
   { name: 'compute', weight: 2, run (actor) { busy(actor.random() / 4) } }
 ]
