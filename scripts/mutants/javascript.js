@@ -26,10 +26,11 @@ const SECOND_LOOK = '      // A waiter that came after the first look was counte
 
 module.exports = [
   // ——— words ———
-  { what: 'unlock does not look at the counter again', file: word, find: SECOND_LOOK, put: SECOND_LOOK.replace('counters.read(this.counter) !== 0', 'false'), test: 'untold-release' },
+  { what: 'unlock does not look at the counter again', file: word, find: SECOND_LOOK, put: SECOND_LOOK.replace('counters.read(this.counter) !== 0', 'false'), test: 'second-look' },
+  { what: 'a reader or writer that leaves does not look at the counter again', file: word, find: 'list.held[last] = undefined\n      // As in `unlock`.\n      if (counters.read(this.counter) !== 0) {', put: 'list.held[last] = undefined\n      if (false) {', test: 'second-look' },
   { what: 'unlock does not look at the counter before', file: word, find: 'unlock (index) {\n      if (counters === undefined || counters.peek(this.counter) !== 0) {', put: 'unlock (index) {\n      if (counters === undefined) {', test: 'async-lock' },
   { what: 'unlock does not say that it is releasing', file: word, find: '      floats[RELEASING] = this.address\n      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', put: '      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', test: 'untold-release' },
-  { what: 'plain waiters of the host are not notified of a release', file: word, find: '        this.unlock(index)\n        hostNotify(this.array, 0, 1)\n', put: '        this.unlock(index)\n', test: 'async-lock-article', subject: 'export' },
+  { what: 'plain waiters of the host are not notified of a release', file: word, find: '        this.unlock(index)\n        hostNotify(this.array, 0, 1)\n', put: '        this.unlock(index)\n', test: 'second-look' },
   { what: 'a lock that is held is taken', file: word, find: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {', put: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) > LOCKED) {', test: 'async-lock' },
   { what: 'a failed attempt leaves its number behind', file: word, find: '        list.serials[index] = 0\n        list.serial--\n        return -1', put: '        return -1', test: 'async-lock' },
   { what: 'strict lines are overtaken without a call', file: word, find: 'if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(request)', put: 'if (counters === undefined) return this.takeInLine(request)', test: 'rw-lock' },
