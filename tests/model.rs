@@ -1185,6 +1185,38 @@ fn death_newcomer_claim() {
     });
 }
 
+/// The holder dies, and so does a thread that has taken the lock without a native call and not yet asked whether its holder died: what
+/// comes after a death is told of it once.
+#[test]
+fn death_newcomer_death() {
+    bounded_model(|| {
+        let lock = Lock::held();
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                let result = lock.acquire();
+                lock.use_and_give();
+                result
+            }
+        });
+        let newcomer = spawn({
+            let lock = lock.clone();
+            move || {
+                Request::Lock.take(&lock.word).then(|| {
+                    let former_holders = lock.holders.load(Relaxed);
+                    lock.store.abandon(HERE, Request::Lock, &lock.word);
+                    former_holders
+                })
+            }
+        });
+        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        assert_eq!(claimant.join().unwrap(), WaitResult::AcquiredFromDead);
+        let died_last = newcomer.join().unwrap() == Some(1);
+        let result = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+        assert_eq!(lock.take(), Some(result));
+    });
+}
+
 /// A thread is ended when it has freed the lock and not yet looked at the counter: its clean-up does.
 #[test]
 fn unlock_death_claim() {

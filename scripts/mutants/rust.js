@@ -201,6 +201,7 @@ module.exports = [
     put: '            request.give_back(word);\n            if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {',
     model: 'death_newcomer_claim'
   },
+  { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                    section.inherit(location, request);\n', put: '', model: 'death_newcomer_death' },
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
   { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared => self.policy().abandoned.contains(&location),', put: 'Request::Shared => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
