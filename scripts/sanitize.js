@@ -20,7 +20,7 @@ const testFile = require('./lib/test-file')
 const root = path.join(__dirname, '..')
 const TARGET = 'x86_64-unknown-linux-gnu'
 const PROGRAMS = ['--lib', '--test', 'queue', '--test', 'line', '--test', 'memories']
-const NODE_TESTS = ['termination', 'given-to-the-dying', 'stress', 'async-lock-owner-death', 'condition', 'family-storm', 'async-lock-storm', 'moved-entries', 'settling']
+const NODE_TESTS = ['termination', 'given-to-the-dying', 'stress', 'async-lock-owner-death', 'condition', 'family-storm', 'async-lock-storm', 'robust-list', 'settling']
 const TIMEOUT = 1200000
 
 const environment = (sanitizer, more) => ({

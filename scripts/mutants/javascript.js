@@ -32,7 +32,7 @@ module.exports = [
   { what: 'unlock does not say that it is releasing', file: word, find: '      floats[RELEASING] = this.address\n      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', put: '      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', test: 'untold-release' },
   { what: 'plain waiters of the host are not notified of a release', file: word, find: '        this.unlock(index)\n        hostNotify(this.array, 0, 1)\n', put: '        this.unlock(index)\n', test: 'second-look' },
   { what: 'a lock that is held is taken', file: word, find: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {', put: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) > LOCKED) {', test: 'async-lock' },
-  { what: 'a failed attempt leaves its number behind', file: word, find: '        list.serials[index] = 0\n        list.serial--\n        return -1', put: '        return -1', test: 'async-lock' },
+  { what: 'a failed attempt leaves its number behind', file: word, find: '        list.serials[index] = 0\n        list.serial--\n        return -1', put: '        return -1', test: 'robust-list' },
   { what: 'strict lines are overtaken without a call', file: word, find: 'if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(request)', put: 'if (counters === undefined) return this.takeInLine(request)', test: 'rw-lock' },
   { what: 'a death is not inquired about', file: word, find: 'if (counters !== undefined && counters.peek(this.abandoned) === 0) return false', put: 'if (counters !== undefined) return false', test: 'async-lock-owner-death' },
   { what: 'a downgrade tells nobody', file: word, find: '      adopt(shared, index, ownerDied)\n      this.tellLine()', put: '      adopt(shared, index, ownerDied)', test: 'rw-lock' },
@@ -49,7 +49,7 @@ module.exports = [
   // ——— the robust list and tokens ———
   { what: 'an entry that goes leaves its number', file: list, find: '    const index = words[HELD]\n    list.serials[index] = 0\n', put: '    const index = words[HELD]\n', test: 'async-lock' },
   { what: 'the last entry goes instead of the released one', file: list, find: 'return index === last ? last : swap(index, last)', put: 'return last', test: 'async-lock' },
-  { what: 'a token that keeps its number is not found at its new index', file: list, find: '    tidyMoved()\n    moved.set(serial, index)\n    list.serials[index] = serial', put: '    list.serials[index] = serial', test: 'moved-entries' },
+  { what: 'a token that keeps its number is not found at its new index', file: list, find: '    tidyMoved()\n    moved.set(serial, index)\n    list.serials[index] = serial', put: '    list.serials[index] = serial', test: 'robust-list' },
   { what: 'the list does not grow', file: list, find: 'if (words[HELD] >= list.room) enlarge()', put: 'if (list.capacity === 0) enlarge()', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: '    if (index < 0) return rejectWait(this)\n    release(index)', put: '    if (index < 0) return true\n    release(index)', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: 'if (steps !== undefined) steps.reject(notLocked(', put: 'if (false) steps.reject(notLocked(', test: 'condition' },
