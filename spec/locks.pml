@@ -174,20 +174,20 @@ inline turn (l) {
 
 /* Of a holder that finds a waiter counted. */
 inline release (l, t) {
-  atomic {
-    assert(owner[l] == t);
-    owner[l] = NONE;
-    table[t] = table[t] & ~(1 << l);
-    turn(l);
-    if
-    :: thread != NONE -> first = thread; grant(l, first, ACQUIRED);
+  assert(owner[l] == t);
+  owner[l] = NONE;
+  table[t] = table[t] & ~(1 << l);
+  turn(l);
+  if
+  :: thread != NONE ->
+    first = thread;
+    grant(l, first, ACQUIRED);
 #ifdef HANDED_OVER_AND_FREED
-       word[l] = 0
+    word[l] = 0
 #endif
-    /* It has not been overtaken for long enough. One that has retried in vain is not overtaken again. */
-    :: thread == NONE || tried[2 * l + KIND(thread)] != thread -> word[l] = 0; wake_first(l)
-    fi
-  }
+  /* It has not been overtaken for long enough. One that has retried in vain is not overtaken again. */
+  :: thread == NONE || tried[2 * l + KIND(thread)] != thread -> word[l] = 0; wake_first(l)
+  fi
 }
 
 inline abandon (l, t) {
@@ -234,72 +234,78 @@ inline inherit (l, t) {
 /* The thread may die before each step in JavaScript. */
 #define MAY_DIE if :: deaths < DEATHS -> deaths++; goto dying :: true fi
 
+/* It has the lock, and knows it. */
+inline taken (l, t) {
+  word[l] = 1;
+  table[t] = table[t] | (1 << l);
+  assert(owner[l] == NONE);
+  owner[l] = t
+}
+
 proctype Thread (byte me) {
   byte l = 0;
   byte round = 0;
   bit waits = 0;
+  bit has = 0;
   byte mood = 0;             /* of a claim: PATIENT, or it gives up some time, or dies in the line */
 
 next:
-  if
-  :: round == ROUNDS -> goto over
-  :: round < ROUNDS -> round++
-  fi;
-  if
-  :: l = 0
-  :: l = 1
-  fi;
-
-takes:
-  MAY_DIE;
-  /* takeLock: the entry is written before, and counts once the word is taken. */
-  if
-  :: atomic { word[l] == 0 -> word[l] = 1; table[me] = table[me] | (1 << l); assert(owner[l] == NONE); owner[l] = me }
-    MAY_DIE;
-    /* inherits */
-    if
-    :: abandoned[l] == 0 -> assert(died[l] == 0)
-    :: atomic { abandoned[l] == 1 -> inherit(l, me) }
-    fi;
-    goto holds
-  :: word[l] == 1
-  fi;
-
-  if
-  :: mood = PATIENT
-  :: mood = GIVES_UP
-  :: mood = DIES
-  fi;
-  /* claim: counted, then tried once more, then appended. */
   atomic {
-    counter[l]++;
+    has = 0;
     if
-    :: word[l] == 0 ->
-      counter[l]--;
-      word[l] = 1;
-      table[me] = table[me] | (1 << l);
-      assert(owner[l] == NONE);
-      owner[l] = me;
-      inherit(l, me)
-    :: else ->
-      line[N * l + length[l]] = me;
-      length[l]++;
-      waits = 1
+    :: round == ROUNDS -> goto over
+    :: round < ROUNDS -> round++
+    fi;
+    if
+    :: l = 0
+    :: l = 1
+    fi
+  }
+
+  /* takeLock: the entry is written before, and counts once the word is taken. */
+  atomic {
+    MAY_DIE;
+    if
+    :: word[l] == 0 -> taken(l, me); has = 1
+    :: else
     fi
   }
   if
-  :: !waits -> goto holds
+  :: has ->
+    /* inherits: reads the counter of notes, and looks them up if there are any. */
+    atomic {
+      MAY_DIE;
+      inherit(l, me);
+      goto holds
+    }
   :: else
   fi;
 
+  /* claim: counted, then tried once more, then appended. */
+  atomic {
+    MAY_DIE;
+    counter[l]++;
+    if
+    :: word[l] == 0 -> counter[l]--; taken(l, me); inherit(l, me); goto holds
+    :: else -> line[N * l + length[l]] = me; length[l]++; waits = 1
+    fi;
+    if
+    :: mood = PATIENT
+    :: mood = GIVES_UP
+    :: deaths < DEATHS -> mood = DIES
+    fi
+  }
+
 waiting:
+#ifdef BUSY
+  if
+  :: !BLOCKS(me) -> goto stuck
+  :: else
+  fi;
+#endif
   if
   :: atomic { result[me] != 0 -> result[me] = 0; waits = 0; mood = 0; table[me] = table[me] | (1 << l) } goto holds
-#ifdef BUSY
-  :: atomic { BLOCKS(me) && woken[me] && result[me] == 0 ->
-#else
   :: atomic { woken[me] && result[me] == 0 ->
-#endif
       /* retry */
       woken[me] = 0;
       if
@@ -307,57 +313,40 @@ waiting:
         awake[2 * l + KIND(me)] = NONE;
         tried[2 * l + KIND(me)] = me;
         if
-        :: word[l] == 0 ->
-          word[l] = 1;
-          remove(l, me);
-          waits = 0;
-          table[me] = table[me] | (1 << l);
-          assert(owner[l] == NONE);
-          owner[l] = me;
-          inherit(l, me)
+        :: word[l] == 0 -> taken(l, me); remove(l, me); waits = 0; mood = 0; inherit(l, me); goto holds
         :: else
         fi
       :: else
-      fi
+      fi;
+      goto waiting
     }
-    if
-    :: waits -> goto waiting
-    :: else -> goto holds
-    fi
-#ifdef BUSY
-  :: atomic { BLOCKS(me) && mood == GIVES_UP && result[me] == 0 -> withdraw(l, me); waits = 0; mood = 0 } goto next
-  :: atomic { BLOCKS(me) && mood == DIES && deaths < DEATHS -> deaths++; mood = 0 } goto dying
-  :: !BLOCKS(me) -> goto stuck
-#else
   /* Its time is over, or its signal is aborted. */
-  :: atomic { mood == GIVES_UP && result[me] == 0 -> withdraw(l, me); waits = 0; mood = 0 } goto next
-  :: atomic { mood == DIES && deaths < DEATHS -> deaths++; mood = 0 } goto dying
-#endif
+  :: atomic { mood == GIVES_UP && result[me] == 0 -> withdraw(l, me); waits = 0; mood = 0; goto next }
+  :: atomic { mood == DIES && deaths < DEATHS -> deaths++; mood = 0; goto dying }
   fi;
 
 holds:
-  assert(IS_HELD_BY(l, me));
-  MAY_DIE;
   /* unlock: the first look at the counter */
-  if
-  :: counter[l] != 0 -> release(l, me); goto next
-  :: counter[l] == 0
-  fi;
-  MAY_DIE;
-  releasing[me] = l;
-  MAY_DIE;
-  atomic { assert(owner[l] == me); owner[l] = NONE; word[l] = 0; table[me] = table[me] & ~(1 << l) }
-  MAY_DIE;
+  atomic {
+    MAY_DIE;
+    if
+    :: counter[l] != 0 -> release(l, me); goto next
+    :: else
+    fi
+  }
+  atomic { MAY_DIE; releasing[me] = l }
+  atomic { MAY_DIE; assert(owner[l] == me); owner[l] = NONE; word[l] = 0; table[me] = table[me] & ~(1 << l) }
   /* the second look */
+  atomic {
+    MAY_DIE;
 #ifndef WITHOUT_SECOND_LOOK
-  if
-  :: atomic { counter[l] != 0 -> wake_first(l) }
-  :: counter[l] == 0
-  fi;
+    if
+    :: counter[l] != 0 -> wake_first(l)
+    :: else
+    fi
 #endif
-  MAY_DIE;
-  releasing[me] = NONE;
-  goto next;
+  }
+  atomic { MAY_DIE; releasing[me] = NONE; goto next }
 
 dying:
   /* end: first what it waits for, then what it was given and what it holds, then the release that it was in the midst of. */
