@@ -32,6 +32,8 @@ const root = path.join(__dirname, '..')
 const target = name => path.join(root, 'target', name)
 /** Milliseconds. A mutation may make a check hang. */
 const TIMEOUT = 90000
+/** A model, not optimized. */
+const MODEL_TIMEOUT = 300000
 const COMPILE_TIMEOUT = 600000
 
 /** A copy of what git knows of the tree, as it is now. */
@@ -78,7 +80,7 @@ class Mutants {
       name,
       compile: () => this.cargo(['test', '--locked', '--no-run', ...options], COMPILE_TIMEOUT),
       run: async () => {
-        const ended = await this.cargo(['test', '--locked', ...options, ...filter], TIMEOUT)
+        const ended = await this.cargo(['test', '--locked', ...options, ...filter], MODEL_TIMEOUT)
         const ran = /^test result: .* ([1-9]\d*) passed|^test .* \.\.\. FAILED|panicked|SIG/m.test(ended.output)
         return { passes: ended.code === 0 && !ended.timedOut, ran: ran || ended.timedOut, how: how(ended) }
       }
