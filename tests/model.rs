@@ -907,6 +907,37 @@ fn grant_park() {
     });
 }
 
+/// The lock is handed to a blocked thread while a newcomer tries to take it: never do both have it.
+#[test]
+fn grant_newcomer() {
+    bounded_model(|| {
+        let (lock, thread) = (Lock::held(), this_thread());
+        let party = Waiter::Thread(thread.clone());
+        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
+        lock.be_passed_over();
+        let holder = spawn({
+            let lock = lock.clone();
+            move || lock.use_and_give()
+        });
+        let newcomer = spawn({
+            let lock = lock.clone();
+            move || {
+                let taken = lock.take().is_some();
+                if taken {
+                    lock.use_and_give();
+                }
+                u32::from(taken)
+            }
+        });
+        while lock.store.park(ticket, &thread, NEVER, NEVER) == Woken::Retry {}
+        lock.use_and_give();
+        holder.join().unwrap();
+        let newcomers = newcomer.join().unwrap();
+        lock.assert_free_after(2 + newcomers);
+    });
+}
+
 /// The lock is handed to the first claim, which gives up at the same moment: the next one gets it.
 #[test]
 fn grant_give_up() {
