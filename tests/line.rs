@@ -1106,6 +1106,22 @@ mod look {
         assert_eq!(guard.word.load(), WRITING);
     }
 
+    /// The second one has taken the lock without a call, and dies before it asks whether the first one died.
+    #[test]
+    fn of_two_deaths_in_a_row_one_holder_is_told() {
+        let (guard, _) = line(LOCKED);
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert!(Request::Lock.take(&guard.word));
+        let thread = Arc::new(BlockedThread::current());
+        let waiter = Waiter::Thread(Arc::clone(&thread));
+        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
+        assert!(matches!(claimed, Claimed::Pending(_)));
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
+        guard.give(Request::Lock);
+        assert_eq!(guard.take(Request::Lock), Some(WaitResult::Acquired));
+    }
+
     #[test]
     fn there_is_nothing_to_look_at_when_the_last_claim_has_left() {
         let (guard, outbox) = line(LOCKED);
