@@ -22,6 +22,7 @@ use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_list::Held;
 use crate::node::sightings::{sight, sighted};
 use crate::queue::location::Location;
+use crate::queue::result::WaitResult;
 
 /// How often the robust lists are read at most until two readings agree.
 const MOST_READINGS: usize = 8;
@@ -206,7 +207,7 @@ fn awaited(agent: &Known, location: Location, waiter: &Waiter, request: Option<R
 fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(u32, Held)> {
     let locks = granted.iter().filter(|(_, waiter)| agent.is(waiter)).map(|&(location, _)| (location, Request::Lock));
     let by_mail = agent.outbox.grants();
-    let has_result = agent.blocked_thread.result().is_some_and(|result| result.is_acquired());
+    let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
     let slept_for = agent.doing.sleep().filter(|_| has_result);
     let slept_for = slept_for.and_then(|sleep| Some((sleep.location, sleep.request?)));
     let all = locks.chain(by_mail).chain(slept_for).filter(|(_, request)| request.is_owned());

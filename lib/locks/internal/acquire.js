@@ -48,13 +48,13 @@ function block (hold, timeout, caller) {
   if (ownerDied === null) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))
   const isAcquired = ownerDied !== undefined
   if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
-  if (since !== undefined || ownerDied === true) tell(hold, since, isAcquired, ownerDied)
+  try {
+    if (ownerDied === true) tellDeath(word, request)
+    if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
+  } catch (_) {
+    // No stack is left for the calls. It is held all the same.
+  }
   return isAcquired
-}
-
-function tell (hold, since, isAcquired, ownerDied) {
-  if (ownerDied === true) tellDeath(hold.word, hold.request)
-  if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
 }
 
 /** Blocks likewise; returns the token. Throws a TimeoutError. */
