@@ -8,5 +8,5 @@ module.exports = entry
 // Never run: Node finds the names for `import { … }` by reading the source.
 0 && (module.exports = { // eslint-disable-line no-unused-expressions
   wait, notify, waitAsync, install, uninstall, engine, ref, unref, waiterCount, // eslint-disable-line no-undef
-  AsyncLock, Barrier, Condition, Latch, Lock, LockManager, RwLock, Semaphore, UnlockToken, locks // eslint-disable-line no-undef
+  AsyncLock, Barrier, Condition, Latch, Lock, LockManager, RwLock, Semaphore, UnlockToken, locks, snapshot // eslint-disable-line no-undef
 })

@@ -17,6 +17,13 @@ type DisposeIfAny = Extract<SymbolConstructor[Extract<'dispose', keyof SymbolCon
 /** The interface that `using` requires, if the library has it. */
 type DisposableIfAny = { [key in DisposeIfAny]: () => void }
 
+/** Marks what excludes nobody. For the type checker only: no object has this property. */
+declare const excludesNobody: unique symbol
+interface ExcludesNobody { readonly [excludesNobody]: true }
+
+/** The token of a lock that is held exclusively, or one of which the type does not say it. */
+type PerhapsExclusive = UnlockToken & { readonly [excludesNobody]?: undefined }
+
 // Only declarations that are marked `export` are exported.
 export {}
 
@@ -169,9 +176,27 @@ export interface AwaitOptions extends BlockOptions {
 
 /** The position in a buffer. An option that is not listed is a `TypeError`. */
 export interface ViewOptions {
-  /** Bytes, a multiple of 4. By default 0. */
+  /** Bytes, a multiple of 4. By default 0; with a clone what that says, and then no other value is allowed. */
   byteOffset?: number | undefined
 }
+
+/**
+ * What structured cloning (`postMessage`, `workerData`, `structuredClone`) makes of an instance: a plain object without methods, until
+ * it is given to the constructor of its class. An instance will do as well.
+ */
+export interface ViewClone {
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  /** A typed array, which has a length, is no clone. */
+  readonly byteLength?: undefined
+}
+
+/**
+ * The result of a synchronous callback. A promise is none: no code could await it while the lock is held.
+ *
+ * A function that passes a callback on writes `<T>(callback: () => Synchronous<T>)`.
+ */
+export type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
 
 /**
  * A mutex between any mix of threads: 4 bytes of shared memory that hold {@link AsyncLock.LOCKED} or
@@ -191,26 +216,33 @@ export class AsyncLock {
   static readonly LOCKED: 1
 
   /**
-   * @param sab a buffer, which may be of another realm, and growable
-   * @throws {TypeError} `sab` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @param sab a buffer, which may be of another realm, and growable; or a clone
+   * @throws {TypeError} `sab` is neither, `byteOffset` is not an integer or not the clone's, or an option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(sab: SharedArrayBuffer, options?: ViewOptions)
+  constructor(sab: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
   /** The buffer that holds the state. */
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  /** The same as {@link AsyncLock.buffer}. */
   readonly sab: SharedArrayBuffer
   /** The state: one element, at {@link AsyncLock.INDEX}. */
   readonly i32a: Int32Array
   /** Whether the lock is held now. */
   readonly locked: boolean
+  /** The `threadId` of the holder now; null if the lock is free, or was locked through the bare word. */
+  readonly holder: number | null
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
 
   /**
    * Blocks until this thread holds the lock. Workers only.
    *
    * @throws {TypeError} on the main thread: use {@link lockAsync} or {@link executeLocked} there; or an option has a wrong type
    * @throws {Error} `name` is `'TimeoutError'`, `code` is `'ERR_TIMEOUT'`: the time is over
-   * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread would wait for itself, because it holds the lock already, or because it
-   *   awaits the lock and there is no time-out
+   * @throws {DeadlockError} this thread would wait for itself, because it holds the lock already, or because it awaits the lock and
+   *   there is no time-out; or there would be a cycle of threads that block without a time-out
    */
   lock(options?: BlockOptions): UnlockToken
 
@@ -246,6 +278,14 @@ export class AsyncLock {
   executeLocked<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
 
   /**
+   * Blocks until this thread holds the lock, runs `callback`, and releases the lock, also if the callback fails. Workers only.
+   *
+   * @returns the callback's result
+   * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it gives a promise
+   */
+  executeLockedSync<T>(callback: (token: UnlockToken) => Synchronous<T>, options?: BlockOptions): T
+
+  /**
    * Releases the lock, whichever token it was taken with.
    *
    * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the lock is free, or another thread is known to hold it
@@ -276,6 +316,26 @@ export class UnlockToken {
 /** `using token = …` releases the lock at the end of the block, where the host has `Symbol.dispose`. */
 export interface UnlockToken extends DisposableIfAny {}
 
+/** The right to read under an {@link RwLock}. It excludes no other reader, so a {@link Condition} does not take it. */
+export interface SharedToken extends UnlockToken, ExcludesNobody {}
+
+/** Permits of a {@link Semaphore}. They exclude nobody, so a {@link Condition} does not take the token. */
+export interface PermitsToken extends UnlockToken, ExcludesNobody {}
+
+/** A thread would wait for ever. */
+export interface DeadlockError extends Error {
+  code: 'ERR_DEADLOCK'
+  /** Threads that block without a time-out, each for the one after it, the last for the first. Missing if a thread waits for itself. */
+  cycle?: DeadlockLink[]
+}
+
+export interface DeadlockLink {
+  threadId: number
+  /** What the thread before it waits for. */
+  holds: Entry
+  waitsFor: Entry
+}
+
 /**
  * Waiting, with a lock held, until another holder of the lock has changed something. 4 bytes of shared memory, which are never
  * written.
@@ -289,13 +349,16 @@ export class Condition {
   static readonly byteLength: 4
 
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
+   *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
+  constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
 
   /**
    * Blocks until notified. Workers only.
@@ -305,7 +368,7 @@ export class Condition {
    * @throws {TypeError} on the main thread; `token` is not a token, or is a reader's or one for permits
    * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live; `'ERR_DEADLOCK'`: this thread awaits the lock
    */
-  wait(token: UnlockToken, options?: BlockOptions): boolean
+  wait(token: PerhapsExclusive, options?: BlockOptions): boolean
 
   /**
    * Blocks until `predicate()` is true. Calls it first, and again after each notification, with the lock held. Workers only.
@@ -313,16 +376,16 @@ export class Condition {
    * @returns true; when the time is over, the predicate's answer
    * @throws like {@link Condition.wait}; what the predicate throws; and a `TypeError` if the predicate gives a promise
    */
-  waitFor(token: UnlockToken, predicate: () => unknown, options?: BlockOptions): boolean
+  waitFor(token: PerhapsExclusive, predicate: () => unknown, options?: BlockOptions): boolean
 
   /**
    * {@link Condition.wait} without blocking, in any thread. After an abort it rejects when the lock is held again. It rejects with
    * the code `'ERR_NOT_LOCKED'` if the token is given back meanwhile, for example because its callback ends.
    */
-  waitAsync(token: UnlockToken, options?: AwaitOptions): Promise<boolean>
+  waitAsync(token: PerhapsExclusive, options?: AwaitOptions): Promise<boolean>
 
   /** {@link Condition.waitFor} without blocking, in any thread; the predicate may be asynchronous. */
-  waitForAsync(token: UnlockToken, predicate: () => unknown, options?: AwaitOptions): Promise<boolean>
+  waitForAsync(token: PerhapsExclusive, predicate: () => unknown, options?: AwaitOptions): Promise<boolean>
 
   /**
    * Wakes up to `count` waiters, first come, first served. Needs no lock.
@@ -338,20 +401,23 @@ export class Condition {
  * A number of permits: 4 bytes of shared memory, an `Int32` with the available permits. Zero-filled memory has none.
  *
  * First come, first served: a large request is not overtaken. Acquired permits have no owner, so one thread may release what
- * another acquired. Permits that {@link Semaphore.use} holds come back when its thread dies.
+ * another acquired. Permits that are held, by {@link Semaphore.hold} or {@link Semaphore.use}, come back when their thread dies.
  */
 export class Semaphore {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
+   *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
+  constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
   /** The number of available permits. */
   readonly available: number
 
@@ -379,8 +445,28 @@ export class Semaphore {
    */
   release(n?: number): void
 
+  /**
+   * Blocks until this thread holds `n` permits. They come back when the token is unlocked, or when the thread dies. Workers only.
+   *
+   * @throws like {@link Semaphore.acquire}
+   */
+  hold(n?: number, options?: BlockOptions): PermitsToken
+
+  /** {@link Semaphore.hold} without blocking, in any thread. */
+  holdAsync(n?: number, options?: AwaitOptions): Promise<PermitsToken>
+
+  /** Holds `n` permits if they are available and there are no waiters; otherwise gives null. Never blocks. */
+  tryHold(n?: number): PermitsToken | null
+
   /** Runs `callback` with `n` permits held, then releases them, also if the callback fails or the thread dies. */
-  use<T>(n: number, callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  use<T>(n: number, callback: (token: PermitsToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+
+  /**
+   * {@link Semaphore.use}, blocking. Workers only.
+   *
+   * @throws like {@link Semaphore.acquire}; what the callback throws; and, after the release, a `TypeError` if it gives a promise
+   */
+  useSync<T>(n: number, callback: (token: PermitsToken) => Synchronous<T>, options?: BlockOptions): T
 }
 
 /**
@@ -396,34 +482,43 @@ export class RwLock {
   static readonly byteLength: 4
 
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `byteOffset` is not an integer, or an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
+   *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(buffer: SharedArrayBuffer, options?: ViewOptions)
+  constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
   /** Whether a thread writes now. */
   readonly locked: boolean
   /** The number of readers now. */
   readonly readers: number
+  /** The `threadId` of the thread that writes now; null if there is none. */
+  readonly holder: number | null
 
   /** Blocks until this thread may write. Workers only; throws like {@link AsyncLock.lock}. */
   lock(options?: BlockOptions): ExclusiveToken
   /** Blocks until this thread may read. Workers only; throws like {@link AsyncLock.lock}. */
-  lockShared(options?: BlockOptions): UnlockToken
+  lockShared(options?: BlockOptions): SharedToken
   /** The right to write if the lock is free and has no waiters; otherwise null. Never blocks. */
   tryLock(): ExclusiveToken | null
   /** The right to read if no thread writes or waits; otherwise null. Never blocks. */
-  tryLockShared(): UnlockToken | null
+  tryLockShared(): SharedToken | null
   /** Waits without blocking until this thread may write; rejects like {@link AsyncLock.lockAsync}. */
   lockAsync(options?: AwaitOptions): Promise<ExclusiveToken>
   /** Waits without blocking until this thread may read; rejects like {@link AsyncLock.lockAsync}. */
-  lockSharedAsync(options?: AwaitOptions): Promise<UnlockToken>
+  lockSharedAsync(options?: AwaitOptions): Promise<SharedToken>
   /** Runs `callback` when this thread may write; then releases the lock, also if the callback fails. */
   executeLocked<T>(callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
   /** Runs `callback` when this thread may read; then releases the lock, also if the callback fails. */
-  executeShared<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  executeShared<T>(callback: (token: SharedToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  /** {@link RwLock.executeLocked}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
+  executeLockedSync<T>(callback: (token: ExclusiveToken) => Synchronous<T>, options?: BlockOptions): T
+  /** {@link RwLock.executeShared}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
+  executeSharedSync<T>(callback: (token: SharedToken) => Synchronous<T>, options?: BlockOptions): T
 }
 
 /** The right to write under an {@link RwLock}. */
@@ -433,7 +528,7 @@ export interface ExclusiveToken extends UnlockToken {
    *
    * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live
    */
-  downgrade(): UnlockToken
+  downgrade(): SharedToken
 }
 
 /**
@@ -447,13 +542,18 @@ export class Barrier {
 
   /**
    * @param options.parties 1 to 65535; the same in every thread
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `parties` or `byteOffset` is not an integer, or an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `parties` or `byteOffset` is not an integer or not the
+   *   clone's, or an option is unknown
    * @throws {RangeError} `parties` or `byteOffset` is out of range
    */
   constructor(buffer: SharedArrayBuffer, options: ViewOptions & { parties: number })
+  /** The clone says `parties`. */
+  constructor(clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined })
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
   readonly parties: number
 
   /**
@@ -475,13 +575,18 @@ export class Latch {
 
   /**
    * @param options.count 0 to 2**31 - 1; the same in every thread
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer`, `count` or `byteOffset` is not an integer, or an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `count` or `byteOffset` is not an integer or not the
+   *   clone's, or an option is unknown
    * @throws {RangeError} `count` or `byteOffset` is out of range
    */
   constructor(buffer: SharedArrayBuffer, options: ViewOptions & { count: number })
+  /** The clone says `count`. */
+  constructor(clone: ViewClone & { readonly count: number }, options?: ViewOptions & { count?: number | undefined })
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
   readonly count: number
   /** The count that is left until the latch opens. */
   readonly remaining: number
@@ -506,3 +611,122 @@ export class Latch {
   /** {@link Latch.wait} without blocking, in any thread. */
   waitAsync(options?: AwaitOptions): Promise<void>
 }
+
+/** Whether one request excludes all others of its name, or only exclusive ones. */
+export type LockMode = 'exclusive' | 'shared'
+
+/** What a request of {@link LockManager} gives to its callback. */
+export class Lock {
+  private constructor()
+
+  readonly name: string
+  readonly mode: LockMode
+  /** Whether the thread of the last exclusive holder ended while it held the name: what it protects may be half changed. */
+  readonly ownerDied: boolean
+}
+
+/** The options of {@link LockManager.request}. */
+export interface LockOptions {
+  /** By default `'exclusive'`. */
+  mode?: LockMode | undefined
+  /** Do not wait: if the name is not available, the callback is called with null. Not together with `signal`, `steal` or `timeout`. */
+  ifAvailable?: boolean | undefined
+  /**
+   * Take the name from its holders, whose promises reject with an `AbortError`, and overtake all others. Only exclusively, and not
+   * together with `ifAvailable`, `signal` or `timeout`.
+   */
+  steal?: boolean | undefined
+  /** Ends the wait when it is aborted. It has no effect on a lock that has been granted. */
+  signal?: AbortSignalLike | undefined
+  /** Milliseconds: a number, not `NaN`. By default `Infinity`. Not in the specification. */
+  timeout?: number | undefined
+}
+
+/** The options of {@link LockManager.requestSync}. */
+export interface LockSyncOptions extends BlockOptions {
+  /** By default `'exclusive'`. */
+  mode?: LockMode | undefined
+  /** Do not wait: if the name is not available, the callback is called with null. Not together with `timeout`. */
+  ifAvailable?: boolean | undefined
+}
+
+/** A request, as {@link LockManager.query} tells it. */
+export interface LockInfo {
+  name: string
+  mode: LockMode
+  /** The thread that made it: `'<pid>-<threadId>'`. */
+  clientId: string
+}
+
+/** The result of {@link LockManager.query}. */
+export interface LockManagerSnapshot {
+  held: LockInfo[]
+  pending: LockInfo[]
+}
+
+/**
+ * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `ownerDied` and `requestSync` besides.
+ *
+ * First come, first served. A thread that ends gives back what it holds.
+ *
+ * @see https://w3c.github.io/web-locks/
+ */
+export class LockManager {
+  private constructor()
+
+  /**
+   * Waits for a name, runs `callback`, awaits its result, and releases the name, also if the callback fails.
+   *
+   * The promise settles like the callback's result. Without calling it, it rejects with the signal's reason; with an `Error` named
+   * `TimeoutError` when the time is over; with a `NotSupportedError` if options exclude each other or the name begins with `-`; and
+   * with a `TypeError` if an argument has a wrong type. If the lock is stolen, it rejects with an `AbortError`.
+   */
+  request<T>(name: string, callback: (lock: Lock) => T | PromiseLike<T>): Promise<T>
+  request<T>(name: string, options: LockOptions & { ifAvailable?: false | undefined } | undefined,
+    callback: (lock: Lock) => T | PromiseLike<T>): Promise<T>
+  request<T>(name: string, options: LockOptions | undefined, callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
+
+  /**
+   * Blocks until this thread holds a name, runs `callback`, and releases the name, also if the callback fails. Workers only.
+   *
+   * @returns the callback's result
+   * @throws {TypeError} on the main thread; an argument has a wrong type; or, after the release, the callback gave a promise
+   * @throws {Error} `name` is `'TimeoutError'`: the time is over
+   * @throws {DeadlockError} this thread would wait for itself, or there would be a cycle of threads that block without a time-out
+   * @throws what the callback throws
+   */
+  requestSync<T>(name: string, callback: (lock: Lock) => Synchronous<T>): T
+  requestSync<T>(name: string, options: LockSyncOptions & { ifAvailable?: false | undefined } | undefined,
+    callback: (lock: Lock) => Synchronous<T>): T
+  requestSync<T>(name: string, options: LockSyncOptions | undefined, callback: (lock: Lock | null) => Synchronous<T>): T
+
+  /** What all threads of the process hold and await. */
+  query(): Promise<LockManagerSnapshot>
+}
+
+/** The locks by name of this process. */
+export const locks: LockManager
+
+/** Something that a thread holds or waits for, as {@link snapshot} tells it. */
+export interface Entry {
+  /** The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`. */
+  kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'named' | 'wait'
+  mode?: 'exclusive' | 'shared' | 'permits'
+  /** Of a named lock. */
+  name?: string
+  /** How many permits. */
+  amount?: number
+  /** The same number for entries of the same word, or the same name. */
+  id: number
+  threadId: number
+  /** Whether the thread is blocked; if it waits and is not blocked, a promise is pending. */
+  blocked: boolean
+  /** How long this has been so; `NaN` if that is not known. */
+  milliseconds: number
+}
+
+/**
+ * Everything that is held and awaited by means of the package in this process now. No thread is stopped for it: each word's entries
+ * are right for one moment, not all for the same.
+ */
+export function snapshot(): { held: Entry[], waiting: Entry[] }

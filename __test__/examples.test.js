@@ -37,6 +37,21 @@ const expected = {
       'and on it goes: 20 + 80 = 100, ownerDied is false'
     ]
   },
+  contention: {
+    check (text) {
+      const told = /the most contended lock is an AsyncLock; [12] locks were waited for\n$/.test(text)
+      assert.ok(told || text === 'this Node has no diagnostics_channel\n', text)
+    }
+  },
+  deadlock: {
+    lines: [
+      'ERR_DEADLOCK: a cycle of 3 threads',
+      '  one holds an AsyncLock and waits for the AsyncLock of the next',
+      '  one holds an AsyncLock and waits for the AsyncLock of the next',
+      '  one holds an AsyncLock and waits for the AsyncLock of the next',
+      'balances in the end: 120, 90, 90'
+    ]
+  },
   'bounded-queue': {
     lines: ['4000 numbers went through 8 places; their sum is 7998000']
   },

@@ -63,7 +63,7 @@ for (const name of NAMES) {
     for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(new SharedArrayBuffer(4))]) {
       assert.throws(() => make(buffer), (error) => {
         assert.ok(error instanceof TypeError, String(error))
-        assert.ok(error.message.startsWith(`${name}: buffer must be a SharedArrayBuffer, not `), error.message)
+        assert.ok(error.message.startsWith(`${name}: buffer must be a SharedArrayBuffer, or the clone of an instance, not `), error.message)
         return true
       })
     }

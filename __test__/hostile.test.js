@@ -130,7 +130,7 @@ test('no value that is reached from an instance or a token is an address, and hi
 
 test('instances have no properties of their own but those that are documented', () => {
   const { sab, ...things } = oneOfEach()
-  const keys = { lock: ['sab', 'i32a'], barrier: ['buffer', 'byteOffset', 'parties'], latch: ['buffer', 'byteOffset', 'count'] }
+  const keys = { lock: ['buffer', 'byteOffset', 'sab', 'i32a'], barrier: ['buffer', 'byteOffset', 'parties'], latch: ['buffer', 'byteOffset', 'count'] }
   for (const name of Object.keys(things)) {
     assert.deepStrictEqual(Object.keys(things[name]), keys[name] || ['buffer', 'byteOffset'], name)
     assert.strictEqual(Object.getOwnPropertyNames(things[name]).length, Object.keys(things[name]).length)
@@ -168,7 +168,7 @@ const late = { timeout: 1 }
 const CALLS = {
   lock: ['tryLock', 'lockIfAvailable', ['lockAsync', late], ['executeLocked', () => {}, late], 'unlock'],
   rw: ['tryLock', 'tryLockShared', ['lockAsync', late], ['lockSharedAsync', late], ['executeLocked', () => {}, late], ['executeShared', () => {}, late]],
-  semaphore: ['release', 'tryAcquire', ['acquireAsync', 1, late], ['use', 1, () => {}, late]],
+  semaphore: ['release', 'tryAcquire', ['acquireAsync', 1, late], ['use', 1, () => {}, late], 'tryHold', ['holdAsync', 1, late]],
   condition: ['notify'],
   barrier: [['waitAsync', late]],
   latch: [['waitAsync', late], 'countDown']

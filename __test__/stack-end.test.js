@@ -159,6 +159,87 @@ for (const Lock of ['AsyncLock', 'RwLock']) {
   })
 }
 
+for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'executeLockedSync'], ['RwLock', 'executeSharedSync'], ['Semaphore', 'useSync']]) {
+  for (const rival of [false, true]) {
+    test(`${name}.${form} gives back what it has taken, ${rival ? 'while another thread contends' : 'without contention'}`, async t => {
+      const sab = new SharedArrayBuffer(4)
+      const thing = new api[name](sab)
+      if (name === 'Semaphore') thing.release(1)
+      const stop = new Int32Array(new SharedArrayBuffer(4))
+      const other = startWorker(t, ({ api, data: { thing, name, stop, form } }) => {
+        const mine = new api[name](thing)
+        while (Atomics.load(stop, 0) === 0) {
+          if (form === 'useSync') mine.acquire(1)
+          const token = form === 'useSync' ? mine : mine.lock()
+          for (let end = Date.now() + 1; Date.now() < end;);
+          if (form === 'useSync') mine.release(1)
+          else token.unlock()
+        }
+        return true
+      }, { thing, name, stop: rival ? stop : new Int32Array(new SharedArrayBuffer(4)).fill(1), form })
+      await inWorker(t, (atTheEndOfTheStack, { api, data: { thing: clone, name, form } }) => {
+        const thing = new api[name](clone)
+        const before = name === 'Semaphore' ? [1] : []
+        const tokens = new Array(20000).fill(undefined)
+        let attempts = 0
+        const again = () => { again() }
+        const callbacks = [token => { tokens[attempts] = token }, token => { tokens[attempts] = token; again() }]
+        let thrown = 0
+        const counts = atTheEndOfTheStack(() => {
+          attempts++
+          if (before.length === 0) thing[form](callbacks[attempts % 2], undefined)
+          else thing[form](1, callbacks[attempts % 2], undefined)
+        })
+        for (const token of tokens) {
+          if (token === undefined) continue
+          thrown++
+          if (token.locked) throw new Error('what a callback held was not given back')
+        }
+        if (thrown === 0) throw new Error('no callback ran')
+        return counts
+      }, { thing, name, form })
+      Atomics.store(stop, 0, 1)
+      await other.done()
+      const free = name === 'Semaphore' ? thing.available : Number(thing.tryLock() !== null)
+      assert.strictEqual(free, 1)
+    })
+  }
+}
+
+test('executeLockedSync gives back what it has taken, on the very first call', async t => {
+  await inWorker(t, async (atTheEndOfTheStack, { require, data: depths }) => {
+    let [done, thrown] = [0, 0]
+    const { Worker } = require('worker_threads')
+    for (let depth = 0; depth < 1200; depth += 1200 / depths) {
+      const worker = new Worker(`
+        const { AsyncLock } = require(${JSON.stringify(require.resolve('../../force'))})
+        const lock = new AsyncLock(new SharedArrayBuffer(4))
+        let at = ${depth}
+        let outcome
+        const dive = () => {
+          try {
+            dive()
+          } catch (_) {}
+          if (at-- === 0) {
+            try {
+              outcome = lock.executeLockedSync(() => 'done')
+            } catch (error) {
+              outcome = error.name
+            }
+          }
+        }
+        dive()
+        require('worker_threads').parentPort.postMessage([outcome, lock.i32a[0]])`, { eval: true })
+      const [outcome, held] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
+      if (held !== 0) throw new Error(`it is held after a ${outcome} at ${depth}`)
+      if (outcome === 'RangeError') thrown++
+      else if (outcome === 'done') done++
+      else throw new Error(String(outcome))
+    }
+    return { done, thrown }
+  }, size(40, 16))
+})
+
 test('a promise form without stack left takes nothing, and leaves no waiter', async () => {
   const lock = new api.AsyncLock(new SharedArrayBuffer(4))
   const semaphore = new api.Semaphore(new SharedArrayBuffer(4))

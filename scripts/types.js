@@ -147,9 +147,10 @@ function installPackage (scratch) {
 /** The declared names are those that are there: `[entry point, complaint]` for each that is not. */
 function compareNames () {
   const text = fs.readFileSync(path.join(root, 'pure.d.ts'), 'utf8')
-  const declared = new Set(Array.from(text.matchAll(/^export (?:function|let|class) (\w+)/gm), match => match[1]))
+  const declared = new Set(Array.from(text.matchAll(/^export (?:function|let|const|class) (\w+)/gm), match => match[1]))
   const failures = []
-  const entries = ['index', 'force', 'keep-alive', 'pure']
+  const entries = Object.keys(readJson(path.join(root, 'package.json')).exports).filter(name => name !== './package.json')
+    .map(name => name === '.' ? 'index' : name.slice(2))
   for (const entry of entries) {
     const exported = new Set(Object.keys(require(path.join(root, `${entry}.js`))))
     const missing = [...declared].filter(name => !exported.has(name)).map(name => `${name} is declared, but not exported`)

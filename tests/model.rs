@@ -13,6 +13,7 @@
 #![cfg(feature = "model")]
 
 use atomics_waitasync::clock::Timestamp;
+use atomics_waitasync::lock::deadlock::{Blocked, Obstacle, WaitForGraph};
 use atomics_waitasync::lock::fairness::FAIRNESS;
 use atomics_waitasync::lock::memories::Memories;
 use atomics_waitasync::lock::request::Request;
@@ -1314,5 +1315,94 @@ fn lose_register_death() {
         collector.join().unwrap();
         memories.end(&lock.store, worker, address, 1);
         assert_eq!(lock.take(), Some(WaitResult::AcquiredFromDead));
+    });
+}
+
+/// Two locks in one bucket, and the threads that hold them.
+struct TwoLocks {
+    store: WaiterListStore,
+    graph: WaitForGraph,
+    words: [LockWord; 2],
+    /// By lock. Written before the lock is released and after it has been taken, as the robust lists are.
+    holders: loom::sync::Mutex<[Option<Arc<BlockedThread>>; 2]>,
+}
+
+impl TwoLocks {
+    const PLACES: [Location; 2] = [HERE, Location::from_address(HERE.address() + 4)];
+
+    fn hold(&self, lock: usize, thread: Option<&Arc<BlockedThread>>) {
+        self.holders.lock().unwrap()[lock] = thread.cloned();
+    }
+
+    fn release(&self, lock: usize) {
+        self.hold(lock, None);
+        let _ = self.store.release(Self::PLACES[lock], Request::Lock, &self.words[lock]);
+    }
+
+    fn obstacles(&self, blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
+        let lock = usize::from(blocked.location != HERE);
+        let holder = self.store.while_waiting(blocked, |_, _| self.holders.lock().unwrap()[lock].clone()).flatten();
+        holder.map(|thread| (thread, Obstacle::Holds(Request::Lock))).into_iter().collect()
+    }
+
+    /// Takes `first`, blocks for `second`, and releases what it has. Whether it would have closed a cycle.
+    fn run(&self, first: usize, second: usize) -> bool {
+        let (thread, location) = (this_thread(), Self::PLACES[second]);
+        let waiter = Waiter::Thread(thread.clone());
+        if !Request::Lock.take(&self.words[first]) {
+            return false;
+        }
+        self.hold(first, Some(&thread));
+        let mut finds = false;
+        if let Claimed::Pending(ticket) =
+            self.store.claim(location, waiter.clone(), Request::Lock, NEVER, &self.words[second])
+        {
+            let blocked = Blocked { thread: thread.clone(), ticket, location, request: Request::Lock };
+            let cycle = self.graph.block(&blocked, |blocked| self.obstacles(blocked));
+            finds = cycle.is_some();
+            if let Some(cycle) = cycle {
+                assert_eq!(cycle.len(), 2);
+                assert!(Arc::ptr_eq(&cycle[0].blocked.thread, &thread));
+                assert_eq!(self.store.withdraw_thread(ticket, &thread), WaitResult::TimedOut, "it cannot be granted");
+            } else {
+                loop {
+                    let woken = self.store.park(ticket, &thread, NEVER, NEVER);
+                    if matches!(woken, Woken::Settled(_))
+                        || self.store.retry(ticket, &waiter, &self.words[second]).is_some()
+                    {
+                        break;
+                    }
+                }
+                self.hold(second, Some(&thread));
+                self.graph.leave(&thread);
+                self.release(second);
+            }
+        } else {
+            self.release(second);
+        }
+        self.release(first);
+        finds
+    }
+}
+
+/// Two threads take two locks in opposite orders. If each gets its first one before the other releases it, one of them finds the
+/// cycle, and then the other goes on. A thread that nobody woke would fail as a deadlock.
+#[test]
+fn deadlock_of_two() {
+    bounded_model(|| {
+        let locks = Arc::new(TwoLocks {
+            store: WaiterListStore::new(1, now),
+            graph: WaitForGraph::default(),
+            words: [LockWord(AtomicI32::new(UNLOCKED)), LockWord(AtomicI32::new(UNLOCKED))],
+            holders: loom::sync::Mutex::new([None, None]),
+        });
+        locks.words.iter().for_each(|word| word.store(UNLOCKED));
+        let other = spawn({
+            let locks = locks.clone();
+            move || locks.run(1, 0)
+        });
+        let found = [locks.run(0, 1), other.join().unwrap()];
+        assert_ne!(found, [true, true]);
+        assert_eq!(locks.words.each_ref().map(Word::load), [UNLOCKED, UNLOCKED]);
     });
 }

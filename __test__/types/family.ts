@@ -1,6 +1,6 @@
 // Every library: the classes beside AsyncLock.
 
-import { Barrier, Condition, ExclusiveToken, Latch, RwLock, Semaphore, UnlockToken, AsyncLock } from 'atomics-waitasync'
+import { Barrier, Condition, ExclusiveToken, Latch, RwLock, Semaphore, SharedToken, UnlockToken, AsyncLock } from 'atomics-waitasync'
 
 const buffer = new SharedArrayBuffer(64)
 
@@ -21,7 +21,7 @@ export async function accepted(): Promise<void> {
 
   const rw = new RwLock(buffer, { byteOffset: 12 })
   const exclusive: ExclusiveToken = rw.lock()
-  const shared: UnlockToken = exclusive.downgrade()
+  const shared: SharedToken = exclusive.downgrade()
   shared.unlock()
   const perhaps: UnlockToken | null = rw.tryLockShared()
   if (perhaps !== null) perhaps.unlock()

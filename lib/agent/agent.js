@@ -106,6 +106,7 @@ function createAgent (binding) {
     native,
     addressOf: binding.addressOf,
     wait: blocking.wait,
+    waitFor: blocking.waitFor,
     waitAsync: slots.waitAsync,
     notify,
     notifyWaiting,

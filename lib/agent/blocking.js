@@ -8,8 +8,8 @@
  */
 
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, GIVEN, HELD_HERE, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS, TIMEOUT, WIDE,
-  operationError
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS,
+  TIMEOUT, WIDE, operationError
 } = require('./registers')
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
@@ -32,6 +32,21 @@ function createBlocking ({ floats, words, expected, operations }) {
     return RESULTS[answer]
   }
 
+  /** The same for an Int32Array and a class of locks/, whose number is `purpose`. */
+  function waitFor (address, value, timeout, purpose) {
+    probeStack()
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[WIDE] = 0
+    words[EXPECTED] = value
+    words[AMOUNT] = purpose
+    operations.waitFor()
+    const answer = words[ANSWER]
+    if (floats[GIVEN] !== 0) goOn()
+    if (answer >= NO_TIMER) throw operationError(answer)
+    return RESULTS[answer]
+  }
+
   /**
    * This thread goes on with what it has been given. If it is being terminated, it ends here, and what it was given goes to
    * another. The engine checks for that where a function is called or, if the call is inlined, where a loop begins anew: so
@@ -47,8 +62,8 @@ function createBlocking ({ floats, words, expected, operations }) {
   /**
    * Blocks until a request is granted by a word (see locks/internal/word.js).
    *
-   * @returns {boolean | undefined} undefined: timed out. Otherwise this thread has it, as the last entry of its robust list;
-   *   true: its former holder died
+   * @returns {boolean | null | undefined} undefined: timed out; null: this thread would wait for ever. Otherwise this thread has
+   *   it, as the last entry of its robust list; true: its former holder died
    */
   function claim (word, kind, amount, timeout) {
     probeStack()
@@ -61,7 +76,10 @@ function createBlocking ({ floats, words, expected, operations }) {
     const answer = words[ANSWER]
     if (floats[GIVEN] !== 0) goOn()
     blockedOn.word = null
-    if (answer >= NO_TIMER) throw operationError(answer)
+    if (answer >= NO_TIMER) {
+      if (answer === DEADLOCK) return null
+      throw operationError(answer)
+    }
     return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
   }
 
@@ -72,7 +90,7 @@ function createBlocking ({ floats, words, expected, operations }) {
     words[KIND] = kind
     operations.claimName(name)
     const answer = words[ANSWER]
-    if (answer >= NO_TIMER && answer < HELD_HERE) throw operationError(answer)
+    if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
     return answer
   }
 
@@ -100,7 +118,7 @@ function createBlocking ({ floats, words, expected, operations }) {
     floats[RELAY] = 0
   }
 
-  return { claim, claimName, useNotification, wait, waitGivingBack }
+  return { claim, claimName, useNotification, wait, waitFor, waitGivingBack }
 }
 
 /** Native code calls it between the slices in which a thread blocks: the engine can interrupt a thread where a function is called. */

@@ -45,6 +45,8 @@ exports.ACQUIRED_FROM_DEAD = 5
 const NO_TIMER = exports.NO_TIMER = 6
 /** The engine has interrupted what runs, by an exception or in its own way. */
 const INTERRUPTED = exports.INTERRUPTED = 8
+/** The thread would have waited for ever. */
+exports.DEADLOCK = 9
 
 // Answers of `free`. With the last one, AMOUNT has the `threadId` of the holder.
 exports.FREED = 0
@@ -52,8 +54,8 @@ exports.NOT_LOCKED = 1
 exports.HELD_ELSEWHERE = 2
 
 // Answers of `claimName`, besides those of a claim: this thread would wait for itself.
-exports.HELD_HERE = 9
-exports.AWAITED_HERE = 10
+exports.HELD_HERE = 10
+exports.AWAITED_HERE = 11
 
 /** The error of an operation with such an answer. If the engine is ending the thread, it does so when this is called. */
 exports.operationError = function operationError (answer) {

@@ -57,13 +57,12 @@ module.exports = function createSlots (native) {
     words[WIDE] = wide ? 1 : 0
     if (wide) expected[0] = value
     else words[EXPECTED] = value
-    floats[RELAY] = 0
     const answer = enqueue(operations.waitAsync, slot)
     return answer === PENDING ? undefined : RESULTS[answer]
   }
 
   /**
-   * Enqueues `waiter`, which is told of a notification at `address` by `settle('ok')` or `settle('timed-out')`.
+   * Enqueues `waiter`, of a class of locks/ whose number is its `purpose`, which is told of a notification at `address` by `settle('ok')` or `settle('timed-out')`.
    * @param {boolean} relayed whether the notification goes to another waiter if this thread ends before it is settled
    * @returns {string | undefined} the result if there is one at once
    */
@@ -73,8 +72,9 @@ module.exports = function createSlots (native) {
     floats[TIMEOUT] = timeout
     words[WIDE] = 0
     words[EXPECTED] = value
+    words[AMOUNT] = waiter.purpose
     floats[RELAY] = relayed ? address : 0
-    const answer = enqueue(operations.waitAsync, slot)
+    const answer = enqueue(operations.waitAsyncFor, slot)
     if (answer !== PENDING) return RESULTS[answer]
     waiter.slot = slot
     return undefined

@@ -8,28 +8,38 @@
  * holder's robust list (src/lock/ has the rules).
  */
 
-const { agent } = require('../agent/agent')
 const { define, load } = require('../util/intrinsics')
 const { threads } = require('../util/worker-threads')
 const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = require('./internal/acquire')
 const { notLocked } = require('./internal/errors')
 const { milliseconds, waitOptions } = require('./internal/options')
 const { LOCK, LOCKED, UNLOCKED } = require('./internal/request')
+const runHoldingSync = require('./internal/run-sync')
 const { lockToken, newHold, notifyHost, unlock } = require('./internal/token')
-const { becomeWord, defineView, wordOf } = require('./internal/view')
+const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 const { FREE } = require('./internal/word')
 
 const INDEX = 0
 
 class AsyncLock {
   constructor (sab, options) {
-    const array = becomeWord(this, sab, options, 'AsyncLock')
-    this.sab = sab
+    const { array } = becomeView(this, sab, options, 'AsyncLock')
+    this.sab = this.buffer
     this.i32a = array
   }
 
   get locked () {
     return load(wordOf(this).array, INDEX) === LOCKED
+  }
+
+  /** The `threadId` of the thread that holds it; null if it is free, or code that uses the bare word has locked it. */
+  get holder () {
+    const word = wordOf(this)
+    return load(word.array, INDEX) === LOCKED ? word.holder() : null
+  }
+
+  get waiters () {
+    return waitersOf(this)
   }
 
   lock (options) {
@@ -60,6 +70,11 @@ class AsyncLock {
 
   executeLocked (callback, options) {
     return runHolding(() => newHold(wordOf(this), LOCK), callback, options, 'executeLocked')
+  }
+
+  executeLockedSync (callback, options) {
+    requireWorker('executeLockedSync', 'executeLocked()')
+    return runHoldingSync(newHold(wordOf(this), LOCK), callback, options, 'executeLockedSync', 'executeLocked()')
   }
 
   unlock () {
@@ -98,14 +113,8 @@ function blockForLock (word, timeout) {
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)
-defineView(AsyncLock, ['sab', 'i32a'], ({ locked }, word) => {
-  const state = { locked }
-  if (locked) {
-    const holder = word.holder()
-    state.holder = holder === null ? 'unknown' : 'thread ' + holder
-  }
-  state.waiters = agent().waiterCount(word.address)
-  return state
+defineView(AsyncLock, ['buffer', 'byteOffset', 'sab', 'i32a'], ({ locked, holder, waiters }) => {
+  return locked ? { locked, holder: holder === null ? 'unknown' : 'thread ' + holder, waiters } : { locked, waiters }
 })
 
 module.exports = AsyncLock

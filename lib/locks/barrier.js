@@ -9,17 +9,16 @@
  */
 
 const { RangeError, TypeError, compareExchange, isInteger, load } = require('../util/intrinsics')
-const { option } = require('../util/options')
 const { describe } = require('../util/values')
 const { requireWorker } = require('./internal/acquire')
 const { throwIfAborted, timeoutError } = require('./internal/errors')
-const { countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
+const { BARRIER, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
 const { waitOptions } = require('./internal/options')
 const Steps = require('./internal/steps')
-const { becomeView, defineView, wordOf } = require('./internal/view')
+const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 const MOST_PARTIES = 0xffff
-const PARTIES = { waitsFor: 'the other parties of a Barrier' }
+const PARTIES = { purpose: BARRIER, waitsFor: 'the other parties of a Barrier' }
 const late = (timeout) => timeoutError('the other parties', timeout)
 
 const generation = (state) => state >>> 16
@@ -27,13 +26,16 @@ const arrived = (state) => state & 0xffff
 
 class Barrier {
   constructor (buffer, options) {
-    becomeView(this, buffer, options, 'Barrier', ['parties', 'byteOffset'])
-    const parties = option(options, 'parties')
+    const { value: parties } = becomeView(this, buffer, options, 'Barrier', 'parties')
     if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
     if (parties < 1 || parties > MOST_PARTIES) {
       throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
     }
     this.parties = parties
+  }
+
+  get waiters () {
+    return waitersOf(this)
   }
 
   wait (options) {
@@ -44,7 +46,7 @@ class Barrier {
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!waitUntil(word, (state) => generation(state) !== mine, left)) throw late(timeout)
+      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw late(timeout)
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }

@@ -17,11 +17,15 @@ const { requireFunction, waitOptions } = require('./internal/options')
 const requireStack = require('./internal/require-stack')
 const Steps = require('./internal/steps')
 const { holdOf, isExclusive, isToken, notifyHost, release, theList } = require('./internal/token')
-const { becomeView, defineView, wordOf } = require('./internal/view')
+const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 class Condition {
   constructor (buffer, options) {
     becomeView(this, buffer, options, 'Condition')
+  }
+
+  get waiters () {
+    return waitersOf(this)
   }
 
   wait (token, options) {
@@ -136,6 +140,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
     let result
     try {
       result = await notice.waitAsync(word, value, wait, steps, {
+        purpose: notice.CONDITION,
         waitsFor: 'a Condition',
         onEnqueued: () => { release(indexOf(held)) },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
@@ -186,6 +191,6 @@ const notHeld = (caller) => notLocked(caller + ': the token\'s lock is not held'
 const indexOf = ({ serial, index }) => theList().indexOf(serial, index)
 const isHeld = (held) => indexOf(held) >= 0
 
-defineView(Condition, ['buffer', 'byteOffset'], (condition, word) => ({ waiters: agent().waiterCount(word.address) }))
+defineView(Condition, ['buffer', 'byteOffset'], ({ waiters }) => ({ waiters }))
 
 module.exports = Condition

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Locks and their family: what every entry point exports beside the functions of `Atomics`. Each class is loaded at its first
+ * Locks and their family: what every entry point exports beside the functions of `Atomics`. Each of them is loaded at its first
  * use, since most programs use one or two.
  */
 
@@ -17,7 +17,8 @@ const load = {
   RwLock: () => require('./rw-lock'),
   Semaphore: () => require('./semaphore'),
   UnlockToken: () => require('./internal/token').UnlockToken,
-  locks: () => require('./lock-manager').locks
+  locks: () => require('./lock-manager').locks,
+  snapshot: () => require('./snapshot').snapshot
 }
 
 for (const name of keys(load)) {

@@ -7,28 +7,31 @@
  */
 
 const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
-const { option } = require('../util/options')
 const { describe } = require('../util/values')
 const { requireWorker } = require('./internal/acquire')
 const { throwIfAborted, timeoutError } = require('./internal/errors')
-const { countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
+const { LATCH, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
 const { waitOptions } = require('./internal/options')
 const { MOST } = require('./internal/request')
 const Steps = require('./internal/steps')
-const { becomeView, defineView, wordOf } = require('./internal/view')
+const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
-const OPENING = { waitsFor: 'a Latch' }
+const OPENING = { purpose: LATCH, waitsFor: 'a Latch' }
 const late = (timeout) => timeoutError('the latch to open', timeout)
 
 class Latch {
   constructor (buffer, options) {
-    becomeView(this, buffer, options, 'Latch', ['count', 'byteOffset'])
-    this.count = times(option(options, 'count'), 'Latch: count', 0)
+    const { value: count } = becomeView(this, buffer, options, 'Latch', 'count')
+    this.count = times(count, 'Latch: count', 0)
   }
 
   /** How often it still has to happen. */
   get remaining () {
     return max(0, this.count - load(wordOf(this).array, 0))
+  }
+
+  get waiters () {
+    return waitersOf(this)
   }
 
   countDown (n = 1) {
@@ -49,7 +52,7 @@ class Latch {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
-    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout))) throw late(timeout)
+    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw late(timeout)
   }
 
   waitAsync (options) {

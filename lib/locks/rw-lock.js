@@ -7,13 +7,13 @@
  * wait behind it enter together.
  */
 
-const { agent } = require('../agent/agent')
 const { load, max } = require('../util/intrinsics')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
 const { notLocked } = require('./internal/errors')
 const { EXCLUSIVE, SHARED, WRITING } = require('./internal/request')
+const runHoldingSync = require('./internal/run-sync')
 const { UnlockToken, holdOf, newHold, tryTake } = require('./internal/token')
-const { becomeView, defineView, wordOf } = require('./internal/view')
+const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 /** The token of a writer. */
 class ExclusiveToken extends UnlockToken {
@@ -50,6 +50,19 @@ class RwLock {
     return max(0, load(wordOf(this).array, 0))
   }
 
+  /** The `threadId` of the writer; null if there is none. */
+  get holder () {
+    const word = wordOf(this)
+    const isWriting = () => load(word.array, 0) === WRITING
+    const holder = isWriting() ? word.holder() : null
+    // It may have become a reader meanwhile.
+    return isWriting() ? holder : null
+  }
+
+  get waiters () {
+    return waitersOf(this)
+  }
+
   lock (options) {
     requireWorker('lock', 'lockAsync() or executeLocked()')
     return acquireOrThrow(exclusive(this), options, 'lock')
@@ -83,12 +96,21 @@ class RwLock {
   executeShared (callback, options) {
     return runHolding(() => shared(this), callback, options, 'executeShared')
   }
+
+  executeLockedSync (callback, options) {
+    requireWorker('executeLockedSync', 'executeLocked()')
+    return runHoldingSync(exclusive(this), callback, options, 'executeLockedSync', 'executeLocked()')
+  }
+
+  executeSharedSync (callback, options) {
+    requireWorker('executeSharedSync', 'executeShared()')
+    return runHoldingSync(shared(this), callback, options, 'executeSharedSync', 'executeShared()')
+  }
 }
 
 const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE, new ExclusiveToken())
 const shared = (lock) => newHold(wordOf(lock), SHARED)
 
-defineView(RwLock, ['buffer', 'byteOffset'], ({ locked, readers }, word) => (
-  { locked, readers, waiters: agent().waiterCount(word.address) }))
+defineView(RwLock, ['buffer', 'byteOffset'], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
 
 module.exports = RwLock

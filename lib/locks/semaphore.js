@@ -4,17 +4,17 @@
  * `Semaphore`: a number of permits, in four bytes of shared memory.
  *
  * The word holds the permits that are left: none in zero-filled memory, `release` adds them. No waiter is overtaken, so a large
- * `acquire(n)` is not starved. Acquired permits have no owner, since a semaphore is also a signal; those that `use` holds are
- * released when the thread dies.
+ * `acquire(n)` is not starved. Acquired permits have no owner, since a semaphore is also a signal; those that are held
+ * (`hold`, `use`) have a token, and are released when the thread dies.
  */
 
-const { agent } = require('../agent/agent')
 const { RangeError, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
 const { MOST, PERMITS, SIGNALS } = require('./internal/request')
-const { newHold } = require('./internal/token')
-const { becomeView, defineView, wordOf } = require('./internal/view')
+const runHoldingSync = require('./internal/run-sync')
+const { UnlockToken, newHold, tryTake } = require('./internal/token')
+const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 class Semaphore {
   constructor (buffer, options) {
@@ -24,6 +24,10 @@ class Semaphore {
   /** The number of permits that are left. */
   get available () {
     return load(wordOf(this).array, 0)
+  }
+
+  get waiters () {
+    return waitersOf(this)
   }
 
   acquire (n = 1, options = undefined) {
@@ -47,13 +51,34 @@ class Semaphore {
     }
   }
 
+  hold (n = 1, options = undefined) {
+    requireWorker('hold', 'holdAsync() or use()')
+    return acquireOrThrow(held(this, permits(n, 'hold', 'options')), options, 'hold')
+  }
+
+  holdAsync (n = 1, options = undefined) {
+    return acquireAsync(() => held(this, permits(n, 'holdAsync', 'options')), options, 'holdAsync')
+  }
+
+  tryHold (n = 1) {
+    const request = PERMITS + 8 * permits(n, 'tryHold')
+    return tryTake(wordOf(this), request, new UnlockToken())
+  }
+
   use (n, callback, options = undefined) {
-    return runHolding(() => newHold(wordOf(this), PERMITS + 8 * permits(n, 'use', 'callback')), callback, options, 'use')
+    return runHolding(() => held(this, permits(n, 'use', 'callback')), callback, options, 'use')
+  }
+
+  useSync (n, callback, options = undefined) {
+    requireWorker('useSync', 'use()')
+    return runHoldingSync(held(this, permits(n, 'useSync', 'callback')), callback, options, 'useSync', 'use()')
   }
 }
 
 /** A hold of permits that have no owner, and so no token. */
 const signals = (semaphore, n) => newHold(wordOf(semaphore), SIGNALS + 8 * n, null)
+/** A hold of permits that are released when this thread dies. */
+const held = (semaphore, n) => newHold(wordOf(semaphore), PERMITS + 8 * n)
 
 /**
  * A valid number of permits.
@@ -69,7 +94,6 @@ function permits (n, caller, next) {
   return n
 }
 
-defineView(Semaphore, ['buffer', 'byteOffset'], ({ available }, word) => (
-  { available, waiters: agent().waiterCount(word.address) }))
+defineView(Semaphore, ['buffer', 'byteOffset'], ({ available, waiters }) => ({ available, waiters }))
 
 module.exports = Semaphore

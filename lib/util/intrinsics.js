@@ -24,7 +24,7 @@ const { clz32, imul, max, min, trunc } = Math
 const { isInteger } = Number
 const { freeze, is, isFrozen, keys } = Object
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
-const { stringify } = JSON
+const { parse, stringify } = JSON
 const { hrtime } = process
 
 const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
@@ -80,6 +80,7 @@ module.exports = {
   load,
   max,
   min,
+  parse,
   store,
   stringify,
   sub,

@@ -28,9 +28,7 @@ impl Section<'_> {
 
     /// What was requested has been taken from the word.
     pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
-        if let Some(id) = request.id() {
-            self.policy_mut().named.insert(id, location);
-        }
+        self.note_named(location, request);
         if self.inherit(location, request) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
     }
 

@@ -51,8 +51,10 @@
 //! line behind a promise's claim that is awake grants that claim what the word holds before it waits itself.
 
 mod abandoned;
+pub mod deadlock;
 pub mod fairness;
 mod granting;
+pub mod inspection;
 mod line;
 pub mod memories;
 mod name_table;

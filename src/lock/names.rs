@@ -68,6 +68,19 @@ pub struct Names {
 }
 
 impl Section<'_> {
+    /// What was requested has been taken. If it is a named lock, its request holds it from now on.
+    #[inline]
+    pub(super) fn note_named(&mut self, location: Location, request: Request) {
+        if let Some(id) = request.id() {
+            self.note_holder(location, id);
+        }
+    }
+
+    #[inline(never)]
+    fn note_holder(&mut self, location: Location, id: u32) {
+        self.policy_mut().named.insert(id, location);
+    }
+
     /// Whether a request for a named lock does not hold it any more. It is told so once.
     pub(super) fn was_stolen(&mut self, request: Request) -> bool {
         request.id().is_some_and(|id| self.policy_mut().named.remove(&id).is_none())
@@ -217,6 +230,11 @@ impl Names {
         // Numbers start again after 2^32 requests.
         requests.sort_unstable_by_key(|request| request.id.wrapping_sub(table.last_id).wrapping_sub(1));
         requests
+    }
+
+    /// The UTF-16 code units of the name that the request with this number is for; `None` if it is over.
+    pub fn name_of(&self, id: u32) -> Option<Box<[u16]>> {
+        Some(lock(&self.table).requests.get(&id)?.name.text.clone())
     }
 
     /// How many names are in use.

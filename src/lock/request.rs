@@ -59,7 +59,7 @@ impl Request {
     }
 
     /// Whether it excludes every other request, so that its holder's death may leave work half done.
-    pub(super) const fn is_exclusive(self) -> bool {
+    pub const fn is_exclusive(self) -> bool {
         matches!(self, Self::Lock | Self::Exclusive | Self::NamedExclusive(_))
     }
 

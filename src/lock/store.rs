@@ -39,9 +39,6 @@ impl Section<'_> {
     /// The holder gives back what it took. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
     fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
-        if self.was_stolen(request) {
-            return released;
-        }
         if request == Request::Lock {
             self.policy_mut().granted.remove(&location);
             let turn;
@@ -50,6 +47,8 @@ impl Section<'_> {
                 self.grant(next, location, WaitResult::Acquired);
                 return released;
             }
+        } else if self.was_stolen(request) {
+            return released;
         }
         request.give_back(word);
         self.word_changed(location, word);

@@ -20,6 +20,7 @@ use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
 use crate::node::delivery::{Delivered, Delivery};
 use crate::node::environment::{Environment, contained, pin_buffer};
+use crate::node::owners;
 use crate::node::pending::Pending;
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
@@ -122,6 +123,8 @@ impl Agent {
             outbox: Arc::clone(&agent.outbox),
             blocked_thread: Arc::clone(&agent.blocking.thread),
             robust_list: agent.robust_list.table.get(),
+            doing: Arc::clone(&agent.blocking.doing),
+            notes: agent.pending.notes.clone(),
             starting: Vec::new(),
         });
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
@@ -248,9 +251,15 @@ impl Agent {
         }
         let acquired = mail.grants.into_iter().flatten();
         for given in relays.into_iter().chain(acquired.map(|(location, request)| Given::Acquired(location, request))) {
+            if let Given::Acquired(location, request) = given {
+                owners::died(location, request, self.thread_id);
+            }
             contained(|| given.pass_on());
         }
-        self.robust_list.drain(|location, request| contained(|| Given::Acquired(location, request).pass_on()));
+        self.robust_list.drain(|location, request| {
+            owners::died(location, request, self.thread_id);
+            contained(|| Given::Acquired(location, request).pass_on());
+        });
         contained(|| NAMES.end(&STORE, &self.outbox));
         for (base, objects) in self.memories.take() {
             MEMORIES.end(&STORE, self.id(), base, objects);

@@ -3,13 +3,17 @@
 //! `worker.terminate()` and `process.exit()` wait until the thread is back in JavaScript. So it sleeps in slices, between which
 //! the engine may break it off; and on Linux the service interrupts it when its event loop is signalled.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::clock::{Timestamp, now};
 use crate::lock::Waiter;
+use crate::lock::deadlock::Blocked;
 use crate::lock::request::Request;
+use crate::node::deadlock::{self, Cycle};
+use crate::node::doing::{Doing, Sleep};
 use crate::node::environment::{Engine, Environment};
+use crate::node::pending::Purpose;
 use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::robust_list::RobustList;
@@ -60,12 +64,17 @@ pub(super) struct Blocking {
     environment: Environment,
     registers: RegistersRef,
     pub(super) thread: Arc<BlockedThread>,
+    pub(super) doing: Arc<Doing>,
     watch: Arc<Watch>,
     wait_spinner: Spinner,
     pub(super) lock_spinner: BudgetedSpinner,
     wait: Cell<Option<BlockingWait>>,
     /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
     sleeps: Cell<bool>,
+    /// Whether other threads know that it blocks without a time-out.
+    is_published: Cell<bool>,
+    /// The cycle that its last claim would have closed, until JavaScript asks for it.
+    pub(super) cycle: RefCell<Option<Cycle>>,
 }
 
 impl Blocking {
@@ -77,10 +86,13 @@ impl Blocking {
             registers,
             watch: Watch::new(environment.env, &thread, has_libuv),
             thread,
+            doing: Arc::default(),
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
             wait: Cell::new(None),
             sleeps: Cell::new(false),
+            is_published: Cell::new(false),
+            cycle: RefCell::new(None),
         }
     }
 
@@ -101,7 +113,11 @@ impl Blocking {
     /// Blocks for the wait that was prepared.
     pub(super) fn resume(&self, robust_list: &RobustList) -> Answer {
         match self.wait.get() {
-            Some(wait) if !self.sleeps.get() => self.block(wait, robust_list),
+            Some(wait) if !self.sleeps.get() => {
+                let answer = self.block(wait, robust_list);
+                self.doing.set_purpose(Purpose::Plain);
+                answer
+            }
             _ => Answer::Interrupted,
         }
     }
@@ -142,10 +158,17 @@ impl Blocking {
     }
 
     fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        let BlockingWait { location, request, .. } = wait;
         self.sleeps.set(true);
+        self.doing.set_sleep(Some(Sleep { location, request, since: now() }));
         self.thread.begin_block();
-        let answer = self.sleep_in_slices(wait, robust_list);
+        // A cycle goes through what its threads hold. Of a lock's line it matters nothing who is ahead.
+        let is_suspect = robust_list.len() > 0 || request != Some(Request::Lock);
+        let deadlock = if is_suspect { self.closes_cycle(wait, robust_list) } else { None };
+        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, robust_list));
+        self.unpublish();
         self.thread.end_block();
+        self.doing.set_sleep(None);
         self.sleeps.set(false);
         if matches!(answer, Answer::Interrupted) {
             self.abandon();
@@ -176,12 +199,42 @@ impl Blocking {
                     watched = watched || service.is_some_and(|service| service.watch(&self.watch));
                     let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
                     slice = longest.min(2.0 * slice);
+                    // A promise of a blocked thread may have been granted what others wait for.
+                    if let Some(answer) = self.closes_cycle(wait, robust_list) {
+                        return answer;
+                    }
                 }
             }
             if self.environment.tick() == Engine::BreaksOff {
                 return Answer::Interrupted;
             }
             slept = self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list);
+        }
+    }
+
+    /// Publishes that the thread is about to sleep without a time-out, and ends its wait if that would be for ever.
+    fn closes_cycle(&self, wait: BlockingWait, robust_list: &RobustList) -> Option<Answer> {
+        let BlockingWait { ticket, location, deadline, .. } = wait;
+        let request = wait.request.filter(|_| deadline == Timestamp::NEVER)?;
+        let blocked = Blocked { thread: Arc::clone(&self.thread), ticket, location, request };
+        let cycle = deadlock::block(&blocked);
+        self.is_published.set(cycle.is_none());
+        let cycle = cycle?;
+        let result = STORE.withdraw_thread(ticket, &self.thread);
+        if result.is_acquired() {
+            return Some(self.settled_by_other(wait, result, robust_list));
+        }
+        self.wait.set(None);
+        gave_up(Some(request));
+        self.cycle.replace(Some(cycle));
+        self.relay();
+        Some(Answer::Deadlock)
+    }
+
+    /// The thread is about to go on.
+    fn unpublish(&self) {
+        if self.is_published.replace(false) {
+            deadlock::leave(&self.thread);
         }
     }
 
@@ -244,6 +297,7 @@ impl Blocking {
     fn abandon_wait(&self) {
         let Some(BlockingWait { ticket, location, request, .. }) = self.wait.take() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
+        self.doing.set_purpose(Purpose::Plain);
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             return_unused(location, request, result);
         } else if request.is_some() {
@@ -275,6 +329,7 @@ impl Blocking {
 
     /// The environment ends before the wait is over, or before JavaScript blocks for it. What is to be passed on.
     pub(super) fn end_wait(&self) -> Option<Given> {
+        self.unpublish();
         let BlockingWait { ticket, location, request, relayed, .. } = self.wait.take()?;
         let result = STORE.withdraw_thread(ticket, &self.thread);
         match request {

@@ -10,8 +10,9 @@ use napi_derive::napi;
 use crate::node::agent::Agent;
 use crate::node::process::STORE;
 use crate::node::registry::REGISTRY;
-use crate::node::{images, operations};
+use crate::node::{images, operations, owners, snapshot};
 use crate::queue::counters::CounterLine;
+use crate::queue::location::Location;
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
 ///
@@ -53,6 +54,33 @@ pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
 #[napi(catch_unwind)]
 pub fn holder(env: Env) -> Result<Option<u32>> {
     Ok(Agent::of(env.raw())?.holder())
+}
+
+/// What is held and awaited in this process, as JSON.
+#[napi(catch_unwind)]
+pub fn snapshot() -> String {
+    snapshot::snapshot()
+}
+
+/// The cycle because of which this thread's last claim was refused, as JSON.
+#[napi(catch_unwind)]
+pub fn cycle(env: Env) -> Result<Option<String>> {
+    Ok(Agent::of(env.raw())?.blocking.cycle.take())
+}
+
+/// The number that stands for the word at an address in what users see.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `address_of` has given")]
+#[allow(clippy::cast_precision_loss, reason = "it has 53 bits")]
+pub fn word_id(address: f64) -> f64 {
+    snapshot::id(Location::from_address(address as usize)) as f64
+}
+
+/// The `threadId` of the last thread that died while it held the lock at an address, as far as it is known.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+pub fn dead_owner(address: f64) -> Option<u32> {
+    owners::last_dead(Location::from_address(address as usize))
 }
 
 /// Moves the robust list to `buffer`, into which its entries have been copied.

@@ -13,7 +13,7 @@ use crate::lock::word::Word;
 use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::LockWait;
+use crate::node::pending::{LockWait, Purpose};
 use crate::node::process::{Given, NAMES, STORE, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Holder, REGISTRY};
@@ -125,6 +125,7 @@ impl Agent {
         }
         self.blocking.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
+        self.blocking.doing.set_purpose(Purpose::Condition);
         let ticket = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true);
         // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();

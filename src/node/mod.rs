@@ -7,6 +7,11 @@
 //! | `waiting` `locking` `names` | what these do: wait, notify; claim, release; request a name |
 //! | `agent` | an environment that has loaded the package: its start, its end, its hold on the event loop |
 //! | `blocking` | its thread, while it blocks |
+//! | `doing` | what that thread blocks for, for others to read |
+//! | `deadlock` | the cycles of blocked threads |
+//! | `snapshot` | what is held and awaited in this process |
+//! | `sightings` | for how long at least something has been held |
+//! | `owners` | which threads died holding a lock |
 //! | `delivery` | its settlements, on their way to JavaScript |
 //! | `pending` | its asynchronous waits, by slot |
 //! | `process` | what a process has one of |
@@ -24,7 +29,11 @@ mod agent;
 #[forbid(unsafe_code)]
 mod blocking;
 #[forbid(unsafe_code)]
+mod deadlock;
+#[forbid(unsafe_code)]
 mod delivery;
+#[forbid(unsafe_code)]
+mod doing;
 mod environment;
 pub mod exports;
 mod images;
@@ -33,10 +42,16 @@ mod locking;
 pub mod names;
 mod operations;
 #[forbid(unsafe_code)]
+mod owners;
+#[forbid(unsafe_code)]
 mod pending;
 mod process;
 mod registers;
 mod registry;
 mod robust_list;
+#[forbid(unsafe_code)]
+mod sightings;
+#[forbid(unsafe_code)]
+mod snapshot;
 #[forbid(unsafe_code)]
 mod waiting;

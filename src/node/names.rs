@@ -21,8 +21,13 @@ impl Agent {
 
     fn request_name(&self, text: &[u16], waits: Waits) -> Requested {
         let requested = NAMES.request(&STORE, text, self.registers.mode(), self.requester(), waits);
-        if matches!(requested, Requested::Pending(..)) {
-            watch_lines();
+        match requested {
+            Requested::Now(location, ..) => self.registers.set_location(location),
+            Requested::Pending(location, ..) => {
+                self.registers.set_location(location);
+                watch_lines();
+            }
+            Requested::Refused(_) => {}
         }
         requested
     }
@@ -73,6 +78,7 @@ impl Agent {
     /// Takes the name alone, from everyone who holds it.
     pub(super) fn steal_name(&self, text: &[u16]) -> Answer {
         let (location, request, result) = NAMES.steal(&STORE, text, self.requester());
+        self.registers.set_location(location);
         self.acquired(location, request, result)
     }
 

@@ -65,6 +65,9 @@ operations! {
     c"wait" finishes Everything: |agent| agent.wait().into();
     /// `Atomics.waitAsync`: enqueues the promise in the slot.
     c"waitAsync" finishes Everything: |agent| agent.wait_async().into();
+    /// The same two for Condition, Barrier and Latch.
+    c"waitFor" finishes Everything: |agent| agent.wait_for().into();
+    c"waitAsyncFor" finishes Everything: |agent| agent.wait_async_for().into();
     /// `Atomics.notify`: how many waiters it woke.
     c"notify" finishes Everything: |agent| agent.notify();
     /// How many waiters there are at the location.

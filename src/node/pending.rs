@@ -1,12 +1,15 @@
 //! The asynchronous waits of an agent that are pending, by slot, and whether they want its event loop to be kept alive.
 //!
-//! Used on the agent's thread only, and may be out of date: the store recognises the ticket of a wait that is settled.
+//! Used on the agent's thread only, and may be out of date: the store recognises the ticket of a wait that is settled. Other threads
+//! read what is noted of the waits of locks, to tell who waits for what.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
+use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
@@ -32,11 +35,63 @@ pub(super) struct LockWait {
     pub(super) relay: Option<Location>,
 }
 
+/// Tables up to this length keep their memory.
+const RETAINED: usize = 4096;
+
+/// What a thread or promise that waits for a notification waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub(super) enum Purpose {
+    /// That is up to the program.
+    #[default]
+    Plain = 0,
+    Condition = 1,
+    Barrier = 2,
+    Latch = 3,
+}
+
+impl Purpose {
+    /// From its number in `lib/locks/internal/`.
+    pub(super) const fn from_code(code: u32) -> Self {
+        match code {
+            1 => Self::Condition,
+            2 => Self::Barrier,
+            3 => Self::Latch,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// A wait of a lock, a `Condition`, a `Barrier` or a `Latch`.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
+    pub(super) wait: LockWait,
+    pub(super) purpose: Purpose,
+    pub(super) since: Timestamp,
+}
+
+type Notes = HashMap<u32, Noted, FxBuildHasher>;
+
+/// The noted waits of an agent, by slot. Any thread may read them.
+#[derive(Clone, Default)]
+pub(super) struct SharedNotes(Arc<Mutex<Notes>>);
+
+impl SharedNotes {
+    fn locked<R>(&self, body: impl FnOnce(&mut Notes) -> R) -> R {
+        body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is noted of the wait in this slot, if it is at `location`.
+    pub(super) fn get(&self, slot: u32, location: Location) -> Option<Noted> {
+        self.locked(|notes| notes.get(&slot).copied()).filter(|noted| noted.wait.location == location)
+    }
+}
+
 /// The waits by slot.
 #[derive(Default)]
 pub(super) struct Waits {
     waits: Vec<Option<Wait>>,
-    lock_waits: HashMap<u32, LockWait, FxBuildHasher>,
+    notes: Notes,
 }
 
 impl Waits {
@@ -45,7 +100,7 @@ impl Waits {
     }
 
     pub(super) fn lock_wait(&self, slot: u32) -> Option<LockWait> {
-        self.lock_waits.get(&slot).copied()
+        Some(self.notes.get(&slot)?.wait)
     }
 
     /// Those that have not been removed.
@@ -55,7 +110,6 @@ impl Waits {
 
     /// Gives back the memory of a table that was much longer than it needs to be.
     fn shrink(&mut self) {
-        const RETAINED: usize = 4096;
         if self.waits.capacity() > RETAINED {
             // A pending wait keeps its index.
             while self.waits.last().is_some_and(Option::is_none) {
@@ -63,16 +117,17 @@ impl Waits {
             }
             self.waits.shrink_to_fit();
         }
-        if self.lock_waits.capacity() > RETAINED {
-            self.lock_waits.shrink_to_fit();
-        }
     }
 }
 
 /// The pending waits of an agent.
 #[derive(Default)]
 pub(super) struct Pending {
+    /// Without their notes.
     waits: RefCell<Waits>,
+    pub(super) notes: SharedNotes,
+    /// How many notes there are. Most agents have none at all: then a wait's end costs nothing more.
+    noted: Cell<usize>,
     /// How many of them, with and without a time-out, want the event loop to be kept alive.
     timed: Cell<usize>,
     untimed: Cell<usize>,
@@ -84,29 +139,42 @@ impl Pending {
         count.set(count.get().wrapping_add_signed(change));
     }
 
-    pub(super) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, lock_wait: Option<LockWait>) {
+    /// Notes what the wait in a slot is for: before it is enqueued, so that other threads can tell at every moment.
+    pub(super) fn note(&self, slot: u32, wait: LockWait, purpose: Purpose) {
+        let noted = Noted { wait, purpose, since: now() };
+        self.noted.set(self.notes.locked(|notes| {
+            notes.insert(slot, noted);
+            notes.len()
+        }));
+    }
+
+    /// `claim`: what is noted of it now.
+    pub(super) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<LockWait>) {
         let wait = Wait { ticket, timed, refed: true };
-        let Waits { waits, lock_waits } = &mut *self.waits.borrow_mut();
         let index = slot as usize;
+        let waits = &mut self.waits.borrow_mut().waits;
         if waits.len() <= index {
             waits.resize(index + 1, None);
         }
         waits[index] = Some(wait);
-        if let Some(lock_wait) = lock_wait {
-            lock_waits.insert(slot, lock_wait);
+        if let Some(claim) = claim {
+            self.note(slot, claim, Purpose::Plain);
         }
         self.count(wait, 1);
     }
 
     /// The wait in this slot is over.
     pub(super) fn remove(&self, slot: u32) -> Option<LockWait> {
-        let Waits { waits, lock_waits } = &mut *self.waits.borrow_mut();
-        let wait = waits.get_mut(slot as usize).and_then(Option::take);
+        let wait = self.waits.borrow_mut().waits.get_mut(slot as usize).and_then(Option::take);
         if let Some(wait) = wait.filter(|wait| wait.refed) {
             self.count(wait, -1);
         }
-        // Most agents have none at all: then this costs nothing.
-        if lock_waits.is_empty() { None } else { lock_waits.remove(&slot) }
+        if self.noted.get() == 0 {
+            return None;
+        }
+        let (noted, left) = self.notes.locked(|notes| (notes.remove(&slot), notes.len()));
+        self.noted.set(left);
+        Some(noted?.wait)
     }
 
     pub(super) fn ticket(&self, slot: u32) -> Option<Ticket> {
@@ -114,7 +182,7 @@ impl Pending {
     }
 
     pub(super) fn lock_wait(&self, slot: u32) -> Option<LockWait> {
-        self.waits.borrow().lock_wait(slot)
+        Some(self.notes.locked(|notes| notes.get(&slot).copied())?.wait)
     }
 
     /// Sets whether the wait in this slot wants the event loop to be kept alive.
@@ -137,11 +205,18 @@ impl Pending {
         // Then nothing is pending, but perhaps what was unref'd.
         if self.timed.get() + self.untimed.get() == 0 {
             self.waits.borrow_mut().shrink();
+            self.notes.locked(|notes| {
+                if notes.capacity() > RETAINED {
+                    notes.shrink_to_fit();
+                }
+            });
         }
     }
 
     /// Removes all waits, for the agent's end.
     pub(super) fn take(&self) -> Waits {
-        self.waits.take()
+        let waits = self.waits.take().waits;
+        self.noted.set(0);
+        Waits { waits, notes: self.notes.locked(std::mem::take) }
     }
 }

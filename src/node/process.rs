@@ -9,6 +9,7 @@ use crate::lock::names::Names;
 use crate::lock::request::Request;
 use crate::lock::word::SharedWord;
 use crate::node::registry::REGISTRY;
+use crate::node::sightings::sight;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::{Duties, Service};
@@ -28,11 +29,20 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
     SERVICE.get().or_else(|| {
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         if SERVICE.get().is_none() {
-            let duties = Duties { tick: Box::new(|| REGISTRY.tick()), check_words: Box::new(look) };
+            let duties = Duties { tick: Box::new(|| REGISTRY.tick()), check_words: Box::new(check_words) };
             SERVICE.set(Service::start(&STORE, duties)?).ok()?;
         }
         SERVICE.get()
     })
+}
+
+/// Looks at the words of all lines, and at what is held while there are any.
+fn check_words() -> bool {
+    let any = look();
+    if any {
+        sight();
+    }
+    any
 }
 
 /// Looks at the words of all lines: a word may have been freed silently. Whether there are any lines.

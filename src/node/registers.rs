@@ -46,7 +46,7 @@ pub(super) struct Registers {
     pub(super) index: Cell<u32>,
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
-    /// How many permits are requested. After `free`: the `threadId` of the holder.
+    /// How many permits are requested; or what a notification is awaited for. After `free`: the `threadId` of the holder.
     pub(super) amount: Cell<u32>,
     /// What the last operation answered.
     pub(super) answer: Cell<u32>,
@@ -68,8 +68,8 @@ pub(super) const NOT_LOCKED: u32 = 1;
 pub(super) const HELD_ELSEWHERE: u32 = 2;
 
 // What `claimName` answers besides.
-pub(super) const HELD_HERE: u32 = 9;
-pub(super) const AWAITED_HERE: u32 = 10;
+pub(super) const HELD_HERE: u32 = 10;
+pub(super) const AWAITED_HERE: u32 = 11;
 
 /// Constants of `lib/agent/registers.js` that index a `Float64Array`: name, value, offset of the field.
 const FLOATS: [(&str, usize, usize); 6] = [
@@ -120,6 +120,8 @@ pub(super) enum Answer {
     NoTimer,
     /// The engine does not want to go on, so nothing waits any more.
     Interrupted,
+    /// The thread would wait for ever, so it does not wait.
+    Deadlock,
 }
 
 /// The operation panicked.
@@ -132,6 +134,7 @@ impl From<Answer> for u32 {
             Answer::Pending => 3,
             Answer::NoTimer => 6,
             Answer::Interrupted => 8,
+            Answer::Deadlock => 9,
         }
     }
 }
@@ -196,6 +199,11 @@ impl Registers {
     )]
     pub(super) fn count(&self) -> usize {
         self.count.get() as usize
+    }
+
+    /// Tells JavaScript where a named lock is.
+    pub(super) fn set_location(&self, location: Location) {
+        self.address.set(to_number(location));
     }
 
     /// How a name is wanted.
@@ -291,6 +299,7 @@ mod tests {
             ("PENDING", u32::from(Answer::Pending) as usize),
             ("NO_TIMER", u32::from(Answer::NoTimer) as usize),
             ("INTERRUPTED", u32::from(Answer::Interrupted) as usize),
+            ("DEADLOCK", u32::from(Answer::Deadlock) as usize),
             ("ACQUIRED", WaitResult::Acquired as usize),
             ("ACQUIRED_FROM_DEAD", WaitResult::AcquiredFromDead as usize),
             ("FREED", FREED as usize),

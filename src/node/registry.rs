@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
 use crate::lock::{Outbox, Waiter};
-use crate::node::robust_list::{Hold, Table};
+use crate::node::doing::Doing;
+use crate::node::pending::SharedNotes;
+use crate::node::robust_list::{Held, Hold, Table};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 
@@ -26,6 +28,9 @@ pub(super) struct Entry {
     pub(super) outbox: Arc<Outbox>,
     pub(super) blocked_thread: Arc<BlockedThread>,
     pub(super) robust_list: Table,
+    pub(super) doing: Arc<Doing>,
+    /// What its promises wait for.
+    pub(super) notes: SharedNotes,
     /// The workers of its thread that are going to be agents, by their `threadId`.
     pub(super) starting: Vec<u32>,
 }
@@ -34,7 +39,37 @@ pub(super) struct Entry {
 // only what is atomic there is read.
 unsafe impl Send for Entry {}
 
+/// What is known of an agent beside what it holds. Kept while no lock is.
+#[derive(Clone)]
+pub(super) struct Known {
+    pub(super) thread_id: u32,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) blocked_thread: Arc<BlockedThread>,
+    pub(super) doing: Arc<Doing>,
+    pub(super) notes: SharedNotes,
+}
+
+impl Known {
+    pub(super) fn is(&self, waiter: &Waiter) -> bool {
+        match waiter {
+            Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
+            Waiter::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
+        }
+    }
+}
+
 impl Entry {
+    fn known(&self) -> Known {
+        let Self { thread_id, outbox, blocked_thread, doing, notes, .. } = self;
+        Known {
+            thread_id: *thread_id,
+            outbox: Arc::clone(outbox),
+            blocked_thread: Arc::clone(blocked_thread),
+            doing: Arc::clone(doing),
+            notes: notes.clone(),
+        }
+    }
+
     fn is_waiter(&self, waiter: &Waiter) -> bool {
         match waiter {
             Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
@@ -153,6 +188,26 @@ impl Registry {
                 }
             }
             possible
+        })
+    }
+
+    /// The agents.
+    pub(super) fn known(&self) -> Vec<Known> {
+        self.locked(|agents| agents.iter().map(Entry::known).collect())
+    }
+
+    /// What the robust lists have of the locations that `concerns` names, each with the index of its agent in the result.
+    pub(super) fn held(&self, concerns: impl Fn(Location) -> bool) -> (Vec<Known>, Vec<(usize, Held)>) {
+        self.locked(|agents| {
+            let held = agents.iter().enumerate().flat_map(|(index, agent)| {
+                agent
+                    .robust_list
+                    .held()
+                    .into_iter()
+                    .filter(|held| concerns(held.location))
+                    .map(move |held| (index, held))
+            });
+            (agents.iter().map(Entry::known).collect(), held.collect())
         })
     }
 }

@@ -50,6 +50,15 @@ pub(super) struct Table {
     capacity: usize,
 }
 
+/// An entry of a robust list, as another thread reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Held {
+    pub(super) location: Location,
+    pub(super) request: Request,
+    /// Tells this hold from earlier and later ones of its thread, unless it is 0.
+    pub(super) serial: u32,
+}
+
 /// What a robust list says of a lock.
 pub(super) enum Hold {
     /// The thread holds it, or is certain to.
@@ -82,6 +91,27 @@ impl Table {
     fn includes(&self, len: usize, location: Location) -> bool {
         let wanted = to_number(location).to_bits();
         self.entries().iter().take(len).any(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// What the thread holds, but for what it is just releasing.
+    ///
+    /// An entry that is about to be released changes places with the last one, and is announced meanwhile: then it counts as
+    /// released. The last one may be there twice, and then the original is right.
+    pub(super) fn held(&self) -> Vec<Held> {
+        let (len, releasing) = (self.len(), self.registers.releasing());
+        let announced = self.serial(len).is_some_and(|serial| serial.load(Ordering::Acquire) != 0);
+        let at = |index| self.entries().get(index).and_then(Entry::get).map(|(location, _)| location);
+        let (moved, last) = if announced { (at(len), len.checked_sub(1)) } else { (None, None) };
+        let stays = last.and_then(at);
+        let held = (0..len).filter_map(|index| {
+            let (location, request) = self.entries().get(index)?.get()?;
+            let serial = self.serial(index).map_or(0, |serial| serial.load(Ordering::Relaxed));
+            let serial = if serial == Self::ANNOUNCED { 0 } else { serial };
+            let is_gone = Some(location) == releasing || Some(location) == moved;
+            let is_copy = Some(location) == stays && Some(index) != last;
+            (!is_gone && !is_copy).then_some(Held { location, request, serial })
+        });
+        held.collect()
     }
 
     /// What the list and the registers say of the lock at `location`. Read in the reverse of the order of writing.

@@ -3,7 +3,7 @@
 use crate::clock::Timestamp;
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::LockWait;
+use crate::node::pending::{LockWait, Purpose};
 use crate::node::process::{STORE, gave_up, look, return_unused, service};
 use crate::node::registers::Answer;
 use crate::queue::bucket::Ticket;
@@ -29,10 +29,17 @@ impl Agent {
         self.blocking.block(wait, &self.robust_list)
     }
 
+    /// The same for a class of the package: the registers say which.
+    pub(super) fn wait_for(&self) -> Answer {
+        self.blocking.doing.set_purpose(Purpose::from_code(self.registers.amount.get()));
+        let answer = self.wait();
+        self.blocking.doing.set_purpose(Purpose::Plain);
+        answer
+    }
+
     /// Enqueues the promise in the slot.
     pub(super) fn wait_async(&self) -> Answer {
         let registers = &self.registers;
-        let relay = registers.take_relay();
         if !registers.waits() {
             return registers.poll();
         }
@@ -43,7 +50,20 @@ impl Agent {
         let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
-        self.add_pending(ticket, deadline, relay.map(|relay| LockWait { location, request: None, relay: Some(relay) }))
+        self.add_pending(ticket, deadline, None)
+    }
+
+    /// The same for a class of the package: the registers say which, and where its notification goes if the agent ends.
+    pub(super) fn wait_async_for(&self) -> Answer {
+        let registers = &self.registers;
+        let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
+        let purpose = Purpose::from_code(registers.amount.get());
+        self.pending.note(slot, LockWait { location, request: None, relay }, purpose);
+        let answer = self.wait_async();
+        if !matches!(answer, Answer::Pending) {
+            self.pending.remove(slot);
+        }
+        answer
     }
 
     /// Whether the promise that is about to be enqueued will be timed out: what can fail, fails before that.
@@ -52,12 +72,12 @@ impl Agent {
     }
 
     /// The promise in the slot has been enqueued.
-    pub(super) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, lock_wait: Option<LockWait>) -> Answer {
+    pub(super) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<LockWait>) -> Answer {
         let timed = self.registers.has_timeout();
         if timed && let Some(service) = service() {
             service.time_out(deadline);
         }
-        self.pending.insert(self.registers.slot.get(), ticket, timed, lock_wait);
+        self.pending.insert(self.registers.slot.get(), ticket, timed, claim);
         Answer::Pending
     }
 

@@ -317,6 +317,26 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.lists.other(key).is_some_and(|other| other.waiter.blocks())
     }
 
+    /// The waiter with this key, and what it asks for.
+    pub(crate) fn listed(&self, key: WaiterKey) -> Option<(Waiter<P::Grant>, Option<P::Claim>)> {
+        match *self.lists.packed(key)? {
+            Packed::Promise { outbox, slot } => {
+                Some((Waiter::Agent(Arc::clone(self.lists.outboxes.get(outbox)), slot), None))
+            }
+            Packed::Other(_) => self.lists.other(key).map(|other| (other.waiter.clone(), other.claim)),
+        }
+    }
+
+    /// The same, if it has no time-out.
+    pub(crate) fn untimed(&self, key: WaiterKey) -> Option<(Waiter<P::Grant>, Option<P::Claim>)> {
+        if self.lists.deadline(key) == Timestamp::NEVER { self.listed(key) } else { None }
+    }
+
+    /// The locations that have waiters.
+    pub(crate) fn locations(&self) -> Vec<Location> {
+        self.lists.waiters.locations()
+    }
+
     /// The waiters at `location`, in their order.
     pub(crate) fn waiters(&self, location: Location) -> impl Iterator<Item = WaiterKey> {
         let waiters = &self.lists.waiters;
@@ -326,6 +346,11 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// The waiter after the one with this key.
     pub(crate) fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
         self.lists.waiters.next(key)
+    }
+
+    /// The waiters before the one with this key, at the same location: the nearest first.
+    pub(crate) fn before(&self, key: WaiterKey) -> impl Iterator<Item = WaiterKey> {
+        std::iter::successors(self.lists.waiters.previous(key), |&key| self.lists.waiters.previous(key))
     }
 
     /// The number of waiters at `location`.

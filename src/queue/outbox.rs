@@ -162,6 +162,14 @@ impl<G> Outbox<G> {
         Some((result, grant.and_then(|place| mail.grants[place].take())))
     }
 
+    /// What has been granted to claims that the agent has not been told of.
+    pub fn grants(&self) -> Vec<G>
+    where
+        G: Copy,
+    {
+        lock(&self.mail).grants.iter().flatten().copied().collect()
+    }
+
     /// Whether there is mail. Exact for what the calling thread put in.
     pub fn has_mail(&self) -> bool {
         self.has_mail.load(Ordering::Acquire)

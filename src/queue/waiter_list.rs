@@ -236,6 +236,11 @@ impl<W> WaiterLists<W> {
         self.list(location).map_or(0, |list| list.length)
     }
 
+    /// The locations that have waiters.
+    pub fn locations(&self) -> Vec<Location> {
+        self.lists.iter().map(|list| self.waiters[list.head as usize].location).collect()
+    }
+
     /// The number of waiters at all locations.
     pub fn len(&self) -> usize {
         self.waiters.len()

@@ -3,11 +3,13 @@
 /** Acquires a hold: blocking, or by a promise that can be aborted. */
 
 const { agent } = require('../../agent/agent')
-const { Promise, TypeError } = require('../../util/intrinsics')
+const { Promise, TypeError, parse } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
-const { deadlock, throwIfAborted, timeoutError } = require('./errors')
+const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
+const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('./errors')
+const { described, nameOf, nounOf } = require('./kinds')
 const { requireFunction, waitOptions } = require('./options')
-const { EXCLUSIVE, LOCK, SHARED, amountOf, isOwned, kindOf } = require('./request')
+const { EXCLUSIVE, amountOf, isOwned, kindOf } = require('./request')
 const { releaseUnused, theList } = require('./token')
 const Waiter = require('./waiter')
 
@@ -15,7 +17,8 @@ const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
 
 /**
  * Blocks until this thread has a hold. False if it times out.
- * @throws {Error} with code ERR_DEADLOCK if this thread holds or awaits the word already, and would wait for itself
+ * @throws {Error} with code ERR_DEADLOCK if this thread would wait for ever: it holds or awaits the word already; or it would close
+ *   a cycle of threads that block without a time-out, and then `cycle` says which
  */
 function acquire (hold, timeout, caller) {
   return tryAcquire(hold) || block(hold, timeout, caller)
@@ -33,16 +36,25 @@ function tryAcquire (hold) {
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
   const { word, request } = hold
-  if (isOwned(request)) {
+  // Another thread may release permits while this one holds some.
+  if (kindOf(request) <= EXCLUSIVE) {
     if (word.find() >= 0) throw deadlock(caller, 'holds it')
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
     if (timeout === Infinity && word.isAwaited()) throw deadlock(caller, 'awaits it')
   }
   theList().makeRoom()
+  const since = waits()
   const ownerDied = agent().claim(word, kindOf(request), amountOf(request), timeout)
-  if (ownerDied === undefined) return false
-  if (isOwned(request)) theList().adoptLast(hold, ownerDied)
-  return true
+  if (ownerDied === null) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))
+  const isAcquired = ownerDied !== undefined
+  if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
+  if (since !== undefined || ownerDied === true) tell(hold, since, isAcquired, ownerDied)
+  return isAcquired
+}
+
+function tell (hold, since, isAcquired, ownerDied) {
+  if (ownerDied === true) tellDeath(hold.word, hold.request)
+  if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
 }
 
 /** Blocks likewise; returns the token. Throws a TimeoutError. */
@@ -118,11 +130,15 @@ class Claim extends Waiter {
     this.isCounted = false
     this.hasGivenUp = false
     this.adopted = undefined
+    this.ownerDied = false
+    // Since when it waits, for diagnostics; undefined if nobody wants to know.
+    this.since = undefined
   }
 
   enqueue () {
     const { word, hold: { request }, notifiedAt } = this
     theList().makeRoom()
+    this.since = waits()
     word.claimBegins()
     this.isCounted = true
     return agent().claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
@@ -132,6 +148,7 @@ class Claim extends Waiter {
   finish (ownerDied) {
     if (this.owned) theList().adoptLast(this.hold, ownerDied)
     this.resolve()
+    if (ownerDied) tellDeath(this.word, this.hold.request)
   }
 
   giveUp (reason) {
@@ -140,9 +157,16 @@ class Claim extends Waiter {
     // If it is too late, what is granted is released when it comes.
     if (this.dequeue()) this.notifyAnother()
     this.reject(reason)
+    this.tell('aborted')
+  }
+
+  /** How it ended. */
+  tell (outcome) {
+    if (this.since !== undefined) waited(this.since, this.hold, outcome)
   }
 
   adopt (index, ownerDied) {
+    this.ownerDied = ownerDied
     return this.owned ? theList().adopt(this.hold, index, ownerDied) : undefined
   }
 
@@ -150,8 +174,11 @@ class Claim extends Waiter {
     this.end()
     if (value === 'timed-out') {
       this.reject(lateError(this.hold, this.timeout))
+      if (!this.hasGivenUp) this.tell('timed-out')
     } else if (!this.hasGivenUp) {
       this.resolve()
+      if (this.ownerDied) tellDeath(this.word, this.hold.request)
+      this.tell('acquired')
     } else {
       if (this.owned) releaseUnused(this.hold)
       else this.word.addPermits(amountOf(this.hold.request))
@@ -170,12 +197,8 @@ class Claim extends Waiter {
   }
 
   get waitsFor () {
-    switch (kindOf(this.hold.request)) {
-      case LOCK: return 'an AsyncLock'
-      case SHARED: return 'an RwLock (shared)'
-      case EXCLUSIVE: return 'an RwLock (exclusive)'
-      default: return 'permits of a Semaphore'
-    }
+    const { kind, mode } = described(this.hold.request)
+    return nounOf({ kind, mode, name: nameOf(this.word) })
   }
 }
 

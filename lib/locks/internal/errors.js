@@ -3,6 +3,7 @@
 /** The errors of locks and their family. They can be made even where `Error.prototype` is frozen, so that assigning a name would throw. */
 
 const { Error, define } = require('../../util/intrinsics')
+const { nounOf } = require('./kinds')
 
 function createError (message, code, name) {
   const error = new Error(message)
@@ -20,6 +21,22 @@ const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 /** The error of a thread that would wait for itself; `does` is 'holds it' or 'awaits it'. */
 const deadlock = (caller, does) => createError(caller + ': this thread ' + does + ' already and would wait for itself', 'ERR_DEADLOCK')
 
+/** The error of a thread that would close a cycle of threads which wait for each other. */
+function deadlockCycle (caller, cycle) {
+  let text = caller + ': none of these threads could go on: '
+  for (let n = 0; n < cycle.length; n++) {
+    const { threadId, waitsFor } = cycle[n]
+    const next = cycle[(n + 1) % cycle.length]
+    // A thread does not wait for what it holds: then it is ahead in the line.
+    const isAhead = next.holds.id === next.waitsFor.id
+    text += (n === 0 ? '' : ', ') + 'thread ' + threadId + ' waits for ' + nounOf(waitsFor) +
+      (isAhead ? ' behind thread ' + next.threadId : ' that thread ' + next.threadId + ' holds')
+  }
+  const error = createError(text, 'ERR_DEADLOCK')
+  define(error, 'cycle', cycle, true, true)
+  return error
+}
+
 /** A signal's reason, or an AbortError where signals have none. */
 function abortReason (signal) {
   const { reason } = signal
@@ -31,4 +48,4 @@ function throwIfAborted (signal) {
   if (signal !== undefined && signal.aborted) throw abortReason(signal)
 }
 
-module.exports = { abortReason, deadlock, notLocked, throwIfAborted, timeoutError }
+module.exports = { abortReason, deadlock, deadlockCycle, notLocked, throwIfAborted, timeoutError }

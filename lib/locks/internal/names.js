@@ -6,20 +6,22 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, ANSWER, AWAITED_HERE, HELD, HELD_HERE, KIND } = require('../../agent/registers')
-const { bare, createArray } = require('../../util/intrinsics')
-const { deadlock, timeoutError } = require('./errors')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD, HELD_HERE, KIND } = require('../../agent/registers')
+const { bare, createArray, parse } = require('../../util/intrinsics')
+const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
+const { deadlock, deadlockCycle, timeoutError } = require('./errors')
+const { nounOf } = require('./kinds')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, amountOf, kindOf } = require('./request')
-const { newHold, releaseUnused, theList } = require('./token')
 const requireStack = require('./require-stack')
+const { newHold, releaseUnused, theList } = require('./token')
 const Waiter = require('./waiter')
 
 /** A name as it is requested once: what a Word is to other locks. */
 class NamedWord {
   constructor (name) {
     this.name = name
-    /** What tells it from other words, for warnings. */
-    this.address = 'name ' + name
+    /** Of the native word, once the name has been requested. */
+    this.address = 0
     this.isStolen = false
     this.onStolen = undefined
   }
@@ -45,7 +47,7 @@ class NamedWord {
   find () {
     const { held } = theList()
     let index = agent().native.words[HELD] - 1
-    while (index >= 0 && held[index].address !== this.address) index--
+    while (index >= 0 && held[index].name !== this.name) index--
     return index
   }
 }
@@ -86,17 +88,22 @@ class NamedClaim extends Waiter {
     this.isCounted = false
     this.hasGivenUp = false
     this.adopted = undefined
+    // Since when it waits, for diagnostics; undefined if nobody wants to know.
+    this.since = undefined
   }
 
   enqueue () {
-    theList().makeRoom()
+    this.since = waits()
     this.word.claimBegins()
     this.isCounted = true
-    return agent().claimNameAsync(this.word.name, this.grant.hold.request, this.timeout, this)
+    const ownerDied = agent().claimNameAsync(this.word.name, this.grant.hold.request, this.timeout, this)
+    this.word.address = agent().native.floats[ADDRESS]
+    return ownerDied
   }
 
   finish (ownerDied) {
     theList().adoptLast(this.grant.hold, ownerDied)
+    if (ownerDied) tellDeath(this.word, this.grant.hold.request)
     this.resolve(this.grant)
   }
 
@@ -106,6 +113,12 @@ class NamedClaim extends Waiter {
     // If it is too late, what is granted is released when it comes.
     this.dequeue()
     this.reject(reason)
+    this.tell('aborted')
+  }
+
+  /** How it ended. */
+  tell (outcome) {
+    if (this.since !== undefined) waited(this.since, this.grant.hold, outcome)
   }
 
   adopt (index, ownerDied) {
@@ -114,9 +127,16 @@ class NamedClaim extends Waiter {
 
   settle (value) {
     this.end()
-    if (value === 'timed-out') this.reject(lateError(this.word.name, this.timeout))
-    else if (this.hasGivenUp) releaseUnused(this.grant.hold)
-    else this.resolve(this.grant)
+    if (value === 'timed-out') {
+      this.reject(lateError(this.word.name, this.timeout))
+      if (!this.hasGivenUp) this.tell('timed-out')
+    } else if (this.hasGivenUp) {
+      releaseUnused(this.grant.hold)
+    } else {
+      if (this.grant.ownerDied) tellDeath(this.word, this.grant.hold.request)
+      this.resolve(this.grant)
+      this.tell('acquired')
+    }
   }
 
   end () {
@@ -126,22 +146,25 @@ class NamedClaim extends Waiter {
   }
 
   get waitsFor () {
-    return 'the lock named ' + this.word.name
+    return nounOf({ name: this.word.name })
   }
 }
 
-const lateError = (name, timeout) => timeoutError('the lock named ' + name, timeout)
+const lateError = (name, timeout) => timeoutError(nounOf({ name }), timeout)
 
 /** The grant that native code has just added to the robust list, according to its answer; null if it has not. */
 function grantOf (grant, answer) {
   if (answer < ACQUIRED) return null
   const list = theList()
-  const index = list.numberLast(grant.hold.word)
-  list.assign(grant.hold, index, answer === ACQUIRED_FROM_DEAD)
+  const { hold } = grant
+  const ownerDied = answer === ACQUIRED_FROM_DEAD
+  hold.word.address = agent().native.floats[ADDRESS]
+  list.assign(hold, list.numberLast(hold.word), ownerDied)
+  if (ownerDied) tellDeath(hold.word, hold.request)
   return grant
 }
 
-/** A new grant, for which the robust list has room. After the native operation that follows, no call may fail: there is stack for it. */
+/** A new grant, for which the robust list has room. Between its acquisition and its return nothing may fail, so there is stack left. */
 function newGrant (name, shared) {
   requireStack()
   const grant = new Grant(name, shared)
@@ -171,22 +194,26 @@ function acquireAsync (name, shared, wait, resolve, reject) {
     else resolve(grant)
     return undefined
   }
-  const claim = new NamedClaim(new Grant(name, shared), wait, resolve, reject)
+  const claim = new NamedClaim(newGrant(name, shared), wait, resolve, reject)
   claim.begin()
   return claim.slot < 0 ? undefined : claim
 }
 
 /**
  * Blocks until this thread has the name; null if it times out.
- * @throws {Error} with code ERR_DEADLOCK if the thread would wait for itself
+ * @throws {Error} with code ERR_DEADLOCK if the thread would wait for itself, or close a cycle of threads, as `acquire` says
  */
 function acquireSync (name, shared, timeout, caller) {
   if (timeout === 0) return acquireNow(name, shared)
   const grant = newGrant(name, shared)
+  const since = waits()
   const answer = agent().claimName(name, grant.hold.request, timeout)
   if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
   if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
-  return grantOf(grant, answer)
+  if (answer === DEADLOCK) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))
+  const granted = grantOf(grant, answer)
+  if (since !== undefined) waited(since, grant.hold, granted === null ? 'timed-out' : 'acquired')
+  return granted
 }
 
 /** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */

@@ -8,12 +8,18 @@ const { throwIfAborted } = require('./errors')
 const requireStack = require('./require-stack')
 const Waiter = require('./waiter')
 
+// What a notification is awaited for, for `snapshot()`: the numbers of `Purpose` in the native library.
+const CONDITION = 1
+const BARRIER = 2
+const LATCH = 3
+
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
-  constructor (word, value, { timeout, signal }, steps, { waitsFor, onEnqueued, onNotified }, resolve, reject) {
+  constructor (word, value, { timeout, signal }, steps, { purpose, waitsFor, onEnqueued, onNotified }, resolve, reject) {
     super(word, signal, steps, resolve, reject)
     this.value = value
     this.timeout = timeout
+    this.purpose = purpose
     this.waitsFor = waitsFor
     this.onEnqueued = onEnqueued
     this.onNotified = onNotified
@@ -47,8 +53,8 @@ class Notice extends Waiter {
  * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; it rejects with the signal's reason.
  *
  * @param {Steps} steps what this is a step of
- * @param {{ waitsFor: string, onEnqueued?: function, onNotified?: function }} what `waitsFor` is for warnings. `onEnqueued()` is
- *   called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
+ * @param {{ purpose: number, waitsFor: string, onEnqueued?: function, onNotified?: function }} what `waitsFor` is for warnings.
+ *   `onEnqueued()` is called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
  *   notified, and settles the promise. If the thread ends before, the notification goes to another waiter
  */
 function waitAsync (word, value, options, steps, what) {
@@ -62,11 +68,11 @@ function waitAsync (word, value, options, steps, what) {
  * Blocks until `isOver(value of the word)`. False if it times out.
  * @param {() => number} left the milliseconds that are left
  */
-function waitUntil (word, isOver, left) {
+function waitUntil (word, isOver, left, purpose) {
   for (;;) {
     const value = load(word.array, 0)
     if (isOver(value)) return true
-    if (agent().wait(word.address, false, value, left()) === 'timed-out') return isOver(load(word.array, 0))
+    if (agent().waitFor(word.address, value, left(), purpose) === 'timed-out') return isOver(load(word.array, 0))
   }
 }
 
@@ -111,4 +117,4 @@ function countdown (timeout) {
   }
 }
 
-module.exports = { countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }
+module.exports = { BARRIER, CONDITION, LATCH, countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }

@@ -2,19 +2,20 @@
 
 /**
  * Throws the RangeError of a stack overflow if little of the stack is left: before something that must not be interrupted begins.
- * That must have been called before, so that it is compiled.
  */
 
 const NODE_VERSION = require('../../util/node-version')
 
-/**
- * More frames than any sequence that must not be interrupted takes. V8 compiles nothing with less than 40 KB of stack left; and
- * up to Node 16 it throws where it would recompile a function that is called often, instead of using the code that it has.
- */
-const FRAMES = NODE_VERSION < 18 ? 900 : 48
+/** More frames than any sequence that must not be interrupted takes. */
+const FRAMES = 48
+/** As many take more than V8 needs: it compiles nothing with less than 40 KB of stack left. */
+const COMPILING_FRAMES = 900
+/** Up to Node 16, V8 throws where it would recompile a function that is called often, instead of using the code that it has. */
+const RECOMPILES = NODE_VERSION < 18
 
-module.exports = function requireStack () {
-  descend(FRAMES)
+/** @param {boolean} [isCompiled] whether what begins has been called before */
+module.exports = function requireStack (isCompiled = true) {
+  descend(isCompiled && !RECOMPILES ? FRAMES : COMPILING_FRAMES)
 }
 
 /** A frame takes 56 bytes at least. */

@@ -10,10 +10,11 @@
 
 const util = require('util')
 const NODE_VERSION = require('../../util/node-version')
-const { Int32Array, RangeError, TypeError, define, isInteger, shield } = require('../../util/intrinsics')
+const { agent } = require('../../agent/agent')
+const { Int32Array, RangeError, TypeError, define, getOwnPropertyDescriptor, isInteger, shield } = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
-const { IsSharedArrayBuffer, byteOffset: byteOffsetOf, sharedByteLength } = require('../../util/typed-arrays')
-const { describe } = require('../../util/values')
+const { IsSharedArrayBuffer, sharedByteLength } = require('../../util/typed-arrays')
+const { describe, isObject } = require('../../util/values')
 const { robustList } = require('./robust-list')
 
 const BYTES = 4
@@ -28,26 +29,57 @@ const SHOW = Symbol('atomics-waitasync.word')
 const shown = { word: undefined }
 
 /**
- * Makes an instance a view of a word, to be called by its constructor.
+ * Makes an instance a view of a word, to be called by its constructor. It gets the properties `buffer` and `byteOffset`.
  *
- * @param {SharedArrayBuffer} buffer
- * @param {{ byteOffset?: number } | undefined} options
+ * @param {SharedArrayBuffer | object} given a buffer; or what structured cloning makes of an instance
+ * @param {{ byteOffset?: number } | undefined} options may repeat what a clone says, but not contradict it
  * @param {string} owner the class, for messages
- * @param {string[]} [known] the names of all options of the class
- * @returns {Int32Array} on the word
- * @throws {TypeError} buffer is no SharedArrayBuffer, byteOffset no integer, or there is an unknown option
+ * @param {string} [further] the name of a further option of the class, which is a property of its instances
+ * @returns {{ array: Int32Array, value: unknown }} the array on the word, and the value of the further option
+ * @throws {TypeError} given is neither, byteOffset no integer, an option contradicts the clone, or there is an unknown option
  * @throws {RangeError} byteOffset is no multiple of 4, or the word does not fit into the buffer or cannot be accessed
  */
-function becomeWord (instance, buffer, options, owner, known = ['byteOffset']) {
+function becomeView (instance, given, options, owner, further) {
+  const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
+  const buffer = clone === undefined ? given : ownValue(clone, 'buffer')
   if (!IsSharedArrayBuffer(buffer)) {
-    throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, not ' + describe(buffer))
+    throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' + describe(given))
   }
-  requireOptions(options, known, owner)
-  const byteOffset = option(options, 'byteOffset', 0)
+  requireOptions(options, further === undefined ? ['byteOffset'] : [further, 'byteOffset'], owner)
+  const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
+  const value = further === undefined ? undefined : setting(clone, options, further, owner)
+  requirePlace(byteOffset, sharedByteLength(buffer) - BYTES, owner)
+  const array = new Int32Array(buffer, byteOffset, 1)
+  const word = robustList().createWord(array)
+  define(instance, SHOW, () => { shown.word = word })
+  instance.buffer = buffer
+  // It may have been -0.
+  instance.byteOffset = byteOffset + 0
+  return { array, value }
+}
+
+/** An option's value. Where there is a clone, its value, which the option may only repeat. */
+function setting (clone, options, name, owner, otherwise) {
+  if (clone === undefined) return option(options, name, otherwise)
+  const value = ownValue(clone, name)
+  const wanted = option(options, name)
+  if (wanted !== undefined && wanted !== value) {
+    throw new TypeError(owner + ': ' + name + ' is ' + describe(wanted) + ', but the clone has ' + describe(value) + ': leave the option out')
+  }
+  return value
+}
+
+/** The value of an object's own property; undefined if there is none. Structured cloning makes no getters, so none is called. */
+function ownValue (object, key) {
+  const property = getOwnPropertyDescriptor(object, key)
+  return property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined ? property.value : undefined
+}
+
+/** @param {number} last the largest offset at which a word fits */
+function requirePlace (byteOffset, last, owner) {
   if (!isInteger(byteOffset)) {
     throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
   }
-  const last = sharedByteLength(buffer) - BYTES
   if (byteOffset < 0 || byteOffset > last || byteOffset % BYTES !== 0) {
     throw new RangeError(owner + ': byteOffset must be a multiple of 4 from 0 to ' + last + ', so that ' + BYTES +
       ' bytes fit into the buffer, not ' + describe(byteOffset))
@@ -56,17 +88,6 @@ function becomeWord (instance, buffer, options, owner, known = ['byteOffset']) {
     throw new RangeError(owner + ': byteOffset must be less than ' + WRAPS + ' on Node 10, whose Atomics would access another word, not ' +
       describe(byteOffset))
   }
-  const array = new Int32Array(buffer, byteOffset, 1)
-  const word = robustList().createWord(array)
-  define(instance, SHOW, () => { shown.word = word })
-  return array
-}
-
-/** The same, with the properties that tell the word's place. */
-function becomeView (instance, buffer, options, owner, known) {
-  const array = becomeWord(instance, buffer, options, owner, known)
-  instance.buffer = buffer
-  instance.byteOffset = byteOffsetOf(array)
 }
 
 /**
@@ -85,8 +106,13 @@ function wordOf (instance) {
 }
 
 function refuse (instance) {
-  throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' + describe(instance))
+  const isClone = isObject(instance) && IsSharedArrayBuffer(ownValue(instance, 'buffer'))
+  throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' +
+    (isClone ? 'the clone of one: give it to the constructor of its class' : describe(instance)))
 }
+
+/** How many waiters there are at an instance's word: blocked threads and promises, of all threads. */
+const waitersOf = (instance) => agent().waiterCount(wordOf(instance).address)
 
 /**
  * Completes a class of views.
@@ -101,4 +127,4 @@ function defineView (Class, keys, stateOf) {
   }, false, true)
 }
 
-module.exports = { becomeView, becomeWord, defineView, wordOf }
+module.exports = { becomeView, defineView, waitersOf, wordOf }

@@ -15,8 +15,9 @@ const { agent } = require('../../agent/agent')
 const { bare, createMap } = require('../../util/intrinsics')
 const abortSignals = require('./abort-signals')
 const { abortReason } = require('./errors')
+const { nameOf } = require('./kinds')
 
-/** The addresses of the words for which a warning has been given. */
+/** The addresses of the words, or their names, for which a warning has been given. */
 const warned = createMap()
 
 class Waiter {
@@ -106,9 +107,10 @@ class Waiter {
 
   /** Warns, once for each word, that the event loop has run dry: otherwise the program would end without a message. */
   warnPending () {
-    const { address } = this.word
-    if (warned.has(address)) return
-    warned.set(address, true)
+    const name = nameOf(this.word)
+    const key = name === undefined ? this.word.address : name
+    if (warned.has(key)) return
+    warned.set(key, true)
     process.emitWarning('A promise that waits for ' + this.waitsFor + ' is pending, and the event loop of this thread has nothing left to do ' +
       'that could settle it.' + (this.word.find() < 0 ? '' : ' This thread is a holder itself.'), { code: 'ATOMICS_WAITASYNC_PENDING' })
   }

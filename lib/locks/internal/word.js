@@ -13,6 +13,7 @@ const {
   add, bare, compareExchange, createMap, load, store, sub
 } = require('../../util/intrinsics')
 const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../../util/typed-arrays')
+const { ownerDied } = require('./diagnostics')
 const createLastHold = require('./last-hold')
 const createMemories = require('./memories')
 const { LOCK, LOCKED, MOST, PERMITS, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, isOwned, kindOf } = require('./request')
@@ -106,7 +107,17 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       const answer = words[ANSWER]
       if (answer < ACQUIRED) return -1
       list.ownerDied = answer === ACQUIRED_FROM_DEAD
+      if (list.ownerDied) this.tellDeath(request)
       return isOwned(request) ? numberLast(this) : 0
+    }
+
+    /** This thread has what a dead thread held. Never throws: it is held all the same. */
+    tellDeath (request) {
+      try {
+        ownerDied(this, request)
+      } catch (_) {
+        // No stack is left.
+      }
     }
 
     setRequest (request) {
@@ -118,14 +129,16 @@ function createWords (list, { binding, counters, floats, operations, words }) {
     /** Whether a dead holder had left behind what was just taken. */
     inherits (request) {
       if (counters !== undefined && counters.peek(this.abandoned) === 0) return false
+      let inherits = false
       try {
         this.setRequest(request)
         operations.inherit()
-        return words[ANSWER] === 1
+        inherits = words[ANSWER] === 1
+        if (inherits) this.tellDeath(request)
       } catch (_) {
         // No stack is left for the call. It is held all the same; not knowing is better than losing its token.
-        return false
       }
+      return inherits
     }
 
     /** Releases the lock that this word is, by the entry at `index`. */

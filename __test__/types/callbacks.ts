@@ -1,0 +1,50 @@
+// Every library: the forms that block and run a callback, which must be synchronous.
+
+import { AsyncLock, RwLock, Semaphore, Synchronous, UnlockToken } from 'atomics-waitasync'
+
+const buffer = new SharedArrayBuffer(64)
+const lock = new AsyncLock(buffer)
+const rw = new RwLock(buffer, { byteOffset: 4 })
+const semaphore = new Semaphore(buffer, { byteOffset: 8 })
+declare const anything: any
+declare const perhaps: number | Promise<number>
+
+const length: number = lock.executeLockedSync(token => token.locked ? 1 : 0)
+const name: string = lock.executeLockedSync(() => 'name', { timeout: 5 })
+const literal: 'a' | 'b' = lock.executeLockedSync(() => length > 0 ? 'a' : 'b')
+const list: number[] = lock.executeLockedSync(() => [1, 2])
+const nothing: void = lock.executeLockedSync(() => {})
+const pair: { x: number } | undefined = rw.executeSharedSync(() => length > 0 ? { x: 1 } : undefined)
+const readers: number = rw.executeLockedSync(token => token.downgrade().unlock() ? 1 : 2)
+const available: number = semaphore.useSync(2, (token: UnlockToken) => token.unlock() ? semaphore.available : 0)
+const unchecked: string = lock.executeLockedSync(() => anything)
+lock.executeLockedSync(() => { throw new Error('always') })
+
+// What passes a callback on.
+function locked<T>(callback: () => Synchronous<T>): T {
+  return lock.executeLockedSync(callback)
+}
+const passed: number = locked(() => 5)
+// @ts-expect-error a promise
+locked(async () => 5)
+
+// @ts-expect-error a promise
+lock.executeLockedSync(async () => 5)
+// @ts-expect-error a promise
+rw.executeLockedSync(() => Promise.resolve(5))
+// @ts-expect-error a promise
+rw.executeSharedSync(async () => {})
+// @ts-expect-error a promise
+semaphore.useSync(1, async token => token.unlock())
+// @ts-expect-error perhaps a promise
+lock.executeLockedSync(() => perhaps)
+// @ts-expect-error not the callback's result
+const wrong: string = lock.executeLockedSync(() => 5)
+// @ts-expect-error a callback
+lock.executeLockedSync(5)
+// @ts-expect-error the number of permits comes first
+semaphore.useSync(() => 5)
+// @ts-expect-error a form that blocks takes no signal
+lock.executeLockedSync(() => 5, { signal: anything })
+// @ts-expect-error a reader's token cannot be downgraded
+rw.executeSharedSync(token => { token.downgrade() })

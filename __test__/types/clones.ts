@@ -1,0 +1,55 @@
+// Every library: where an instance lies, its clones, its holder and its waiters.
+
+import { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, ViewClone } from 'atomics-waitasync'
+
+const buffer = new SharedArrayBuffer(64)
+const lock = new AsyncLock(buffer)
+const rw = new RwLock(buffer)
+const barrier = new Barrier(buffer, { parties: 2 })
+const latch = new Latch(buffer, { count: 2, byteOffset: 4 })
+declare const clone: ViewClone
+declare const workerData: any
+
+for (const instance of [lock, rw, barrier, latch, new Condition(buffer), new Semaphore(buffer)]) {
+  const place: [SharedArrayBuffer, number] = [instance.buffer, instance.byteOffset]
+  const waiters: number = instance.waiters
+  const posted: ViewClone = instance
+}
+const holder: number | null = lock.holder || rw.holder
+const sab: SharedArrayBuffer = lock.sab
+// @ts-expect-error found out, not set
+lock.holder = 1
+// @ts-expect-error found out, not set
+latch.waiters = 1
+// @ts-expect-error permits have many holders
+new Semaphore(buffer).holder
+
+new AsyncLock(clone)
+new AsyncLock(lock)
+new RwLock(clone, { byteOffset: 8 })
+new Semaphore(workerData)
+new Condition({ buffer, byteOffset: 8 })
+new Barrier(barrier)
+new Barrier({ buffer, byteOffset: 0, parties: 3 })
+new Barrier(workerData, { parties: 2 })
+new Latch(latch, { count: 2 })
+new Latch(latch, { byteOffset: undefined })
+class Mine extends Latch {
+  constructor(given: SharedArrayBuffer) { super(given, { count: 1 }) }
+}
+new Latch(new Mine(buffer))
+
+// @ts-expect-error a clone of what has no parties
+new Barrier(clone)
+// @ts-expect-error a clone of what has no count
+new Latch(barrier)
+// @ts-expect-error a buffer alone needs its parties
+new Barrier(buffer, { byteOffset: 0 })
+// @ts-expect-error a typed array is no clone
+new AsyncLock(lock.i32a)
+// @ts-expect-error a typed array is no clone, whatever memory it is on
+new Semaphore(new Uint8Array(new SharedArrayBuffer(8)))
+// @ts-expect-error a clone says where it is
+new RwLock({ buffer })
+// @ts-expect-error a clone has no methods
+clone.lock()

@@ -1,0 +1,74 @@
+// Every library: locks by name, snapshot, and the error of a deadlock.
+
+import { DeadlockError, Entry, Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks, snapshot } from 'atomics-waitasync'
+import { locks as same } from 'atomics-waitasync/web-locks'
+
+const manager: LockManager = same
+declare const anything: any
+declare const flag: boolean
+const options: LockOptions = { mode: 'shared', signal: undefined, timeout: 10 }
+
+export async function accepted(): Promise<void> {
+  const length: number = await locks.request('name', lock => lock.name.length)
+  const mode: LockMode = await locks.request('name', { mode: 'shared', timeout: 5 }, async lock => lock.mode)
+  const died: boolean = await locks.request('name', {}, (lock: Lock) => lock.ownerDied)
+  const perhaps: string | null = await locks.request('name', { ifAvailable: true }, lock => lock === null ? null : lock.name)
+  const either: boolean = await locks.request('name', { ifAvailable: flag }, lock => lock === null)
+  await locks.request('name', { steal: true }, () => {})
+  await locks.request('name', { ifAvailable: false }, lock => lock.name)
+  await locks.request('name', undefined, lock => lock.name)
+  // As the DOM's types have it.
+  await locks.request('name', (lock: Lock | null) => lock)
+  const { held, pending }: LockManagerSnapshot = await locks.query()
+  const ids: string[] = held.concat(pending).map(({ clientId, mode, name }: LockInfo) => clientId + mode + name)
+
+  const sync: number = locks.requestSync('name', lock => lock.name.length)
+  locks.requestSync('name', { mode: 'exclusive', timeout: 5 }, lock => lock.ownerDied)
+  locks.requestSync('name', { ifAvailable: true }, lock => lock === null)
+
+  const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
+  for (const { kind, mode, name, amount, id, threadId, blocked, milliseconds } of entries) {
+    const numbers: number[] = [id, threadId, milliseconds, amount === undefined ? 0 : amount]
+    const texts: Array<string | undefined> = [kind, mode, name]
+    if (kind === 'named' && blocked && mode !== 'permits') texts.push(name)
+  }
+
+  try {
+    locks.requestSync('name', () => {})
+  } catch (error) {
+    const { code, cycle } = error as DeadlockError
+    const deadlocked: 'ERR_DEADLOCK' = code
+    if (cycle !== undefined) cycle.map(({ threadId, holds, waitsFor }) => threadId + holds.id - waitsFor.id)
+  }
+}
+
+export async function refused(): Promise<void> {
+  // @ts-expect-error a callback
+  await locks.request('name')
+  // @ts-expect-error options come before the callback
+  await locks.request('name', () => {}, { mode: 'shared' })
+  // @ts-expect-error a name
+  await locks.request(5, () => {})
+  // @ts-expect-error it may be null
+  await locks.request('name', { ifAvailable: true }, lock => lock.name)
+  // @ts-expect-error it may be null
+  await locks.request('name', { ifAvailable: flag }, lock => lock.name)
+  // @ts-expect-error no such mode
+  await locks.request('name', { mode: 'read' }, () => {})
+  // @ts-expect-error no such option
+  await locks.request('name', { timeOut: 5 }, () => {})
+  // @ts-expect-error a promise
+  locks.requestSync('name', async () => {})
+  // @ts-expect-error a form that blocks takes no signal
+  locks.requestSync('name', { signal: anything }, () => {})
+  // @ts-expect-error nor does it steal
+  locks.requestSync('name', { steal: true }, () => {})
+  // @ts-expect-error only the package makes them
+  new LockManager()
+  // @ts-expect-error only a request makes them
+  new Lock()
+  // @ts-expect-error found out, not set
+  snapshot().held[0].kind = 'other'
+  // @ts-expect-error no such kind
+  const wrong: Entry['kind'] = 'Mutex'
+}

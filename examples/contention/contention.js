@@ -1,0 +1,37 @@
+'use strict'
+
+/** How often and for how long a thread has waited for each lock. A lock is known by its id, which is the same in all threads. */
+
+let diagnostics
+try {
+  diagnostics = require('diagnostics_channel')
+} catch (_) {
+  // Node before 14.17.
+}
+
+/** Starts to count the waits of this thread; gives the table, by id. */
+function count () {
+  const table = createTable()
+  diagnostics.channel('atomics-waitasync:wait').subscribe(({ id, kind, name, milliseconds }) => {
+    add(table, new Map([[id, { kind, name, waits: 1, milliseconds, longest: milliseconds }]]))
+  })
+  return table
+}
+
+const createTable = () => new Map()
+
+/** Adds one table to another. */
+function add (total, table) {
+  for (const [id, { kind, name, waits, milliseconds, longest }] of table) {
+    const row = total.get(id) || { kind, name, waits: 0, milliseconds: 0, longest: 0 }
+    row.waits += waits
+    row.milliseconds += milliseconds
+    row.longest = Math.max(row.longest, longest)
+    total.set(id, row)
+  }
+}
+
+/** The rows, those with the most time first. */
+const mostContended = (table) => Array.from(table.values()).sort((a, b) => b.milliseconds - a.milliseconds)
+
+module.exports = { add, count, createTable, isPossible: diagnostics !== undefined, mostContended }

@@ -1,0 +1,25 @@
+'use strict'
+
+const { parentPort, workerData: { memory, nth, turns } } = require('worker_threads')
+const { AsyncLock, RwLock } = require('../..')
+const contention = require('./contention')
+
+const table = contention.count()
+const shared = new AsyncLock(memory)
+const cache = new RwLock(memory, { byteOffset: 4 })
+const own = new AsyncLock(memory, { byteOffset: 8 + 4 * nth })
+
+/** Does something for so long. */
+function work (milliseconds) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+}
+
+for (let turn = 0; turn < turns; turn++) {
+  own.lock().unlock()
+  const share = turn % 20 === 0 ? cache.lock() : cache.lockShared()
+  share.unlock()
+  const token = shared.lock()
+  work(0.5)
+  token.unlock()
+}
+parentPort.postMessage(table)

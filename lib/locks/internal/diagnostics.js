@@ -1,0 +1,77 @@
+'use strict'
+
+/**
+ * Tells `diagnostics_channel`, where Node has it, of threads and promises that have waited for a lock, and of holders that died.
+ * The channels are looked at only where something really waits, or has been left behind by a dead thread.
+ */
+
+const { agent } = require('../../agent/agent')
+const { hrtime } = require('../../util/intrinsics')
+const { described, nameOf } = require('./kinds')
+
+const { nextTick } = process
+
+/** `wait` and `ownerDied` are undefined until they are needed, and null where there are none. */
+const channels = { wait: undefined, ownerDied: undefined }
+
+/** A channel that has subscribers; otherwise null. */
+function subscribed (key) {
+  if (channels[key] === undefined) open()
+  const channel = channels[key]
+  return channel && channel.hasSubscribers ? channel : null
+}
+
+function open () {
+  try {
+    const { channel } = require('diagnostics_channel')
+    const ownerDied = channel('atomics-waitasync:owner-died')
+    channels.wait = channel('atomics-waitasync:wait')
+    channels.ownerDied = ownerDied
+  } catch (error) {
+    // Otherwise there may have been no stack left.
+    if (error.code === 'MODULE_NOT_FOUND') channels.wait = channels.ownerDied = null
+  }
+}
+
+/** A wait is about to begin. Returns what `waited` wants; undefined if nobody wants to know. */
+exports.waits = function waits () {
+  return subscribed('wait') === null ? undefined : hrtime()
+}
+
+/**
+ * A wait for a hold is over. Never throws.
+ * @param {'acquired' | 'timed-out' | 'aborted'} outcome
+ */
+exports.waited = function waited (since, { word, request }, outcome) {
+  try {
+    const channel = subscribed('wait')
+    if (channel === null) return
+    const past = hrtime(since)
+    const { kind, mode } = described(request)
+    channel.publish({
+      kind, mode, name: nameOf(word), id: idOf(word), milliseconds: past[0] * 1e3 + past[1] / 1e6, outcome
+    })
+  } catch (_) {
+    // No stack is left, or a subscriber has thrown. The lock must not suffer for that.
+  }
+}
+
+/**
+ * This thread has what a dead thread held. The channel is told in a tick of its own, since its subscribers might release what is
+ * just being taken. Never throws.
+ */
+exports.ownerDied = function ownerDied (word, request) {
+  try {
+    const channel = subscribed('ownerDied')
+    if (channel === null) return
+    const threadId = agent().native.binding.deadOwner(word.address)
+    const message = {
+      kind: described(request).kind, name: nameOf(word), id: idOf(word), threadId: typeof threadId === 'number' ? threadId : null
+    }
+    nextTick(() => channel.publish(message))
+  } catch (_) {
+    // As above.
+  }
+}
+
+const idOf = (word) => agent().native.binding.wordId(word.address)

@@ -1,0 +1,75 @@
+'use strict'
+
+/** Runs a callback with a hold that this thread blocks for, and gives the hold back, however the callback ends. */
+
+const { Int32Array, SharedArrayBuffer, TypeError, apply } = require('../../util/intrinsics')
+const { isObject } = require('../../util/values')
+const { acquire, acquireOrThrow } = require('./acquire')
+const { requireFunction } = require('./options')
+const { EXCLUSIVE, LOCK } = require('./request')
+const requireStack = require('./require-stack')
+const { UnlockToken, newHold, theList } = require('./token')
+
+const { unlock } = UnlockToken.prototype
+
+/**
+ * Runs `callback(token)`.
+ *
+ * @param {string} twin the asynchronous form, for messages
+ * @throws {TypeError} the callback returned a promise, which a blocked thread cannot await; the hold has been given back
+ */
+module.exports = function runHoldingSync (hold, callback, options, caller, twin) {
+  requireFunction(callback, caller)
+  requireRelease()
+  const token = acquireOrThrow(hold, options, caller)
+  let result
+  try {
+    result = callback(token)
+  } finally {
+    giveBack(token)
+  }
+  if (isObject(result) && typeof result.then === 'function') {
+    throw new TypeError(caller + ': callback must not return a promise, which a blocked thread cannot await: use ' + twin)
+  }
+  return result
+}
+
+const rehearsal = { isOver: false }
+
+/** Throws if there is not enough stack to take a hold and to give it back. */
+function requireRelease () {
+  requireStack(rehearsal.isOver)
+  if (rehearsal.isOver) return
+  rehearse()
+  rehearsal.isOver = true
+}
+
+/** Takes and gives back in all ways, so that they are compiled: for that there may be no stack later. */
+function rehearse () {
+  const memory = new SharedArrayBuffer(8)
+  const lock = wordAt(memory, 0)
+  const rwLock = wordAt(memory, 4)
+  const token = take(lock, LOCK)
+  const last = take(rwLock, EXCLUSIVE)
+  giveBack(token)
+  giveBack(last)
+  giveBack(last)
+  // As where there are waiters.
+  rehearseLine(lock, LOCK)
+  rehearseLine(rwLock, EXCLUSIVE)
+}
+
+const wordAt = (memory, byteOffset) => theList().createWord(new Int32Array(memory, byteOffset, 1))
+const giveBack = (token) => apply(unlock, token, [])
+
+function take (word, request) {
+  const hold = newHold(word, request)
+  acquire(hold, 0, 'rehearse')
+  return hold.token
+}
+
+function rehearseLine (word, request) {
+  const index = word.takeInLine(request)
+  theList().adoptLast(newHold(word, request), false)
+  theList().releaseInLine(index)
+}

@@ -1,0 +1,55 @@
+//! Looking at a bucket: which waiters there are, and which locks are on their way to a waiter.
+
+use super::policy::{Waiter, WaiterListStore};
+use super::request::Request;
+use crate::queue::counters::Counted;
+use crate::queue::location::Location;
+
+/// A waiter that is in a list.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// Where it waits.
+    pub location: Location,
+    /// The waiter.
+    pub waiter: Waiter,
+    /// What it requests; `None` if it waits for a notification.
+    pub request: Option<Request>,
+}
+
+impl WaiterListStore {
+    /// Gives `body` the waiters in a bucket, those of each location in their order, and the locks on their way to a waiter.
+    ///
+    /// Meanwhile nothing at these locations, or at those of `held`, which are in the bucket, is released: a waiter is counted there, so
+    /// a thread that releases comes to native code. A release that had looked at the counter before may still take place.
+    pub fn inspect<R>(
+        &self,
+        bucket: usize,
+        held: &[Location],
+        body: impl FnOnce(&[Waiting], &[(Location, Waiter)]) -> R,
+    ) -> R {
+        self.critical_section(bucket, |section| {
+            let granted: Vec<_> = section.policy().granted.iter().map(|(&at, waiter)| (at, waiter.clone())).collect();
+            let locations = held.iter().copied().chain(granted.iter().map(|&(location, _)| location));
+            let _counted: Vec<_> = locations.map(|location| Counted::new(self.counter(location))).collect();
+            let mut waiting = Vec::new();
+            for location in section.locations() {
+                let listed = section.waiters(location).filter_map(|key| section.listed(key));
+                waiting.extend(listed.map(|(waiter, request)| Waiting { location, waiter, request }));
+            }
+            body(&waiting, &granted)
+        })
+    }
+
+    /// The index of the bucket of each location, with those that are in it.
+    pub fn by_bucket(&self, locations: impl Iterator<Item = Location>) -> Vec<Vec<Location>> {
+        let mut buckets = vec![Vec::new(); self.buckets()];
+        for location in locations {
+            buckets[self.index_of(location)].push(location);
+        }
+        for locations in &mut buckets {
+            locations.sort_unstable();
+            locations.dedup();
+        }
+        buckets
+    }
+}

@@ -1,0 +1,91 @@
+//! The wait-for graph of the threads of this process: [`crate::lock::deadlock`] has the rules.
+
+use std::fmt::Write;
+use std::sync::{Arc, LazyLock};
+
+use crate::clock::now;
+use crate::lock::deadlock::{Blocked, Link, Obstacle, WaitForGraph, is_kept_by};
+use crate::lock::request::Request;
+use crate::node::pending::Purpose;
+use crate::node::process::STORE;
+use crate::node::registry::{Known, REGISTRY};
+use crate::node::robust_list::Held;
+use crate::node::sightings::sighted;
+use crate::node::snapshot::Entry;
+use crate::queue::parker::BlockedThread;
+
+static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
+
+/// A cycle that has been found, as JSON: what `error.cycle` is.
+pub(super) type Cycle = String;
+
+/// Publishes a thread, the calling one, that is about to sleep; or tells the cycle that this would close.
+pub(super) fn block(blocked: &Blocked) -> Option<Cycle> {
+    // What any thread may give keeps nobody waiting.
+    let waits_for_threads = is_kept_by(blocked.request, Request::Exclusive);
+    let cycle = if waits_for_threads { GRAPH.block(blocked, obstacles) } else { None };
+    cycle.map(|links| described(&links))
+}
+
+/// A thread that was published, the calling one, is about to go on.
+pub(super) fn leave(thread: &Arc<BlockedThread>) {
+    GRAPH.leave(thread);
+}
+
+/// Which threads keep a published one waiting. What is on its way to a promise counts as held.
+fn obstacles(blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
+    let &Blocked { location, request, .. } = blocked;
+    let obstacles = STORE.while_waiting(blocked, |granted, ahead, is_left| {
+        let (known, held) = REGISTRY.held(|at| at == location);
+        let in_lists = held.iter().map(|(agent, held)| (&known[*agent], held.request));
+        let on_their_way = known.iter().flat_map(|agent| {
+            let grants = agent.outbox.grants().into_iter().filter(|&(at, _)| at == location);
+            grants.map(move |(_, request)| (agent, request))
+        });
+        let granted = known.iter().filter(|agent| granted.is_some_and(|waiter| agent.is(waiter)));
+        let all = in_lists.chain(on_their_way).chain(granted.map(|agent| (agent, Request::Lock)));
+        let holders = all.filter(|&(_, held)| is_kept_by(request, held) && is_left(held));
+        let holders = holders.map(|(agent, held)| (Arc::clone(&agent.blocked_thread), Obstacle::Holds(held)));
+        holders.chain(ahead.map(|(thread, request)| (thread, Obstacle::IsAhead(request)))).collect()
+    });
+    obstacles.unwrap_or_default()
+}
+
+/// The links of a cycle, each with what its thread holds and what it waits for.
+fn described(links: &[Link]) -> Cycle {
+    let (known, held) = REGISTRY.held(|location| links.iter().any(|link| link.blocked.location == location));
+    let now = now();
+    let mut json = String::from("[");
+    for (index, Link { blocked, obstacle }) in links.iter().enumerate() {
+        let before = if index == 0 { links.len() - 1 } else { index - 1 };
+        let wanted = links[before].blocked.location;
+        let Some(agent) = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread)) else {
+            continue;
+        };
+        let Known { thread_id, doing, outbox, .. } = &known[agent];
+        let entry = |location, request, since| Entry {
+            location,
+            request: Some(request),
+            purpose: Purpose::Plain,
+            thread_id: *thread_id,
+            blocked: true,
+            since,
+        };
+        let since = doing.sleep().map(|sleep| sleep.since);
+        let holds = match *obstacle {
+            Obstacle::Holds(request) => {
+                let is_it = |&&(holder, held): &&(usize, Held)| holder == agent && held.location == wanted;
+                let held = held.iter().find(is_it).and_then(|(_, held)| sighted(outbox, held));
+                entry(wanted, request, held.or(Some(now)))
+            }
+            Obstacle::IsAhead(request) => entry(wanted, request, since),
+        };
+        let waits_for = entry(blocked.location, blocked.request, since);
+        let comma = if json.len() > 1 { "," } else { "" };
+        let json_of = |entry: Entry| entry.json(now).unwrap_or_else(|| "null".to_owned());
+        let (holds, waits_for) = (json_of(holds), json_of(waits_for));
+        let _ = write!(json, "{comma}{{\"threadId\":{thread_id},\"holds\":{holds},\"waitsFor\":{waits_for}}}");
+    }
+    json.push(']');
+    json
+}

@@ -1,0 +1,388 @@
+//! Cycles of blocked threads, under every order of their steps: each is found, by one thread, and none that is not there.
+//!
+//! A run is a sequence of choices, which thread makes the next step. All sequences are run, one after the other, but for those that
+//! come to a state from which all has been run before. A step is what is done under one lock; loom (`tests/model.rs`) takes these
+//! apart for two threads.
+
+#![cfg(not(feature = "model"))]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod word;
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use atomics_waitasync::clock::Timestamp;
+use atomics_waitasync::lock::deadlock::{Blocked, Link, Obstacle, WaitForGraph, is_kept_by};
+use atomics_waitasync::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
+use atomics_waitasync::lock::word::Word;
+use atomics_waitasync::lock::{Claimed, Waiter, WaiterListStore};
+use atomics_waitasync::queue::bucket::Ticket;
+use atomics_waitasync::queue::location::Location;
+use atomics_waitasync::queue::parker::{BlockedThread, Woken};
+use atomics_waitasync::queue::result::WaitResult;
+use word::LocalWord;
+
+const NEVER: Timestamp = Timestamp::NEVER;
+const NOW: Timestamp = Timestamp::from_nanos(0);
+
+fn location(word: usize) -> Location {
+    Location::from_address(0x1000 + 4 * word)
+}
+
+/// How a thread that has to wait may end that otherwise than by getting what it wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Temper {
+    /// It does not.
+    Patient,
+    /// Its claims have a time-out, which may come at any moment.
+    GivesUp,
+    /// It may die at any moment.
+    Mortal,
+}
+use Temper::{GivesUp, Mortal, Patient};
+
+/// A thread takes these one after the other, and then gives them back.
+type Script = (Temper, &'static [(usize, Request)]);
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// It is about to claim the next.
+    Runs,
+    /// Its claim is in the line.
+    Queued(Ticket),
+    /// It sleeps. Whether other threads know.
+    Asleep(Ticket),
+    /// It has what it claimed, and is still published.
+    Awake,
+    /// It gives back what it holds.
+    Ends,
+    Ended,
+}
+
+struct Thread {
+    script: Script,
+    record: Arc<BlockedThread>,
+    state: State,
+    woken: Option<Woken>,
+    holds: Vec<(usize, Request)>,
+    /// How many of its script it has taken.
+    taken: usize,
+}
+
+struct World {
+    store: WaiterListStore,
+    graph: WaitForGraph,
+    words: Vec<LocalWord>,
+    threads: RefCell<Vec<Thread>>,
+    /// In the order in which they joined a line.
+    arrived: Vec<usize>,
+    found: usize,
+    died: bool,
+}
+
+impl World {
+    fn new(scripts: &[Script]) -> Self {
+        let thread = |&script| Thread {
+            script,
+            record: Arc::new(BlockedThread::current()),
+            state: State::Runs,
+            woken: None,
+            holds: Vec::new(),
+            taken: 0,
+        };
+        Self {
+            store: WaiterListStore::new(1, || NOW),
+            graph: WaitForGraph::default(),
+            words: (0..3).map(|_| LocalWord::default()).collect(),
+            threads: RefCell::new(scripts.iter().map(thread).collect()),
+            arrived: Vec::new(),
+            found: 0,
+            died: false,
+        }
+    }
+
+    /// Everything on which the further course depends.
+    fn state(&self) -> String {
+        let threads = self.threads.borrow();
+        let of = |thread: &Thread| format!("{:?}", (thread.state, thread.woken, &thread.holds, thread.taken));
+        let threads: Vec<_> = threads.iter().map(of).collect();
+        let published = format!("{:?}", self.graph);
+        let words: Vec<_> = self.words.iter().map(Word::load).collect();
+        format!("{threads:?} {words:?} {:?} {} {} {published} {:?}", self.arrived, self.found, self.died, self.store)
+    }
+
+    /// What keeps a thread waiting, as `src/node/deadlock.rs` tells it: from what each thread has written down.
+    fn obstacles(&self, blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
+        let threads = self.threads.borrow();
+        let obstacles = self.store.while_waiting(blocked, |_, ahead| {
+            let holders = threads.iter().flat_map(|thread| {
+                let here = thread.holds.iter().filter(|hold| location(hold.0) == blocked.location);
+                let keeping = here.filter(|hold| is_kept_by(blocked.request, hold.1));
+                keeping.map(|hold| (Arc::clone(&thread.record), Obstacle::Holds(hold.1)))
+            });
+            holders.chain(ahead.map(|(thread, request)| (thread, Obstacle::IsAhead(request)))).collect()
+        });
+        obstacles.unwrap_or_default()
+    }
+
+    /// No thread of the cycle can go on, as far as the threads themselves know.
+    fn check(&self, cycle: &[Link], finder: usize) {
+        assert!(Arc::ptr_eq(&cycle[0].blocked.thread, &self.threads.borrow()[finder].record));
+        let threads = self.threads.borrow();
+        for (index, link) in cycle.iter().enumerate() {
+            let thread = threads.iter().find(|thread| Arc::ptr_eq(&thread.record, &link.blocked.thread)).unwrap();
+            assert_eq!(thread.script.0 == GivesUp, false, "its claim may time out");
+            let (at, request) = thread.script.1[thread.taken];
+            assert_eq!((location(at), request), (link.blocked.location, link.blocked.request));
+            assert!(matches!(thread.state, State::Asleep(_) | State::Queued(_)), "{:?}", thread.state);
+            assert_eq!(thread.record.result(), None);
+            let before = &cycle[(index + cycle.len() - 1) % cycle.len()].blocked;
+            match link.obstacle {
+                Obstacle::Holds(held) => {
+                    assert!(
+                        thread.holds.iter().any(|&(at, request)| (location(at), request) == (before.location, held))
+                    );
+                    assert!(is_kept_by(before.request, held));
+                }
+                Obstacle::IsAhead(_) => assert_eq!(before.location, link.blocked.location),
+            }
+        }
+    }
+
+    /// The steps that this thread can make now: how many.
+    fn steps(&self, index: usize) -> usize {
+        let mut threads = self.threads.borrow_mut();
+        let thread = &mut threads[index];
+        let ends_otherwise = usize::from(thread.script.0 != Patient);
+        match thread.state {
+            State::Ended => 0,
+            State::Queued(_) => 1 + ends_otherwise,
+            State::Asleep(ticket) => {
+                if thread.woken.is_none() {
+                    let woken = self.store.park(ticket, &thread.record, NEVER, NOW);
+                    thread.woken = Some(woken).filter(|&woken| woken != Woken::TimeOver);
+                }
+                usize::from(thread.woken.is_some()) + ends_otherwise
+            }
+            _ => 1,
+        }
+    }
+
+    fn set(&self, index: usize, state: State) {
+        self.threads.borrow_mut()[index].state = state;
+    }
+
+    fn acquired(&self, index: usize) {
+        let thread = &mut self.threads.borrow_mut()[index];
+        let next = thread.script.1[thread.taken];
+        thread.holds.push(next);
+        thread.taken += 1;
+    }
+
+    fn step(&mut self, index: usize, choice: usize) {
+        let (state, record, script, taken, woken) = {
+            let thread = &mut self.threads.borrow_mut()[index];
+            (thread.state, Arc::clone(&thread.record), thread.script, thread.taken, thread.woken)
+        };
+        let ends_otherwise = script.0 != Patient;
+        match state {
+            State::Runs if taken == script.1.len() => self.set(index, State::Ends),
+            State::Runs => {
+                let (at, request) = script.1[taken];
+                let waiter = Waiter::Thread(Arc::clone(&record));
+                match self.store.claim(location(at), waiter, request, NEVER, &self.words[at]) {
+                    Claimed::Now(_) => self.acquired(index),
+                    Claimed::Pending(ticket) => {
+                        self.arrived.retain(|&other| other != index);
+                        self.arrived.push(index);
+                        self.set(index, State::Queued(ticket));
+                    }
+                }
+            }
+            State::Queued(ticket) | State::Asleep(ticket)
+                if ends_otherwise && (choice == 1 || (matches!(state, State::Asleep(_)) && woken.is_none())) =>
+            {
+                let result = self.store.withdraw_thread(ticket, &record);
+                self.graph.leave(&record);
+                let (at, request) = script.1[taken];
+                if result.is_acquired() {
+                    self.store.return_unused(location(at), request, result, &self.words[at]);
+                }
+                self.died |= script.0 == Mortal;
+                self.set(index, State::Ends);
+            }
+            State::Queued(ticket) => {
+                let (at, request) = script.1[taken];
+                self.threads.borrow_mut()[index].woken = None;
+                let is_published = script.0 != GivesUp && !matches!(request, Permits(_));
+                let blocked = Blocked { thread: Arc::clone(&record), ticket, location: location(at), request };
+                let cycle = if is_published { self.graph.block(&blocked, |other| self.obstacles(other)) } else { None };
+                match cycle {
+                    None => self.set(index, State::Asleep(ticket)),
+                    Some(cycle) => {
+                        self.check(&cycle, index);
+                        self.found += 1;
+                        assert_eq!(
+                            self.store.withdraw_thread(ticket, &record),
+                            WaitResult::TimedOut,
+                            "it cannot be granted"
+                        );
+                        self.set(index, State::Ends);
+                    }
+                }
+            }
+            State::Asleep(ticket) => {
+                self.threads.borrow_mut()[index].woken = None;
+                let (at, _) = script.1[taken];
+                let result = match woken {
+                    Some(Woken::Settled(result)) => Some(result),
+                    _ => self.store.retry(ticket, &Waiter::Thread(Arc::clone(&record)), &self.words[at]),
+                };
+                if result.is_some_and(WaitResult::is_acquired) {
+                    self.acquired(index);
+                    self.set(index, State::Awake);
+                }
+            }
+            State::Awake => {
+                self.graph.leave(&record);
+                self.set(index, State::Runs);
+            }
+            State::Ends => {
+                let held = self.threads.borrow_mut()[index].holds.pop();
+                match held {
+                    Some((at, request)) if script.0 == Mortal && self.died => {
+                        self.store.abandon(location(at), request, &self.words[at]);
+                    }
+                    Some((at, request)) => {
+                        let _ = self.store.release(location(at), request, &self.words[at]);
+                    }
+                    None => self.set(index, State::Ended),
+                }
+            }
+            State::Ended => unreachable!(),
+        }
+    }
+}
+
+/// Runs the scripts in every order. In how many a cycle was found, and in how many none was.
+fn run_all(scripts: &[Script]) -> (usize, usize) {
+    let (mut with, mut without) = (0, 0);
+    // Which of how many choices is made, one after the other.
+    let mut choices: Vec<(usize, usize)> = Vec::new();
+    let mut seen = HashSet::new();
+    loop {
+        let mut world = World::new(scripts);
+        let (mut made, mut was_seen) = (0, false);
+        loop {
+            let possible: Vec<_> = (0..scripts.len())
+                .flat_map(|thread| (0..world.steps(thread)).map(move |step| (thread, step)))
+                .collect();
+            if possible.is_empty() {
+                break;
+            }
+            if made == choices.len() {
+                choices.push((0, possible.len()));
+            }
+            assert_eq!(choices[made].1, possible.len(), "the same choices lead to the same state");
+            let (thread, step) = possible[choices[made].0];
+            made += 1;
+            world.step(thread, step);
+            if made == choices.len() && !seen.insert(world.state()) {
+                was_seen = true;
+                break;
+            }
+        }
+        if !was_seen {
+            let states: Vec<_> = world.threads.borrow().iter().map(|thread| thread.state).collect();
+            let ended = states.iter().all(|state| matches!(state, State::Ended));
+            assert!(ended, "a cycle was not found: {states:?}, {choices:?}");
+            assert!(world.found <= 1, "a cycle was found twice: {choices:?}");
+            *(if world.found == 1 { &mut with } else { &mut without }) += 1;
+        }
+        // The next sequence.
+        choices.truncate(made);
+        while let Some((choice, of)) = choices.pop() {
+            if choice + 1 < of {
+                choices.push((choice + 1, of));
+                break;
+            }
+        }
+        if choices.is_empty() {
+            return (with, without);
+        }
+    }
+}
+
+const A: (usize, Request) = (0, Lock);
+const B: (usize, Request) = (1, Lock);
+const C: (usize, Request) = (2, Lock);
+
+fn is_found(scripts: &[Script]) {
+    let (with, without) = run_all(scripts);
+    assert!(with > 0 && without > 0, "{with} runs with a cycle, {without} without");
+}
+
+fn is_never_found(scripts: &[Script]) {
+    let (with, without) = run_all(scripts);
+    assert!(with == 0 && without > 0, "{with} runs with a cycle, {without} without");
+}
+
+#[test]
+fn a_cycle_of_two_threads() {
+    is_found(&[(Patient, &[A, B]), (Patient, &[B, A])]);
+}
+
+#[test]
+fn a_cycle_of_three_threads() {
+    is_found(&[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[C, A])]);
+}
+
+#[test]
+fn a_cycle_of_two_threads_beside_a_third() {
+    is_found(&[(Patient, &[A, B]), (Patient, &[B, A]), (Patient, &[A])]);
+}
+
+#[test]
+fn no_cycle_where_all_take_the_locks_in_one_order() {
+    is_never_found(&[(Patient, &[A, B]), (Patient, &[A, B])]);
+    is_never_found(&[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[A])]);
+}
+
+#[test]
+fn no_cycle_through_a_thread_that_may_give_up() {
+    is_never_found(&[(Patient, &[A, B]), (GivesUp, &[B, A])]);
+    is_never_found(&[(Patient, &[A, B]), (GivesUp, &[B, A]), (Patient, &[B])]);
+}
+
+#[test]
+fn a_cycle_through_a_thread_that_may_die() {
+    is_found(&[(Patient, &[A, B]), (Mortal, &[B, A])]);
+}
+
+#[test]
+fn a_cycle_of_writers_and_readers() {
+    is_found(&[(Patient, &[(0, Shared), (1, Exclusive)]), (Patient, &[(1, Shared), (0, Exclusive)])]);
+    is_found(&[(Patient, &[(0, Exclusive), B]), (Patient, &[B, (0, Shared)])]);
+}
+
+#[test]
+fn a_writer_waits_for_each_of_its_readers() {
+    is_found(&[(Patient, &[(0, Shared)]), (Patient, &[(0, Shared), B]), (Patient, &[B, (0, Exclusive)])]);
+}
+
+#[test]
+fn no_cycle_of_readers() {
+    is_never_found(&[(Patient, &[(0, Shared), (1, Shared)]), (Patient, &[(1, Shared), (0, Shared)])]);
+}
+
+#[test]
+fn a_cycle_through_a_writer_that_holds_nothing_and_is_ahead() {
+    is_found(&[(Patient, &[(0, Shared), B]), (Patient, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
+}
+
+#[test]
+fn no_cycle_through_a_writer_ahead_that_may_give_up() {
+    is_never_found(&[(Patient, &[(0, Shared), B]), (GivesUp, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
+}
