@@ -49,7 +49,8 @@ const field = (name, words) => {
 for (const name of ['stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'late', 'lastId']) field(name, 1)
 for (const name of ['begun', 'ok', 'over', 'notified', 'notifying']) field(name, COUNT.value + BIG)
 field('gateDone', COUNT.gate)
-field('gateTimes', COUNT.gate * GATE_TIMES)
+// By the value that they wait to change.
+for (const name of ['gateTimes', 'gateBegun', 'gateEnded']) field(name, COUNT.gate * GATE_TIMES)
 for (const name of ['fifoMutex', 'fifoNext', 'fifoNotified']) field(name, COUNT.fifo)
 field('fifoState', COUNT.fifo * TICKETS)
 for (const name of ['lockHolder', 'lockTaken', 'lockInherited']) field(name, COUNT.lock)

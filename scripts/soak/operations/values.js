@@ -102,7 +102,10 @@ async function waitForChange (actor, index) {
   // Mostly it changes before.
   const timeout = actor.chance(0.3) ? 4000 : actor.timeout()
   const deadline = actor.time + timeout
+  const cell = index * GATE_TIMES + value % GATE_TIMES
+  arena.add('gateBegun', cell, 1)
   const result = await wait(actor, arena.words, at, value, timeout)
+  arena.add('gateEnded', cell, 1)
   if (result !== 'timed-out') return true
   // Changes of which all had been notified in good time.
   const done = arena.get('gateDone', index)
@@ -122,8 +125,14 @@ function change (actor, index) {
     if (actor.chance(0.5)) Atomics.store(arena.words, at, value)
     else arena.words[at] = value
     const count = Atomics.notify(arena.words, at)
-    arena.set('gateTimes', index * GATE_TIMES + value % GATE_TIMES, actor.time)
+    const cell = index * GATE_TIMES + value % GATE_TIMES
+    arena.set('gateTimes', cell, actor.time)
     arena.set('gateDone', index, value)
+    // Nobody is left that waits for an earlier value to change. In this order, so that those who come and go meanwhile do not matter.
+    const ended = arena.get('gateEnded', cell)
+    const left = api.waiterCount(arena.words, at)
+    const waiting = arena.get('gateBegun', cell) - ended
+    actor.require(left <= waiting, () => `a wake-up was lost: ${left} wait for gate ${index} to change from ${value}, but only ${waiting} may`)
     return count > 0 ? true : undefined
   })
 }
