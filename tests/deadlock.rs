@@ -118,7 +118,7 @@ impl World {
     /// What keeps a thread waiting, as `src/node/deadlock.rs` tells it: from what each thread has written down.
     fn obstacles(&self, blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
         let threads = self.threads.borrow();
-        let obstacles = self.store.while_waiting(blocked, |_, ahead| {
+        let obstacles = self.store.while_waiting(blocked, |_, ahead, _| {
             let holders = threads.iter().flat_map(|thread| {
                 let here = thread.holds.iter().filter(|hold| location(hold.0) == blocked.location);
                 let keeping = here.filter(|hold| is_kept_by(blocked.request, hold.1));

@@ -245,7 +245,13 @@ async function run (ask, callback, options, caller) {
     // A primitive cannot be a promise, and needs no further turn.
     return typeof result === 'object' || typeof result === 'function' ? await result : result
   } finally {
-    token.unlock()
+    try {
+      token.unlock()
+    } catch (_) {
+      // No stack is left for it. In a turn of its own there is.
+      await undefined
+      token.unlock()
+    }
   }
 }
 
