@@ -134,7 +134,9 @@ test('a blocked thread is told with what it holds and what it waits for', async 
 test('at no moment is a lock told to have two holders, and nobody is stopped', { timeout: 60000 }, async t => {
   const sab = memory(64)
   const stop = new Int32Array(sab, 60, 1)
-  const workers = Array.from({ length: 3 }, () => startWorker(t, ({ api, data: sab, Atomics }) => {
+  // By worker.
+  const counts = new Int32Array(sab, 8, 3)
+  const workers = Array.from({ length: 3 }, (_, n) => startWorker(t, ({ api, data: { sab, n }, Atomics }) => {
     const lock = new api.AsyncLock(sab)
     const rw = new api.RwLock(sab, { byteOffset: 4 })
     let turns = 0
@@ -142,16 +144,19 @@ test('at no moment is a lock told to have two holders, and nobody is stopped', {
       const token = lock.lock()
       const share = turns % 4 === 0 ? rw.lock() : rw.lockShared()
       turns++
+      Atomics.add(new Int32Array(sab), 2 + n, 1)
       if (turns % 2 === 0) token.unlock()
       share.unlock()
       token.unlock()
     }
-    return turns
-  }, sab))
+  }, { sab, n }))
+  const startedAll = () => counts.every((_, n) => Atomics.load(counts, n) > 0)
+  await until(startedAll, 'all workers take turns')
   const start = now()
   let looks = 0
   let held = 0
-  while (now() - start < 1500) {
+  const isEnough = () => looks > 100 && held > 100 && counts.every((_, n) => Atomics.load(counts, n) > 100)
+  while (now() - start < 1500 || (!isEnough() && now() - start < 30000)) {
     const kinds = new Map()
     for (const { id, mode, threadId } of snapshot().held) kinds.set(id, (kinds.get(id) || []).concat({ mode, threadId }))
     for (const holders of kinds.values()) {
@@ -162,8 +167,8 @@ test('at no moment is a lock told to have two holders, and nobody is stopped', {
     looks++
   }
   Atomics.store(stop, 0, 1)
-  const turns = await Promise.all(workers.map(worker => worker.done()))
-  assert.ok(looks > 100 && held > 100 && turns.every(count => count > 100), `${looks} looks, ${held} holders, ${turns} turns`)
+  await Promise.all(workers.map(worker => worker.done()))
+  assert.ok(isEnough(), `${looks} looks, ${held} holders, ${counts} turns`)
 })
 
 test('what a promise has been granted and not heard of is held', () => {
