@@ -16,7 +16,7 @@ const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
 const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'rw-lock', 'semaphore']
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
-const OTHERS = ['choosing', 'debugging', 'entry-points', 'recipes']
+const OTHERS = ['choosing', 'debugging', 'entry-points', 'recipes', 'web-locks']
 const WITHOUT_PROGRAMS = ['comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
 
 const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')

@@ -24,7 +24,7 @@ const DESCRIBE = path.join(__dirname, 'fixtures', 'entries', 'describe.js')
 const IN_PLACE = [true, true, !HOST_HAS_WAIT_ASYNC]
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
-  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken', 'snapshot'
+  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'RwLock', 'Semaphore', 'UnlockToken', 'locks', 'snapshot'
 ]
 
 /** Loads these entries one after the other in a new process; gives their effects. */

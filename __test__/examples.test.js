@@ -52,6 +52,9 @@ const expected = {
       'balances in the end: 120, 90, 90'
     ]
   },
+  'named-cache': {
+    lines: ['4 workers needed 5 versions; each was computed once: 5 times in all', 'held now: 0, awaited: 0']
+  },
   'bounded-queue': {
     lines: ['4000 numbers went through 8 places; their sum is 7998000']
   },

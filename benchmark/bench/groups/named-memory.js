@@ -1,0 +1,35 @@
+'use strict'
+
+// Resident memory of a pending request for a named lock. A process for each sample.
+
+const { collect, sleep } = require('../sampling')
+const { open, variants } = require('./named')
+
+async function resident () {
+  for (let n = 0; n < 3; n++) {
+    collect()
+    await sleep(20)
+  }
+  return process.memoryUsage().rss
+}
+
+module.exports = {
+  rounds: 3,
+  figures: ['named-memory'],
+  variants,
+
+  async sample (figure, variant, { quick }) {
+    const locks = open(variant)
+    const size = quick ? 500 : 5000
+    const callback = () => {}
+    const promises = new Array(3 * size).fill(null)
+    promises[0] = locks.request('x', () => new Promise(() => {}))
+    let count = 1
+    // What the first ones take is not theirs alone.
+    const ask = (until) => { while (count < until) promises[count++] = locks.request('x', callback) }
+    ask(size)
+    const before = await resident()
+    ask(3 * size)
+    return (await resident() - before) / (2 * size)
+  }
+}
