@@ -1104,6 +1104,20 @@ mod look {
         assert_eq!(guard.word.load(), WRITING);
     }
 
+    #[test]
+    fn a_grant_that_was_recalled_is_told_to_nobody() {
+        let (guard, outbox) = line(0);
+        claim(&guard, &outbox, 5, Request::Signals(1));
+        guard.add_permits(1);
+        let (result, grant) = outbox.recall(5).unwrap();
+        assert_eq!(result, WaitResult::Acquired);
+        assert!(grant.is_some());
+        assert!(outbox.recall(5).is_none());
+        let mail = mail(&outbox);
+        assert!(mail.settlements.iter().all(|settlement| settlement.result == WaitResult::Due));
+        assert!(mail.grants.iter().all(Option::is_none));
+    }
+
     /// The second one has taken the lock without a call, and dies before it asks whether the first one died.
     #[test]
     fn of_two_deaths_in_a_row_one_holder_is_told() {

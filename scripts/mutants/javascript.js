@@ -75,7 +75,7 @@ module.exports = [
   { what: 'a notification on its way is not passed on by a dying thread', file: slots, find: '    if (relayed) floats[RELAY] = waiter.word.address\n', put: '', test: 'condition', orTest: 'termination' },
   { what: 'a slot is not vacated', file: slots, find: '    vacate(slot)\n    if (resolve !== WAITER) {', put: '    if (resolve !== WAITER) {', test: 'memory' },
   { what: 'how far the settlements have come is not said', file: slots, find: '      words[SETTLED] = n + 1\n      resolve(RESULTS[answer])', put: '      resolve(RESULTS[answer])', test: 'settling' },
-  { what: 'a cancelled wait is not vacated', file: slots, find: '    if (words[ANSWER] === 0) return false\n    vacate(waiter.slot)', put: '    if (words[ANSWER] === 0) return false', test: 'pending-warning', orTest: 'memory' },
+  { what: 'a cancelled wait is not vacated', file: slots, find: '    if (words[ANSWER] === 0) return false\n    vacate(waiter.slot)', put: '    if (words[ANSWER] === 0) return false', test: 'cancelled-claims' },
   { what: 'a blocked thread\'s gift is not accepted', file: blocking, find: '      if (isAlive) floats[GIVEN] = 0', put: '      floats[GIVEN] = 0', test: 'given-to-the-dying' },
   { what: 'a notification of a blocked thread is used twice', file: blocking, find: '    floats[RELAY] = 0\n', put: '', test: 'condition' },
   { what: 'the counter of another word is read', file: counters, find: 'bucketOf(address) * stride + (address / 4 & WORDS - 1)', put: 'bucketOf(address) * stride + (address / 8 & WORDS - 1)', test: 'notify' },
