@@ -36,10 +36,10 @@ const TIMEOUT = 90000
 const MODEL_TIMEOUT = 300000
 const COMPILE_TIMEOUT = 600000
 
-/** A copy of what git knows of the tree, as it is now. */
+/** A copy of the tree as it is now, without what git ignores. */
 function copyTree () {
   const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'mutants-'))
-  const { stdout } = spawnSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 })
+  const { stdout } = spawnSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 })
   const libraries = fs.readdirSync(root).filter(name => name.endsWith('.node'))
   for (const name of [...stdout.split('\0').filter(Boolean), ...libraries]) {
     const from = path.join(root, name)

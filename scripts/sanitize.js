@@ -1,18 +1,20 @@
 'use strict'
 
-// `npm run sanitize -- thread | address | node`: the tests under a sanitizer of the nightly compiler. Linux x64.
+// `npm run sanitize -- thread | address | node | valgrind`: the tests under a sanitizer of the nightly compiler, or under valgrind. Linux x64.
 //
-//   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads
+//   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library has to be compiled
+//             for it, too, or it reports each contended mutex: that takes rustup's component rust-src, and is skipped without it
 //   address   the same under AddressSanitizer and LeakSanitizer
 //   node      the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's libasan): tests of
 //             __test__/ that end threads in the midst of everything, and the soak's processes. Leaks of Node itself are many, so those are
 //             only looked for by `address`
+//   valgrind  the Rust tests under memcheck: no invalid access, no definite leak. Needs no nightly compiler
 //
 // The last line is `N passed, N failed[, N skipped]`.
 
 const fs = require('fs')
 const path = require('path')
-const { find } = require('./lib/cargo')
+const { cargo, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { countCargoTest } = require('./lib/rust-steps')
 const testFile = require('./lib/test-file')
@@ -36,8 +38,14 @@ async function nightly (args, env) {
   return ended
 }
 
-async function rustTests (sanitizer, options) {
-  const args = ['test', '--locked', '--no-fail-fast', '--target', TARGET, '--target-dir', `target/${sanitizer}`, ...PROGRAMS]
+/** Whether the standard library's source is there, to be compiled with the sanitizer. */
+async function hasSource () {
+  const { stdout } = await run(find('rustup'), ['run', 'nightly', 'rustc', '--print', 'sysroot'], {})
+  return fs.existsSync(path.join(stdout.trim(), 'lib', 'rustlib', 'src', 'rust', 'library', 'Cargo.lock'))
+}
+
+async function rustTests (sanitizer, options, more = []) {
+  const args = ['test', ...more, '--locked', '--no-fail-fast', '--target', TARGET, '--target-dir', `target/${sanitizer}`, ...PROGRAMS]
   const { code, output } = await nightly(args, environment(sanitizer, options))
   const reports = output.match(/^SUMMARY: .*$/gm) || []
   for (const report of new Set(reports)) console.log(report)
@@ -75,17 +83,38 @@ async function underNode () {
   return total
 }
 
+async function underValgrind () {
+  if (find('valgrind') === null) return { skipped: 'valgrind is not installed' }
+  const built = await run(cargo(), ['test', '--locked', '--no-run', '--message-format=json', ...PROGRAMS], { cwd: root, env: process.env, timeout: TIMEOUT })
+  const programs = built.stdout.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable).filter(Boolean)
+  if (built.code !== 0 || programs.length === 0) throw new Error(built.output.slice(-3000))
+  // Valgrind takes a hundred times as long.
+  const env = { ...process.env, PROPTEST_CASES: '20' }
+  const total = { passed: 0, failed: 0 }
+  for (const program of programs) {
+    // The service's tests are of time.
+    const skipped = path.basename(program).startsWith('atomics') ? ['--skip', 'service'] : []
+    const args = ['--quiet', '--error-exitcode=9', '--leak-check=full', '--show-leak-kinds=definite', '--errors-for-leak-kinds=definite', program, ...skipped]
+    const { code, output } = await run(find('valgrind'), args, { cwd: root, env, timeout: TIMEOUT })
+    total[code === 0 ? 'passed' : 'failed']++
+    console.log(`${path.basename(program)}: ${code === 0 ? 'nothing was found' : output.slice(-4000)}`)
+  }
+  return total
+}
+
 const ways = {
-  thread: () => rustTests('thread', { TSAN_OPTIONS: `suppressions=${path.join(__dirname, 'sanitize', 'thread.supp')}` }),
+  thread: async () => await hasSource() ? rustTests('thread', { TSAN_OPTIONS: 'halt_on_error=0' }, ['-Zbuild-std']) : { skipped: 'rustup has no rust-src for nightly' },
   address: () => rustTests('address', { ASAN_OPTIONS: 'detect_leaks=1' }),
-  node: underNode
+  node: underNode,
+  valgrind: underValgrind
 }
 
 async function main () {
   const way = process.argv[2]
-  if (!(way in ways)) throw new Error('usage: npm run sanitize -- thread | address | node')
-  const { passed, failed } = await ways[way]()
-  console.log(`${passed} passed, ${failed} failed`)
+  if (!(way in ways)) throw new Error('usage: npm run sanitize -- thread | address | node | valgrind')
+  const { passed = 0, failed = 0, skipped } = await ways[way]()
+  if (skipped) console.log(`skip - ${way} # ${skipped}`)
+  console.log(`${passed} passed, ${failed} failed${skipped ? ', 1 skipped' : ''}`)
   if (failed > 0) process.exitCode = 1
 }
 

@@ -109,7 +109,7 @@ module.exports = [
   { what: 'taken mail still counts as there', file: outbox, find: '        self.has_mail.store(false, Ordering::Relaxed);\n', put: '', model: 'push_take_mail' },
   { what: 'mail is not said to be there', file: outbox, find: '        self.has_mail.store(true, Ordering::Release);\n', put: '', model: 'push_take_mail' },
   { what: 'an agent that has ended is rung', file: outbox, find: '        *lock(&self.bell) = None;\n', put: '', model: 'ring_close' },
-  { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['lib', 'recall'] },
+  { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'recalled'] },
   { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.first.iter().chain(&self.rest)', put: 'self.first.iter()', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
 
   // ——— the queue ———
@@ -125,7 +125,7 @@ module.exports = [
     file: store,
     find: '                && !matches!(waiter, Waiter::Thread(thread) if thread.result().is_some());',
     put: '                ;',
-    cargo: ['queue', '']
+    equivalent: 'a thread has one wait at a time, and keeps no earlier ticket: this is for the reader of a wrong one'
   },
   {
     what: 'a claim that is withdrawn wakes no successor',
@@ -166,8 +166,8 @@ module.exports = [
   { what: 'try_take overtakes a strict line', file: lockStore, find: 'let would_overtake = request.is_strict() && section.has_line(location);', put: 'let would_overtake = false;', cargo: ['line', ''] },
   { what: 'a lock is handed over and freed', file: lockStore, find: '                self.grant(next, location, WaitResult::Acquired);\n                return released;', put: '                self.grant(next, location, WaitResult::Acquired);', model: 'grant_newcomer' },
   { what: 'a release wakes nobody', file: lockStore, find: '        request.give_back(word);\n        self.word_changed(location, word);\n        released', put: '        request.give_back(word);\n        released', model: 'unlock_claim' },
-  { what: 'a claim retries that was not woken', file: lockStore, find: 'retries(key, waiter.blocks()) == Retry::Unasked {', put: 'retries(key, waiter.blocks()) == Retry::Unasked && false {', cargo: ['line', ''] },
-  { what: 'a claim behind others retries in a strict line', file: lockStore, find: 'if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {', put: 'if false {', cargo: ['line', ''] },
+  { what: 'a claim retries that was not woken', file: lockStore, find: 'retries(key, waiter.blocks()) == Retry::Unasked {', put: 'retries(key, waiter.blocks()) == Retry::Unasked && false {', equivalent: 'it takes what is free, as a newcomer may; in a strict line the next check refuses it' },
+  { what: 'a claim behind others retries in a strict line', file: lockStore, find: 'if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {', put: 'if false {', cargo: ['line', 'does_not_overtake'] },
   { what: 'a claim of a strict line that has retried leaves the rest to nobody', file: lockStore, find: '            if request.is_strict() {\n                section.word_changed(location, word);\n            } else if', put: '            if request.is_strict() {\n            } else if', cargo: ['line', ''] },
   { what: 'a lock that a promise has taken is not noted as on its way', file: lockStore, find: '                section.policy_mut().granted.insert(location, waiter.clone());\n            }\n            Some(taken)', put: '            }\n            Some(taken)', model: 'unlock_by_mistake_grant', orCargo: ['line', ''] },
   { what: 'a lock that was granted is not noted as on its way', file: granting, find: 'section.policy_mut().granted.insert(location, waiter.clone());', put: 'let _ = (section, waiter);', model: 'unlock_by_mistake_grant' },
@@ -179,7 +179,7 @@ module.exports = [
   { what: 'a claim of a strict line that gives up wakes no successor', file: policy, find: 'if claim.is_strict() { Successor::ToBeWoken } else { successor }', put: 'successor', model: 'add_permit_give_up' },
   { what: 'a claim of a lock that was woken and leaves wakes no successor', file: line, find: 'if was_awake || has_tried { Successor::ToBeWoken }', put: 'if has_tried { Successor::ToBeWoken }', model: 'wake_timeout' },
   { what: 'no thread behind a promise is woken', file: policy, find: '            if !self.blocks(first)\n', put: '            if !self.blocks(first) && false\n', model: 'unlock_busy_claim' },
-  { what: 'plain waiters before a claim are not notified', file: policy, find: '            others_before = true;\n            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();\n        }\n        None', put: '            let _ = others_before;\n            return None;\n        }\n        None', model: 'unlock_wait_claim' },
+  { what: 'plain waiters before a claim are not notified', file: policy, find: '            others_before = true;\n            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();\n        }\n        None', put: '            let _ = others_before;\n            return None;\n        }\n        None', cargo: ['line', ''] },
   { what: 'without claims nobody is notified', file: policy, find: '        } else if let Some(key) = self.front(location) {\n            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();\n        }', put: '        }', model: 'unlock_wait_claim' },
   { what: 'a claim that is awake is woken again', file: line, find: 'self.awake.of(blocks).replace(key) != Some(key)', put: '{ self.awake.of(blocks).replace(key); true }', cargo: ['line', ''] },
   { what: 'a claim that has retried in vain is not remembered', file: line, find: '        *self.tried.of(blocks) = Some(key);\n', put: '', cargo: ['line', ''] },

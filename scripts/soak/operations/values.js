@@ -118,8 +118,10 @@ async function waitForChange (actor, index) {
 
 function change (actor, index) {
   const { arena } = actor
+  const at = arena.place('gate', index)
+  // Mostly somebody is to wait for it.
+  for (const end = now() + actor.random() / 5; api.waiterCount(arena.words, at) === 0 && now() < end;);
   return withMutex(actor, index % COUNT.fifo, () => {
-    const at = arena.place('gate', index)
     const value = arena.words[at] + 1
     // By a plain write, too.
     if (actor.chance(0.5)) Atomics.store(arena.words, at, value)
@@ -178,7 +180,7 @@ module.exports = [
   },
   { name: 'take a ticket', weight: 3, of: 'fifo', needs: steadyAwaiting, run: takeTicket },
   { name: 'call tickets', weight: 16, of: 'fifo', needs: steady, run: callTickets },
-  { name: 'wait for a change', weight: 2, of: 'gate', needs: steady, bursts: true, run: waitForChange },
+  { name: 'wait for a change', weight: 8, of: 'gate', needs: steady, bursts: true, run: waitForChange },
   { name: 'change', weight: 24, of: 'gate', needs: steady, bursts: true, run: change },
   { name: 'compute', weight: 2, run (actor) { busy(actor.random() / 4) } }
 ]
