@@ -65,26 +65,26 @@ const requireFile = (function requireFile (name) {
 const nodeModule = module
 
 const run = (function run (name) {
-  const { getEnvironmentData } = threads
-  if (getEnvironmentData === undefined || process.versions.bun || process.versions.deno) return undefined
-  if (process.env.NODE_COMPILE_CACHE !== undefined) return undefined
-  // A script of vm runs in the main realm.
-  if (Object.getPrototypeOf(vm.runInThisContext) !== Function.prototype) return undefined
-  const filename = path.join(__dirname, name)
-  let text
   try {
-    text = fs.readFileSync(filename, 'utf8')
+    const { getEnvironmentData } = threads
+    if (getEnvironmentData === undefined || process.versions.bun || process.versions.deno) return undefined
+    if (process.env.NODE_COMPILE_CACHE !== undefined) return undefined
+    // A script of vm runs in the main realm.
+    if (Object.getPrototypeOf(vm.runInThisContext) !== Function.prototype) return undefined
+    const filename = path.join(__dirname, name)
+    const text = fs.readFileSync(filename, 'utf8')
+    const key = 'atomics-waitasync ' + HASHES[name]
+    const compiled = getEnvironmentData(key)
+    const cachedData = compiled && new Uint8Array(compiled)
+    const script = new vm.Script('(function (module, require) {' + text + '\\n})', { filename, cachedData })
+    if (cachedData === undefined || script.cachedDataRejected) scripts.push({ key, script })
+    const module = { exports: undefined }
+    script.runInThisContext()(module, require)
+    return module.exports
   } catch (_) {
+    // The file is not there, or other code has replaced one of these functions.
     return undefined
   }
-  const key = 'atomics-waitasync ' + HASHES[name]
-  const compiled = getEnvironmentData(key)
-  const cachedData = compiled && new Uint8Array(compiled)
-  const script = new vm.Script('(function (module, require) {' + text + '\\n})', { filename, cachedData })
-  if (cachedData === undefined || script.cachedDataRejected) scripts.push({ key, script })
-  const module = { exports: undefined }
-  script.runInThisContext()(module, require)
-  return module.exports
 })
 
 /** The same on a Node 10 without worker_threads. */
