@@ -148,7 +148,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
       if (blocks) {
         if (label === 'wait') args[3] = 1
         // Its options are the first, second or third argument.
-        else if (/\.(wait|waitFor|lock\w*|acquire)$|Sync$/.test(label)) for (const place of [0, 1, 2]) args[place] = tokens.includes(args[place]) ? args[place] : place === 1 && fn.length > 2 ? ignore : { timeout: 1 }
+        else if (/\.(wait|waitFor|lock\w*|acquire|hold)$|Sync$/.test(label)) for (const place of [0, 1, 2]) args[place] = tokens.includes(args[place]) ? args[place] : place === 1 && fn.length > 2 ? ignore : { timeout: 1 }
       }
       try {
         keep(label, part === 'new' ? Reflect.construct(fn, args, random() < 0.9 ? fn : pick([Object, Array, pick(classes).Class])) : Reflect.apply(fn, receiver, args))
