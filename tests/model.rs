@@ -1404,7 +1404,7 @@ impl TwoLocks {
 
     fn obstacles(&self, blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
         let lock = usize::from(blocked.location != HERE);
-        let holder = self.store.while_waiting(blocked, |_, _| self.holders.lock().unwrap()[lock].clone()).flatten();
+        let holder = self.store.while_waiting(blocked, |_, _, _| self.holders.lock().unwrap()[lock].clone()).flatten();
         holder.map(|thread| (thread, Obstacle::Holds(Request::Lock))).into_iter().collect()
     }
 
