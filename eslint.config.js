@@ -19,6 +19,8 @@ module.exports = [
   { files: ['**/*.js'], languageOptions: { sourceType: 'commonjs', ...OLD } },
   { files: ['**/*.mjs'], languageOptions: { sourceType: 'module', ...NEW } },
   { files: ['*.config.js', 'scripts/**/*.js', 'benchmark/**/*.js'], languageOptions: NEW },
+  // It runs on every Node.
+  { files: ['scripts/soak/**/*.js'], languageOptions: OLD },
   {
     rules: {
       'array-callback-return': 'error',

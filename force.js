@@ -1,7 +1,7 @@
 'use strict'
 
 /** Installs `Atomics.wait`, `notify` and `waitAsync` on the package's own queue, whatever the host has. */
-const entry = require('./lib/entry')('force')
+const entry = require('./lib/entry.js')('force')
 
 module.exports = entry
 

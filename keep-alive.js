@@ -1,7 +1,7 @@
 'use strict'
 
 /** Makes a pending `waitAsync` of the host's own queue keep the process alive. If the host has none, it installs ours, as the plain entry. */
-const entry = require('./lib/entry')('keep-alive')
+const entry = require('./lib/entry.js')('keep-alive')
 
 module.exports = entry
 

@@ -1,6 +1,6 @@
 /**
- * The exports of the package. All four entry points export the same names. They differ in the effect on `Atomics` when they are
- * loaded; `atomics-waitasync/pure` has none, so its types add nothing to `Atomics` either.
+ * The exports of the package. All entry points export the same names. They differ in the effect on globals when they are loaded;
+ * `atomics-waitasync/pure` has none, so its types add nothing to `Atomics` either.
  *
  * Written for TypeScript 4.1 and later and the libraries es2017 to esnext. If a library lacks `BigInt64Array` or `Symbol.dispose`,
  * these types leave it out as well, and never add it to the program that imports them.

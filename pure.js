@@ -1,7 +1,7 @@
 'use strict'
 
 /** Exports the functions on the package's own queue and touches no global. */
-const entry = require('./lib/entry')('pure')
+const entry = require('./lib/entry.js')('pure')
 
 module.exports = entry
 

@@ -20,7 +20,7 @@ const BENCH = path.join(__dirname, '..', 'benchmark', 'bench.js')
 const bench = (...args) => run(process.execPath, [BENCH, ...args], { timeout: 200000 })
 
 test('a figure of each kind of group is taken', { timeout: 210000 }, async () => {
-  const only = 'turn,register-1e3,lock-unlock-force,idle,require-force,require-parts,size'
+  const only = 'turn,register-1e3,lock-unlock-force,idle,require-force,require-parts,by-worker,by-notify,size'
   const { code, stdout, output } = await bench('--quick', '--json', '--only', only)
   assert.strictEqual(code, 0, output)
   const { figures } = JSON.parse(stdout.slice(stdout.indexOf('{')))[process.versions.node]
@@ -31,6 +31,7 @@ test('a figure of each kind of group is taken', { timeout: 210000 }, async () =>
   // The figure of loading is that of the package: it is larger than that of an empty module.
   assert.ok(figures['require-force'].ours > figures['require-force'].floor, JSON.stringify(figures['require-force']))
   assert.ok(figures['require-parts'].ours > 0)
+  for (const variant of ['host', 'floor', 'index', 'keep-alive', 'ours', 'again']) assert.ok(figures['by-worker'][variant] > 0, variant)
   assert.ok(figures.size.ours > 50, `${figures.size.ours} kB`)
 })
 
@@ -47,8 +48,9 @@ test('--only finds groups, figures and parts of their names', () => {
   assert.strictEqual(select(undefined), figures)
 })
 
-test('a figure is the median of its samples, and a sum where it counts', () => {
+test('a figure is the median of its samples, a sum where it counts, the least where it is disturbed', () => {
   assert.deepStrictEqual(summarise({}, { ours: [5, 1, 100], host: [1, 2, 3, 10] }), { ours: 5, host: 2.5 })
+  assert.deepStrictEqual(summarise({ minimum: true }, { ours: [5, 1, 100] }), { ours: 1 })
   assert.deepStrictEqual(summarise({ sum: true }, { ours: [1, 2, 4] }), { ours: 7 })
 })
 
@@ -60,6 +62,12 @@ test('a figure is judged by its goal, and not where no other figure is beside it
   const atLeast = { goals: [{ least: 1.4 }] }
   assert.strictEqual(judge(atLeast, { ours: 1.3 }).goals[0].reached, false)
   assert.strictEqual(judge(atLeast, { ours: 1.4 }).goals[0].reached, true)
+})
+
+test('a figure may be judged by how much more it is with an entry than without', () => {
+  const figure = { goals: [{ of: 'ours', over: 'host', most: 4 }, { of: 'index', over: 'host', most: 1 }] }
+  const goals = values => judge(figure, values).goals.map(({ text, value, reached }) => `${text}: ${value}, ${reached}`)
+  assert.deepStrictEqual(goals({ host: 30, index: 31, ours: 35 }), ['≤ +4 (`/force`): 5, false', '≤ +1 (the plain entry): 1, true'])
 })
 
 test('the noise is how far two runs of the same differ, either way', () => {

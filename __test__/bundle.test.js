@@ -27,13 +27,13 @@ function bundled (t) {
 
 test('every file that is required is there, once', t => {
   const lib = path.join(bundled(t), 'lib')
-  const text = ['entry.js', 'queue.js', 'later.js'].map(name => fs.readFileSync(path.join(lib, name), 'utf8')).join('')
+  const text = ['entry.js', 'main.js', 'queue.js', 'later.js'].map(name => fs.readFileSync(path.join(lib, name), 'utf8')).join('')
   const all = (pattern) => Array.from(text.matchAll(pattern), ([, name]) => name).sort()
   const defined = all(/^files\['([^']+)'\] = /gm)
   assert.deepStrictEqual(defined, [...new Set(defined)])
-  assert.deepStrictEqual(all(/\brequireFile\("([^"]+)"\)/g).filter(name => !defined.includes(name)), [])
-  // The rest is required by Node: its own modules, and the other two of these.
-  assert.deepStrictEqual([...new Set(all(/\brequire\(['"](\.[^'"]+)['"]\)/g))], ['./later.js', './queue.js'])
+  assert.deepStrictEqual(all(/\brequireFile\("([^"]+)"\)/g).filter(name => !defined.includes(name)), ['util/compiled.js'])
+  // The rest is required by Node: its own modules, and the other three of these.
+  assert.deepStrictEqual([...new Set(all(/\brequire\(['"](\.[^'"]+)['"]\)/g))], ['./later.js', './main.js', './queue.js'])
 })
 
 test('functions and classes keep their names', t => {
@@ -48,22 +48,101 @@ test('functions and classes keep their names', t => {
   assert.deepStrictEqual(sorted(path.join(folder, 'lib')), sorted(path.join(root, 'lib')))
 })
 
-test('an entry that changes nothing loads one of them, and the classes when they are asked for', async t => {
-  const folder = bundled(t)
-  const seen = await runForJSON(t, ['-e', `
+/** Loaded first, it notes the package's files that are scripts of `vm`, and whether they were compiled already. */
+const NOTE = `
+  const vm = require('vm')
+  const path = require('path')
+  const { Script } = vm
+  global.scripts = []
+  vm.Script = new Proxy(Script, {
+    construct (_, [text, options]) {
+      const script = new Script(text, options)
+      const name = path.basename(String(options && options.filename))
+      if (['main.js', 'queue.js', 'later.js'].includes(name)) scripts.push([name, script.cachedDataRejected])
+      return script
+    }
+  })`
+
+/** Evaluates code after NOTE, in a process with the package in `folder`. */
+const evaluate = (t, folder, code, env) => {
+  const note = path.join(folder, 'note.js')
+  fs.writeFileSync(note, NOTE)
+  return runForJSON(t, ['-r', note, '-e', `const folder = ${JSON.stringify(folder)}; ${code}`], { env: { ...process.env, ...env } })
+}
+
+test('an entry that changes nothing loads none of them before it is used, and the classes when they are asked for', async t => {
+  const seen = await evaluate(t, bundled(t), `
+    const loaded = () => Object.keys(require.cache).concat(scripts.map(([name]) => name)).map((file) => path.basename(file)).sort()
     const path = require('path')
-    const loaded = () => Object.keys(require.cache).map((file) => path.basename(file)).sort()
-    const api = require(${JSON.stringify(folder)})
+    const api = require(folder)
     const before = loaded()
     const names = ${JSON.stringify(CLASSES)}.map((name) => api[name].name)
-    console.log(JSON.stringify({ before, names, after: loaded() }))`])
-  assert.deepStrictEqual(seen, { before: ['entry.js', 'index.js'], names: CLASSES, after: ['entry.js', 'index.js', 'later.js', 'queue.js'] })
+    console.log(JSON.stringify({ before, names, after: loaded() }))`)
+  const used = ['entry.js', 'index.js', 'later.js', 'main.js', 'note.js', 'queue.js']
+  assert.deepStrictEqual(seen, { before: ['index.js', 'note.js'], names: CLASSES, after: used })
 })
 
-test('an install of our own queue loads two of them', async t => {
+test('an install of our own queue loads three of them', async t => {
+  const seen = await evaluate(t, bundled(t), `
+    require(folder + '/force.js')
+    console.log(JSON.stringify(scripts))`)
+  assert.deepStrictEqual(seen, [['main.js', null], ['queue.js', null]])
+})
+
+test('a Worker takes what its parent has compiled, and works with it', async t => {
+  const seen = await evaluate(t, bundled(t), `
+    const { Worker } = require('worker_threads')
+    const api = require(folder + '/force.js')
+    const locks = [new api.AsyncLock(new SharedArrayBuffer(4)), new api.AsyncLock(new SharedArrayBuffer(4))]
+    const token = locks[1].tryLock()
+    const worker = new Worker(\`
+      const { parentPort, workerData } = require('worker_threads')
+      const { AsyncLock } = require(\${JSON.stringify(folder + '/force.js')})
+      parentPort.postMessage(scripts)
+      const token = new AsyncLock(workerData).lock()
+      parentPort.postMessage(token.locked)
+    \`, { eval: true, workerData: locks[1].sab, execArgv: ['-r', folder + '/note.js'] })
+    const messages = []
+    worker.on('message', (message) => messages.push(message))
+    worker.once('message', () => locks[1].executeLocked(() => {}).then(() => {}) && token.unlock())
+    worker.on('exit', () => console.log(JSON.stringify(messages)))`)
+  assert.deepStrictEqual(seen, [[['main.js', false], ['queue.js', false], ['later.js', false]], true])
+})
+
+test('where a script of vm cannot be made, or another cache is asked for, they are required', async t => {
   const folder = bundled(t)
-  const loaded = await runForJSON(t, ['-e', `
-    require(${JSON.stringify(path.join(folder, 'force.js'))})
-    console.log(JSON.stringify(Object.keys(require.cache).map((file) => path.basename(file))))`])
-  assert.deepStrictEqual(loaded.filter(name => name.endsWith('.js')).sort(), ['entry.js', 'force.js', 'queue.js'])
+  const code = `
+    require(folder + '/force.js')
+    const names = Object.keys(require.cache).map((file) => require('path').basename(file))
+    console.log(JSON.stringify([scripts, names.filter((name) => name.endsWith('.js')).sort()]))`
+  const required = [[], ['entry.js', 'force.js', 'main.js', 'note.js', 'queue.js']]
+  const unreadable = `
+    const fs = require('fs')
+    const { readFileSync } = fs
+    const refused = []
+    fs.readFileSync = (file, ...rest) => {
+      if (!/(main|queue)\\.js$/.test(file) || refused.includes(file)) return readFileSync(file, ...rest)
+      refused.push(file)
+      throw new Error('refused')
+    }`
+  assert.deepStrictEqual(await evaluate(t, folder, unreadable + code), required)
+  const cache = path.join(folder, 'cache')
+  assert.deepStrictEqual(await evaluate(t, folder, code, { NODE_COMPILE_CACHE: cache }), required)
+  // As in a test runner, whose realm is another than that of Node's modules.
+  const otherRealm = `
+    const vm = require('vm')
+    const context = vm.createContext({ process, console })
+    const evaluateFile = (file) => {
+      const module = { exports: {} }
+      const path = require('path')
+      const load = (request) => request.startsWith('.') || path.isAbsolute(request) && request.endsWith('.js')
+        ? evaluateFile(require.resolve(path.resolve(path.dirname(file), request)))
+        : require(request)
+      const source = require('fs').readFileSync(file, 'utf8')
+      vm.runInContext('(function (module, exports, require, __dirname, __filename) {' + source + '\\n})', context)(module, module.exports, load, path.dirname(file), file)
+      return module.exports
+    }
+    const api = evaluateFile(folder + '/force.js')
+    console.log(JSON.stringify([scripts, api.wait === vm.runInContext('Atomics.wait', context)]))`
+  assert.deepStrictEqual(await evaluate(t, folder, otherRealm), [[], true])
 })

@@ -316,3 +316,49 @@ test('a notification that such a wait cannot use goes to another waiter', async 
   await other.end()
   assert.strictEqual(await second.next(), 'notified')
 })
+
+test('threads that take locks in any order, and die at any moment, never hang', { timeout: 90000 }, async t => {
+  const THREADS = 4
+  const sab = memory(256)
+  const turns = new Int32Array(sab, 128, THREADS)
+  const stop = new Int32Array(sab, 124, 1)
+  const start = (nth, seed) => startWorker(t, ({ api, data: { sab, nth, seed }, Atomics, randomFrom }) => {
+    const random = randomFrom(seed)
+    const [A, B] = [0, 4].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
+    const [C, D] = [8, 12].map(byteOffset => new api.RwLock(sab, { byteOffset }))
+    const take = [() => A.lock(), () => B.lock(), () => C.lock(), () => D.lock(), () => C.lockShared(), () => D.lockShared()]
+    const words = new Int32Array(sab)
+    let found = 0
+    while (Atomics.load(words, 31) === 0) {
+      const tokens = []
+      try {
+        for (let count = 1 + Math.floor(random() * 3); count > 0; count--) tokens.push(take[Math.floor(random() * take.length)]())
+      } catch (error) {
+        if (error.code !== 'ERR_DEADLOCK') throw error
+        if (error.cycle) found++
+      }
+      while (tokens.length > 0) tokens.splice(Math.floor(random() * tokens.length), 1)[0].unlock()
+      Atomics.add(words, 32 + nth, 1)
+    }
+    return found
+  }, { sab, nth, seed })
+  let seed = Date.now() % 1e6
+  console.log(`# seed ${seed}`)
+  const workers = Array.from(turns, (_, nth) => start(nth, seed + nth))
+  for (let deaths = 0; deaths < 12; deaths++) {
+    const nth = deaths % THREADS
+    const before = turns.slice()
+    await until(() => turns.every((count, n) => count > before[n] + 10), 'all go on')
+    api.snapshot()
+    workers[nth].done().catch(() => {})
+    await workers[nth].terminate()
+    seed += THREADS
+    workers[nth] = start(nth, seed)
+  }
+  const before = turns.slice()
+  await until(() => turns.every((count, n) => count > before[n] + 300), 'all go on')
+  Atomics.store(stop, 0, 1)
+  const found = await Promise.all(workers.map(worker => worker.done()))
+  assert.ok(found.some(count => count > 0), `${found} cycles`)
+  assert.deepStrictEqual(api.snapshot(), { held: [], waiting: [] })
+})

@@ -46,7 +46,9 @@ for (const entry of ['index', 'force', 'pure']) {
     const lies = {
       byteOffset: 'define(Object.getPrototypeOf(Int32Array.prototype), "byteOffset", { get: () => 2 ** 40 })',
       length: 'define(Object.getPrototypeOf(Int32Array.prototype), "length", { get: () => 2 ** 30 })',
-      buffer: 'const other = new SharedArrayBuffer(64); define(Object.getPrototypeOf(Int32Array.prototype), "buffer", { get: () => other })',
+      // Not of Node's own buffers, into which it reads files.
+      buffer: 'const other = new SharedArrayBuffer(64); const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Int32Array.prototype), "buffer"); ' +
+        'define(Object.getPrototypeOf(Int32Array.prototype), "buffer", { get () { return this instanceof Int32Array ? other : Reflect.apply(get, this, []) } })',
       byteLength: 'define(SharedArrayBuffer.prototype, "byteLength", { get: () => 2 ** 40 })',
       Uint8Array: 'const Bytes = Uint8Array; global.Uint8Array = function () { return new Bytes(64) }',
       Int32Array: 'const Words = Int32Array; global.Int32Array = function () { return new Words(64) }',

@@ -153,3 +153,15 @@ test('options in the place of a count: the error says how to write them', async 
   assert.strictEqual(semaphore.available, 1)
   assert.throws(() => new Condition(memory()).notify({}), TypeError)
 })
+
+test('a claim with a time-out of 0 never joins the line', async () => {
+  const sab = memory()
+  const lock = new AsyncLock(sab)
+  const token = lock.tryLock()
+  for (const form of ['lockAsync', 'executeLocked']) {
+    const late = rejection(form === 'lockAsync' ? lock.lockAsync({ timeout: 0 }) : lock.executeLocked(() => {}, { timeout: 0 }))
+    assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
+    assert.strictEqual((await late).code, 'ERR_TIMEOUT')
+  }
+  token.unlock()
+})

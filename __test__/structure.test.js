@@ -55,6 +55,19 @@ for (const [folder, files] of Object.entries({ lib, src })) {
   })
 }
 
+test('every file of lib/ exports what others take from it', () => {
+  const absent = []
+  for (const [name, text] of lib) {
+    for (const [, names, request] of text.matchAll(/^const \{([^}]+)\} = require\('(\.[^']+)'\)/gm)) {
+      const exported = require(path.join(root, 'lib', path.dirname(name), request))
+      for (const each of names.split(',').map(part => part.split(':')[0].trim())) {
+        if (!(each in exported)) absent.push(`${name}: ${each} of ${request}`)
+      }
+    }
+  }
+  assert.deepStrictEqual(absent, [])
+})
+
 test('every file says at its top what it is', () => {
   const silent = (files, begin) => [...files].filter(([, text]) => !begin.test(text)).map(([name]) => name)
   assert.deepStrictEqual(silent(lib, /^'use strict'\n\n\/\*\* ?(\n \* )?\S/), [])

@@ -9,9 +9,10 @@
 //   --rounds 1            the factor of the usual number of samples
 //   --quick               one small sample of each figure: shows that everything runs, and nothing else
 //   --json                prints the values as JSON instead of tables
+//   --portable            with the code for processors whose atomic operations are no full fences (lib/agent/counters.js)
 //
-// A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only or --quick writes nothing. Node 20 or newer,
-// to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
+// A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only, --quick or --portable writes nothing. Node 20
+// or newer, to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
 
 const fs = require('fs')
 const os = require('os')
@@ -27,14 +28,14 @@ const { run } = require('./bench/run')
 const table = require('./bench/table')
 const { summarise } = require('./bench/verdict')
 
-const USAGE = 'usage: npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json]'
+const USAGE = 'usage: npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json] [--portable]'
 const TIMEOUT = 120000
 
 function parse (args) {
-  const options = { node: ['current'], only: undefined, rounds: 1, quick: false, json: false }
+  const options = { node: ['current'], only: undefined, rounds: 1, quick: false, json: false, portable: false }
   while (args.length > 0) {
     const name = args.shift()
-    if (name === '--quick' || name === '--json') {
+    if (name === '--quick' || name === '--json' || name === '--portable') {
       options[name.slice(2)] = true
       continue
     }
@@ -78,10 +79,12 @@ async function measure (node, figures, options) {
 async function main () {
   const options = parse(process.argv.slice(2))
   const figures = select(options.only)
+  // For the processes that take the samples.
+  if (options.portable) process.env.ATOMICS_WAITASYNC_PORTABLE = '1'
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
   const installed = fs.mkdtempSync(path.join(os.tmpdir(), 'benchmark-'))
   try {
-    if (figures.some(({ group }) => group === 'start')) await install(installed)
+    if (figures.some(({ group }) => group === 'start' || group === 'bystanders')) await install(installed)
     await measureAll(figures, { ...options, installed })
   } finally {
     fs.rmSync(installed, { recursive: true, force: true })
@@ -100,11 +103,12 @@ async function measureAll (figures, options) {
     results[node.version] = result
     if (!options.json) {
       const trial = options.quick ? ' (--quick: a trial, of which no figure means anything)' : ''
-      console.log(`\nNode ${node.version}${trial}\n\n${table.main(result.figures)}\n`)
-      const peers = table.peers(result.figures, result.failures)
-      if (peers !== undefined) console.log(`${peers}\n`)
+      console.log(`\nNode ${node.version}${trial}\n`)
+      for (const part of [table.main(result.figures), table.peers(result.figures, result.failures), table.bystanders(result.figures)]) {
+        if (part !== undefined) console.log(`${part}\n`)
+      }
     }
-    if (complete && options.only === undefined && !options.quick) {
+    if (complete && options.only === undefined && !options.quick && !options.portable) {
       report.save(node.version, result)
       console.error(`written: ${path.relative(process.cwd(), path.join(__dirname, 'RESULTS.md'))}`)
     }

@@ -12,8 +12,8 @@
  */
 
 const vm = require('vm')
-const { syncBuiltinESMExports } = require('module')
 const { createWeakRef } = require('./util/intrinsics')
+const { syncBuiltinESMExports } = require('./util/node-module')
 
 const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
 const { emitWarning } = process
@@ -21,8 +21,8 @@ const { emitWarning } = process
 /** What is replaced, by its holder. */
 const REPLACED = [[vm, 'createContext', replaceCreateContext], [vm.Script.prototype, 'runInNewContext', replaceRunInNewContext]]
 
-/** Its result in a context is that context's global object, which is not the object that stands for it. */
-const GLOBAL = new vm.Script('this')
+/** A script, once it is needed. Its result in a context is that context's global object, which is not the object that stands for it. */
+const script = { global: undefined }
 
 /** How many contexts there are before they are looked through for collected ones. */
 const MANY = 64
@@ -117,11 +117,16 @@ function reach (context) {
   if (installs.length === 0) return
   const install = installs[installs.length - 1]
   try {
-    const holder = install.enter(GLOBAL.runInContext(context))
+    const holder = install.enter(globalOf(context))
     if (holder !== undefined && createWeakRef !== undefined) remember(install, createWeakRef(holder))
   } catch (error) {
     warn(error)
   }
+}
+
+function globalOf (context) {
+  if (script.global === undefined) script.global = new vm.Script('this')
+  return script.global.runInContext(context)
 }
 
 function remember (install, ref) {

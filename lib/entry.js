@@ -3,9 +3,9 @@
 /**
  * The exports of the entry points, and what each entry does when it is loaded.
  *
- * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. On a Node that has a `waitAsync`, neither the plain
- * entry nor `/keep-alive` loads the native library before it is needed. Nor does the plain entry load `worker_threads` there,
- * which takes longer than all the rest. So modules that only some calls need are required in those calls.
+ * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load; those of the plain entry, where it changes nothing, at its
+ * first use (index.js). On a Node that has a `waitAsync`, neither that entry nor `/keep-alive` loads the native library before it is
+ * needed. So modules that only some calls need are required in those calls.
  */
 
 const { exportedOf, markOf } = require('./host')

@@ -26,6 +26,8 @@ use word::LocalWord;
 
 const NEVER: Timestamp = Timestamp::NEVER;
 const NOW: Timestamp = Timestamp::from_nanos(0);
+/// Of a thread that gives up: that happens by a step of its own.
+const LATER: Timestamp = Timestamp::from_nanos(1 << 62);
 
 fn location(word: usize) -> Location {
     Location::from_address(0x1000 + 4 * word)
@@ -116,7 +118,7 @@ impl World {
     /// What keeps a thread waiting, as `src/node/deadlock.rs` tells it: from what each thread has written down.
     fn obstacles(&self, blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
         let threads = self.threads.borrow();
-        let obstacles = self.store.while_waiting(blocked, |_, ahead| {
+        let obstacles = self.store.while_waiting(blocked, |_, ahead, _| {
             let holders = threads.iter().flat_map(|thread| {
                 let here = thread.holds.iter().filter(|hold| location(hold.0) == blocked.location);
                 let keeping = here.filter(|hold| is_kept_by(blocked.request, hold.1));
@@ -133,7 +135,7 @@ impl World {
         let threads = self.threads.borrow();
         for (index, link) in cycle.iter().enumerate() {
             let thread = threads.iter().find(|thread| Arc::ptr_eq(&thread.record, &link.blocked.thread)).unwrap();
-            assert_eq!(thread.script.0 == GivesUp, false, "its claim may time out");
+            assert!(thread.script.0 != GivesUp, "its claim may time out");
             let (at, request) = thread.script.1[thread.taken];
             assert_eq!((location(at), request), (link.blocked.location, link.blocked.request));
             assert!(matches!(thread.state, State::Asleep(_) | State::Queued(_)), "{:?}", thread.state);
@@ -192,7 +194,8 @@ impl World {
             State::Runs => {
                 let (at, request) = script.1[taken];
                 let waiter = Waiter::Thread(Arc::clone(&record));
-                match self.store.claim(location(at), waiter, request, NEVER, &self.words[at]) {
+                let deadline = if script.0 == GivesUp { LATER } else { NEVER };
+                match self.store.claim(location(at), waiter, request, deadline, &self.words[at]) {
                     Claimed::Now(_) => self.acquired(index),
                     Claimed::Pending(ticket) => {
                         self.arrived.retain(|&other| other != index);
@@ -385,4 +388,14 @@ fn a_cycle_through_a_writer_that_holds_nothing_and_is_ahead() {
 #[test]
 fn no_cycle_through_a_writer_ahead_that_may_give_up() {
     is_never_found(&[(Patient, &[(0, Shared), B]), (GivesUp, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
+}
+
+#[test]
+fn a_cycle_past_a_writer_ahead_that_may_give_up() {
+    is_found(&[
+        (Patient, &[(0, Shared), B]),
+        (Patient, &[(0, Exclusive)]),
+        (GivesUp, &[(0, Exclusive)]),
+        (Patient, &[B, (0, Shared)]),
+    ]);
 }

@@ -1107,6 +1107,50 @@ mod look {
     }
 
     #[test]
+    fn a_thread_that_is_woken_behind_a_promise_does_not_overtake_it_in_a_strict_line() {
+        let (guard, outbox) = line(1);
+        let [quits, _] = [9, 5].map(|amount| claim(&guard, &outbox, amount, Request::Signals(amount)));
+        let thread = Arc::new(BlockedThread::current());
+        let waiter = Waiter::Thread(Arc::clone(&thread));
+        let claimed = guard.store.claim(HERE, waiter.clone(), Request::Signals(1), Timestamp::NEVER, &guard.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
+        assert_eq!(guard.store.withdraw_agent(quits, &outbox, 9), Withdrawal::Done);
+        assert_eq!(guard.store.park(ticket, &thread, Timestamp::NEVER, now()), Woken::Retry);
+        assert_eq!(guard.store.retry(ticket, &waiter, &guard.word), None);
+        assert_eq!(guard.word.load(), 1);
+    }
+
+    #[test]
+    fn a_grant_that_was_recalled_is_told_to_nobody() {
+        let (guard, outbox) = line(0);
+        claim(&guard, &outbox, 5, Request::Signals(1));
+        guard.add_permits(1);
+        let (result, grant) = outbox.recall(5).unwrap();
+        assert_eq!(result, WaitResult::Acquired);
+        assert!(grant.is_some());
+        assert!(outbox.recall(5).is_none());
+        let mail = mail(&outbox);
+        assert!(mail.settlements.iter().all(|settlement| settlement.result == WaitResult::Due));
+        assert!(mail.grants.iter().all(Option::is_none));
+    }
+
+    /// The second one has taken the lock without a call, and dies before it asks whether the first one died.
+    #[test]
+    fn of_two_deaths_in_a_row_one_holder_is_told() {
+        let (guard, _) = line(LOCKED);
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert!(Request::Lock.take(&guard.word));
+        let thread = Arc::new(BlockedThread::current());
+        let waiter = Waiter::Thread(Arc::clone(&thread));
+        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
+        assert!(matches!(claimed, Claimed::Pending(_)));
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
+        guard.give(Request::Lock);
+        assert_eq!(guard.take(Request::Lock), Some(WaitResult::Acquired));
+    }
+
+    #[test]
     fn there_is_nothing_to_look_at_when_the_last_claim_has_left() {
         let (guard, outbox) = line(LOCKED);
         let tickets = [1, 2].map(|slot| claim(&guard, &outbox, slot, Request::Lock));

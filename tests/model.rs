@@ -909,6 +909,37 @@ fn grant_park() {
     });
 }
 
+/// The lock is handed to a blocked thread while a newcomer tries to take it: never do both have it.
+#[test]
+fn grant_newcomer() {
+    bounded_model(|| {
+        let (lock, thread) = (Lock::held(), this_thread());
+        let party = Waiter::Thread(thread.clone());
+        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
+        lock.be_passed_over();
+        let holder = spawn({
+            let lock = lock.clone();
+            move || lock.use_and_give()
+        });
+        let newcomer = spawn({
+            let lock = lock.clone();
+            move || {
+                let taken = lock.take().is_some();
+                if taken {
+                    lock.use_and_give();
+                }
+                u32::from(taken)
+            }
+        });
+        while lock.store.park(ticket, &thread, NEVER, NEVER) == Woken::Retry {}
+        lock.use_and_give();
+        holder.join().unwrap();
+        let newcomers = newcomer.join().unwrap();
+        lock.assert_free_after(2 + newcomers);
+    });
+}
+
 /// The lock is handed to the first claim, which gives up at the same moment: the next one gets it.
 #[test]
 fn grant_give_up() {
@@ -1184,6 +1215,38 @@ fn death_newcomer_claim() {
             assert_eq!(result == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
         }
         lock.assert_free_after(1 + u32::from(results[1].is_some()));
+    });
+}
+
+/// The holder dies, and so does a thread that has taken the lock without a native call and not yet asked whether its holder died: what
+/// comes after a death is told of it once.
+#[test]
+fn death_newcomer_death() {
+    bounded_model(|| {
+        let lock = Lock::held();
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                let result = lock.acquire();
+                lock.use_and_give();
+                result
+            }
+        });
+        let newcomer = spawn({
+            let lock = lock.clone();
+            move || {
+                Request::Lock.take(&lock.word).then(|| {
+                    let former_holders = lock.holders.load(Relaxed);
+                    lock.store.abandon(HERE, Request::Lock, &lock.word);
+                    former_holders
+                })
+            }
+        });
+        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        assert_eq!(claimant.join().unwrap(), WaitResult::AcquiredFromDead);
+        let died_last = newcomer.join().unwrap() == Some(1);
+        let result = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+        assert_eq!(lock.take(), Some(result));
     });
 }
 

@@ -3,7 +3,8 @@
 // The figures, in the order in which they are shown. All are better the smaller they are, unless `more` says otherwise.
 //
 // `goals`: what is wanted of ours. `{ to: 'host', most: 0.6 }` is a ratio to what is measured beside it, `{ most: 20 }` the figure
-// itself; `least` likewise. `label`: a shorter title, for the chart.
+// itself; `{ of: 'index', over: 'host', most: 1 }` the difference of two variants; `least` likewise. `sum`, `minimum`: of the samples,
+// instead of their median. `label`: a shorter title, for the chart.
 
 const LOCKS = ['article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
 
@@ -57,6 +58,12 @@ const figures = [
   { id: 'require-force', group: 'start', title: '`require(\'atomics-waitasync/force\')`, cold', unit: 'ms', goals: [{ most: 4 }] },
   { id: 'require-parts', group: 'start', title: '… an empty package, Node\'s `worker_threads` and the native library', unit: 'ms', goals: [] },
   { id: 'require-index', group: 'start', title: '`require(\'atomics-waitasync\')`, cold', unit: 'ms', goals: [{ most: 4 }] },
+  { id: 'by-process', group: 'bystanders', title: 'start of a process, and its end', unit: 'ms', minimum: true, goals: [] },
+  { id: 'by-worker', group: 'bystanders', title: 'start of a Worker, to its first message', unit: 'ms', minimum: true, goals: [{ of: 'ours', over: 'host', most: 4 }, { of: 'index', over: 'host', most: 1 }] },
+  { id: 'by-memory', group: 'bystanders', title: 'memory (RSS) of an idle Worker', unit: 'MB', minimum: true, goals: [] },
+  { id: 'by-message', group: 'bystanders', title: '`postMessage` to a Worker and back', unit: 'µs', minimum: true, goals: [] },
+  { id: 'by-notify', group: 'bystanders', title: '`Atomics.notify` without waiters', unit: 'ns', minimum: true, goals: [] },
+  { id: 'by-context', group: 'bystanders', title: 'a context of `vm`', unit: 'ms', minimum: true, goals: [] },
   { id: 'size', group: 'size', title: 'size of the binary', unit: 'kB', goals: [{ most: 600 }] }
 ]
 

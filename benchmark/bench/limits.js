@@ -51,6 +51,13 @@ module.exports = [
       'once, within noise later), opening the library by its path (no difference). With `NODE_COMPILE_CACHE` it takes 5.5 ms.'
   },
   {
+    figures: ['by-worker'],
+    what: 'start of a Worker with `-r …/force`',
+    why: 'Measured in the Worker on Node 24: the native library and its start 0.6 ms, finding and compiling the linker 0.4 (a file of any size ' +
+      'takes a quarter), evaluating the files 0.8, deserialising what the parent has compiled 0.3, `url` and `vm` 0.4, the file that starts ' +
+      'the Worker\'s own code 0.5; before, 8 ms. On Node 20 also what its module loader must take before an install, 1.2.'
+  },
+  {
     figures: ['require-index'],
     what: '`require(\'atomics-waitasync\')`, cold',
     why: 'An empty package takes 2.9 ms of it on Node 20 (the floor): resolving its name, and reading its `exports`.'

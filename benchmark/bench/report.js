@@ -32,10 +32,12 @@ function section (version, { machine, figures, failures }) {
     `${machine.cores} cores, load ${machine.load.toFixed(1)} when it began; ${machine.date} UTC${peers ? `; ${peers}` : ''}` +
     `${machine.rounds === 1 ? '' : `; ${machine.rounds} × the usual number of samples`}.`,
     table.main(figures),
-    '### Locks',
-    table.peers(figures, failures)
+    ...titled('Locks', table.peers(figures, failures)),
+    ...titled('What an install costs everybody else', table.bystanders(figures))
   ].filter(Boolean).join('\n\n')
 }
+
+const titled = (title, text) => text === undefined ? [] : [`### ${title}`, text]
 
 /** What is wanted and not reached on some Node: how far it is from that, and why. Undefined if there is nothing. */
 function unreached (runs) {
@@ -61,7 +63,7 @@ How to read it:
   [Atomics.wait, Atomics.notify, Atomics.waitAsync](https://v8.dev/features/atomics) over it. A dash: this Node has none.
 - *floor* is the least that JavaScript needs, without a queue: creating and resolving the promise, a turn of the event loop, two
   atomic operations, a spinning loop, messages there and back.
-- *ratio* is this package's figure divided by Node's own, both from the same process, where they took turns. All values are medians.
+- *ratio* is this package's figure divided by Node's own, both from the same process, where they took turns. Values are medians; what an install costs everybody else is the least of the samples.
 - *A/A* is the noise: how far two figures of this package are apart. If a figure is nearer than that to its goal, the verdict says *within
   noise*.
 - Times are nanoseconds for each wait, call or promise unless another unit is given. More is better for figures per second, and for *8 threads*.

@@ -27,12 +27,12 @@ function rows (head, body) {
   return [`| ${head.join(' | ')} |`, `|${head.map((_, n) => n === 0 ? '---|' : '--:|').join('')}`, ...body.map(cells => `| ${cells.join(' | ')} |`)].join('\n')
 }
 
-/** Each figure beside the host's and the floor, with what was wanted. */
+/** Each figure beside the host's and the floor, with what was wanted; undefined if none was measured. */
 function main (results) {
   const body = []
   for (const figure of figures) {
     const values = results[figure.id]
-    if (values === undefined) continue
+    if (values === undefined || figure.group === 'bystanders') continue
     const { ratio, noise, goals } = judge(figure, values)
     const goal = goals.map(({ text, value, reached }) => `${text}${text.includes('Web Locks') && value !== undefined ? ` (${factor(value)})` : ''}`).join(', ')
     const reached = goals.map(({ reached, close }) => reached === undefined ? ABSENT : (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')).join(', ')
@@ -41,6 +41,7 @@ function main (results) {
       factor(ratio), goal || ABSENT, reached || ABSENT, noise === undefined ? ABSENT : `± ${(noise * 100).toFixed(0)} %`
     ])
   }
+  if (body.length === 0) return undefined
   return rows(['', 'Node\'s own', 'this package', 'floor', 'ratio', 'to reach', 'reached', 'A/A'], body)
 }
 
@@ -71,6 +72,22 @@ function peers (results, failures) {
   return [rows(['', ...variants.map(variant => variant === 'host' ? 'article\'s mutex' : variant === 'ours' ? 'AsyncLock' : VARIANTS[variant])], body), ...notes].join('\n\n')
 }
 
+/** What each entry costs a program that does not use it; undefined if it was not measured. */
+function bystanders (results) {
+  const measured = figures.filter(({ id, group }) => group === 'bystanders' && results[id] !== undefined)
+  if (measured.length === 0) return undefined
+  const body = measured.map((figure) => {
+    const values = results[figure.id]
+    const { goals, noise } = judge(figure, values)
+    const verdicts = goals.map(({ text, reached, close }) => `${text}: ${reached ? 'yes' : '**no**'}${close ? ', within noise' : ''}`).join('; ')
+    return [
+      figure.title, ...['host', 'floor', 'index', 'keep-alive', 'ours'].map(variant => withUnit(values[variant], figure.unit)), verdicts || ABSENT,
+      noise === undefined ? ABSENT : `± ${(noise * 100).toFixed(0)} %`
+    ]
+  })
+  return rows(['', 'without', 'an empty package', '`-r atomics-waitasync`', '`-r …/keep-alive`', '`-r …/force`', 'to reach', 'A/A'], body)
+}
+
 /** A title that stands alone. */
 function plain ({ id, title }) {
   return {
@@ -82,4 +99,4 @@ function plain ({ id, title }) {
   }[id] || title
 }
 
-module.exports = { main, misses, peers }
+module.exports = { bystanders, main, misses, peers }

@@ -4,11 +4,12 @@
 
 const { median } = require('./sampling')
 
-/** A figure's value of each variant: the median of its samples, or their sum. */
+/** A figure's value of each variant: the median of its samples, their sum, or the least, where nothing makes a sample shorter. */
 function summarise (figure, samples) {
   const values = {}
   for (const [variant, numbers] of Object.entries(samples)) {
-    values[variant] = figure.sum ? numbers.reduce((total, number) => total + number, 0) : median(numbers)
+    if (figure.sum) values[variant] = numbers.reduce((total, number) => total + number, 0)
+    else values[variant] = figure.minimum ? Math.min(...numbers) : median(numbers)
   }
   return values
 }
@@ -30,13 +31,27 @@ function judge (figure, values) {
 /** What else than the host a goal may be compared with. */
 const NAMES = { host: '', 'web-locks': ' Web Locks' }
 
-function judgeGoal ({ to, most, least }, values, noise = 0) {
+function judgeGoal (goal, values, noise = 0) {
+  const { most, least } = goal
   const limit = most === undefined ? least : most
-  const text = `${most === undefined ? '≥' : '≤'} ${limit}${to === undefined ? '' : ' ×'}${to === undefined ? '' : NAMES[to]}`
-  const value = to === undefined ? values.ours : values.ours / values[to]
+  const text = textOf(goal, most === undefined ? '≥' : '≤', limit)
+  const value = valueOf(goal, values)
   if (value === undefined || Number.isNaN(value)) return { text }
   const close = Math.max(value / limit, limit / value) - 1 < noise
   return { text, value, reached: most === undefined ? value >= least : value <= most, close }
+}
+
+/** Of which two variants a goal is the difference. */
+const ENTRIES = { index: 'the plain entry', ours: '`/force`' }
+
+function textOf ({ to, over, of }, sign, limit) {
+  if (over !== undefined) return `${sign} +${limit} (${ENTRIES[of]})`
+  return to === undefined ? `${sign} ${limit}` : `${sign} ${limit} ×${NAMES[to]}`
+}
+
+function valueOf ({ to, over, of = 'ours' }, values) {
+  if (over !== undefined) return values[of] - values[over]
+  return to === undefined ? values[of] : values[of] / values[to]
 }
 
 module.exports = { judge, summarise }

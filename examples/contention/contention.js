@@ -32,6 +32,13 @@ function add (total, table) {
 }
 
 /** The rows, those with the most time first. */
-const mostContended = (table) => Array.from(table.values()).sort((a, b) => b.milliseconds - a.milliseconds)
+function mostContended (table) {
+  const rows = Array.from(table.values()).sort((a, b) => b.milliseconds - a.milliseconds)
+  for (const row of rows) {
+    row.milliseconds = Math.round(row.milliseconds)
+    row.longest = Math.round(row.longest)
+  }
+  return rows
+}
 
 module.exports = { add, count, createTable, isPossible: diagnostics !== undefined, mostContended }

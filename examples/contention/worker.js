@@ -16,8 +16,9 @@ function work (milliseconds) {
 
 for (let turn = 0; turn < turns; turn++) {
   own.lock().unlock()
-  const share = turn % 20 === 0 ? cache.lock() : cache.lockShared()
-  share.unlock()
+  const access = turn % 10 === 0 ? cache.lock() : cache.lockShared()
+  work(turn % 10 === 0 ? 1 : 0.1)
+  access.unlock()
   const token = shared.lock()
   work(0.5)
   token.unlock()

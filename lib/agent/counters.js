@@ -11,12 +11,15 @@
 const { Int32Array, clz32, imul, load } = require('../util/intrinsics')
 const { TypedArrayLength } = require('../util/typed-arrays')
 
+/** For tests: with this variable set, the path of other processors is taken on these, too. Deno has to be allowed to read variables. */
+const PORTABLE = process.versions.deno === undefined && process.env.ATOMICS_WAITASYNC_PORTABLE !== undefined
+
 /**
  * Whether a plain read cannot overtake an atomic operation that precedes it in the program. On these processors such an operation
  * is a full fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads. A read then costs one
  * instruction instead of a call. Bun's engine is another.
  */
-const FENCED = (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
+const FENCED = !PORTABLE && (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
 
 /** Bytes and words of a cache line. */
 const LINE = 64

@@ -24,7 +24,7 @@ function plannedSteps ({ all, only, rust }) {
       ...(everything ? [lintStep] : []),
       ...(rust ? cargoSteps : []),
       // Its build serves nothing else, and takes minutes.
-      ...(rust && all ? [scriptStep('instructions', 150)] : []),
+      ...(rust && all ? [scriptStep('instructions', 150), scriptStep('spec', 120), scriptStep('audit', 20)] : []),
       ...(everything ? [scriptStep('types', 35)] : [])
     ],
     // The library is built for what is published: with Rust or not at all.

@@ -42,6 +42,8 @@ impl WaiterListStore {
                 if let Some((first, ..)) = section.first_claim(location)
                     && section.is_ready(location, first)
                 {
+                    // The dead thread may have ended before it read the note of an earlier death.
+                    section.inherit(location, request);
                     section.grant(first, location, WaitResult::AcquiredFromDead);
                     return;
                 }

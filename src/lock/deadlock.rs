@@ -91,17 +91,13 @@ impl WaitForGraph {
         let mut search = Search { others: &all, start: blocked, obstacles, seen: Vec::new(), path: Vec::new() };
         let closing = search.visit(blocked);
         let mut cycle = search.path;
-        match closing {
-            Some(obstacle) => {
-                cycle.push(Link { blocked: blocked.clone(), obstacle });
-                cycle.reverse();
-                Some(cycle)
-            }
-            None => {
-                all.push(blocked.clone());
-                None
-            }
-        }
+        let Some(obstacle) = closing else {
+            all.push(blocked.clone());
+            return None;
+        };
+        cycle.push(Link { blocked: blocked.clone(), obstacle });
+        cycle.reverse();
+        Some(cycle)
     }
 
     /// The thread, the calling one, is about to go on.

@@ -27,8 +27,9 @@ use crate::thread::spinner::{BudgetedSpinner, Spinner};
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;
 
-/// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers.
-const WATCHED_SLICE_MILLISECONDS: f64 = 500.0;
+/// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers. Slices grow to it, so
+/// these are late by no more than the thread has slept.
+const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
 
 /// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
 /// that was interrupted and found nothing sleeps for so long, and then for twice as long each time.

@@ -1,19 +1,23 @@
 //! What is held and awaited in this process, as `snapshot()` and the errors of deadlocks tell it.
 //!
 //! No thread is stopped. The waiters and the holders of a word are read in one critical section of its bucket, in which nothing that
-//! is held there is released, and the robust lists are read until two readings agree: so of each word the entries are right for one
-//! moment. Not told: a lock that is passed between threads, without a waiter, just while the words are collected; and what has been
-//! taken out of an outbox and is not in the robust list yet, a moment later.
+//! is held there is released, and the robust lists are read twice: what is in both readings was held in between. So of each word the
+//! entries are right for one moment. Not told: a lock that is passed between threads, without a waiter, just while the words are
+//! collected; and what has been taken out of an outbox and is not in the robust list yet, a moment later.
 //!
 //! Since when a thread sleeps or a promise of a lock waits is noted when that begins. Since when a lock is held is only known as
 //! far as [`crate::node::sightings`] says.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+
+use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
 use crate::lock::Waiter;
+use crate::lock::deadlock::is_kept_by;
 use crate::lock::inspection::Waiting;
 use crate::lock::request::Request;
 use crate::node::pending::Purpose;
@@ -22,9 +26,7 @@ use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_list::Held;
 use crate::node::sightings::{sight, sighted};
 use crate::queue::location::Location;
-
-/// How often the robust lists are read at most until two readings agree.
-const MOST_READINGS: usize = 8;
+use crate::queue::result::WaitResult;
 
 /// What is told of it is 0 milliseconds.
 const JUST_NOW: Timestamp = Timestamp::NEVER;
@@ -158,7 +160,10 @@ fn look(
     }
     for (thread_id, hold) in given.iter().filter(|(_, hold)| concerns(hold.location)) {
         let Some(agent) = known.iter().position(|agent| agent.thread_id == *thread_id) else { continue };
-        let has_it = |&(holder, other): &(usize, Held)| holder == agent && other.location == hold.location;
+        // If another holds it now, it has been passed on meanwhile.
+        let has_it = |&(holder, other): &(usize, Held)| {
+            other.location == hold.location && (holder == agent || is_kept_by(hold.request, other.request))
+        };
         if !in_lists.iter().any(has_it) {
             held.push(Entry { since: Some(JUST_NOW), ..entry(&known[agent], hold) });
         }
@@ -206,7 +211,7 @@ fn awaited(agent: &Known, location: Location, waiter: &Waiter, request: Option<R
 fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(u32, Held)> {
     let locks = granted.iter().filter(|(_, waiter)| agent.is(waiter)).map(|&(location, _)| (location, Request::Lock));
     let by_mail = agent.outbox.grants();
-    let has_result = agent.blocked_thread.result().is_some_and(|result| result.is_acquired());
+    let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
     let slept_for = agent.doing.sleep().filter(|_| has_result);
     let slept_for = slept_for.and_then(|sleep| Some((sleep.location, sleep.request?)));
     let all = locks.chain(by_mail).chain(slept_for).filter(|(_, request)| request.is_owned());
@@ -215,16 +220,15 @@ fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(u32, Held)> {
     all.into_iter().map(|(location, request)| (agent.thread_id, Held { location, request, serial: 0 })).collect()
 }
 
-/// The entries of the robust lists at the locations that `concerns` names: as soon as two readings agree.
+/// The entries of the robust lists at the locations that `concerns` names, read twice: what is in both readings was held in
+/// between.
 fn read_lists(concerns: impl Fn(Location) -> bool) -> (Vec<Known>, Vec<(usize, Held)>) {
-    let mut last = REGISTRY.held(&concerns);
-    for _ in 1..MOST_READINGS {
-        let next = REGISTRY.held(&concerns);
-        let agree = next.1 == last.1 && next.0.len() == last.0.len();
-        last = next;
-        if agree {
-            break;
-        }
-    }
-    last
+    let key = |known: &[Known], &(agent, held): &(usize, Held)| {
+        (Arc::as_ptr(&known[agent].outbox).addr(), held.location, held.serial)
+    };
+    let (former, was_held) = REGISTRY.held(&concerns);
+    let was_held: HashSet<_, FxBuildHasher> = was_held.iter().map(|hold| key(&former, hold)).collect();
+    let (known, mut held) = REGISTRY.held(&concerns);
+    held.retain(|hold| was_held.contains(&key(&known, hold)));
+    (known, held)
 }

@@ -27,6 +27,9 @@ pub trait Policy: Claims {
     fn first_without_claim(section: &mut CriticalSection<'_, Self>, location: Location) -> Option<WaiterKey>;
 }
 
+/// A waiter in a list, and what it asks for.
+type Listed<P> = (Waiter<<P as Claims>::Grant>, Option<<P as Claims>::Claim>);
+
 /// The lock of one bucket, held.
 ///
 /// It ends when this is dropped, also by a panic: then, too, the bucket's earliest deadline is published, and the waiters whose
@@ -318,7 +321,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// The waiter with this key, and what it asks for.
-    pub(crate) fn listed(&self, key: WaiterKey) -> Option<(Waiter<P::Grant>, Option<P::Claim>)> {
+    pub(crate) fn listed(&self, key: WaiterKey) -> Option<Listed<P>> {
         match *self.lists.packed(key)? {
             Packed::Promise { outbox, slot } => {
                 Some((Waiter::Agent(Arc::clone(self.lists.outboxes.get(outbox)), slot), None))
@@ -328,7 +331,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// The same, if it has no time-out.
-    pub(crate) fn untimed(&self, key: WaiterKey) -> Option<(Waiter<P::Grant>, Option<P::Claim>)> {
+    pub(crate) fn untimed(&self, key: WaiterKey) -> Option<Listed<P>> {
         if self.lists.deadline(key) == Timestamp::NEVER { self.listed(key) } else { None }
     }
 

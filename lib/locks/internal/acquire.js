@@ -48,13 +48,13 @@ function block (hold, timeout, caller) {
   if (ownerDied === null) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))
   const isAcquired = ownerDied !== undefined
   if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
-  if (since !== undefined || ownerDied === true) tell(hold, since, isAcquired, ownerDied)
+  try {
+    if (ownerDied === true) tellDeath(word, request)
+    if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
+  } catch (_) {
+    // No stack is left for the calls. It is held all the same.
+  }
   return isAcquired
-}
-
-function tell (hold, since, isAcquired, ownerDied) {
-  if (ownerDied === true) tellDeath(hold.word, hold.request)
-  if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
 }
 
 /** Blocks likewise; returns the token. Throws a TimeoutError. */
@@ -245,7 +245,13 @@ async function run (ask, callback, options, caller) {
     // A primitive cannot be a promise, and needs no further turn.
     return typeof result === 'object' || typeof result === 'function' ? await result : result
   } finally {
-    token.unlock()
+    try {
+      token.unlock()
+    } catch (_) {
+      // No stack is left for it. In a turn of its own there is.
+      await undefined
+      token.unlock()
+    }
   }
 }
 

@@ -6,7 +6,7 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { hrtime } = require('../../util/intrinsics')
+const { RangeError, hrtime } = require('../../util/intrinsics')
 const { described, nameOf } = require('./kinds')
 
 const { nextTick } = process
@@ -28,8 +28,8 @@ function open () {
     channels.wait = channel('atomics-waitasync:wait')
     channels.ownerDied = ownerDied
   } catch (error) {
-    // Otherwise there may have been no stack left.
-    if (error.code === 'MODULE_NOT_FOUND') channels.wait = channels.ownerDied = null
+    // If no stack was left, it is tried again.
+    if (!(error instanceof RangeError)) channels.wait = channels.ownerDied = null
   }
 }
 

@@ -146,11 +146,10 @@ function createRobustList (native) {
   }
 
   /** The entry at `index` gets the number that the hold's token knows: the user has that token, so it may be frozen, or a proxy. */
-  function keepSerial ({ serial, index: former }, index) {
-    if (former !== index) {
-      tidyMoved()
-      moved.set(serial, index)
-    }
+  function keepSerial ({ serial }, index) {
+    // Even if the entry is at its former index: the token may know an older one, and the map have lost the number meanwhile.
+    tidyMoved()
+    moved.set(serial, index)
     list.serials[index] = serial
   }
 

@@ -107,17 +107,15 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       const answer = words[ANSWER]
       if (answer < ACQUIRED) return -1
       list.ownerDied = answer === ACQUIRED_FROM_DEAD
-      if (list.ownerDied) this.tellDeath(request)
-      return isOwned(request) ? numberLast(this) : 0
-    }
-
-    /** This thread has what a dead thread held. Never throws: it is held all the same. */
-    tellDeath (request) {
-      try {
-        ownerDied(this, request)
-      } catch (_) {
-        // No stack is left.
+      const index = isOwned(request) ? numberLast(this) : 0
+      if (list.ownerDied) {
+        try {
+          ownerDied(this, request)
+        } catch (_) {
+          // No stack is left for the call.
+        }
       }
+      return index
     }
 
     setRequest (request) {
@@ -134,7 +132,7 @@ function createWords (list, { binding, counters, floats, operations, words }) {
         this.setRequest(request)
         operations.inherit()
         inherits = words[ANSWER] === 1
-        if (inherits) this.tellDeath(request)
+        if (inherits) ownerDied(this, request)
       } catch (_) {
         // No stack is left for the call. It is held all the same; not knowing is better than losing its token.
       }

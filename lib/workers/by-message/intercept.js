@@ -16,6 +16,7 @@
 const startingWorkers = require('../../agent/starting-workers')
 const { MARK } = require('../../host')
 const { threads } = require('../../util/worker-threads')
+const shareCode = require('./share-code')
 // Not in the call: an install in a test file outlives that file's `require`.
 const letStart = require('./source')
 
@@ -40,7 +41,10 @@ exports.intercept = function intercept (HostWorker, currentEntries) {
     construct (target, args, newTarget) {
       const worker = construct(target, args, newTarget)
       const entries = currentEntries()
-      if (entries !== undefined) expectMessage(worker, entries)
+      if (entries !== undefined) {
+        shareCode()
+        expectMessage(worker, entries)
+      }
       return worker
     },
     // The class that inherits from here has no mark.

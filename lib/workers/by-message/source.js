@@ -10,9 +10,10 @@ const fs = require('fs')
 const path = require('path')
 const { pathToFileURL } = require('url')
 const vm = require('vm')
-const STARTED_BY_MESSAGE = require('./mark')
 
 const START = path.join(__dirname, 'start.js')
+/** The property under which `start.js` is sent what it needs, in place of the worker's own `workerData`. */
+const STARTED_BY_MESSAGE = 'atomics-waitasync:started-by-message'
 const isThere = fs.existsSync(START)
 
 /**

@@ -2,13 +2,14 @@
 
 /** The first code of a worker: loads the entry points, removes its own traces, and lets the worker's own code run. */
 
-const Module = require('module')
-const vm = require('vm')
+// `require('module')` takes long: see util/node-module.js, which this file, in a package of few files, cannot require.
+const Module = typeof module.constructor.runMain === 'function' ? module.constructor : require('module')
 const threads = require('worker_threads')
-const STARTED_BY_MESSAGE = require('./mark')
 
 const { defineProperty, deleteProperty } = Reflect
 const { nextTick } = process
+/** As in source.js. A file of its own would take as long to load as this one. */
+const STARTED_BY_MESSAGE = 'atomics-waitasync:started-by-message'
 
 function start ({ entries, workerData, file, source, isSeparate, text }) {
   threads.workerData = workerData
@@ -19,7 +20,8 @@ function start ({ entries, workerData, file, source, isSeparate, text }) {
   deleteProperty(Module._cache, __filename)
   // In a tick of its own, and bound, so that no error's stack has frames of ours.
   if (isSeparate) {
-    const script = new vm.Script(source, { filename: '[worker eval]' })
+    const { Script } = require('vm')
+    const script = new Script(source, { filename: '[worker eval]' })
     nextTick(script.runInThisContext.bind(script))
   }
   if (file === undefined) return

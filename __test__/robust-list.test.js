@@ -1,0 +1,124 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// The robust list: a token knows an index of it, at which its entry may not be any more; and other threads see what a thread tries to take.
+
+const assert = require('assert')
+const asyncHooks = require('async_hooks')
+const { test } = require('./harness')
+const { api: { AsyncLock, Condition, Semaphore } } = require('./subject')
+const { TinyController, memory, rejection } = require('./fixtures/lock-toolbox')
+const { now, sleep, startWorker } = require('./fixtures/queue-toolbox')
+
+for (const way of ['the time is over', 'it is notified']) {
+  test(`a token whose entry had moved is live again after a wait, however many others have moved meanwhile: ${way}`, async () => {
+    const sab = memory(32)
+    const [first, lock, one, other] = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
+    const condition = new Condition(sab, { byteOffset: 16 })
+    const before = first.tryLock()
+    const token = lock.tryLock()
+    // The last entry takes the place of the one that goes.
+    before.unlock()
+    const wait = condition.waitAsync(token, { timeout: way === 'it is notified' ? Infinity : 5 })
+    await undefined
+    for (let n = 0; n < 100; n++) {
+      const [goes, moves] = [one, other].map(lock => lock.tryLock())
+      goes.unlock()
+      moves.unlock()
+    }
+    if (way === 'it is notified') condition.notify()
+    assert.strictEqual(await wait, way === 'it is notified')
+    assert.strictEqual(token.locked, true)
+    assert.strictEqual(token.unlock(), true)
+    assert.strictEqual(lock.locked, false)
+  })
+}
+
+test('a thread that has tried in vain to take a lock is not taken for its holder', async t => {
+  const sab = memory(8)
+  const lock = new AsyncLock(sab)
+  // By code that does not know the class, so that no holder is known.
+  Atomics.store(lock.i32a, 0, AsyncLock.LOCKED)
+  const worker = startWorker(t, async ({ api, data, post, sleep }) => {
+    const token = new api.AsyncLock(data).tryLock()
+    post(token)
+    await sleep(60000)
+  }, sab)
+  assert.strictEqual(await worker.next(), null)
+  lock.unlock()
+  assert.strictEqual(lock.locked, false)
+})
+
+test('a token whose lock was unlocked by unlock() of the lock, while there was a waiter, is not live', async () => {
+  const lock = new AsyncLock(memory(4))
+  const token = lock.tryLock()
+  const next = lock.lockAsync()
+  lock.unlock()
+  assert.strictEqual(token.locked, false)
+  assert.strictEqual(token.unlock(), false)
+  assert.strictEqual((await next).unlock(), true)
+})
+
+// ——— what comes when its claim has given up ———
+
+/** What `call` gives, a promise; `act` is called within its settlement. */
+function actingWhenSettled (t, call, act) {
+  const ids = new Set()
+  let calling = true
+  const hook = asyncHooks.createHook({
+    init (id, type) { if (calling && type === 'PROMISE') ids.add(id) },
+    promiseResolve (id) {
+      if (calling || !ids.has(id)) return
+      hook.disable()
+      act()
+    }
+  })
+  t.after(() => hook.disable())
+  hook.enable()
+  const promise = call()
+  calling = false
+  return promise
+}
+
+test('permits that a batch brings to a claim that the same batch has made give up come back', async t => {
+  const sab = memory(8)
+  const [first, second] = [new Semaphore(sab), new Semaphore(sab, { byteOffset: 4 })]
+  const { abort, signal } = new TinyController({ reason: 'given up' })
+  const one = actingWhenSettled(t, () => first.acquireAsync(1), abort)
+  const other = rejection(second.acquireAsync(3, { signal }))
+  await sleep(0)
+  first.release(1)
+  second.release(3)
+  await one
+  assert.strictEqual(await other, 'given up')
+  assert.strictEqual(second.available, 3)
+})
+
+test('a dead thread\'s locks that a batch brings to claims that the same batch has made give up: the next holders are told of the death', async t => {
+  const COUNT = 40
+  const sab = memory(4 * COUNT)
+  const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
+  const worker = startWorker(t, async ({ api, data: { sab, COUNT }, post, sleep }) => {
+    // What a thread took last is passed on first.
+    for (let n = COUNT - 1; n >= 0; n--) new api.AsyncLock(sab, { byteOffset: 4 * n }).tryLock()
+    post('held')
+    await sleep(100)
+    process.exit()
+  }, { sab, COUNT })
+  worker.done().catch(() => {})
+  await worker.next()
+  const { abort, signal } = new TinyController({ reason: 'given up' })
+  const first = actingWhenSettled(t, () => locks[0].lockAsync(), abort)
+  const others = locks.slice(1).map(lock => rejection(lock.lockAsync({ signal })))
+  // Without an event loop until it is dead, so that all comes at once.
+  for (const start = now(); locks.some(lock => lock.locked);) assert(now() - start < 20000, 'it does not die')
+  await first.then(token => token.unlock())
+  await Promise.all(others)
+  for (const lock of locks.slice(1)) {
+    const token = lock.tryLock()
+    assert.deepStrictEqual([token !== null, token && token.ownerDied], [true, true])
+    token.unlock()
+  }
+})

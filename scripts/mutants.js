@@ -1,0 +1,185 @@
+'use strict'
+
+// `npm run mutants`: applies each of a list of mutations to a copy of the tree, and expects the named test or model to fail. So the tests
+// are tested: each fence, ordering, re-check, hand-over and rule of the lines is known to be missed when it is gone.
+//
+//   npm run mutants [-- --only TEXT] [--kind model,cargo,test] [--part 2/8]
+//
+// --only   those whose description or file contains TEXT
+// --part   the second of eight parts of the list, for short runs
+//
+// A mutation (scripts/mutants/): `what` breaks, `file`, the text to `find`, which must be there once, and what is `put` in its place; and
+// which check catches it:
+//
+// - `model`: a model of tests/model.rs
+// - `cargo`: `[program, filter]`: `lib` or a file of tests/, and a filter of `cargo test`
+// - `test`: a file of __test__/, run on this Node with the built library; `subject` if it is not the first one
+// - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
+// - `equivalent`: why nothing can catch it. It is not run
+//
+// The last line is `N passed, N failed[, N skipped]`: a mutation that nothing catches has failed, and so has one whose text is not found
+// any more or that does not compile. Node 16 or newer.
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { spawnSync } = require('child_process')
+const { cargo, environment } = require('./lib/cargo')
+const { run } = require('./lib/child')
+const testFile = require('./lib/test-file')
+
+const root = path.join(__dirname, '..')
+const target = name => path.join(root, 'target', name)
+/** Milliseconds. A mutation may make a check hang. */
+const TIMEOUT = 90000
+/** A model, not optimized. */
+const MODEL_TIMEOUT = 300000
+const COMPILE_TIMEOUT = 600000
+
+/** A copy of the tree as it is now, without what git ignores. */
+function copyTree () {
+  const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'mutants-'))
+  const { stdout } = spawnSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 })
+  const libraries = fs.readdirSync(root).filter(name => name.endsWith('.node'))
+  for (const name of [...stdout.split('\0').filter(Boolean), ...libraries]) {
+    const from = path.join(root, name)
+    if (!fs.existsSync(from)) continue
+    fs.mkdirSync(path.dirname(path.join(copy, name)), { recursive: true })
+    fs.copyFileSync(from, path.join(copy, name))
+  }
+  fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'), 'junction')
+  return copy
+}
+
+class Mutants {
+  constructor (copy) {
+    this.copy = copy
+    this.healthy = new Map()
+  }
+
+  cargo (args, timeout) {
+    // Otherwise an earlier failure of a property test decides what is tried.
+    const env = environment({ PROPTEST_FAILURE_PERSISTENCE: 'off' })
+    return run(cargo(), args, { cwd: this.copy, env, timeout })
+  }
+
+  /** The checks of a mutation: each `{ name, compile(), run() }`. */
+  checksOf ({ model, orModel, cargo, orCargo, test, orTest, subject }) {
+    const ofModel = name => this.cargoCheck(`model ${name}`, ['--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')], [name, '--', '--exact'])
+    const ofCargo = ([program, filter]) => this.cargoCheck(`${program} ${filter}`.trim(),
+      [...(program === 'lib' ? ['--lib'] : ['--test', program]), '--target-dir', target('mutants')], filter === '' ? [] : [filter])
+    return [
+      ...[model, orModel].filter(Boolean).map(ofModel),
+      ...[cargo, orCargo].filter(Boolean).map(ofCargo),
+      ...[test, orTest].filter(Boolean).map(name => this.testCheck(name, subject))
+    ]
+  }
+
+  cargoCheck (name, options, filter) {
+    return {
+      name,
+      compile: () => this.cargo(['test', '--locked', '--no-run', ...options], COMPILE_TIMEOUT),
+      run: async () => {
+        const ended = await this.cargo(['test', '--locked', ...options, ...filter], MODEL_TIMEOUT)
+        const ran = /^test result: .* ([1-9]\d*) passed|^test .* \.\.\. FAILED|panicked|SIG/m.test(ended.output)
+        return { passes: ended.code === 0 && !ended.timedOut, ran: ran || ended.timedOut, how: how(ended) }
+      }
+    }
+  }
+
+  testCheck (name, subject) {
+    const node = { path: process.execPath, flags: [] }
+    return {
+      name: `${name}.test.js`,
+      compile: async () => ({ code: 0 }),
+      run: async () => {
+        const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`))
+        const { problem } = await testFile.run({ ...declared, timeout: TIMEOUT / 1000 }, node, subject || declared.subjects[declared.subjects.length - 1], { size: 'small' })
+        return { passes: problem === null, ran: true, how: problem || '' }
+      }
+    }
+  }
+
+  /** Whether a check passes without a mutation; otherwise it would catch everything. */
+  async isHealthy (check) {
+    if (!this.healthy.has(check.name)) {
+      const compiled = await check.compile()
+      const { passes, ran } = compiled.code === 0 ? await check.run() : { passes: false }
+      this.healthy.set(check.name, passes && ran)
+    }
+    return this.healthy.get(check.name)
+  }
+
+  /** What came of a mutation: `{ caught, how }`. */
+  async try (mutation) {
+    const file = path.join(this.copy, mutation.file)
+    const source = fs.readFileSync(file, 'utf8')
+    const parts = source.split(mutation.find)
+    if (parts.length !== 2) return { caught: false, how: `its text is in ${mutation.file} ${parts.length - 1} times` }
+    const checks = this.checksOf(mutation)
+    for (const check of checks) if (!await this.isHealthy(check)) return { caught: false, how: `${check.name} fails without it` }
+    fs.writeFileSync(file, parts.join(mutation.put))
+    try {
+      for (const check of checks) {
+        const compiled = await check.compile()
+        if (compiled.code !== 0) return { caught: false, how: `does not compile:\n${compiled.output.slice(0, 2000)}` }
+        const { passes, how } = await check.run()
+        if (!passes) return { caught: true, how: `${check.name}: ${how}` }
+      }
+      return { caught: false, how: `not by ${checks.map(({ name }) => name).join(' or ')}` }
+    } finally {
+      fs.writeFileSync(file, source)
+    }
+  }
+}
+
+function how ({ timedOut, output, signal }) {
+  if (timedOut) return 'hangs'
+  const said = /panicked at [^\n]*\n([^\n]*)/.exec(output)
+  return (said && said[1].slice(0, 100)) || signal || 'failed'
+}
+
+function chosen (args) {
+  const options = { '--only': '', '--kind': 'model,cargo,test', '--part': '1/1' }
+  for (let n = 0; n < args.length; n += 2) {
+    if (!(args[n] in options) || args[n + 1] === undefined) throw new Error('usage: npm run mutants [-- --only TEXT] [--kind model,cargo,test] [--part 2/8]')
+    options[args[n]] = args[n + 1]
+  }
+  const kinds = options['--kind'].split(',')
+  const kindOf = mutation => ['model', 'cargo', 'test'].find(kind => kind in mutation)
+  const [part, parts] = options['--part'].split('/').map(Number)
+  return [...require('./mutants/rust'), ...require('./mutants/javascript')]
+    .filter(mutation => mutation.equivalent ? kinds.length === 3 : kinds.includes(kindOf(mutation)))
+    .filter(({ what, file }) => `${what} ${file}`.includes(options['--only']))
+    .filter((_, n) => n % parts === part - 1)
+}
+
+async function main () {
+  const mutations = chosen(process.argv.slice(2))
+  const copy = copyTree()
+  const counts = { passed: 0, failed: 0, skipped: 0 }
+  try {
+    const mutants = new Mutants(copy)
+    for (const mutation of mutations) {
+      const { what, file, equivalent } = mutation
+      if (equivalent) {
+        counts.skipped++
+        console.log(`skip - ${what} (${file}) # equivalent: ${equivalent}`)
+        continue
+      }
+      const start = Date.now()
+      const { caught, how } = await mutants.try(mutation)
+      counts[caught ? 'passed' : 'failed']++
+      console.log(`${caught ? 'caught' : 'NOT CAUGHT'} - ${what} (${file}) - ${how} (${Math.round((Date.now() - start) / 1000)} s)`)
+    }
+  } finally {
+    fs.rmSync(copy, { recursive: true, force: true, maxRetries: 5 })
+  }
+  if (counts.failed > 0) process.exitCode = 1
+  console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
+}
+
+main().catch(error => {
+  console.error(error)
+  process.exitCode = 1
+})

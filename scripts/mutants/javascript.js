@@ -1,0 +1,108 @@
+'use strict'
+
+// Mutations of lib/. See ../mutants.js. `test` names a file of __test__/.
+//
+// Not in the list, since only a thread that is ended, or a stack that ends, within a few instructions would show them: that slots.js notes
+// a notification in a register before it settles it, and how far a batch has come; that waiter.js forgets its slot; that abort-signals.js goes
+// on after an error.
+
+const word = 'lib/locks/internal/word.js'
+const list = 'lib/locks/internal/robust-list.js'
+const request = 'lib/locks/internal/request.js'
+const acquire = 'lib/locks/internal/acquire.js'
+const token = 'lib/locks/internal/token.js'
+const waiter = 'lib/locks/internal/waiter.js'
+const signals = 'lib/locks/internal/abort-signals.js'
+const notice = 'lib/locks/internal/notice.js'
+const steps = 'lib/locks/internal/steps.js'
+const slots = 'lib/agent/slots.js'
+const blocking = 'lib/agent/blocking.js'
+const functions = 'lib/atomics/functions.js'
+const operations = 'lib/atomics/abstract-operations.js'
+const condition = 'lib/locks/condition.js'
+const barrier = 'lib/locks/barrier.js'
+const latch = 'lib/locks/latch.js'
+const counters = 'lib/agent/counters.js'
+
+const SECOND_LOOK = '      // A waiter that came after the first look was counted before it read the word, so it is seen now (see src/lock/).\n' +
+  '      // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.\n' +
+  '      if (counters.read(this.counter) !== 0) {'
+
+module.exports = [
+  // ——— words ———
+  { what: 'unlock does not look at the counter again', file: word, find: SECOND_LOOK, put: SECOND_LOOK.replace('counters.read(this.counter) !== 0', 'false'), test: 'second-look' },
+  { what: 'a reader or writer that leaves does not look at the counter again', file: word, find: 'list.held[last] = undefined\n      // As in `unlock`.\n      if (counters.read(this.counter) !== 0) {', put: 'list.held[last] = undefined\n      if (false) {', test: 'second-look' },
+  { what: 'unlock does not look at the counter before', file: word, find: 'unlock (index) {\n      if (counters === undefined || counters.peek(this.counter) !== 0) {', put: 'unlock (index) {\n      if (counters === undefined) {', test: 'async-lock' },
+  { what: 'unlock does not say that it is releasing', file: word, find: '      floats[RELEASING] = this.address\n      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', put: '      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', test: 'untold-release' },
+  { what: 'plain waiters of the host are not notified of a release', file: word, find: '        this.unlock(index)\n        hostNotify(this.array, 0, 1)\n', put: '        this.unlock(index)\n', test: 'second-look' },
+  { what: 'a lock that is held is taken', file: word, find: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {', put: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) > LOCKED) {', test: 'async-lock' },
+  { what: 'a failed attempt leaves its number behind', file: word, find: '        list.serials[index] = 0\n        list.serial--\n        return -1', put: '        return -1', test: 'robust-list' },
+  { what: 'strict lines are overtaken without a call', file: word, find: 'if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(request)', put: 'if (counters === undefined) return this.takeInLine(request)', test: 'rw-lock' },
+  { what: 'a death is not inquired about', file: word, find: 'if (counters !== undefined && counters.peek(this.abandoned) === 0) return false', put: 'if (counters !== undefined) return false', test: 'async-lock-owner-death' },
+  { what: 'a downgrade tells nobody', file: word, find: '      adopt(shared, index, ownerDied)\n      this.tellLine()', put: '      adopt(shared, index, ownerDied)', test: 'rw-lock' },
+  { what: 'a downgraded writer leaves no reader', file: word, find: '      store(this.array, 0, 1)\n', put: '      store(this.array, 0, 0)\n', test: 'rw-lock' },
+  { what: 'added permits are given to nobody', file: word, find: 'current + amount) !== current)\n      this.tellLine()', put: 'current + amount) !== current)', test: 'semaphore' },
+  { what: 'permits overflow', file: word, find: 'if (current + amount > MOST) {', put: 'if (current + amount > Infinity) {', test: 'semaphore' },
+  { what: 'permits of use are released one by one', file: word, find: 'else if (kind === PERMITS) add(this.array, 0, amount)', put: 'else if (kind === PERMITS) add(this.array, 0, 1)', test: 'semaphore' },
+  { what: 'a reader that leaves frees the lock', file: word, find: 'if (kind === SHARED) sub(this.array, 0, 1)', put: 'if (kind === SHARED) store(this.array, 0, 0)', test: 'rw-lock' },
+  { what: 'a thread does not know that it awaits a lock', file: word, find: 'return awaited.has(this.address)', put: 'return false', test: 'async-lock' },
+  { what: 'a reader enters beside a writer', file: request, find: 'return current >= 0 && current < MOST', put: 'return current >= -1 && current < MOST', test: 'rw-lock' },
+  { what: 'a writer enters beside readers', file: request, find: 'return current === UNLOCKED ? WRITING', put: 'return current >= UNLOCKED ? WRITING', test: 'rw-lock' },
+  { what: 'a permit too many is kept back', file: request, find: 'return current >= amount ? current - amount', put: 'return current > amount ? current - amount', test: 'semaphore' },
+
+  // ——— the robust list and tokens ———
+  { what: 'an entry that goes leaves its number', file: list, find: '    const index = words[HELD]\n    list.serials[index] = 0\n', put: '    const index = words[HELD]\n', equivalent: 'native code has removed it before (`retract` in src/node/robust_list.rs)' },
+  { what: 'the last entry goes instead of the released one', file: list, find: 'return index === last ? last : swap(index, last)', put: 'return last', test: 'async-lock' },
+  { what: 'a token that keeps its number is not found at its new index', file: list, find: '    tidyMoved()\n    moved.set(serial, index)\n    list.serials[index] = serial', put: '    list.serials[index] = serial', test: 'robust-list' },
+  { what: 'the list does not grow', file: list, find: 'if (words[HELD] >= list.room) enlarge()', put: 'if (list.capacity === 0) enlarge()', test: 'async-lock' },
+  { what: 'a token is live for ever', file: token, find: '    if (index < 0) return rejectWait(this)\n    release(index)', put: '    if (index < 0) return true\n    release(index)', test: 'async-lock' },
+  { what: 'a wait with a token that is unlocked goes on', file: token, find: 'if (steps !== undefined) steps.reject(notLocked(', put: 'if (false) steps.reject(notLocked(', test: 'condition' },
+  { what: 'what was a dead thread\'s is released without a word', file: token, find: '  if (!token.ownerDied) {\n    release(index)\n    return\n  }', put: '  release(index)\n  return\n', test: 'robust-list' },
+
+  // ——— waiting for a lock ———
+  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: '      if (this.owned) releaseUnused(this.hold)\n', put: '', test: 'async-lock' },
+  { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
+  { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
+  { what: 'executeLocked does not unlock', file: acquire, find: '  } finally {\n    token.unlock()\n  }', put: '  } finally {}', test: 'async-lock' },
+  { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw lateError(hold, 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
+  { what: 'main blocks', file: acquire, find: 'if (IS_MAIN_THREAD) throw', put: 'if (false) throw', test: 'async-lock' },
+  { what: 'an aborted signal is not noticed', file: acquire, find: '  throwIfAborted(signal)\n  if (tryAcquire(hold)) return true', put: '  if (tryAcquire(hold)) return true', test: 'async-lock' },
+  { what: 'a settled waiter still listens to its signal', file: waiter, find: '    abortSignals.leave(this)\n', put: '', test: 'signals' },
+  { what: 'an unref\'d step holds the loop', file: waiter, find: 'if (!this.refed) this.setRefed(false)', put: '', test: 'ref', orTest: 'condition' },
+  { what: 'of the waiters of a signal one is told', file: signals, find: 'while (this.first !== undefined) {', put: 'if (this.first !== undefined) {', test: 'signals' },
+  { what: 'a step that is rejected goes on', file: steps, find: 'if (this.waiter !== undefined) this.waiter.giveUp(reason)', put: '', test: 'condition' },
+  { what: 'a notification is not used at once', file: notice, find: 'else this.onNotified(this.resolve, this.reject)', put: 'else this.resolve(result)', test: 'condition' },
+  { what: 'a wait for a word ends with the first notification', file: notice, find: "    if (agent().wait(word.address, false, value, left()) === 'timed-out') return", put: '    agent().wait(word.address, false, value, left()); return', test: 'latch', orTest: 'barrier' },
+
+  // ——— settling ———
+  { what: 'a settlement that fails takes the others along', file: slots, find: '        nextTick(() => { throw error })', put: '        throw error', test: 'settling' },
+  { what: 'a slot is not vacated', file: slots, find: '    vacate(slot)\n    if (resolve !== WAITER) {', put: '    if (resolve !== WAITER) {', test: 'memory' },
+  { what: 'a cancelled wait is not vacated', file: slots, find: '    if (words[ANSWER] === 0) return false\n    vacate(waiter.slot)', put: '    if (words[ANSWER] === 0) return false', test: 'cancelled-claims' },
+  { what: 'a blocked thread\'s gift is not accepted', file: blocking, find: '      if (isAlive) floats[GIVEN] = 0', put: '      floats[GIVEN] = 0', test: 'given-to-the-dying' },
+  { what: 'a notification of a blocked thread is used twice', file: blocking, find: '    floats[RELAY] = 0\n', put: '', test: 'condition' },
+  { what: 'the counter of another word is read', file: counters, find: 'bucketOf(address) * stride + (address / 4 & WORDS - 1)', put: 'bucketOf(address) * stride + (address / 8 & WORDS - 1)', test: 'notify' },
+  { what: 'the death of a holder is looked for in another bucket', file: counters, find: 'bucket % WORDS\n', put: '(bucket + 1) % WORDS\n', test: 'async-lock-owner-death' },
+
+  // ——— Atomics ———
+  { what: 'threads without the package are not notified', file: functions, find: '        woken += hostNotify(typedArray, i, c === Infinity ? undefined : c - woken)', put: '        woken += 0', test: 'notify', orTest: 'install' },
+  { what: 'notify wakes more than count', file: functions, find: '      if (woken >= c) return woken\n', put: '', equivalent: 'the rest of the count is 0 then; this is for speed' },
+  { what: 'notify counts on an array that is not shared', file: functions, find: 'if (!view.shared || c === 0) return 0', put: 'if (c === 0) return 0', test: 'bad-input' },
+  { what: 'another value does not matter', file: functions, find: 'return (view.wide ? loads64 : loads32) && load(typedArray, i) !== v', put: 'return false', equivalent: 'native code compares again in the critical section; this is for speed' },
+  { what: 'a length that a conversion has changed counts', file: functions, find: 'index >>> 0 === index && index < length ? index :', put: 'index >>> 0 === index ? index :', test: 'bad-input' },
+  { what: 'NaN is no time-out', file: operations, find: 'return q !== q ? Infinity : q > 0 ? q : 0', put: 'return q > 0 ? q : 0', test: 'time-outs', orTest: 'bad-input' },
+  { what: 'an index is not converted', file: operations, find: 'const accessIndex = ToIntegerOrInfinity(requestIndex)', put: 'const accessIndex = requestIndex', test: 'bad-input' },
+  { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
+
+  // ——— Condition, Barrier, Latch ———
+  { what: 'an awaiting Condition keeps its lock', file: condition, find: 'onEnqueued: () => { release(indexOf(held)) },', put: 'onEnqueued: () => {},', test: 'condition' },
+  { what: 'a blocking wait does not take the lock again', file: condition, find: 'if (!isHeld(held)) acquire(held, Infinity, caller)', put: '', test: 'condition' },
+  { what: 'an aborted wait does not take the lock again', file: condition, find: '      await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },
+  { what: 'a timed-out wait does not take the lock again', file: condition, find: "    if (result !== 'ok') await lockAgain(held, steps)\n", put: '', test: 'condition' },
+  { what: 'a predicate is asked once', file: condition, find: '    while (!await predicate()) {', put: '    if (!await predicate()) {', test: 'condition' },
+  { what: 'a thread blocks for a lock that its own promise gets', file: condition, find: "if (held.word.isAwaited()) throw deadlock(caller, 'awaits the lock')", put: '', test: 'condition' },
+  { what: 'a party that gives up stays counted', file: barrier, find: 'if (compareExchange(word.array, 0, state, state - 1) === state) return true', put: 'return true', test: 'barrier' },
+  { what: 'a party withdraws from the next generation', file: barrier, find: 'if (generation(state) !== mine) return false\n', put: '', test: 'barrier', orTest: 'family-storm' },
+  { what: 'the leader wakes one', file: barrier, find: 'notify(word, Infinity)\n    return LEADER', put: 'notify(word, 1)\n    return LEADER', test: 'barrier' },
+  { what: 'an open latch wakes nobody', file: latch, find: 'if (next === this.count) notify(word, Infinity)\n', put: '', test: 'latch' },
+  { what: 'a latch counts on when it is open', file: latch, find: 'const next = min(this.count, happened + amount)', put: 'const next = happened + amount', test: 'latch' }
+]

@@ -1,0 +1,216 @@
+'use strict'
+
+// Mutations of the queue, the locks and the service, in Rust. See ../mutants.js. `model` names a model of tests/model.rs; `cargo` a filter
+// of `cargo test`, and in which program: `queue` means tests/queue.rs, `lib` the tests within src/.
+
+const counters = 'src/queue/counters.rs'
+const store = 'src/queue/store.rs'
+const section = 'src/queue/critical_section.rs'
+const outbox = 'src/queue/outbox.rs'
+const parker = 'src/queue/parker.rs'
+const line = 'src/lock/line.rs'
+const policy = 'src/lock/policy.rs'
+const lockStore = 'src/lock/store.rs'
+const abandoned = 'src/lock/abandoned.rs'
+const granting = 'src/lock/granting.rs'
+const overtaken = 'src/lock/overtaken.rs'
+const request = 'src/lock/request.rs'
+const fairness = 'src/lock/fairness.rs'
+
+module.exports = [
+  // ——— fences and orderings ———
+  {
+    what: 'a notifier passes no fence before it reads the counter',
+    file: counters,
+    find: '        fence(Ordering::SeqCst);\n        counter.load(Ordering::Relaxed) == 0\n',
+    put: '        counter.load(Ordering::Relaxed) == 0\n',
+    model: 'wait_store_notify'
+  },
+  {
+    what: 'a waiter passes no fence after it is counted',
+    file: counters,
+    find: 'counter.fetch_add(1, Ordering::SeqCst);\n        fence(Ordering::SeqCst);',
+    put: 'counter.fetch_add(1, Ordering::SeqCst);',
+    model: 'wait_store_notify'
+  },
+  {
+    what: 'a waiter is counted after it has read the word',
+    file: section,
+    find: '        let counted = Counted::new(self.counter(location));\n        if !is_equal(self) {\n            return None;\n        }\n',
+    put: '        if !is_equal(self) {\n            return None;\n        }\n        let counted = Counted::new(self.counter(location));\n',
+    model: 'wait_store_notify'
+  },
+  { what: 'a waiter in its list is not counted', file: section, find: '        counted.keep();\n', put: '        drop(counted);\n', model: 'wait_notify' },
+  {
+    what: 'a waiter that has left stays counted',
+    file: section,
+    find: '        self.counter(location).fetch_sub(1, Ordering::SeqCst);\n',
+    put: '        let _ = location;\n',
+    model: 'unlock_claim'
+  },
+  {
+    what: 'the result of a blocked thread is recorded without release',
+    file: parker,
+    find: 'self.result.store(result as u8, Ordering::Release);',
+    put: 'self.result.store(result as u8, Ordering::Relaxed);',
+    model: 'wait_notify'
+  },
+  { what: 'the result of a blocked thread is read without acquire', file: parker, find: 'self.result.load(Ordering::Acquire)', put: 'self.result.load(Ordering::Relaxed)', model: 'wait_notify' },
+  { what: 'the result of the last wait is not cleared', file: parker, find: '        self.result.store(WAITING, Ordering::Relaxed);\n', put: '', model: 'park_late_unpark' },
+  {
+    what: 'an interruption is lost',
+    file: parker,
+    find: '        self.interrupted.store(true, Ordering::Release);\n        self.unpark();',
+    put: '        self.unpark();',
+    model: 'park_interrupt'
+  },
+  { what: 'the tick does not wake the thread', file: parker, find: '        if step(TICKED, OVER) {\n            self.unpark();', put: '        if step(TICKED, OVER) {', model: 'sleep_rest' },
+  {
+    what: 'the service passes no fence before it looks once more',
+    file: 'src/service/rest.rs',
+    find: '        fence(Ordering::SeqCst);\n        let rests',
+    put: '        let rests',
+    model: 'sleep_rest'
+  },
+  {
+    what: 'the service does not look once more before it rests',
+    file: 'src/service/rest.rs',
+    find: 'let rests = !is_needed();',
+    put: 'let rests = { is_needed(); true };',
+    model: 'claim_rest'
+  },
+  {
+    what: 'a thread passes no fence before it reads whether the service rests',
+    file: 'src/service/rest.rs',
+    find: '        fence(Ordering::SeqCst);\n        // Release',
+    put: '        // Release',
+    model: 'sleep_rest'
+  },
+  {
+    what: 'the service does not read the deadlines again',
+    file: 'src/service/alarm.rs',
+    find: 'if store.earliest_deadline() >= next {',
+    put: 'if next <= Timestamp::NEVER {',
+    model: 'register_expire'
+  },
+  { what: 'the alarm is set without SeqCst', file: 'src/service/alarm.rs', find: 'self.set_to.store(next.as_nanos(), Ordering::SeqCst)', put: 'self.set_to.store(next.as_nanos(), Ordering::Relaxed)', model: 'register_expire' },
+  { what: 'the alarm is read without SeqCst', file: 'src/service/alarm.rs', find: 'self.set_to.load(Ordering::SeqCst)', put: 'self.set_to.load(Ordering::Relaxed)', model: 'register_expire' },
+  { what: 'a deadline is published without SeqCst', file: 'src/queue/bucket.rs', find: 'self.earliest_deadline.store(earliest, Ordering::SeqCst);', put: 'self.earliest_deadline.store(earliest, Ordering::Relaxed);', model: 'register_expire' },
+  { what: 'a deadline is not published', file: section, find: 'self.bucket.publish_deadline(self.lists.waiters.earliest_deadline());', put: 'let _ = self.bucket;', model: 'register_expire' },
+
+  // ——— the outbox ———
+  {
+    what: 'the first mail rings nobody',
+    file: outbox,
+    find: '        let was_empty = mail.is_empty();\n        put(&mut mail);',
+    put: '        put(&mut mail);\n        let was_empty = mail.is_empty();',
+    model: 'push_take_ring'
+  },
+  { what: 'taken mail still counts as there', file: outbox, find: '        self.has_mail.store(false, Ordering::Relaxed);\n', put: '', model: 'push_take_mail' },
+  { what: 'mail is not said to be there', file: outbox, find: '        self.has_mail.store(true, Ordering::Release);\n', put: '', model: 'push_take_mail' },
+  { what: 'an agent that has ended is rung', file: outbox, find: '        *lock(&self.bell) = None;\n', put: '', model: 'ring_close' },
+  { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'recalled'] },
+  { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.first.iter().chain(&self.rest)', put: 'self.first.iter()', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
+
+  // ——— the queue ———
+  {
+    what: 'a thread that gives up takes a notification along',
+    file: store,
+    find: 'thread.result().unwrap_or(WaitResult::TimedOut)\n    }\n\n    /// Removes a promise',
+    put: 'WaitResult::TimedOut\n    }\n\n    /// Removes a promise',
+    model: 'wait_timeout_notify_thread'
+  },
+  {
+    what: 'a ticket of an ended wait of the same thread is taken for the present one',
+    file: store,
+    find: '                && !matches!(waiter, Waiter::Thread(thread) if thread.result().is_some());',
+    put: '                ;',
+    equivalent: 'a thread has one wait at a time, and keeps no earlier ticket: this is for the reader of a wrong one'
+  },
+  {
+    what: 'a claim that is withdrawn wakes no successor',
+    file: store,
+    find: '            if section.remove(key) == Successor::ToBeWoken {',
+    put: '            if section.remove(key) == Successor::ToBeWoken && false {',
+    model: 'grant_give_up',
+    orModel: 'add_permit_give_up'
+  },
+  {
+    what: 'a claim that times out wakes no successor',
+    file: section,
+    find: '        if self.dequeue(key, WaitResult::TimedOut) == Successor::ToBeWoken {',
+    put: '        if self.dequeue(key, WaitResult::TimedOut) == Successor::ToBeWoken && false {',
+    model: 'wake_timeout'
+  },
+  { what: 'a notification is spent on a waiter that is due', file: store, find: '                if section.is_due(key) {', put: '                if section.is_due(key) && false {', cargo: ['queue', ''] },
+  {
+    what: 'a promise of the agent that notifies times out before a job has decided',
+    file: section,
+    find: 'deadline <= self.now() && !self.runs.is_some_and(|outbox| self.lists.is_promise_of(outbox, key))',
+    put: 'deadline <= self.now()',
+    model: 'wait_timeout_notify_own_promise'
+  },
+  { what: 'a promise is timed out that is not overdue', file: section, find: '.filter(|record| record.is_overdue())', put: '', model: 'timeout_cancel_wait' },
+  { what: 'a promise in another slot is timed out', file: section, find: 'let is_its = its_slot == slot && Arc::ptr_eq', put: 'let is_its = Arc::ptr_eq', cargo: ['queue', ''] },
+  { what: 'what is due is decided as late as it comes', file: store, find: 'settlements.retain(|settlement| settlement.result != WaitResult::Due);', put: '', model: 'timeout_cancel_wait' },
+  { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
+  { what: 'the agent of a promise that is due is not rung', file: section, find: '        if outbox.settle(slot, WaitResult::Due) == Ring::Needed {', put: '        if outbox.settle(slot, WaitResult::Due) == Ring::Needed && false {', cargo: ['queue', ''] },
+  { what: 'a later deadline rises above an earlier one', file: 'src/queue/deadlines.rs', find: 'children.min_by_key', put: 'children.max_by_key', cargo: ['lib', 'behaves_as_a_sorted_set'] },
+  { what: 'a removed deadline leaves disorder', file: 'src/queue/deadlines.rs', find: 'if index < self.heap.len() && self.rise(index, &mut moved) == index {', put: 'if false {', cargo: ['lib', 'behaves_as_a_sorted_set'] },
+  { what: 'a time-out is rounded down', file: 'src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
+  { what: 'a waiter stands in front instead of behind', file: 'src/queue/waiter_list.rs', find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },
+
+  // ——— lines ———
+  { what: 'a claim does not try once more in the critical section', file: lockStore, find: 'taken = section.take(location, request, word);\n                }', put: 'let _ = &mut taken;\n                }', model: 'unlock_claim' },
+  { what: 'a claim overtakes a strict line', file: lockStore, find: 'if !(request.is_strict() && section.has_line(location)) {', put: 'if true {', cargo: ['line', ''] },
+  { what: 'try_take overtakes a strict line', file: lockStore, find: 'let would_overtake = request.is_strict() && section.has_line(location);', put: 'let would_overtake = false;', cargo: ['line', ''] },
+  { what: 'a lock is handed over and freed', file: lockStore, find: '                self.grant(next, location, WaitResult::Acquired);\n                return released;', put: '                self.grant(next, location, WaitResult::Acquired);', model: 'grant_newcomer' },
+  { what: 'a release wakes nobody', file: lockStore, find: '        request.give_back(word);\n        self.word_changed(location, word);\n        released', put: '        request.give_back(word);\n        released', model: 'unlock_claim' },
+  { what: 'a claim retries that was not woken', file: lockStore, find: 'retries(key, waiter.blocks()) == Retry::Unasked {', put: 'retries(key, waiter.blocks()) == Retry::Unasked && false {', equivalent: 'it takes what is free, as a newcomer may; in a strict line the next check refuses it' },
+  { what: 'a claim behind others retries in a strict line', file: lockStore, find: 'if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {', put: 'if false {', cargo: ['line', 'does_not_overtake'] },
+  { what: 'a claim of a strict line that has retried leaves the rest to nobody', file: lockStore, find: '            if request.is_strict() {\n                section.word_changed(location, word);\n            } else if', put: '            if request.is_strict() {\n            } else if', cargo: ['line', ''] },
+  { what: 'a lock that a promise has taken is not noted as on its way', file: lockStore, find: '                section.policy_mut().granted.insert(location, waiter.clone());\n            }\n            Some(taken)', put: '            }\n            Some(taken)', model: 'unlock_by_mistake_grant', orCargo: ['line', ''] },
+  { what: 'a lock that was granted is not noted as on its way', file: granting, find: 'section.policy_mut().granted.insert(location, waiter.clone());', put: 'let _ = (section, waiter);', model: 'unlock_by_mistake_grant' },
+  { what: 'a thread that frees by mistake counts as no waiter', file: lockStore, find: 'let _counted = Counted::new(self.counter(location));', put: '', model: 'unlock_by_mistake' },
+  { what: 'a thread that frees by mistake does not ask who is given the lock', file: lockStore, find: 'holder(section.policy().granted.get(&location))', put: 'holder(None)', model: 'unlock_by_mistake_grant' },
+  { what: 'the service sees no word that was freed', file: lockStore, find: 'if first.is_some_and(|request| request.is_granted_by(&word)) {', put: 'if first.is_some_and(|request| request.is_granted_by(&word)) && false {', model: 'claim_rest' },
+  { what: 'a bucket with claims is not said to have any', file: section, find: 'self.bucket.has_claims.store(true, Ordering::Relaxed);', put: '', model: 'claim_rest' },
+  { what: 'a line stays when its last claim has left', file: policy, find: '        if line.claims() == 0 {', put: '        if line.claims() == u32::MAX {', cargo: ['line', ''] },
+  { what: 'a claim of a strict line that gives up wakes no successor', file: policy, find: 'if claim.is_strict() { Successor::ToBeWoken } else { successor }', put: 'successor', model: 'add_permit_give_up' },
+  { what: 'a claim of a lock that was woken and leaves wakes no successor', file: line, find: 'if was_awake || has_tried { Successor::ToBeWoken }', put: 'if has_tried { Successor::ToBeWoken }', model: 'wake_timeout' },
+  { what: 'no thread behind a promise is woken', file: policy, find: '            if !self.blocks(first)\n', put: '            if !self.blocks(first) && false\n', model: 'unlock_busy_claim' },
+  { what: 'plain waiters before a claim are not notified', file: policy, find: '            others_before = true;\n            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();\n        }\n        None', put: '            let _ = others_before;\n            return None;\n        }\n        None', cargo: ['line', ''] },
+  { what: 'without claims nobody is notified', file: policy, find: '        } else if let Some(key) = self.front(location) {\n            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();\n        }', put: '        }', model: 'unlock_wait_claim' },
+  { what: 'a claim that is awake is woken again', file: line, find: 'self.awake.of(blocks).replace(key) != Some(key)', put: '{ self.awake.of(blocks).replace(key); true }', cargo: ['line', ''] },
+  { what: 'a claim that has retried in vain is not remembered', file: line, find: '        *self.tried.of(blocks) = Some(key);\n', put: '', cargo: ['line', ''] },
+  { what: 'one notification wakes several claims', file: store, find: 'if is_claim && claim_woken {', put: 'if is_claim && claim_woken && false {', cargo: ['line', ''] },
+  { what: 'of readers that wait only the first enters', file: granting, find: '                Some(result) => self.grant(key, location, result),', put: '                Some(result) => { self.grant(key, location, result); return }', model: 'write_death_read' },
+  { what: 'newcomers overtake for ever', file: overtaken, find: 'now.duration_since(since) >= FAIRNESS', put: 'false', cargo: ['line', ''] },
+  { what: 'a blocked thread is handed the lock before it has been overtaken', file: overtaken, find: 'now.duration_since(since) >= FAIRNESS', put: 'true', cargo: ['line', ''] },
+  { what: 'releases make room ever as often', file: overtaken, find: '            promise.patience *= 2;\n', put: '', cargo: ['line', 'releases_make_room'] },
+  { what: 'no head start for a promise', file: line, find: 'self.overtaken.head_start_of(is_awake)', put: 'self.overtaken.head_start_of(is_awake).filter(|_| false)', cargo: ['line', 'head_start'] },
+  { what: 'a promise that has not retried is handed the lock', file: fairness, find: 'if !self.is_ready(location, key) {', put: 'if false {', cargo: ['line', ''] },
+  { what: 'a dead holder hands the lock to a promise that has not retried', file: abandoned, find: '                    && section.is_ready(location, first)\n', put: '', cargo: ['line', ''] },
+
+  // ——— death ———
+  { what: 'a death is not remembered', file: abandoned, find: 'if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {', put: 'if false {', model: 'death_newcomer_claim' },
+  {
+    what: 'a lock is freed before its death is noted',
+    file: abandoned,
+    find: '            if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {',
+    put: '            request.give_back(word);\n            if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {',
+    model: 'death_newcomer_claim'
+  },
+  { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                    section.inherit(location, request);\n', put: '', model: 'death_newcomer_death' },
+  { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
+  { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared => self.policy().abandoned.contains(&location),', put: 'Request::Shared => false,', model: 'write_death_read' },
+  { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
+  { what: 'the note of a death is taken from a memory that lives', file: 'src/lock/memories.rs', find: '        let is_gone = memory.objects == 0;\n', put: '        let is_gone = true;\n', cargo: ['memories', ''] },
+  { what: 'a memory that is gone is forgotten outside of the lock of the registry', file: 'src/lock/memories.rs', find: '        if is_gone {\n            store.forget_abandoned(&memory.addresses(base));\n            memories.remove(&base);', put: '        if is_gone {\n            let addresses = memory.addresses(base);\n            memories.remove(&base);\n            drop(memories);\n            store.forget_abandoned(&addresses);\n            return true;', model: 'lose_register_death' },
+
+  // ——— words ———
+  { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },
+  { what: 'a writer enters beside readers', file: request, find: 'Self::Exclusive => (current == UNLOCKED).then_some(WRITING),', put: 'Self::Exclusive => (current >= UNLOCKED).then_some(WRITING),', cargo: ['line', ''] },
+  { what: 'more permits are taken than there are', file: request, find: '.filter(|&left| left >= 0)', put: '.filter(|&left| left >= -1)', cargo: ['line', ''] },
+  { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' }
+]

@@ -1,0 +1,124 @@
+'use strict'
+
+// `npm run sanitize -- thread | address | node | valgrind`: the tests under a sanitizer of the nightly compiler, or under valgrind. Linux x64.
+//
+//   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library has to be compiled
+//             for it, too, or it reports each contended mutex: that takes rustup's component rust-src, and is skipped without it
+//   address   the same under AddressSanitizer and LeakSanitizer
+//   node      the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's libasan): tests of
+//             __test__/ that end threads in the midst of everything, and the soak's processes. Leaks of Node itself are many, so those are
+//             only looked for by `address`
+//   valgrind  the Rust tests under memcheck: no invalid access, no definite leak. Needs no nightly compiler
+//
+// The last line is `N passed, N failed[, N skipped]`.
+
+const fs = require('fs')
+const path = require('path')
+const { cargo, find } = require('./lib/cargo')
+const { run } = require('./lib/child')
+const { countCargoTest } = require('./lib/rust-steps')
+const testFile = require('./lib/test-file')
+
+const root = path.join(__dirname, '..')
+const TARGET = 'x86_64-unknown-linux-gnu'
+const PROGRAMS = ['--lib', '--test', 'queue', '--test', 'line', '--test', 'memories']
+const NODE_TESTS = ['termination', 'given-to-the-dying', 'stress', 'async-lock-owner-death', 'condition', 'family-storm', 'async-lock-storm', 'robust-list', 'settling']
+const TIMEOUT = 1200000
+
+const environment = (sanitizer, more) => ({
+  ...process.env,
+  CARGO_TERM_COLOR: 'never',
+  RUSTFLAGS: `-Zsanitizer=${sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer`,
+  ...more
+})
+
+async function nightly (args, env) {
+  const ended = await run(find('rustup'), ['run', 'nightly', 'cargo', ...args], { cwd: root, env, timeout: TIMEOUT, echo: true })
+  if (ended.error) throw ended.error
+  return ended
+}
+
+/** Whether the standard library's source is there, to be compiled with the sanitizer. */
+async function hasSource () {
+  const { stdout } = await run(find('rustup'), ['run', 'nightly', 'rustc', '--print', 'sysroot'], {})
+  return fs.existsSync(path.join(stdout.trim(), 'lib', 'rustlib', 'src', 'rust', 'library', 'Cargo.lock'))
+}
+
+async function rustTests (sanitizer, options, more = []) {
+  const args = ['test', ...more, '--locked', '--no-fail-fast', '--target', TARGET, '--target-dir', `target/${sanitizer}`, ...PROGRAMS]
+  const { code, output } = await nightly(args, environment(sanitizer, options))
+  const reports = output.match(/^SUMMARY: .*$/gm) || []
+  for (const report of new Set(reports)) console.log(report)
+  const counted = countCargoTest(output)
+  if (counted === null) throw new Error(output.slice(-3000))
+  return { passed: counted.passed, failed: counted.failed + reports.length + (code !== 0 && counted.failed + reports.length === 0 ? 1 : 0) }
+}
+
+async function underNode () {
+  const built = await nightly(['rustc', '--locked', '--lib', '--crate-type', 'cdylib', '--target', TARGET, '--target-dir', 'target/address'], environment('address'))
+  if (built.code !== 0) throw new Error(built.output.slice(-3000))
+  const runtime = (await run('gcc', ['-print-file-name=libasan.so'], {})).stdout.trim()
+  // A tree of its own, whose library is the instrumented one.
+  const copy = path.join(root, 'target', 'address', 'package')
+  fs.rmSync(copy, { recursive: true, force: true })
+  fs.mkdirSync(copy, { recursive: true })
+  for (const name of ['index.js', 'force.js', 'keep-alive.js', 'pure.js', 'package.json', 'lib', '__test__', 'scripts']) fs.cpSync(path.join(root, name), path.join(copy, name), { recursive: true })
+  fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
+  Object.assign(process.env, { LD_PRELOAD: runtime, ASAN_OPTIONS: 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99' })
+  const node = { path: process.execPath, flags: [] }
+  const total = { passed: 0, failed: 0 }
+  for (const name of NODE_TESTS) {
+    const declared = testFile.read(path.join(copy, '__test__', `${name}.test.js`))
+    const { passed, failed, problem, output } = await testFile.run(declared, node, declared.subjects[declared.subjects.length - 1], { size: 'small' })
+    const reports = output.match(/AddressSanitizer/g) || []
+    total.passed += passed
+    total.failed += failed + (reports.length > 0 ? 1 : 0)
+    console.log(`${name}: ${passed} passed, ${failed} failed${reports.length > 0 ? ', and the sanitizer has found something' : ''}`)
+    if (problem !== null || reports.length > 0) console.log(output.slice(-4000))
+  }
+  const soak = await run(process.execPath, ['--expose-gc', path.join(copy, 'scripts', 'soak', 'main.js'), '30', '1'], { cwd: copy, timeout: TIMEOUT })
+  const isGood = soak.code === 0 && !soak.output.includes('AddressSanitizer')
+  console.log(`soak of 30 s: ${isGood ? 'no law was broken, and the sanitizer has found nothing' : `failed\n${soak.output.slice(-4000)}`}`)
+  total[isGood ? 'passed' : 'failed']++
+  return total
+}
+
+async function underValgrind () {
+  if (find('valgrind') === null) return { skipped: 'valgrind is not installed' }
+  const built = await run(cargo(), ['test', '--locked', '--no-run', '--message-format=json', ...PROGRAMS], { cwd: root, env: process.env, timeout: TIMEOUT })
+  const programs = built.stdout.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable).filter(Boolean)
+  if (built.code !== 0 || programs.length === 0) throw new Error(built.output.slice(-3000))
+  // Valgrind takes a hundred times as long.
+  const env = { ...process.env, PROPTEST_CASES: '20' }
+  const total = { passed: 0, failed: 0 }
+  for (const program of programs) {
+    // The service's tests are of time.
+    const skipped = path.basename(program).startsWith('atomics') ? ['--skip', 'service'] : []
+    const args = ['--quiet', '--error-exitcode=9', '--leak-check=full', '--show-leak-kinds=definite', '--errors-for-leak-kinds=definite', program, ...skipped]
+    const { code, output } = await run(find('valgrind'), args, { cwd: root, env, timeout: TIMEOUT })
+    total[code === 0 ? 'passed' : 'failed']++
+    console.log(`${path.basename(program)}: ${code === 0 ? 'nothing was found' : output.slice(-4000)}`)
+  }
+  return total
+}
+
+const ways = {
+  thread: async () => await hasSource() ? rustTests('thread', { TSAN_OPTIONS: 'halt_on_error=0' }, ['-Zbuild-std']) : { skipped: 'rustup has no rust-src for nightly' },
+  address: () => rustTests('address', { ASAN_OPTIONS: 'detect_leaks=1' }),
+  node: underNode,
+  valgrind: underValgrind
+}
+
+async function main () {
+  const way = process.argv[2]
+  if (!(way in ways)) throw new Error('usage: npm run sanitize -- thread | address | node | valgrind')
+  const { passed = 0, failed = 0, skipped } = await ways[way]()
+  if (skipped) console.log(`skip - ${way} # ${skipped}`)
+  console.log(`${passed} passed, ${failed} failed${skipped ? ', 1 skipped' : ''}`)
+  if (failed > 0) process.exitCode = 1
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})

@@ -1,0 +1,136 @@
+'use strict'
+
+// `npm run soak`: a random program over everything that the package exports, for as long as it is told, which checks the laws of the
+// package all the time. Threads come and go in every way, processes end in the midst of it, and this one stops and continues the
+// process that is soaked.
+//
+//   npm run soak -- [--minutes 10] [--seed N] [--node 14,20.20.2 | all]
+//
+// --node   on these, one after the other, instead of the Node that runs this
+//
+// Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them. Exit code 0 only if
+// no law was broken; otherwise the last operations before that are printed. Node 16 or newer; POSIX for stopping the process.
+
+const { spawn } = require('child_process')
+const path = require('path')
+const nodes = require('./nodes')
+
+const MAIN = path.join(__dirname, 'soak', 'main.js')
+/** How long the process may take to end by itself after its last line, and how long to end a round. Milliseconds. */
+const LINGER = 10000
+const GRACE = 90000
+
+function optionsOf (args) {
+  const options = { minutes: '10', seed: String(1 + Date.now() % 1e6), node: 'current' }
+  for (let n = 0; n < args.length; n += 2) {
+    const name = args[n].replace(/^--/, '')
+    if (!(name in options) || args[n + 1] === undefined) throw new Error('usage: npm run soak -- [--minutes 10] [--seed N] [--node 14,20 | all]')
+    options[name] = args[n + 1]
+  }
+  if (!(Number(options.minutes) > 0) || !Number.isInteger(Number(options.seed))) throw new Error('--minutes is a positive number, --seed an integer')
+  return options
+}
+
+/** Stops and continues a process at random moments, until it has ended. */
+function stopAndGo (pid) {
+  if (process.platform === 'win32') return () => {}
+  const signal = name => {
+    try {
+      process.kill(-pid, name)
+    } catch {
+      // It has ended.
+    }
+  }
+  let timer
+  const go = () => {
+    signal('SIGCONT')
+    timer = setTimeout(stop, 2000 + Math.random() * 8000)
+  }
+  const stop = () => {
+    signal('SIGSTOP')
+    timer = setTimeout(go, Math.random() ** 3 * 2000)
+  }
+  timer = setTimeout(stop, 3000)
+  return () => {
+    clearTimeout(timer)
+    signal('SIGCONT')
+  }
+}
+
+/** One soak: what was wrong, or undefined. */
+function soak (node, seconds, seed) {
+  return new Promise(resolve => {
+    const env = { ...process.env }
+    // Meant for the Node that runs this.
+    delete env.NODE_OPTIONS
+    // A group of its own, so that all of it can be stopped and ended.
+    const child = spawn(node.path, [...node.flags, '--expose-gc', MAIN, seconds, seed], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+    const kill = () => {
+      try {
+        process.kill(-child.pid, 'SIGKILL')
+      } catch {
+        // It has ended.
+      }
+    }
+    process.once('exit', kill)
+    for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => process.exit(1))
+    const settle = stopAndGo(child.pid)
+    let problem
+    let summary
+    let linger
+    const late = setTimeout(() => {
+      problem = 'it hangs'
+      kill()
+    }, Number(seconds) * 1000 + GRACE)
+    let rest = ''
+    child.stdout.setEncoding('utf8').on('data', text => {
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()
+      for (const line of lines) {
+        if (line.startsWith('{')) {
+          summary = line
+          settle()
+          linger = setTimeout(() => {
+            problem = 'something keeps the process alive after its last round'
+            kill()
+          }, LINGER)
+        } else {
+          console.log(line)
+        }
+      }
+    })
+    child.on('close', (code, signal) => {
+      settle()
+      clearTimeout(late)
+      clearTimeout(linger)
+      kill()
+      process.removeListener('exit', kill)
+      if (summary !== undefined) console.log(summary)
+      resolve(problem || (code !== 0 && `it ended with ${signal || `exit code ${code}`}`) || (summary === undefined && 'it did not end as it should') || undefined)
+    })
+  })
+}
+
+async function main () {
+  const { minutes, seed, node: asked } = optionsOf(process.argv.slice(2))
+  let failed = 0
+  const versions = asked === 'all' ? nodes.versions : asked.split(',')
+  for (const version of versions) {
+    const node = await nodes.get(version)
+    if (node.skipped) {
+      console.log(`Node ${node.version}: skipped: ${node.skipped}`)
+      continue
+    }
+    console.log(`Node ${node.version}: ${minutes} minutes, seed ${seed}`)
+    const problem = await soak(node, String(Number(minutes) * 60), seed)
+    console.log(`Node ${node.version}: ${problem === undefined ? 'no law was broken' : `FAILED with seed ${seed}: ${problem}`}`)
+    if (problem !== undefined) failed++
+  }
+  console.log(`${versions.length - failed} passed, ${failed} failed`)
+  if (failed > 0) process.exitCode = 1
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})

@@ -1,0 +1,183 @@
+'use strict'
+
+// The memory of one round: the words under test, what the threads note of them (the ledger), and what each actor did last (the
+// history). Every thread of the round has the same three buffers.
+//
+// An actor is one sequence of operations; a thread has up to ACTORS of them. The number of an actor is
+// `ACTORS * id + n`, where `id` is its thread's. It is what the ledger calls a holder.
+
+const { api } = require('./subject')
+
+const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
+
+/** Threads of one round, dead ones included. */
+const IDS = 128
+const ACTORS = 4
+const COUNT = { value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, barrier: 2, latch: 1 }
+const KINDS = Object.keys(COUNT)
+const PERMITS = 5
+const TICKETS = 4096
+const GATE_TIMES = 16
+const BIG = typeof BigInt64Array === 'function' ? 16 : 0
+
+// Each object has a word that must not be written behind it. Values lie side by side: their words must stay 0.
+const places = {}
+let length = 1
+for (const kind of KINDS) {
+  places[kind] = Array.from({ length: COUNT[kind] }, () => {
+    const at = length
+    length += kind === 'value' ? 1 : kind === 'queue' ? 6 : 2
+    return at
+  })
+  length++
+}
+length += length % 2
+const BIG_AT = length / 2
+const WORDS = length + 2 * BIG
+const tested = new Set([].concat(...KINDS.filter(kind => kind !== 'queue').map(kind => places[kind]),
+  // The lock, the condition and the number of items.
+  ...places.queue.map(at => [at, at + 2, at + 4])))
+const canary = (at) => tested.has(at) || at >= length ? 0 : 0x5EED0000 | at
+
+// The words of the ledger: from the name of a field to where its first word is.
+const fields = {}
+let size = 0
+const field = (name, words) => {
+  fields[name] = size
+  size += words
+}
+for (const name of ['stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'late', 'lastId']) field(name, 1)
+for (const name of ['begun', 'ok', 'over', 'notified', 'notifying']) field(name, COUNT.value + BIG)
+field('gateDone', COUNT.gate)
+// By the value that they wait to change.
+for (const name of ['gateTimes', 'gateBegun', 'gateEnded']) field(name, COUNT.gate * GATE_TIMES)
+for (const name of ['fifoMutex', 'fifoNext', 'fifoNotified']) field(name, COUNT.fifo)
+field('fifoState', COUNT.fifo * TICKETS)
+for (const name of ['lockHolder', 'lockTaken', 'lockInherited']) field(name, COUNT.lock)
+for (const name of ['writer', 'rwTaken', 'rwInherited']) field(name, COUNT.rw)
+for (const name of ['inUse', 'semaphoreTaken']) field(name, COUNT.semaphore)
+for (const name of ['queueTaken', 'consumed', 'produced']) field(name, COUNT.queue)
+field('generations', COUNT.barrier * ACTORS * 16)
+field('leaders', COUNT.barrier)
+field('arrived', 1)
+// By thread: whether it is dying or dead; whether it computes for long; whether it has begun; how many operations it has ended.
+for (const name of ['isDying', 'isPaused', 'isOnline', 'steps']) field(name, IDS)
+// By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when it began.
+field('reads', IDS * ACTORS)
+field('uses', IDS * ACTORS * COUNT.semaphore)
+for (const name of ['operation', 'object', 'since']) field(name, IDS * ACTORS)
+
+/** An object as one number, for the history: its kind and index. */
+const encode = (kind, index) => (1 + KINDS.indexOf(kind)) * 1024 + index
+const decode = (code) => code < 1024 ? '' : `${KINDS[(code >> 10) - 1]} ${code % 1024}`
+
+class Arena {
+  /** `buffers`: those of another thread's arena; without them, a new one. */
+  constructor ({ growable = false, buffers, steady }) {
+    const bytes = 4 * WORDS
+    const options = growable && CAN_GROW ? { maxByteLength: 16 * bytes } : undefined
+    this.buffers = buffers || {
+      words: options ? new SharedArrayBuffer(bytes, options) : new SharedArrayBuffer(bytes),
+      ledger: new SharedArrayBuffer(4 * size),
+      history: new SharedArrayBuffer(4 * 5 * RING * IDS)
+    }
+    this.steady = steady
+    this.words = new Int32Array(this.buffers.words, 0, WORDS)
+    this.bigs = BIG > 0 ? new BigInt64Array(this.buffers.words, 8 * BIG_AT, BIG) : undefined
+    this.ledger = new Int32Array(this.buffers.ledger)
+    this.history = new Int32Array(this.buffers.history)
+    if (!buffers) for (let at = 0; at < WORDS; at++) this.words[at] = canary(at)
+    const at = (kind, n, more = 0) => ({ byteOffset: 4 * (places[kind][n] + more) })
+    const make = (kind, create) => places[kind].map((_, n) => create(n))
+    const buffer = this.buffers.words
+    this.locks = make('lock', n => new api.AsyncLock(buffer, at('lock', n)))
+    this.rws = make('rw', n => new api.RwLock(buffer, at('rw', n)))
+    this.semaphores = make('semaphore', n => new api.Semaphore(buffer, at('semaphore', n)))
+    this.queues = make('queue', n => ({
+      lock: new api.AsyncLock(buffer, at('queue', n)),
+      condition: new api.Condition(buffer, at('queue', n, 2)),
+      items: places.queue[n] + 4
+    }))
+    this.barriers = make('barrier', n => new api.Barrier(buffer, Object.assign({ parties: steady }, at('barrier', n))))
+    this.latches = make('latch', n => new api.Latch(buffer, Object.assign({ count: steady }, at('latch', n))))
+    if (!buffers) for (const semaphore of this.semaphores) semaphore.release(PERMITS)
+  }
+
+  place (kind, index, more = 0) { return places[kind][index] + more }
+  /** The index of a word of the ledger. */
+  at (name, index = 0) { return fields[name] + index }
+  get (name, index = 0) { return Atomics.load(this.ledger, fields[name] + index) }
+  set (name, index, value) { Atomics.store(this.ledger, fields[name] + index, value) }
+  /** Returns the new value. */
+  add (name, index, value) { return Atomics.add(this.ledger, fields[name] + index, value) + value }
+  sum (name, count) {
+    let sum = 0
+    for (let n = 0; n < count; n++) sum += this.get(name, n)
+    return sum
+  }
+
+  /** Whether the thread of an actor is dying or dead. */
+  isDying (actor) { return this.get('isDying', Math.floor(actor / ACTORS)) === 1 }
+
+  /** A thread will end before its time, from now on at any moment. */
+  announceDeath (id) {
+    if (Atomics.exchange(this.ledger, this.at('isDying', id), 1) === 1) return
+    this.add('dying', 0, 1)
+    this.add('deaths', 0, 1)
+  }
+
+  /** The thread is gone, and what it used is taken off. */
+  bury (id) {
+    for (let actor = id * ACTORS; actor < (id + 1) * ACTORS; actor++) {
+      for (let n = 0; n < COUNT.semaphore; n++) {
+        const cell = this.at('uses', actor * COUNT.semaphore + n)
+        this.add('inUse', n, -this.ledger[cell])
+        this.ledger[cell] = 0
+      }
+      this.set('operation', actor, 0)
+    }
+    if (this.get('isDying', id) === 1) this.add('dying', 0, -1)
+  }
+
+  /** Notes what an actor does: a number of operations.js, an object, and a phase: 0 begins, 1 ends well, 2 gives up. */
+  note (actor, operation, object, phase, time) {
+    const { history } = this
+    const ring = Math.floor(actor / ACTORS) * RING
+    // The first entry of a thread counts.
+    const head = ring * 5
+    const place = (ring + 1 + Atomics.add(history, head, 1) % (RING - 1)) * 5
+    history[place] = time
+    history[place + 1] = actor
+    history[place + 2] = operation
+    history[place + 3] = object
+    history[place + 4] = phase + 1
+  }
+
+  /** The last operations of all threads: `[time, actor, operation, object, phase]`. */
+  last (count) {
+    const entries = []
+    for (let n = 0; n < RING * IDS; n++) {
+      if (n % RING !== 0 && this.history[5 * n + 4] !== 0) {
+        const entry = Array.from(this.history.subarray(5 * n, 5 * n + 5))
+        entry[4]--
+        entries.push(entry)
+      }
+    }
+    return entries.sort((a, b) => a[0] - b[0]).slice(-count)
+  }
+
+  /** The words that were written although they are nobody's. */
+  strayWrites () {
+    const stray = []
+    for (let at = 0; at < WORDS; at++) {
+      const isTested = tested.has(at) && !places.value.includes(at)
+      if (!isTested && this.words[at] !== canary(at)) stray.push(`word ${at} holds ${this.words[at]}`)
+    }
+    return stray
+  }
+}
+
+/** How many operations of a thread are remembered. */
+const RING = 65
+
+module.exports = Object.assign(Arena, { ACTORS, BIG, CAN_GROW, COUNT, GATE_TIMES, IDS, PERMITS, TICKETS, decode, encode })

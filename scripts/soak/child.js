@@ -1,0 +1,66 @@
+'use strict'
+
+// A process that ends in the midst of everything: threads that block, await and hold, and then process.exit() in the main thread or in
+// a worker, an end by itself, or an uncaught error. What is checked is that it ends so, and soon.
+//
+//   node child.js SEED     the exit code is that of `expected(seed)`
+
+const { Worker, isMainThread, parentPort, workerData } = require('worker_threads')
+const { MAJOR, api, randomFrom } = require('./subject')
+
+const WAYS = ['exit', 'exit', 'exit at once', 'throw', 'by itself']
+const expected = (seed) => {
+  const random = randomFrom(seed)
+  for (let skipped = 0; skipped < 8; skipped++) random()
+  const way = WAYS[Math.floor(random() * WAYS.length)]
+  return { way, code: way === 'throw' ? 1 : way === 'by itself' ? 0 : 7, random }
+}
+
+/** Holds, awaits and blocks. */
+function entangle (words, random, mayBlock) {
+  const lock = new api.AsyncLock(words.buffer)
+  const rw = new api.RwLock(words.buffer, { byteOffset: 4 })
+  const semaphore = new api.Semaphore(words.buffer, { byteOffset: 8 })
+  const refuse = () => {}
+  for (let n = 0; n < 20; n++) {
+    const kind = Math.floor(random() * 6)
+    if (kind === 0) lock.tryLock()
+    if (kind === 1) api.unref(Atomics.waitAsync(words, 4, 0).value)
+    if (kind === 2) {
+      const promise = lock.lockAsync({ timeout: random() * 200 })
+      promise.catch(refuse)
+    }
+    if (kind === 3) rw.executeShared(() => new Promise(() => {}), { timeout: random() * 20 }).catch(refuse)
+    if (kind === 4) semaphore.use(1, () => {}, { timeout: random() * 100 }).catch(refuse)
+    if (kind === 5) Atomics.notify(words, 4, 1)
+  }
+  if (!mayBlock) return
+  parentPort.postMessage('entangled')
+  // Only the end of the process ends this.
+  Atomics.wait(words, 5, 0)
+}
+
+function main (seed) {
+  const { way, random } = expected(seed)
+  const words = new Int32Array(new SharedArrayBuffer(32))
+  const workers = Array.from({ length: way === 'by itself' ? 0 : 1 + Math.floor(random() * 3) }, (_, n) => {
+    return new Worker(__filename, { workerData: { words, seed: seed + n + 1 } })
+  })
+  entangle(words, random, false)
+  if (way === 'by itself') return
+  const end = () => {
+    if (way === 'throw') throw new Error('thrown by the soak')
+    process.exit(7)
+  }
+  // Node 10 crashes now and then when it ends while a worker boots or compiles, with this package or without.
+  const entangled = MAJOR > 10 ? [] : workers.map(worker => new Promise(resolve => worker.on('message', resolve)))
+  Promise.all(entangled).then(() => {
+    if (way === 'exit at once') process.nextTick(end)
+    else setTimeout(end, random() * 300)
+  })
+}
+
+if (!isMainThread) entangle(workerData.words, randomFrom(workerData.seed), true)
+else if (require.main === module) main(Number(process.argv[2]))
+
+module.exports = { expected }

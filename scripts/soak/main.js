@@ -1,0 +1,335 @@
+'use strict'
+
+// The process that is soaked: see ../soak.js. Runs on every Node that the package runs on.
+//
+//   node --expose-gc scripts/soak/main.js SECONDS SEED
+//
+// A run is a sequence of rounds of some seconds. Each has its own memory and threads, and ends with the laws of the end.
+
+const { spawn } = require('child_process')
+const fs = require('fs')
+const path = require('path')
+const { Worker } = require('worker_threads')
+const Actor = require('./actor')
+const { buildAddon } = require('./addon')
+const Arena = require('./arena')
+const { expected } = require('./child')
+const operations = require('./operations')
+const { MAJOR, api, now, randomFrom, sleep } = require('./subject')
+
+const { ACTORS, BIG, COUNT, IDS, PERMITS, TICKETS } = Arena
+const VALUES = COUNT.value + BIG
+/** Node 10 ends the whole process now and then when a worker is terminated while it boots, with this package or without. */
+const MAY_DIE_BOOTING = MAJOR > 10
+/** Milliseconds. */
+const END_OF_ROUND = 40000
+/** Node before 14.6 does not tell that a memory is gone: what dead holders left would be found in new memory at its address. */
+const kept = MAJOR < 15 ? [] : undefined
+
+/** The number of threads of this process; undefined where the system does not say. */
+function threads () {
+  try {
+    return fs.readdirSync('/proc/self/task').length
+  } catch (_) {
+    return undefined
+  }
+}
+
+class Round {
+  constructor (number, seed, addon) {
+    this.number = number
+    this.addon = addon
+    this.random = randomFrom(seed)
+    for (let skipped = 0; skipped < 8; skipped++) this.random()
+    this.seed = Math.floor(this.random() * 2 ** 30)
+    this.length = 2000 + this.random() * 6000
+    // Barriers have one party for each of the steady threads, and for main.
+    const kinds = [{ blocks: true }, { blocks: false }, { blocks: this.random() < 0.5 }]
+    this.steadyKinds = kinds.slice(0, 2 + this.below(2))
+    this.mortals = 1 + this.below(3)
+    this.arena = new Arena({ growable: this.random() < 0.3, steady: 1 + this.steadyKinds.length })
+    if (kept) kept.push(this.arena.buffers.words)
+    this.alive = new Set()
+    this.problems = []
+    this.counts = Object.create(null)
+    this.lastId = 0
+    this.terminated = 0
+    this.children = 0
+    this.failed = new Promise((resolve, reject) => {
+      this.fail = (error) => {
+        if (!this.problems.includes(error.message)) this.problems.push(error.message)
+        reject(error)
+      }
+    })
+    this.failed.catch(() => {})
+    this.arena.set('start', 0, Math.floor(now()))
+  }
+
+  below (limit) { return Math.floor(this.random() * limit) }
+
+  add (all) {
+    for (const counts of all) for (const name of Object.keys(counts)) this.counts[name] = (this.counts[name] || 0) + counts[name]
+  }
+
+  start ({ steady, blocks, party }) {
+    const id = ++this.lastId
+    this.arena.set('lastId', 0, id)
+    const number = blocks ? 1 : 2 + this.below(ACTORS - 1)
+    // One party each, or one of several would wait for itself.
+    const actors = Array.from({ length: number }, (_, n) => ({ n, blocks, party: n === 0 ? party : undefined }))
+    const { arena } = this
+    const workerData = { buffers: arena.buffers, steady: arena.steady, settings: { id, steady, actors, seed: this.seed } }
+    const worker = new Worker(require.resolve('./thread.js'), { workerData, stdout: true })
+    const thread = { id, worker, steady, done: false }
+    this.alive.add(thread)
+    worker.on('message', (counts) => {
+      thread.done = true
+      this.add(counts)
+    })
+    worker.on('error', (error) => {
+      if (error.message !== Actor.ON_PURPOSE) this.fail(error)
+    })
+    thread.exited = new Promise(resolve => worker.on('exit', (code) => {
+      this.alive.delete(thread)
+      const expectedly = thread.done || arena.get('isDying', id) === 1
+      arena.bury(id)
+      if (!expectedly) this.fail(new Error(`thread ${id} has ended with ${code}, for no reason`))
+      resolve()
+    }))
+    return thread
+  }
+
+  /** A thread ends at any moment. */
+  terminate (thread) {
+    if (thread.done || (!MAY_DIE_BOOTING && this.arena.get('isOnline', thread.id) === 0)) return
+    this.arena.announceDeath(thread.id)
+    this.terminated++
+    thread.worker.terminate()
+  }
+
+  /** Threads that may die come and go. */
+  async comeAndGo () {
+    while (!this.isOver()) {
+      await sleep(-Math.log(1 - this.random()) * 150)
+      const mortals = [...this.alive].filter(({ steady }) => !steady)
+      if (mortals.length < this.mortals && this.lastId < IDS - 8) this.start({ steady: false, blocks: this.random() < 0.4 })
+      else if (mortals.length > 0 && this.random() < 0.5) this.terminate(mortals[this.below(mortals.length)])
+    }
+    // The last ones end by themselves, or not.
+    for (const thread of this.alive) if (!thread.steady && this.random() < 0.5) this.terminate(thread)
+  }
+
+  /** Processes that end in the midst of everything. */
+  async endProcesses () {
+    while (!this.isOver()) {
+      await sleep(this.random() * 1500)
+      const seed = this.below(1e6)
+      const { way, code } = expected(seed)
+      const child = spawn(process.execPath, process.execArgv.concat(path.join(__dirname, 'child.js'), String(seed)), { stdio: ['ignore', 'ignore', 'pipe'] })
+      let stderr = ''
+      child.stderr.setEncoding('utf8').on('data', text => { stderr += text })
+      let isLate = false
+      const timer = setTimeout(() => {
+        isLate = true
+        child.kill('SIGKILL')
+      }, 30000)
+      await new Promise(resolve => child.on('close', (actual, signal) => {
+        clearTimeout(timer)
+        this.children++
+        if (isLate) this.fail(new Error(`child.js ${seed} (${way}) has not ended after 30 s`))
+        else if (actual !== code) this.fail(new Error(`child.js ${seed} (${way}) has ended with ${signal || actual}:\n${stderr}`))
+        resolve()
+      }))
+    }
+  }
+
+  /** Loads and unloads another addon. */
+  async loadAddons () {
+    while (this.addon !== undefined && !this.isOver()) {
+      await sleep(300 + this.random() * 1000)
+      const worker = new Worker(`require(${JSON.stringify(this.addon)})`, { eval: true })
+      worker.on('error', this.fail)
+      await new Promise(resolve => worker.on('exit', resolve))
+    }
+  }
+
+  /** What waits without a time-out is notified in the end. */
+  sweep () {
+    const { arena } = this
+    for (let n = 0; n < VALUES; n++) {
+      const isBig = n >= COUNT.value
+      arena.add('notifying', n, 1)
+      const count = isBig ? Atomics.notify(arena.bigs, n - COUNT.value) : Atomics.notify(arena.words, arena.place('value', n))
+      arena.add('notified', n, count)
+      arena.add('notifying', n, -1)
+    }
+    for (let n = 0; n < COUNT.fifo; n++) {
+      const mutex = arena.at('fifoMutex', n)
+      if (Atomics.compareExchange(arena.ledger, mutex, 0, 1) !== 0) continue
+      arena.add('fifoNotified', n, Atomics.notify(arena.words, arena.place('fifo', n)))
+      Atomics.store(arena.ledger, mutex, 0)
+    }
+  }
+
+  /** In the end, all that may wait for something that nobody does any more. */
+  sweepAll () {
+    const { arena } = this
+    this.sweep()
+    for (let n = 0; n < COUNT.gate; n++) Atomics.notify(arena.words, arena.place('gate', n))
+    for (const { condition } of arena.queues) condition.notify()
+  }
+
+  isOver () { return this.arena.get('stop') !== 0 || this.arena.get('violated') === 1 }
+
+  async run () {
+    const { arena } = this
+    const watcher = new Worker(require.resolve('./watcher.js'), {
+      workerData: { buffers: arena.buffers, steady: arena.steady, names: operations.map(({ name }) => name) }
+    })
+    watcher.on('error', this.fail)
+    const watcherExited = new Promise(resolve => watcher.on('exit', resolve))
+    const violated = setInterval(() => {
+      if (arena.get('violated') === 1) this.fail(new Error('a law was broken'))
+    }, 20)
+    const steady = this.steadyKinds.map(({ blocks }, n) => this.start({ steady: true, blocks, party: n + 1 }))
+    const options = { id: 0, blocks: false, steady: true, seed: this.seed }
+    const actors = [0, 1, 2].map(n => new Actor(arena, Object.assign({ n, party: n === 0 ? 0 : undefined }, options)))
+    const mine = Promise.all(actors.map(actor => actor.run(operations))).then(async (counts) => {
+      arena.latches[0].countDown()
+      await arena.latches[0].waitAsync({ timeout: 20000 })
+      this.add(counts)
+    })
+    mine.catch(this.fail)
+    const chaos = [this.comeAndGo(), this.endProcesses(), this.loadAddons()]
+    const end = now() + this.length
+    const over = async () => {
+      for (let swept = now(); now() < end; await sleep(20)) {
+        if (now() - swept < 100) continue
+        swept = now()
+        this.sweep()
+      }
+      arena.set('stop', 0, 1)
+      const rescue = setInterval(() => this.sweepAll(), 20)
+      const isLate = setTimeout(() => this.fail(new Error(`the round has not ended after ${END_OF_ROUND / 1000} s`)), END_OF_ROUND)
+      try {
+        await Promise.all([mine, ...chaos, ...steady.map(({ exited }) => exited)])
+        while (this.alive.size > 0) await [...this.alive][0].exited
+      } finally {
+        clearInterval(rescue)
+        clearTimeout(isLate)
+      }
+    }
+    try {
+      await Promise.race([over(), this.failed])
+      arena.set('stop', 0, 2)
+      await watcherExited
+      this.checkEnd()
+    } catch (error) {
+      if (!this.problems.includes(error.message)) this.problems.push(error.message)
+      this.report()
+      throw error
+    } finally {
+      clearInterval(violated)
+    }
+  }
+
+  /** The laws of the end: nothing waits, nothing is held, and the sums are right. */
+  checkEnd () {
+    const { arena } = this
+    const wrong = arena.strayWrites()
+    const expect = (what, value, wanted) => {
+      if (value !== wanted) wrong.push(`${what}: ${value} instead of ${wanted}`)
+    }
+    for (let at = 0; at < arena.words.length; at++) expect(`waiters at word ${at}`, api.waiterCount(arena.words, at), 0)
+    for (let n = 0; n < VALUES; n++) {
+      const [begun, ok, over, notified, notifying] = ['begun', 'ok', 'over', 'notified', 'notifying'].map(name => arena.get(name, n))
+      const lost = begun - ok - over
+      // What dying threads were doing is known up to what they were in the midst of.
+      const isExact = n < COUNT.value ? n < COUNT.value / 2 : n - COUNT.value < BIG / 2
+      if (isExact) {
+        expect(`value ${n}: waits without an end`, lost, 0)
+        expect(`value ${n}: notified`, notified, ok)
+      } else if (notifying === 0 && (notified < ok || notified > ok + lost)) {
+        wrong.push(`value ${n}: ${notified} notified, ${ok} ok and ${lost} lost with their threads`)
+      }
+    }
+    for (let n = 0; n < COUNT.fifo; n++) {
+      const [next, notified] = ['fifoNext', 'fifoNotified'].map(name => arena.get(name, n))
+      expect(`fifo ${n}: notified`, notified, next)
+      for (let ticket = 0; ticket < Math.min(next, TICKETS); ticket++) expect(`fifo ${n}: ticket ${ticket}`, arena.get('fifoState', n * TICKETS + ticket), 2)
+    }
+    arena.locks.forEach((lock, n) => expect(`lock ${n}: locked`, lock.locked, false))
+    arena.queues.forEach(({ lock }, n) => expect(`lock of queue ${n}: locked`, lock.locked, false))
+    arena.rws.forEach((rw, n) => expect(`rw ${n}: locked or read`, rw.locked || rw.readers > 0, false))
+    arena.semaphores.forEach((semaphore, n) => expect(`semaphore ${n}: permits`, semaphore.available, PERMITS))
+    for (let n = 0; n < COUNT.semaphore; n++) expect(`semaphore ${n}: permits in use`, arena.get('inUse', n), 0)
+    for (let n = 0; n < COUNT.barrier; n++) {
+      const generations = Array.from({ length: arena.steady }, (_, party) => arena.get('generations', n * ACTORS * 16 + party))
+      for (const each of generations) expect(`barrier ${n}: generations`, each, arena.get('leaders', n))
+    }
+    if (wrong.length > 0) throw new Error(wrong.join('\n'))
+  }
+
+  report () {
+    const lines = this.arena.last(80).map(([time, actor, operation, object, phase]) => {
+      const ends = ['begins', 'has done', 'gave up'][phase]
+      return `${String(time).padStart(8)} ms  thread ${Math.floor(actor / ACTORS)}.${actor % ACTORS} ${ends} '${operations[operation].name}' ${Arena.decode(object)}`
+    })
+    fs.writeSync(2, `\nround ${this.number}:\n${this.problems.join('\n')}\nthe last operations:\n${lines.join('\n')}\n`)
+  }
+}
+
+async function main () {
+  const [seconds, seed] = process.argv.slice(2).map(Number)
+  const { addon, remove } = buildAddon()
+  if (addon === undefined) console.log('no C compiler: no addon is loaded meanwhile')
+  const totals = { operations: 0, 'gave up': 0, 'owner died': 0, rounds: 0, threads: 0, terminated: 0, children: 0 }
+  const samples = []
+  const end = now() + seconds * 1000
+  try {
+    for (let number = 1; now() < end; number++) {
+      const round = new Round(number, seed * 1009 + number, addon)
+      await round.run()
+      for (const name of Object.keys(round.counts)) totals[name in totals ? name : 'operations'] += round.counts[name]
+      totals.rounds++
+      totals.threads += round.lastId
+      totals.terminated += round.terminated
+      totals.children += round.children
+      samples.push(await sample())
+      const { heap, rss } = samples[samples.length - 1]
+      console.log(`round ${number}: ${totals.operations} operations, ${totals.threads} threads, heap ${heap} MB, memory ${rss} MB, ${samples[samples.length - 1].threads} threads at rest`)
+    }
+  } finally {
+    remove()
+  }
+  checkMemory(samples)
+  console.log(JSON.stringify(Object.assign(totals, { samples: [samples[0], samples[samples.length - 1]] })))
+}
+
+/** What is left between two rounds. */
+async function sample () {
+  for (let n = 0; n < 4; n++) {
+    global.gc()
+    await sleep(20)
+  }
+  const { heapUsed, rss } = process.memoryUsage()
+  const megabytes = bytes => Math.round(bytes / 1e5) / 10
+  return { heap: megabytes(heapUsed), rss: megabytes(rss), threads: threads() }
+}
+
+/** Nothing grows from the first rounds to the last ones: threads, the heap, or the memory of the process. */
+function checkMemory (samples) {
+  if (samples.length < 6) return
+  const least = (part, name) => Math.min(...part.map(sample => sample[name]))
+  const [first, last] = [samples.slice(1, 4), samples.slice(-3)]
+  const grown = name => Math.round(10 * (least(last, name) - least(first, name))) / 10
+  if (samples[0].threads !== undefined && grown('threads') > 0) throw new Error(`${grown('threads')} threads are left`)
+  if (grown('heap') > 8) throw new Error(`the heap has grown by ${grown('heap')} MB`)
+  if (grown('rss') > 100) throw new Error(`the memory of the process has grown by ${grown('rss')} MB`)
+}
+
+main().catch(error => {
+  fs.writeSync(2, `${error.stack}\n`)
+  // What hangs would keep the process.
+  process.exit(1)
+})

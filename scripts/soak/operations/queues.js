@@ -1,0 +1,76 @@
+'use strict'
+
+// Conditions, barriers and latches. Laws: whatever ends a wait, the lock is held again; no item is left while a consumer waits (the
+// watcher sees to that); the generations of a barrier are the same for all parties, and each has one leader.
+
+const { ACTORS } = require('../arena')
+
+/** Runs `body` under the lock of a queue. After the death of a holder all consumers are notified: it may have come between. */
+async function locked (actor, index, body) {
+  const { lock, condition } = actor.arena.queues[index]
+  const token = actor.blocks ? lock.lock() : await lock.lockAsync()
+  if (token.ownerDied) condition.notify()
+  actor.arena.add('queueTaken', index, 1)
+  const result = await body(token, actor.arena.queues[index])
+  actor.require(token.unlock(), () => 'the lock of a queue was lost')
+  return result
+}
+
+function produce (actor, index) {
+  return locked(actor, index, async (_, { condition, items }) => {
+    const { words } = actor.arena
+    const before = Atomics.load(words, items)
+    if (before > 10) return undefined
+    if (actor.chance(0.3)) await actor.linger()
+    Atomics.store(words, items, before + 1)
+    condition.notify(actor.chance(0.8) ? 1 : Infinity)
+    return true
+  })
+}
+
+function consume (actor, index) {
+  return locked(actor, index, async (token, { condition, items }) => {
+    const { words } = actor.arena
+    const isThere = () => {
+      if (token.ownerDied) condition.notify()
+      return Atomics.load(words, items) > 0 || actor.stopped
+    }
+    const options = Object.assign({ timeout: actor.timeout() }, actor.options())
+    const plain = actor.chance(0.3)
+    const got = await actor.attempt(options, () => plain
+      ? (actor.blocks ? condition.wait(token, options) : condition.waitAsync(token, options))
+      : (actor.blocks ? condition.waitFor(token, isThere, options) : condition.waitForAsync(token, isThere, options)))
+    actor.require(token.locked, () => 'the lock is not held after a wait')
+    if (token.ownerDied) condition.notify()
+    if (Atomics.load(words, items) === 0) {
+      actor.require(plain || got !== true || actor.stopped, () => 'the predicate was true, and is not')
+      return undefined
+    }
+    // One that gave up, or that was notified of another item, takes one all the same, so that none is left.
+    if (actor.chance(0.3)) await actor.linger()
+    Atomics.sub(words, items, 1)
+    return true
+  })
+}
+
+async function meet (actor, index) {
+  const { arena } = actor
+  const barrier = arena.barriers[index]
+  const options = { timeout: actor.random() * 30 }
+  const result = await actor.attempt(options, () => actor.blocks ? barrier.wait(options) : barrier.waitAsync(options))
+  if (result === undefined) return undefined
+  const cell = (party) => index * ACTORS * 16 + party
+  const mine = arena.add('generations', cell(actor.party), 1)
+  if (result.leader) arena.add('leaders', index, 1)
+  for (let party = 0; party < arena.steady; party++) {
+    const theirs = arena.get('generations', cell(party))
+    actor.require(Math.abs(theirs - mine) <= 1, () => `party ${actor.party} has passed barrier ${index} ${mine} times, party ${party} ${theirs} times`)
+  }
+  return true
+}
+
+module.exports = [
+  { name: 'produce', weight: 5, of: 'queue', run: produce },
+  { name: 'consume', weight: 5, of: 'queue', run: consume },
+  { name: 'meet', weight: 3, of: 'barrier', needs: actor => actor.party !== undefined, run: meet }
+]

@@ -1,0 +1,46 @@
+'use strict'
+
+// What disturbs the others: long pauses, garbage collections, memory that grows, installs.
+
+const { api } = require('../subject')
+
+module.exports = [
+  { name: 'pause', weight: 0.05, run (actor) { actor.pause() } },
+  { name: 'collect garbage', weight: 0.1, run () { if (global.gc) global.gc() } },
+  {
+    name: 'grow',
+    weight: 0.2,
+    run (actor) {
+      const { words } = actor.arena.buffers
+      if (words.growable && words.byteLength + 4096 <= words.maxByteLength) words.grow(words.byteLength + 4096)
+    }
+  },
+  {
+    name: 'install and uninstall',
+    weight: 0.5,
+    run (actor) {
+      const target = {}
+      actor.require(api.install({ target, force: true }) && typeof target.waitAsync === 'function', () => 'install changed nothing')
+      actor.require(api.uninstall(target) && target.waitAsync === undefined, () => 'uninstall changed nothing')
+    }
+  },
+  {
+    name: 'mistaken unlock',
+    weight: 0.5,
+    of: 'lock',
+    // Locks whose words nobody takes barely: those of the queues.
+    run (actor, index) {
+      const { lock } = actor.arena.queues[index % actor.arena.queues.length]
+      // Its own threads' locks may be released so: only a thread with one actor knows that it holds none.
+      if (!actor.alone) return
+      try {
+        lock.unlock()
+      } catch (error) {
+        if (error.code !== 'ERR_NOT_LOCKED') throw error
+        return
+      }
+      actor.violation('the lock of another thread was released by mistake')
+    }
+  },
+  { name: 'die', weight: 0.3, needs: actor => !actor.steady, run: actor => actor.mayDie(1) }
+]

@@ -1,0 +1,186 @@
+'use strict'
+
+// Waits and notifications. Laws: what `notify` counts is what was told 'ok'; no time-out is early; first come, first served; a wait
+// for a value that has changed since, and been notified of, does not stay.
+
+const { BIG, COUNT, GATE_TIMES, TICKETS } = require('../arena')
+const { api, busy, now } = require('../subject')
+
+const functions = (actor) => actor.chance(0.3) ? api : Atomics
+const steady = (actor) => actor.steady
+const steadyAwaiting = (actor) => actor.steady && !actor.blocks
+
+/** Waits for a word of `array` that holds `expected`: what came of it. It never is early. */
+async function wait (actor, array, at, expected, timeout) {
+  const start = now()
+  let result
+  if (actor.blocks && actor.chance(0.8)) {
+    result = functions(actor).wait(array, at, expected, timeout)
+  } else {
+    const wait = functions(actor).waitAsync(array, at, expected, timeout)
+    if (wait.async && actor.chance(0.1)) {
+      api.unref(wait.value)
+      api.ref(wait.value)
+    }
+    result = wait.async ? await wait.value : wait.value
+  }
+  const took = now() - start
+  actor.require(result !== 'timed-out' || took >= timeout, () => `timed out after ${took} of ${timeout} ms`)
+  return result
+}
+
+async function counted (actor, n, array, at, expected) {
+  const { arena } = actor
+  // Whatever waits without a time-out is notified at the end of the round.
+  const timeout = actor.chance(0.1) ? Infinity : actor.timeout()
+  arena.add('begun', n, 1)
+  const result = await wait(actor, array, at, expected, timeout)
+  arena.add(result === 'ok' ? 'ok' : 'over', n, 1)
+  actor.require(result !== 'not-equal', () => 'not equal to a value that never changes')
+  return result === 'ok' ? true : undefined
+}
+
+function notify (actor, n, array, at) {
+  const { arena } = actor
+  arena.add('notifying', n, 1)
+  const count = functions(actor).notify(array, at, actor.chance(0.2) ? Infinity : actor.below(4))
+  arena.add('notified', n, count)
+  arena.add('notifying', n, -1)
+  return count > 0 ? count : undefined
+}
+
+const bigOf = (actor, index) => (actor.steady ? 0 : BIG / 2) + index % (BIG / 2)
+
+// ——— words whose waiters have tickets ———
+
+function withMutex (actor, index, body) {
+  const { ledger } = actor.arena
+  const mutex = actor.arena.at('fifoMutex', index)
+  while (Atomics.compareExchange(ledger, mutex, 0, 1) !== 0);
+  try {
+    return body()
+  } finally {
+    Atomics.store(ledger, mutex, 0)
+  }
+}
+
+async function takeTicket (actor, index) {
+  const { arena } = actor
+  let ticket
+  const promise = withMutex(actor, index, () => {
+    ticket = arena.get('fifoNext', index)
+    if (ticket >= TICKETS) return undefined
+    const wait = Atomics.waitAsync(arena.words, arena.place('fifo', index), 0)
+    arena.set('fifoNext', index, ticket + 1)
+    arena.set('fifoState', index * TICKETS + ticket, 1)
+    return wait.value
+  })
+  if (promise === undefined) return undefined
+  const result = await promise
+  arena.set('fifoState', index * TICKETS + ticket, 2)
+  const notified = withMutex(actor, index, () => arena.get('fifoNotified', index))
+  actor.require(result === 'ok', () => `${result} without a time-out`)
+  actor.require(ticket < notified, () => `ticket ${ticket} was notified, when only ${notified} had been`)
+  return true
+}
+
+function callTickets (actor, index) {
+  const { arena } = actor
+  return withMutex(actor, index, () => {
+    const count = Atomics.notify(arena.words, arena.place('fifo', index), 1 + actor.below(4))
+    arena.add('fifoNotified', index, count)
+    return count > 0 ? true : undefined
+  })
+}
+
+// ——— words that change ———
+
+async function waitForChange (actor, index) {
+  const { arena } = actor
+  const at = arena.place('gate', index)
+  const value = Atomics.load(arena.words, at)
+  // Mostly it changes before.
+  const timeout = actor.chance(0.3) ? 4000 : actor.timeout()
+  const deadline = actor.time + timeout
+  const cell = index * GATE_TIMES + value % GATE_TIMES
+  arena.add('gateBegun', cell, 1)
+  const result = await wait(actor, arena.words, at, value, timeout)
+  arena.add('gateEnded', cell, 1)
+  if (result !== 'timed-out') return true
+  // Changes of which all had been notified in good time.
+  const done = arena.get('gateDone', index)
+  const earliest = Math.max(value + 1, done - GATE_TIMES + 1)
+  if (done < earliest) return undefined
+  const changed = arena.get('gateTimes', index * GATE_TIMES + earliest % GATE_TIMES)
+  actor.require(changed > deadline - 50, () => `a wake-up was lost: waited ${timeout} ms for ${value} to change, and all had been notified of ${earliest} ${deadline - changed} ms before`)
+  return undefined
+}
+
+function change (actor, index) {
+  const { arena } = actor
+  const at = arena.place('gate', index)
+  // Mostly somebody is to wait for it.
+  for (const end = now() + actor.random() / 5; api.waiterCount(arena.words, at) === 0 && now() < end;);
+  return withMutex(actor, index % COUNT.fifo, () => {
+    const value = arena.words[at] + 1
+    // By a plain write, too.
+    if (actor.chance(0.5)) Atomics.store(arena.words, at, value)
+    else arena.words[at] = value
+    const count = Atomics.notify(arena.words, at)
+    const cell = index * GATE_TIMES + value % GATE_TIMES
+    arena.set('gateTimes', cell, actor.time)
+    arena.set('gateDone', index, value)
+    // Nobody is left that waits for an earlier value to change. In this order, so that those who come and go meanwhile do not matter.
+    const ended = arena.get('gateEnded', cell)
+    const left = api.waiterCount(arena.words, at)
+    const waiting = arena.get('gateBegun', cell) - ended
+    actor.require(left <= waiting, () => `a wake-up was lost: ${left} wait for gate ${index} to change from ${value}, but only ${waiting} may`)
+    return count > 0 ? true : undefined
+  })
+}
+
+/** Waits of one thread for one word end in their order, whichever of them time out. */
+async function severalWaits (actor, index) {
+  const { arena } = actor
+  const at = arena.place('value', index)
+  const ended = []
+  const waits = Array.from({ length: 2 + actor.below(30) }, (_, n) => {
+    const timeout = actor.chance(0.3) ? actor.timeout() : Infinity
+    arena.add('begun', index, 1)
+    const start = now()
+    const { async, value } = Atomics.waitAsync(arena.words, at, 0, timeout)
+    return (async ? value : Promise.resolve(value)).then(result => {
+      const took = now() - start
+      arena.add(result === 'ok' ? 'ok' : 'over', index, 1)
+      actor.require(result === 'ok' || took >= timeout, () => `timed out after ${took} of ${timeout} ms`)
+      if (result === 'ok') ended.push(n)
+    })
+  })
+  if (actor.chance(0.3)) notify(actor, index, arena.words, at)
+  await Promise.all(waits)
+  actor.require(ended.every((n, place) => place === 0 || ended[place - 1] < n), () => `notified in the order ${ended}`)
+  return true
+}
+
+module.exports = [
+  { name: 'wait', weight: 12, of: 'value', run: (actor, n) => counted(actor, n, actor.arena.words, actor.arena.place('value', n), 0) },
+  { name: 'several waits', weight: 2, of: 'value', needs: actor => !actor.blocks, run: severalWaits },
+  { name: 'notify', weight: 40, of: 'value', bursts: true, run: (actor, n) => notify(actor, n, actor.arena.words, actor.arena.place('value', n)) },
+  {
+    name: 'wait for a bigint',
+    weight: BIG > 0 ? 2 : 0,
+    of: 'value',
+    run: (actor, n) => counted(actor, COUNT.value + bigOf(actor, n), actor.arena.bigs, bigOf(actor, n), BigInt(0))
+  },
+  {
+    name: 'notify a bigint',
+    weight: BIG > 0 ? 3 : 0,
+    of: 'value',
+    run: (actor, n) => notify(actor, COUNT.value + bigOf(actor, n), actor.arena.bigs, bigOf(actor, n))
+  },
+  { name: 'take a ticket', weight: 3, of: 'fifo', needs: steadyAwaiting, run: takeTicket },
+  { name: 'call tickets', weight: 16, of: 'fifo', needs: steady, run: callTickets },
+  { name: 'wait for a change', weight: 8, of: 'gate', needs: steady, bursts: true, run: waitForChange },
+  { name: 'change', weight: 24, of: 'gate', needs: steady, bursts: true, run: change },
+  { name: 'compute', weight: 2, run (actor) { busy(actor.random() / 4) } }
+]

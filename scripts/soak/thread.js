@@ -1,0 +1,29 @@
+'use strict'
+
+// A thread of the soak: its actors run until the round is over, or until it dies.
+
+const { parentPort, workerData } = require('worker_threads')
+const Actor = require('./actor')
+const Arena = require('./arena')
+const operations = require('./operations')
+
+const { buffers, steady, settings } = workerData
+const arena = new Arena({ buffers, steady })
+
+async function run () {
+  const actors = settings.actors.map(actor => new Actor(arena, Object.assign({ id: settings.id, steady: settings.steady, seed: settings.seed }, actor)))
+  for (const actor of actors) actor.alone = actors.length === 1
+  arena.set('isOnline', settings.id, 1)
+  const counts = await Promise.all(actors.map(actor => actor.run(operations)))
+  if (settings.steady) {
+    const [latch] = arena.latches
+    const [{ blocks }] = actors
+    for (const { party } of actors) if (party !== undefined) latch.countDown()
+    if (blocks) latch.wait({ timeout: 20000 })
+    else await latch.waitAsync({ timeout: 20000 })
+  }
+  parentPort.postMessage(counts)
+}
+
+// An exception and no rejection, of which old Node only warns.
+run().catch(error => process.nextTick(() => { throw error }))
