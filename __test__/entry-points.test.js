@@ -229,7 +229,7 @@ function packageWithoutLibrary (t) {
     fs.rmdirSync(folder)
   })
   copy(path.join(root, 'lib'), path.join(folder, 'lib'))
-  for (const name of ['index', 'force', 'keep-alive', 'pure']) {
+  for (const name of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
     fs.copyFileSync(entryFile(name), path.join(folder, name + '.js'))
     made.push(() => fs.unlinkSync(path.join(folder, name + '.js')))
   }

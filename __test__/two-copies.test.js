@@ -33,7 +33,7 @@ function secondCopy (t) {
     }
   }
   for (const name of fs.readdirSync(root)) {
-    if (name === 'lib' || /^(index|force|keep-alive|pure)\.js$/.test(name) || name.endsWith('.node')) copy(name)
+    if (name === 'lib' || /^(index|force|keep-alive|pure|web-locks)\.js$/.test(name) || name.endsWith('.node')) copy(name)
   }
   return folder
 }

@@ -75,7 +75,7 @@ async function fetch (name) {
 function makeProject (folder) {
   const home = path.join(folder, 'node_modules', 'atomics-waitasync')
   fs.mkdirSync(home, { recursive: true })
-  const published = ['package.json', libraryFile(target()), ...['index', 'force', 'keep-alive', 'pure'].map(name => `${name}.js`)]
+  const published = ['package.json', libraryFile(target()), ...['index', 'force', 'keep-alive', 'pure', 'web-locks'].map(name => `${name}.js`)]
   for (const name of published) fs.copyFileSync(path.join(ROOT, name), path.join(home, name))
   bundle(path.join(home, 'lib'))
   const manifest = { name: 'project', private: true, dependencies: { 'atomics-waitasync': '*' } }

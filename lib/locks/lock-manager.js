@@ -256,7 +256,11 @@ function enqueue (request) {
     rejectIfStolen(request, grant)
     hold(request, grant)
   }
-  const claim = acquireAsync(request.name, request.shared, request, granted, request.reject)
+  const { signal } = request
+  // Signals of old Node have no reason.
+  const rejected = signal === undefined ? request.reject
+    : (error) => request.reject(signal.aborted && signal.reason === undefined ? reasonOf(signal) : error)
+  const claim = acquireAsync(request.name, request.shared, request, granted, rejected)
   if (claim !== undefined) agent().remember(request.promise, claim)
 }
 

@@ -23,16 +23,19 @@ async function uncontended (locks, count) {
   return (now() - begin) / count
 }
 
-/** Each name is held, and then awaited by as many as there are requests for each. Nanoseconds for each request, from first to last. */
+/**
+ * Each name is held, and then awaited by as many as there are requests for each. Nanoseconds for each request, from first to last. All
+ * callbacks give a promise: where many of them return at once, Node's own grants none of the rest any more.
+ */
 async function pending (locks, names, requests) {
   let release
   const gate = new Promise((resolve) => { release = resolve })
-  const callback = () => {}
+  const callback = () => gate
   const promises = new Array(names * (requests + 1)).fill(null)
   const begin = now()
   let index = 0
   for (let name = 0; name < names; name++) {
-    promises[index++] = locks.request('pending ' + name, () => gate)
+    promises[index++] = locks.request('pending ' + name, callback)
     for (let n = 0; n < requests; n++) promises[index++] = locks.request('pending ' + name, callback)
   }
   release()
