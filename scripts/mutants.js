@@ -154,8 +154,24 @@ function chosen (args) {
     .filter((_, n) => n % parts === part - 1)
 }
 
+/** Only one run at a time: cargo takes one copy of the tree for another, and would not build anew. Gives what ends that. */
+function begin () {
+  const file = target('mutants.lock')
+  fs.mkdirSync(path.dirname(file), { recursive: true })
+  try {
+    const pid = Number(fs.readFileSync(file, 'utf8'))
+    process.kill(pid, 0)
+    throw new Error(`another run is under way (process ${pid})`)
+  } catch (error) {
+    if (error.code !== 'ENOENT' && error.code !== 'ESRCH') throw error
+  }
+  fs.writeFileSync(file, String(process.pid))
+  return () => fs.unlinkSync(file)
+}
+
 async function main () {
   const mutations = chosen(process.argv.slice(2))
+  const end = begin()
   const copy = copyTree()
   const counts = { passed: 0, failed: 0, skipped: 0 }
   try {
@@ -174,6 +190,7 @@ async function main () {
     }
   } finally {
     fs.rmSync(copy, { recursive: true, force: true, maxRetries: 5 })
+    end()
   }
   if (counts.failed > 0) process.exitCode = 1
   console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)

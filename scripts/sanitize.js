@@ -59,9 +59,7 @@ async function underNode () {
   if (built.code !== 0) throw new Error(built.output.slice(-3000))
   const runtime = (await run('gcc', ['-print-file-name=libasan.so'], {})).stdout.trim()
   // A tree of its own, whose library is the instrumented one.
-  const copy = path.join(root, 'target', 'address', 'package')
-  fs.rmSync(copy, { recursive: true, force: true })
-  fs.mkdirSync(copy, { recursive: true })
+  const copy = fs.mkdtempSync(path.join(root, 'target', 'address', 'package-'))
   for (const name of ['index.js', 'force.js', 'keep-alive.js', 'pure.js', 'package.json', 'lib', '__test__', 'scripts']) fs.cpSync(path.join(root, name), path.join(copy, name), { recursive: true })
   fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
   Object.assign(process.env, { LD_PRELOAD: runtime, ASAN_OPTIONS: 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99' })
