@@ -28,7 +28,7 @@ impl Name {
 
 /// A name, found by its text.
 #[derive(Debug)]
-pub(super) struct ByText(Arc<Name>);
+pub(super) struct ByText(pub(super) Arc<Name>);
 
 impl Borrow<[u16]> for ByText {
     fn borrow(&self) -> &[u16] {

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::name_table::{Live, Table};
+use super::name_table::{Live, Name, Table};
 pub use super::name_table::{Mode, Refusal, Requester};
 use super::policy::{Outbox, Section, Waiter, WaiterListStore};
 use super::request::Request;
@@ -40,6 +40,22 @@ pub enum Waits {
     Never,
     /// As this waiter, until the deadline. A thread is the calling one.
     As(Waiter, Timestamp),
+}
+
+/// A name that is in use, for a thread that looks whether it becomes free, and then requests it in any case.
+#[derive(Debug)]
+pub struct Watched(Arc<Name>);
+
+impl Watched {
+    /// Where the word is.
+    pub fn location(&self) -> Location {
+        self.0.location()
+    }
+
+    /// Whether the name could be had in this mode.
+    pub fn grants(&self, mode: Mode) -> bool {
+        mode.request(0).is_granted_by(&self.0.word)
+    }
 }
 
 /// A request, for those who ask what is held and awaited.
@@ -134,6 +150,11 @@ impl Names {
         };
         table.requests.insert(id, Live { name, mode, requester });
         outcome
+    }
+
+    /// The name with these UTF-16 code units, if it is in use.
+    pub fn watch(&self, text: &[u16]) -> Option<Watched> {
+        Some(Watched(Arc::clone(&lock(&self.table).names.get(text)?.0)))
     }
 
     /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it.

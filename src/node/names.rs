@@ -2,6 +2,8 @@
 //!
 //! JavaScript makes room in the robust list before it asks for anything.
 
+use std::sync::atomic::Ordering;
+
 use napi_derive::napi;
 
 use crate::lock::names::{Mode, Refusal, Requested, Requester, Waits};
@@ -40,14 +42,28 @@ impl Agent {
         }
     }
 
+    /// The name, if it becomes free in a moment: a turn of the event loop takes longer than most locks are held. But not while
+    /// others wait, and not if this thread itself holds it.
+    fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
+        let (name, mode) = (NAMES.watch(text)?, self.registers.mode());
+        let location = name.location();
+        if STORE.counter(location).load(Ordering::Relaxed) != 0 || self.robust_list.includes(location) {
+            return None;
+        }
+        self.blocking.lock_spinner.spin_without_sleep(|| {
+            let requested = name.grants(mode).then(|| self.request_name(text, Waits::Never))?;
+            matches!(requested, Requested::Now(..)).then_some(requested)
+        })
+    }
+
     /// Takes the name, or enqueues the promise in the slot for it.
     pub(super) fn claim_name_async(&self, text: &[u16]) -> Answer {
         if !self.can_time_out() {
             return Answer::NoTimer;
         }
         let deadline = self.registers.deadline();
-        let waiter = self.waiter(self.registers.slot.get());
-        match self.request_name(text, Waits::As(waiter, deadline)) {
+        let wait = || self.request_name(text, Waits::As(self.waiter(self.registers.slot.get()), deadline));
+        match self.spin_for_name(text).unwrap_or_else(wait) {
             Requested::Now(location, request, result) => self.acquired(location, request, result),
             Requested::Pending(location, request, ticket) => {
                 self.add_pending(ticket, deadline, Some(LockWait { location, request: Some(request), relay: None }))
