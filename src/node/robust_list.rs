@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use napi::{Result, sys};
 
@@ -41,6 +41,14 @@ impl Entry {
     }
 }
 
+/// What tells whether a list has changed.
+#[derive(PartialEq, Eq)]
+struct State {
+    /// Of the entries and of the place behind them.
+    serials: Vec<u32>,
+    releasing: Option<Location>,
+}
+
 /// The memory of a robust list, as every thread may read it: only the list's own thread writes.
 #[derive(Clone, Copy)]
 pub(super) struct Table {
@@ -68,6 +76,9 @@ pub(super) enum Hold {
 }
 
 impl Table {
+    /// How often a list that changes meanwhile is read at most.
+    const MOST_READINGS: usize = 8;
+
     /// The serial number of an announcement of native code. No token has it.
     const ANNOUNCED: u32 = 0x7fff_ffff;
 
@@ -98,16 +109,36 @@ impl Table {
     /// An entry that is about to be released changes places with the last one, and is announced meanwhile: then it counts as
     /// released. The last one may be there twice, and then the original is right.
     pub(super) fn held(&self) -> Vec<Held> {
+        let mut before = self.state();
+        for _ in 0..Self::MOST_READINGS {
+            let held = self.read(&before);
+            // What was read comes before this.
+            fence(Ordering::Acquire);
+            let after = self.state();
+            if after == before {
+                return held;
+            }
+            before = after;
+        }
+        self.read(&before)
+    }
+
+    /// As long as it stays the same, no entry has been added, removed or moved, but for the one that is announced.
+    fn state(&self) -> State {
         let (len, releasing) = (self.len(), self.registers.releasing());
-        let announced = self.serial(len).is_some_and(|serial| serial.load(Ordering::Acquire) != 0);
+        let serial = |index| self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire));
+        State { serials: (0..=len).map(serial).collect(), releasing }
+    }
+
+    fn read(&self, State { serials, releasing }: &State) -> Vec<Held> {
+        let len = serials.len() - 1;
         let at = |index| self.entries().get(index).and_then(Entry::get).map(|(location, _)| location);
-        let (moved, last) = if announced { (at(len), len.checked_sub(1)) } else { (None, None) };
+        let (moved, last) = if serials[len] == 0 { (None, None) } else { (at(len), len.checked_sub(1)) };
         let stays = last.and_then(at);
         let held = (0..len).filter_map(|index| {
             let (location, request) = self.entries().get(index)?.get()?;
-            let serial = self.serial(index).map_or(0, |serial| serial.load(Ordering::Relaxed));
-            let serial = if serial == Self::ANNOUNCED { 0 } else { serial };
-            let is_gone = Some(location) == releasing || Some(location) == moved;
+            let serial = if serials[index] == Self::ANNOUNCED { 0 } else { serials[index] };
+            let is_gone = Some(location) == *releasing || Some(location) == moved;
             let is_copy = Some(location) == stays && Some(index) != last;
             (!is_gone && !is_copy).then_some(Held { location, request, serial })
         });

@@ -224,11 +224,12 @@ fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(u32, Held)> {
 /// between.
 fn read_lists(concerns: impl Fn(Location) -> bool) -> (Vec<Known>, Vec<(usize, Held)>) {
     let key = |known: &[Known], &(agent, held): &(usize, Held)| {
-        (Arc::as_ptr(&known[agent].outbox).addr(), held.location, held.serial)
+        (Arc::as_ptr(&known[agent].outbox).addr(), held.location, held.request.to_code(), held.serial)
     };
     let (former, was_held) = REGISTRY.held(&concerns);
-    let was_held: HashSet<_, FxBuildHasher> = was_held.iter().map(|hold| key(&former, hold)).collect();
+    let mut was_held: HashSet<_, FxBuildHasher> = was_held.iter().map(|hold| key(&former, hold)).collect();
     let (known, mut held) = REGISTRY.held(&concerns);
-    held.retain(|hold| was_held.contains(&key(&known, hold)));
+    // Once each: an entry that is moved may be read at both places.
+    held.retain(|hold| was_held.remove(&key(&known, hold)));
     (known, held)
 }
