@@ -69,7 +69,7 @@ async function result (node, { args, env }, cwd, entry) {
   const NODE_OPTIONS = entry === undefined ? '' : `-r ${JSON.stringify(path.join(ROOT, `${entry}.js`))}`
   const { code, error, output } = await run(node, args, { cwd, timeout: 60 * 1000, env: { ...process.env, CI: 'true', FORCE_COLOR: '0', NODE_OPTIONS, ...env } })
   if (error) throw new Error(String(error))
-  return { code, output: output.replace(/ ?\(?\b[\d.]+ ?m?s\b\)?|\bduration_ms [\d.]+|\(node:\d+\)/g, '') }
+  return { code, output: output.replace(/ ?\(?\b[\d.]+ ?m?s\b\)?|\bduration_ms:? [\d.]+|\(node:\d+\)/g, '') }
 }
 
 async function check (node, program, cwd, entries) {
