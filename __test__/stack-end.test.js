@@ -50,6 +50,47 @@ async function inWorker (t, body, data) {
   assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
 }
 
+/**
+ * Makes an attempt, which is the first call of a method in its thread, at up to `most` frames from the end of the stack: a function that
+ * has not been called yet is compiled there. `left` must be 0 afterwards; the outcome is `ends`, or a RangeError. All but the numbers
+ * are source text, in a scope with the classes.
+ */
+async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
+  const program = `
+    const { AsyncLock, Barrier } = require(${JSON.stringify(require.resolve('../force'))})
+    const { parentPort, workerData } = require('worker_threads')
+    ${setUp}
+    let at = workerData
+    let outcome
+    const dive = () => {
+      try {
+        dive()
+      } catch (_) {}
+      if (at-- === 0) {
+        try {
+          ${attempt}
+        } catch (error) {
+          outcome = error.name
+        }
+      }
+    }
+    dive()
+    parentPort.postMessage([outcome, ${left}])`
+  await inWorker(t, async (atTheEndOfTheStack, { require, data: { program, most, ends, depths } }) => {
+    let [done, thrown] = [0, 0]
+    const { Worker } = require('worker_threads')
+    for (let depth = 0; depth < most; depth += most / depths) {
+      const worker = new Worker(program, { eval: true, workerData: depth })
+      const [outcome, left] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
+      if (left !== 0) throw new Error(`${left} is left after a ${outcome} at ${depth}`)
+      if (outcome === 'RangeError') thrown++
+      else if (outcome === ends) done++
+      else throw new Error(String(outcome))
+    }
+    return { done, thrown }
+  }, { program, most, ends, depths: size(40, 16) })
+}
+
 for (const slice of [1e-6, 33]) {
   test(`Barrier.wait counts only parties that wait, for ${slice} ms`, async t => {
     await inWorker(t, (atTheEndOfTheStack, { api, data: slice }) => {
@@ -70,39 +111,13 @@ for (const slice of [1e-6, 33]) {
   })
 }
 
-test('Barrier.wait counts only parties that wait, on the very first call', async t => {
-  // A function that has not been called yet is compiled at the end of the stack.
-  await inWorker(t, async (atTheEndOfTheStack, { require, data: depths }) => {
-    let [done, thrown] = [0, 0]
-    const { Worker } = require('worker_threads')
-    for (let depth = 0; depth < 800; depth += 800 / depths) {
-      const worker = new Worker(`
-        const { Barrier } = require(${JSON.stringify(require.resolve('../../force'))})
-        const barrier = new Barrier(new SharedArrayBuffer(4), { parties: 2 })
-        let at = ${depth}
-        let outcome
-        const dive = () => {
-          try {
-            dive()
-          } catch (_) {}
-          if (at-- === 0) {
-            try {
-              barrier.wait({ timeout: 1 })
-            } catch (error) {
-              outcome = error.name
-            }
-          }
-        }
-        dive()
-        require('worker_threads').parentPort.postMessage([outcome, new Int32Array(barrier.buffer)[0]])`, { eval: true })
-      const [outcome, counted] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
-      if (counted !== 0) throw new Error(`${counted} are counted after a ${outcome} at ${depth}`)
-      if (outcome === 'RangeError') thrown++
-      else done++
-    }
-    return { done, thrown }
-  }, size(40, 16))
-})
+test('Barrier.wait counts only parties that wait, on the very first call', t => onTheFirstCall(t, {
+  most: 800,
+  setUp: 'const barrier = new Barrier(new SharedArrayBuffer(4), { parties: 2 })',
+  attempt: 'barrier.wait({ timeout: 1 })',
+  left: 'new Int32Array(barrier.buffer)[0]',
+  ends: 'TimeoutError'
+}))
 
 for (const name of ['Barrier', 'Latch']) {
   test(`an arrival that completes a ${name} wakes all, or has not completed it`, async t => {
@@ -206,39 +221,13 @@ for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'exec
   }
 }
 
-test('executeLockedSync gives back what it has taken, on the very first call', async t => {
-  await inWorker(t, async (atTheEndOfTheStack, { require, data: depths }) => {
-    let [done, thrown] = [0, 0]
-    const { Worker } = require('worker_threads')
-    for (let depth = 0; depth < 1200; depth += 1200 / depths) {
-      const worker = new Worker(`
-        const { AsyncLock } = require(${JSON.stringify(require.resolve('../../force'))})
-        const lock = new AsyncLock(new SharedArrayBuffer(4))
-        let at = ${depth}
-        let outcome
-        const dive = () => {
-          try {
-            dive()
-          } catch (_) {}
-          if (at-- === 0) {
-            try {
-              outcome = lock.executeLockedSync(() => 'done')
-            } catch (error) {
-              outcome = error.name
-            }
-          }
-        }
-        dive()
-        require('worker_threads').parentPort.postMessage([outcome, lock.i32a[0]])`, { eval: true })
-      const [outcome, held] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
-      if (held !== 0) throw new Error(`it is held after a ${outcome} at ${depth}`)
-      if (outcome === 'RangeError') thrown++
-      else if (outcome === 'done') done++
-      else throw new Error(String(outcome))
-    }
-    return { done, thrown }
-  }, size(40, 16))
-})
+test('executeLockedSync gives back what it has taken, on the very first call', t => onTheFirstCall(t, {
+  most: 1200,
+  setUp: 'const lock = new AsyncLock(new SharedArrayBuffer(4))',
+  attempt: "outcome = lock.executeLockedSync(() => 'done')",
+  left: 'lock.i32a[0]',
+  ends: 'done'
+}))
 
 test('a promise form without stack left takes nothing, and leaves no waiter', async () => {
   const lock = new api.AsyncLock(new SharedArrayBuffer(4))

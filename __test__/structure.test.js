@@ -2,7 +2,7 @@
 // subjects: none
 // nodes: >=20 (the source is the same for every Node)
 
-// The source: no file of lib/ or src/ is long, each says at its top what it is, and imports go one way.
+// The source: no file of lib/ or src/ is long, each says at its top what it is, imports go one way, and mutations find their texts.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -155,4 +155,10 @@ test('the files that ARCHITECTURE.md and the heads of files name are there', () 
     return !fs.existsSync(path.join(root, name)) && !fs.existsSync(path.join(root, '__test__', name)) && !all.some(file => file.endsWith(`/${name}`))
   })
   assert.deepStrictEqual(missing, [])
+})
+
+test('the text of every mutation is in its file once', () => {
+  const lost = [...require('../scripts/mutants/javascript'), ...require('../scripts/mutants/rust')].filter(({ file, find }) => (
+    fs.readFileSync(path.join(root, file), 'utf8').split(find).length !== 2))
+  assert.deepStrictEqual(lost.map(({ what }) => what), [])
 })

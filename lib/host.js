@@ -28,7 +28,6 @@ function markOf (fn) {
   return property === undefined ? undefined : property.value
 }
 
-/** Marks a function. */
 /** Marks a function. `more`: the other properties of its mark. */
 function mark (fn, engine, host, more) {
   Object.defineProperty(fn, MARK, { value: Object.freeze(Object.assign({ engine, host }, more)) })

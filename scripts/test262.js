@@ -4,9 +4,9 @@
 // point of the package. Each test runs in a process of its own, in sloppy and in strict mode, as test262's
 // INTERPRETING.md says; the time constants of its harness are left as they are.
 
-const fs = require('fs')
 const path = require('path')
 const { parseArgs } = require('util')
+const { askedNodes, list } = require('./lib/asked-nodes')
 const { collectTests } = require('./test262/checkout')
 const { runTests } = require('./test262/run')
 const { summaryLine, details, markdown, count } = require('./test262/report')
@@ -30,7 +30,7 @@ const USAGE = `npm run test262 -- --dir CHECKOUT [options]
 
 const OPTIONS = {
   dir: { type: 'string' },
-  node: { type: 'string', default: '' },
+  node: { type: 'string', default: 'current' },
   entry: { type: 'string', default: 'force' },
   only: { type: 'string', default: '' },
   jobs: { type: 'string', default: '2' },
@@ -62,7 +62,7 @@ async function main () {
     onProgress: progress
   }
   const say = values.json ? () => {} : text => { if (text !== '') console.log(text) }
-  const { nodes, missing } = await findNodes(values.node)
+  const { nodes, missing } = await askedNodes(values.node)
   for (const { version, reason } of missing) say(`Node ${version}: skipped: ${reason}`)
   if (nodes.length === 0) throw new Error('there is no Node to run the tests on')
 
@@ -87,8 +87,6 @@ async function main () {
   if (runs.some(run => count(run, 'failed') > 0)) process.exitCode = 1
 }
 
-const list = text => text.split(',').map(item => item.trim()).filter(item => item !== '')
-
 function positive (name, text) {
   const number = Number(text)
   if (!(Number.isInteger(number) && number > 0)) throw new Error(`--${name} ${text}: a whole number above 0 is allowed`)
@@ -97,22 +95,6 @@ function positive (name, text) {
 
 function entryOf (name) {
   return name === 'host' ? null : { name, file: path.join(__dirname, '..', `${name}.js`) }
-}
-
-async function findNodes (text) {
-  if (text === '') return { nodes: [{ version: process.versions.node, binary: process.execPath }], missing: [] }
-  const nodes = []
-  const missing = []
-  for (const version of text === 'all' ? require('./nodes').versions : list(text)) {
-    if (fs.existsSync(version)) {
-      nodes.push({ version, binary: path.resolve(version) })
-      continue
-    }
-    const found = await require('./nodes').get(version)
-    if (found.skipped) missing.push({ version, reason: found.skipped })
-    else nodes.push({ version: found.version, binary: found.path })
-  }
-  return { nodes, missing }
 }
 
 function progress (done, all, failed) {

@@ -6,6 +6,7 @@
 const fs = require('fs')
 const path = require('path')
 const { parseArgs } = require('util')
+const { askedNodes, list } = require('./lib/asked-nodes')
 const { run } = require('./lib/child')
 const { PREFIX } = require('./wpt/result')
 
@@ -64,7 +65,10 @@ async function main () {
   if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
 
   const runs = []
-  for (const node of await findNodes(values.node)) {
+  const { nodes, missing } = await askedNodes(values.node)
+  for (const { version, reason } of missing) console.log(`Node ${version}: skipped: ${reason}`)
+  if (nodes.length === 0) throw new Error('there is no Node to run the tests on')
+  for (const node of nodes) {
     for (const api of apis) {
       if (api === 'host' && Number.parseInt(node.version) < 24) continue
       const tests = []
@@ -78,7 +82,6 @@ async function main () {
   if (runs.some(({ api, tests }) => api === 'ours' && tests.some(failed))) process.exitCode = 1
 }
 
-const list = text => text.split(',').map(item => item.trim()).filter(item => item !== '')
 const failed = ({ message }) => message !== undefined
 
 /** The names of the files and folders of the checkout's web-locks. An older copy of a file is left out: the newer has no `tentative`. */
@@ -92,21 +95,6 @@ function filesOf (root) {
 function skippedOf (names) {
   const plain = name => name.replace('.tentative.', '.')
   return Array.from(SKIPPED).filter(([name]) => names.some(each => plain(each) === plain(name)))
-}
-
-async function findNodes (text) {
-  const nodes = []
-  for (const version of text === 'all' ? require('./nodes').versions : list(text)) {
-    if (fs.existsSync(version)) {
-      nodes.push({ version, path: path.resolve(version), flags: [] })
-      continue
-    }
-    const found = await require('./nodes').get(version)
-    if (found.skipped) console.log(`Node ${version}: skipped: ${found.skipped}`)
-    else nodes.push({ flags: [], ...found })
-  }
-  if (nodes.length === 0) throw new Error('there is no Node to run the tests on')
-  return nodes
 }
 
 /** Runs a file. A test without a result has failed: the process hung, or ended before it. */

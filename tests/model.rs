@@ -616,6 +616,16 @@ impl Lock {
         (lock, tickets)
     }
 
+    /// A lock that the calling thread holds, and the claim of a thread that is handed it by the next release: the calling one's record.
+    fn held_before_thread() -> (Arc<Self>, Arc<BlockedThread>, Ticket) {
+        let (lock, thread) = (Self::held(), this_thread());
+        let party = Waiter::Thread(thread.clone());
+        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
+        lock.be_passed_over();
+        (lock, thread, ticket)
+    }
+
     /// The holder frees the lock and takes it again, which is long ago at the next release.
     fn be_passed_over(&self) {
         self.store.release(HERE, Request::Lock, &self.word);
@@ -893,11 +903,7 @@ fn unlock_wait_claim() {
 #[test]
 fn grant_park() {
     loom::model(|| {
-        let (lock, thread) = (Lock::held(), this_thread());
-        let party = Waiter::Thread(thread.clone());
-        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
-        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
-        lock.be_passed_over();
+        let (lock, thread, ticket) = Lock::held_before_thread();
         let holder = spawn({
             let lock = lock.clone();
             move || lock.use_and_give()
@@ -913,11 +919,7 @@ fn grant_park() {
 #[test]
 fn grant_newcomer() {
     bounded_model(|| {
-        let (lock, thread) = (Lock::held(), this_thread());
-        let party = Waiter::Thread(thread.clone());
-        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
-        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
-        lock.be_passed_over();
+        let (lock, thread, ticket) = Lock::held_before_thread();
         let holder = spawn({
             let lock = lock.clone();
             move || lock.use_and_give()

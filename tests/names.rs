@@ -154,7 +154,7 @@ impl World {
         let Expected { id, mode, agent, pending } = self.model.get_mut(&name).unwrap().requests.remove(index);
         match pending {
             None if dies => {
-                self.names.abandon(&self.store, id);
+                self.names.end_grant(&self.store, id, WaitResult::AcquiredFromDead);
                 self.model.get_mut(&name).unwrap().left_behind |= mode == Mode::Exclusive;
             }
             None => assert!(self.names.release(&self.store, id)),

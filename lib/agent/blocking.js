@@ -17,15 +17,15 @@ function createBlocking ({ floats, words, expected, operations }) {
   // Keeps the memory of the word that this thread blocks on.
   const blockedOn = { word: null }
 
-  /** Blocks until notified or timed out. */
-  function wait (address, wide, value, timeout) {
+  /** Blocks until notified or timed out, by an operation that takes the same operands as `wait`. */
+  function wait (address, wide, value, timeout, operation = operations.wait) {
     probeStack()
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
     words[WIDE] = wide ? 1 : 0
     if (wide) expected[0] = value
     else words[EXPECTED] = value
-    operations.wait()
+    operation()
     const answer = words[ANSWER]
     if (floats[GIVEN] !== 0) goOn()
     if (answer >= NO_TIMER) throw operationError(answer)
@@ -34,17 +34,8 @@ function createBlocking ({ floats, words, expected, operations }) {
 
   /** The same for an Int32Array and a class of locks/, whose number is `purpose`. */
   function waitFor (address, value, timeout, purpose) {
-    probeStack()
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
-    words[WIDE] = 0
-    words[EXPECTED] = value
     words[AMOUNT] = purpose
-    operations.waitFor()
-    const answer = words[ANSWER]
-    if (floats[GIVEN] !== 0) goOn()
-    if (answer >= NO_TIMER) throw operationError(answer)
-    return RESULTS[answer]
+    return wait(address, false, value, timeout, operations.waitFor)
   }
 
   /**

@@ -62,7 +62,8 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Enqueues `waiter`, of a class of locks/ whose number is its `purpose`, which is told of a notification at `address` by `settle('ok')` or `settle('timed-out')`.
+   * Enqueues `waiter`, of a class of locks/ whose number is its `purpose`: it is told of a notification at `address` by `settle('ok')`
+   * or `settle('timed-out')`.
    * @param {boolean} relayed whether the notification goes to another waiter if this thread ends before it is settled
    * @returns {string | undefined} the result if there is one at once
    */

@@ -9,11 +9,11 @@
 
 const { agent } = require('../agent/agent')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
-const { describe, isObject } = require('../util/values')
+const { describe } = require('../util/values')
 const { acquire, reacquire, requireWorker } = require('./internal/acquire')
 const { deadlock, notLocked, throwIfAborted } = require('./internal/errors')
 const notice = require('./internal/notice')
-const { requireFunction, waitOptions } = require('./internal/options')
+const { requireFunction, requireNoPromise, waitOptions } = require('./internal/options')
 const requireStack = require('./internal/require-stack')
 const Steps = require('./internal/steps')
 const { holdOf, isExclusive, isToken, notifyHost, release, theList } = require('./internal/token')
@@ -67,9 +67,7 @@ class Condition {
 /** The answer of a predicate that must be synchronous. */
 function isMet (predicate) {
   const answer = predicate()
-  if (isObject(answer) && typeof answer.then === 'function') {
-    throw new TypeError('waitFor: predicate must not return a promise, which a blocked thread cannot await: use waitForAsync()')
-  }
+  requireNoPromise(answer, 'waitFor: predicate', 'waitForAsync()')
   return answer
 }
 

@@ -17,8 +17,8 @@ const { option, requireOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
 const { createException } = require('./dom-exception')
 const { requireWorker } = require('./internal/acquire')
-const { abortReason, timeoutError } = require('./internal/errors')
-const { acquireAsync, acquireNow, acquireSync, query, steal } = require('./internal/names')
+const { abortReason } = require('./internal/errors')
+const { acquireAsync, acquireNow, acquireSync, lateError, query, steal } = require('./internal/names')
 const { milliseconds, requireFunction, waitOptions } = require('./internal/options')
 
 const { pid } = process
@@ -267,7 +267,7 @@ function enqueue (request) {
 function holdSync (request) {
   const { name, shared, ifAvailable, timeout, callback } = request
   const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout, 'requestSync')
-  if (grant === null && !ifAvailable) throw timeoutError('the lock named ' + name, timeout)
+  if (grant === null && !ifAvailable) throw lateError(name, timeout)
   let result
   let isStolen
   try {

@@ -14,13 +14,12 @@ const fs = require('fs')
 const path = require('path')
 const { fileURLToPath, pathToFileURL } = require('url')
 const startingWorkers = require('../agent/starting-workers')
-const { MARK } = require('../host')
 const globalObject = require('../util/global')
 const { threads } = require('../util/worker-threads')
-const { hostWorker, unwrap } = require('./host-worker')
+const { hostWorker, interpose, unwrap, wrap } = require('./host-worker')
 
 const { assign } = Object
-const { construct, get, getPrototypeOf, setPrototypeOf } = Reflect
+const { construct } = Reflect
 const { stringify } = JSON
 
 const BUN = process.versions.bun !== undefined
@@ -41,34 +40,29 @@ module.exports = function reach (currentEntries) {
 /** Replaces a holder's class; `change` makes the constructor's arguments those that reach a worker, or undefined. */
 function replaceWorker (holder, change, currentEntries) {
   const Before = holder.Worker
-  const Replacement = wrap(unwrap(Before), change, currentEntries)
+  const Replacement = wrap(unwrap(Before), constructor(change, currentEntries))
   if (!Reflect.set(holder, 'Worker', Replacement)) return () => {}
   return () => {
     if (holder.Worker === Replacement) holder.Worker = Before
   }
 }
 
-function wrap (Worker, change, currentEntries) {
-  const Wrapped = new Proxy(Worker, {
-    construct (target, args, newTarget) {
-      const entries = currentEntries()
-      const changed = entries === undefined ? undefined : change(entries, ...args)
-      if (changed === undefined) return construct(target, args, newTarget)
-      const before = state.reaches
-      state.reaches = true
-      try {
-        const worker = construct(target, changed, newTarget)
-        // The global's have no event that tells their end, and hold the loop themselves.
-        if (typeof worker.once === 'function') startingWorkers.add(worker)
-        return worker
-      } finally {
-        state.reaches = before
-      }
-    },
-    // A subclass, which inherits from here, has no mark.
-    get: (target, key, receiver) => key === MARK && receiver === Wrapped ? Worker : get(target, key, receiver)
-  })
-  return Wrapped
+function constructor (change, currentEntries) {
+  return (target, args, newTarget) => {
+    const entries = currentEntries()
+    const changed = entries === undefined ? undefined : change(entries, ...args)
+    if (changed === undefined) return construct(target, args, newTarget)
+    const before = state.reaches
+    state.reaches = true
+    try {
+      const worker = construct(target, changed, newTarget)
+      // The global's have no event that tells their end, and hold the loop themselves.
+      if (typeof worker.once === 'function') startingWorkers.add(worker)
+      return worker
+    } finally {
+      state.reaches = before
+    }
+  }
 }
 
 function inBun (entries, script, options, ...rest) {
@@ -121,18 +115,11 @@ const dataURL = (source) => 'data:text/javascript,' + encodeURIComponent(source)
 
 /** Warns of workers that a reference to Node's class starts which is older than the install. */
 function noticeOthers (HostWorker) {
-  const Parent = HostWorker === undefined ? undefined : getPrototypeOf(HostWorker)
-  const Between = Parent && new Proxy(Parent, {
-    construct (target, args, newTarget) {
-      if (!state.reaches) warn()
-      return construct(target, args, newTarget)
-    },
-    get: (target, key, receiver) => key === MARK && receiver === Between ? Parent : get(target, key, receiver)
+  const leave = HostWorker && interpose(HostWorker, (target, args, newTarget) => {
+    if (!state.reaches) warn()
+    return construct(target, args, newTarget)
   })
-  if (!Between || !setPrototypeOf(HostWorker, Between)) return () => {}
-  return () => {
-    if (getPrototypeOf(HostWorker) === Between) setPrototypeOf(HostWorker, Parent)
-  }
+  return leave || (() => {})
 }
 
 function warn () {

@@ -1,10 +1,12 @@
 'use strict'
 
-/** Node's own Worker class, behind the wrappers and subclasses that may stand in its place. */
+/** Node's own Worker class, behind the wrappers and subclasses that may stand in its place; and such wrappers. */
 
 const EventEmitter = require('events')
 const { MARK } = require('../host')
 const { threads } = require('../util/worker-threads')
+
+const { get, getPrototypeOf, setPrototypeOf } = Reflect
 
 /** The class that an install, of whatever copy of the package, has wrapped: in Bun and Deno (by-wrapping.js). */
 function unwrap (Class) {
@@ -15,11 +17,35 @@ function unwrap (Class) {
 function hostWorker () {
   let each = threads === undefined ? undefined : threads.Worker
   while (typeof each === 'function') {
-    const Parent = Object.getPrototypeOf(each)
+    const Parent = getPrototypeOf(each)
     if (Parent !== null && unwrap(Parent) === EventEmitter) return unwrap(each)
     each = Parent
   }
   return undefined
 }
 
-module.exports = { hostWorker, unwrap }
+/** A proxy of a class, known to `unwrap`, whose instances `construct` makes. A class that inherits from it is not known. */
+function wrap (Class, construct) {
+  const Wrapped = new Proxy(Class, {
+    construct,
+    get: (target, key, receiver) => key === MARK && receiver === Wrapped ? Class : get(target, key, receiver)
+  })
+  return Wrapped
+}
+
+/**
+ * Puts a wrapper of its parent between Node's class and that: so each worker is noticed, also of a subclass or of a reference to the
+ * class that is older than the install.
+ *
+ * @returns {(() => void) | undefined} undoes it, unless other code has replaced it since. Undefined: the class is not extensible
+ */
+function interpose (HostWorker, construct) {
+  const before = getPrototypeOf(HostWorker)
+  const Between = wrap(unwrap(before), construct)
+  if (!setPrototypeOf(HostWorker, Between)) return undefined
+  return () => {
+    if (getPrototypeOf(HostWorker) === Between) setPrototypeOf(HostWorker, before)
+  }
+}
+
+module.exports = { hostWorker, interpose, unwrap, wrap }

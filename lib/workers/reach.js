@@ -10,7 +10,7 @@
 
 const path = require('path')
 const { intercept } = require('./by-message/intercept')
-const { hostWorker } = require('./host-worker')
+const { hostWorker, interpose } = require('./host-worker')
 
 /** By what was installed, the engine of Atomics or the locks of navigator: the entry that workers load before anything else. */
 const ENTRY_OF = {
@@ -39,7 +39,8 @@ exports.reach = function reach (engine) {
   const HostWorker = hostWorker()
   const isOther = process.versions.bun || process.versions.deno
   if (HostWorker === undefined && !isOther) return () => {}
-  const leave = isOther ? require('./by-wrapping')(currentEntries) : intercept(HostWorker, currentEntries)
+  const leave = isOther ? require('./by-wrapping')(currentEntries) : interpose(HostWorker, intercept(currentEntries))
+  if (leave === undefined) throw new TypeError('install: workers must be false, because worker_threads.Worker is not extensible')
   entries.push(entry)
   return () => {
     entries.splice(entries.lastIndexOf(entry), 1)

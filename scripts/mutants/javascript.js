@@ -63,7 +63,7 @@ module.exports = [
   { what: 'a claim that has given up keeps what it is granted', file: acquire, find: '      if (this.owned) releaseUnused(this.hold)\n', put: '', test: 'async-lock' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
-  { what: 'executeLocked does not unlock', file: acquire, find: '  } finally {\n    token.unlock()\n  }', put: '  } finally {}', test: 'async-lock' },
+  { what: 'executeLocked does not unlock', file: acquire, find: '      token.unlock()\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
   { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw lateError(hold, 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
   { what: 'main blocks', file: acquire, find: 'if (IS_MAIN_THREAD) throw', put: 'if (false) throw', test: 'async-lock' },
   { what: 'an aborted signal is not noticed', file: acquire, find: '  throwIfAborted(signal)\n  if (tryAcquire(hold)) return true', put: '  if (tryAcquire(hold)) return true', test: 'async-lock' },
@@ -72,7 +72,7 @@ module.exports = [
   { what: 'of the waiters of a signal one is told', file: signals, find: 'while (this.first !== undefined) {', put: 'if (this.first !== undefined) {', test: 'signals' },
   { what: 'a step that is rejected goes on', file: steps, find: 'if (this.waiter !== undefined) this.waiter.giveUp(reason)', put: '', test: 'condition' },
   { what: 'a notification is not used at once', file: notice, find: 'else this.onNotified(this.resolve, this.reject)', put: 'else this.resolve(result)', test: 'condition' },
-  { what: 'a wait for a word ends with the first notification', file: notice, find: "    if (agent().wait(word.address, false, value, left()) === 'timed-out') return", put: '    agent().wait(word.address, false, value, left()); return', test: 'latch', orTest: 'barrier' },
+  { what: 'a wait for a word ends with the first notification', file: notice, find: "    if (agent().waitFor(word.address, value, left(), purpose) === 'timed-out') return", put: '    agent().waitFor(word.address, value, left(), purpose); return', test: 'latch', orTest: 'barrier' },
 
   // ——— settling ———
   { what: 'a settlement that fails takes the others along', file: slots, find: '        nextTick(() => { throw error })', put: '        throw error', test: 'settling' },

@@ -203,14 +203,14 @@ module.exports = [
   },
   { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                    section.inherit(location, request);\n', put: '', model: 'death_newcomer_death' },
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
-  { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared => self.policy().abandoned.contains(&location),', put: 'Request::Shared => false,', model: 'write_death_read' },
+  { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared | Request::NamedShared(_) => self.policy().abandoned.contains(&location),', put: 'Request::Shared | Request::NamedShared(_) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
   { what: 'the note of a death is taken from a memory that lives', file: 'src/lock/memories.rs', find: '        let is_gone = memory.objects == 0;\n', put: '        let is_gone = true;\n', cargo: ['memories', ''] },
   { what: 'a memory that is gone is forgotten outside of the lock of the registry', file: 'src/lock/memories.rs', find: '        if is_gone {\n            store.forget_abandoned(&memory.addresses(base));\n            memories.remove(&base);', put: '        if is_gone {\n            let addresses = memory.addresses(base);\n            memories.remove(&base);\n            drop(memories);\n            store.forget_abandoned(&addresses);\n            return true;', model: 'lose_register_death' },
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },
-  { what: 'a writer enters beside readers', file: request, find: 'Self::Exclusive => (current == UNLOCKED).then_some(WRITING),', put: 'Self::Exclusive => (current >= UNLOCKED).then_some(WRITING),', cargo: ['line', ''] },
+  { what: 'a writer enters beside readers', file: request, find: 'Self::Exclusive | Self::NamedExclusive(_) => (current == UNLOCKED).then_some(WRITING),', put: 'Self::Exclusive | Self::NamedExclusive(_) => (current >= UNLOCKED).then_some(WRITING),', cargo: ['line', ''] },
   { what: 'more permits are taken than there are', file: request, find: '.filter(|&left| left >= 0)', put: '.filter(|&left| left >= -1)', cargo: ['line', ''] },
   { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' }
 ]

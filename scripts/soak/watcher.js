@@ -10,6 +10,7 @@
 
 const fs = require('fs')
 const { workerData } = require('worker_threads')
+const starved = require('../../__test__/fixtures/starved')
 const Arena = require('./arena')
 const { api, now } = require('./subject')
 
@@ -38,17 +39,6 @@ for (let n = 0; n < COUNT.queue; n++) {
   watch('queue', n, 0, at => Atomics.load(words, at) === 0, () => arena.get('queueTaken', n))
   const items = arena.place('queue', n, 4)
   watch('queue', n, 0, at => Atomics.load(words, at) === 0 && Atomics.load(words, items) > 0, () => arena.get('queueTaken', n), arena.place('queue', n, 2))
-}
-
-/** Milliseconds that the threads of this process have been ready to run and had no processor. 0 where the system does not say. */
-function starved () {
-  let total = 0
-  try {
-    for (const thread of fs.readdirSync('/proc/self/task')) {
-      total += Number(fs.readFileSync(`/proc/self/task/${thread}/schedstat`, 'utf8').split(' ')[1]) / 1e6
-    }
-  } catch (_) {}
-  return total
 }
 
 /** Whether every thread that is at an object can run. */

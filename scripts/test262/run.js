@@ -6,7 +6,7 @@ const os = require('os')
 const { runJob, probe, flagsFor } = require('./child')
 
 /**
- * @param {{ version: string, binary: string }} node
+ * @param {{ version: string, path: string }} node
  * @param {null | { name: string, file: string }} entry null: the host as it is
  * @param {object[]} tests as `collectTests` gives them
  * @param {{ jobs: number, timeout: number, repeat: number, flags: string[], onProgress: (done: number, all: number, failed: number) => void }} options
@@ -15,7 +15,7 @@ const { runJob, probe, flagsFor } = require('./child')
  */
 async function runTests (node, entry, tests, options) {
   const began = performance.now()
-  const target = { binary: node.binary, flags: await flagsFor(node.binary, null, options.flags) }
+  const target = { binary: node.path, flags: await flagsFor(node.path, null, options.flags) }
   const facts = await probe(target, entry)
   if (facts.error !== null) throw new Error(`Node ${node.version}: the entry point ${entry.name} is of no use: ${facts.error}`)
 

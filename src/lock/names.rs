@@ -65,8 +65,6 @@ pub struct RequestInfo {
     pub name: Box<[u16]>,
     /// The number of the request.
     pub id: u32,
-    /// Where the word is.
-    pub location: Location,
     /// How the name is wanted.
     pub mode: Mode,
     /// The thread that made the request.
@@ -129,20 +127,22 @@ impl Names {
         let name = table.name(text);
         let (location, id) = (name.location(), table.next_id());
         let request = mode.request(id);
-        let may_wait = match &waits {
-            Waits::As(Waiter::Agent(..), _) => Ok(()),
-            Waits::As(Waiter::Thread(_), deadline) => table.own_request(store, &name, &requester, *deadline),
+        let waiter = match waits {
             Waits::Never => Err(Refusal::NotAvailable),
+            Waits::As(waiter, deadline) if waiter.blocks() => {
+                table.own_request(store, &name, &requester, deadline).map(|()| (waiter, deadline))
+            }
+            Waits::As(waiter, deadline) => Ok((waiter, deadline)),
         };
-        let claimed = match (may_wait, waits) {
-            (Ok(()), Waits::As(waiter, deadline)) => store.claim(location, waiter, request, deadline, &name.word),
-            (may_wait, _) => match (store.try_take(location, request, &name.word), may_wait) {
-                (Some(result), _) => Claimed::Now(result),
-                (None, refusal) => {
+        let claimed = match waiter {
+            Ok((waiter, deadline)) => store.claim(location, waiter, request, deadline, &name.word),
+            Err(refusal) => {
+                let Some(result) = store.try_take(location, request, &name.word) else {
                     table.tidy(store, &name);
-                    return Requested::Refused(refusal.err().unwrap_or(Refusal::NotAvailable));
-                }
-            },
+                    return Requested::Refused(refusal);
+                };
+                Claimed::Now(result)
+            }
         };
         let outcome = match claimed {
             Claimed::Now(result) => Requested::Now(location, request, result),
@@ -206,11 +206,6 @@ impl Names {
         self.end_grant(store, id, WaitResult::Acquired)
     }
 
-    /// The thread that held it has died.
-    pub fn abandon(&self, store: &WaiterListStore, id: u32) {
-        self.end_grant(store, id, WaitResult::AcquiredFromDead);
-    }
-
     /// The holder of a grant has no use for it; a holder that died, or was told of a death, is `AcquiredFromDead`.
     pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
         let table = &mut *lock(&self.table);
@@ -242,7 +237,6 @@ impl Names {
         let info = |(&id, Live { name, mode, requester }): (&u32, &Live)| RequestInfo {
             name: name.text.clone(),
             id,
-            location: name.location(),
             mode: *mode,
             thread_id: requester.thread_id,
             held: store.holds(name.location(), id),

@@ -24,7 +24,7 @@ use crate::node::owners;
 use crate::node::pending::Pending;
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
-use crate::node::registry::{Entry, REGISTRY};
+use crate::node::registry::{Entry, Known, REGISTRY};
 use crate::node::robust_list::RobustList;
 use crate::queue::outbox::Settlement;
 use crate::queue::result::WaitResult;
@@ -119,12 +119,14 @@ impl Agent {
         environment.add_end_hook(on_end)?;
         REGISTRY.join(Entry {
             thread: std::thread::current().id(),
-            thread_id,
-            outbox: Arc::clone(&agent.outbox),
-            blocked_thread: Arc::clone(&agent.blocking.thread),
+            known: Known {
+                thread_id,
+                outbox: Arc::clone(&agent.outbox),
+                blocked_thread: Arc::clone(&agent.blocking.thread),
+                doing: Arc::clone(&agent.blocking.doing),
+                notes: agent.pending.notes.clone(),
+            },
             robust_list: agent.robust_list.table.get(),
-            doing: Arc::clone(&agent.blocking.doing),
-            notes: agent.pending.notes.clone(),
             starting: Vec::new(),
         });
         AGENTS.with_borrow_mut(|agents| agents.push(agent));

@@ -87,15 +87,13 @@ impl Given {
             Self::Notification(location) => {
                 STORE.notify(location, 1, None);
             }
-            Self::Acquired(location, request) => match request.id() {
-                Some(id) => NAMES.abandon(&STORE, id),
-                None => STORE.abandon(location, request, &word_at(location)),
-            },
+            Self::Acquired(location, request) => return_unused(location, request, WaitResult::AcquiredFromDead),
         }
     }
 }
 
-/// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead.
+/// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead, and is told
+/// if a holder died.
 pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) {
     match request.id() {
         Some(id) => {

@@ -22,15 +22,8 @@ use crate::queue::parker::BlockedThread;
 /// What every thread knows of an agent.
 pub(super) struct Entry {
     pub(super) thread: ThreadId,
-    /// Its `worker_threads.threadId`.
-    pub(super) thread_id: u32,
-    /// Tells it from other agents.
-    pub(super) outbox: Arc<Outbox>,
-    pub(super) blocked_thread: Arc<BlockedThread>,
+    pub(super) known: Known,
     pub(super) robust_list: Table,
-    pub(super) doing: Arc<Doing>,
-    /// What its promises wait for.
-    pub(super) notes: SharedNotes,
     /// The workers of its thread that are going to be agents, by their `threadId`.
     pub(super) starting: Vec<u32>,
 }
@@ -42,35 +35,18 @@ unsafe impl Send for Entry {}
 /// What is known of an agent beside what it holds. Kept while no lock is.
 #[derive(Clone)]
 pub(super) struct Known {
+    /// Its `worker_threads.threadId`.
     pub(super) thread_id: u32,
+    /// Tells it from other agents.
     pub(super) outbox: Arc<Outbox>,
     pub(super) blocked_thread: Arc<BlockedThread>,
     pub(super) doing: Arc<Doing>,
+    /// What its promises wait for.
     pub(super) notes: SharedNotes,
 }
 
 impl Known {
     pub(super) fn is(&self, waiter: &Waiter) -> bool {
-        match waiter {
-            Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
-            Waiter::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
-        }
-    }
-}
-
-impl Entry {
-    fn known(&self) -> Known {
-        let Self { thread_id, outbox, blocked_thread, doing, notes, .. } = self;
-        Known {
-            thread_id: *thread_id,
-            outbox: Arc::clone(outbox),
-            blocked_thread: Arc::clone(blocked_thread),
-            doing: Arc::clone(doing),
-            notes: notes.clone(),
-        }
-    }
-
-    fn is_waiter(&self, waiter: &Waiter) -> bool {
         match waiter {
             Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
             Waiter::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
@@ -109,7 +85,7 @@ impl Registry {
             let is_other = |agent: &Entry| agent.thread != agents[0].thread || !agent.starting.is_empty();
             let several = agents.iter().any(is_other);
             let changed = self.several_threads.swap(several, Ordering::AcqRel) != several;
-            agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.outbox)).collect()
+            agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.known.outbox)).collect()
         });
         for outbox in to_ring {
             outbox.ring();
@@ -124,21 +100,21 @@ impl Registry {
     pub(super) fn join(&self, agent: Entry) {
         self.change(|agents| {
             for each in agents.iter_mut() {
-                each.starting.retain(|&thread_id| thread_id != agent.thread_id);
+                each.starting.retain(|&thread_id| thread_id != agent.known.thread_id);
             }
             agents.push(agent);
         });
     }
 
     pub(super) fn leave(&self, outbox: &Arc<Outbox>) {
-        self.change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.outbox, outbox)));
+        self.change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.known.outbox, outbox)));
     }
 
     /// The thread of this agent has made a worker that is going to be an agent.
     pub(super) fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             // It may be one already.
-            if agents.iter().any(|agent| agent.thread_id == thread_id) {
+            if agents.iter().any(|agent| agent.known.thread_id == thread_id) {
                 return;
             }
             if let Some(parent) = find(agents, outbox) {
@@ -167,7 +143,7 @@ impl Registry {
 
     /// The service's tick, for the threads of all agents. Whether it concerned any.
     pub(super) fn tick(&self) -> bool {
-        self.locked(|agents| agents.iter().fold(false, |any, agent| agent.blocked_thread.tick() | any))
+        self.locked(|agents| agents.iter().fold(false, |any, agent| agent.known.blocked_thread.tick() | any))
     }
 
     /// Which thread holds the lock at `location`: that of the waiter to which it was `granted`, or one whose robust list says
@@ -175,15 +151,15 @@ impl Registry {
     pub(super) fn holder(&self, location: Location, granted: Option<&Waiter>, caller: &Arc<Outbox>) -> Option<Holder> {
         self.locked(|agents| {
             if let Some(waiter) = granted
-                && let Some(agent) = agents.iter().find(|agent| agent.is_waiter(waiter))
+                && let Some(agent) = agents.iter().find(|agent| agent.known.is(waiter))
             {
-                return Some(Holder::Certain(agent.thread_id));
+                return Some(Holder::Certain(agent.known.thread_id));
             }
             let mut possible = None;
-            for agent in agents.iter().filter(|agent| !Arc::ptr_eq(&agent.outbox, caller)) {
+            for agent in agents.iter().filter(|agent| !Arc::ptr_eq(&agent.known.outbox, caller)) {
                 match agent.robust_list.hold(location) {
-                    Some(Hold::Certain) => return Some(Holder::Certain(agent.thread_id)),
-                    Some(Hold::Possible) => possible = Some(Holder::Possible(agent.thread_id)),
+                    Some(Hold::Certain) => return Some(Holder::Certain(agent.known.thread_id)),
+                    Some(Hold::Possible) => possible = Some(Holder::Possible(agent.known.thread_id)),
                     None => {}
                 }
             }
@@ -193,7 +169,7 @@ impl Registry {
 
     /// The agents.
     pub(super) fn known(&self) -> Vec<Known> {
-        self.locked(|agents| agents.iter().map(Entry::known).collect())
+        self.locked(|agents| agents.iter().map(|agent| agent.known.clone()).collect())
     }
 
     /// What the robust lists have of the locations that `concerns` names, each with the index of its agent in the result.
@@ -207,11 +183,11 @@ impl Registry {
                     .filter(|held| concerns(held.location))
                     .map(move |held| (index, held))
             });
-            (agents.iter().map(Entry::known).collect(), held.collect())
+            (agents.iter().map(|agent| agent.known.clone()).collect(), held.collect())
         })
     }
 }
 
 fn find<'a>(agents: &'a mut [Entry], outbox: &Arc<Outbox>) -> Option<&'a mut Entry> {
-    agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.outbox, outbox))
+    agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.known.outbox, outbox))
 }

@@ -136,11 +136,16 @@ class Claim extends Waiter {
   }
 
   enqueue () {
-    const { word, hold: { request }, notifiedAt } = this
     theList().makeRoom()
     this.since = waits()
-    word.claimBegins()
+    this.word.claimBegins()
     this.isCounted = true
+    return this.request()
+  }
+
+  /** The native operation. Returns what `enqueue` does. */
+  request () {
+    const { word, hold: { request }, notifiedAt } = this
     return agent().claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
       notifiedAt === undefined ? 0 : notifiedAt.address)
   }
@@ -173,7 +178,7 @@ class Claim extends Waiter {
   settle (value) {
     this.end()
     if (value === 'timed-out') {
-      this.reject(lateError(this.hold, this.timeout))
+      this.reject(this.lateError())
       if (!this.hasGivenUp) this.tell('timed-out')
     } else if (!this.hasGivenUp) {
       this.resolve()
@@ -184,6 +189,10 @@ class Claim extends Waiter {
       else this.word.addPermits(amountOf(this.hold.request))
       this.notifyAnother()
     }
+  }
+
+  lateError () {
+    return lateError(this.hold, this.timeout)
   }
 
   notifyAnother () {
@@ -255,4 +264,4 @@ async function run (ask, callback, options, caller) {
   }
 }
 
-module.exports = { acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }
+module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }

@@ -8,13 +8,13 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD, HELD_HERE, KIND } = require('../../agent/registers')
 const { bare, createArray, parse } = require('../../util/intrinsics')
+const { Claim } = require('./acquire')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { deadlock, deadlockCycle, timeoutError } = require('./errors')
 const { nounOf } = require('./kinds')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, amountOf, kindOf } = require('./request')
 const requireStack = require('./require-stack')
-const { newHold, releaseUnused, theList } = require('./token')
-const Waiter = require('./waiter')
+const { newHold, theList } = require('./token')
 
 /** A name as it is requested once: what a Word is to other locks. */
 class NamedWord {
@@ -78,75 +78,16 @@ class Grant {
 bare(Grant)
 
 /** A promise that waits for a name. */
-class NamedClaim extends Waiter {
-  constructor (grant, { timeout, signal }, resolve, reject) {
-    super(grant.hold.word, signal, undefined, resolve, reject)
-    this.grant = grant
-    this.timeout = timeout
-    // As of a Claim.
-    this.owned = true
-    this.isCounted = false
-    this.hasGivenUp = false
-    this.adopted = undefined
-    // Since when it waits, for diagnostics; undefined if nobody wants to know.
-    this.since = undefined
-  }
-
-  enqueue () {
-    this.since = waits()
-    this.word.claimBegins()
-    this.isCounted = true
-    const ownerDied = agent().claimNameAsync(this.word.name, this.grant.hold.request, this.timeout, this)
-    this.word.address = agent().native.floats[ADDRESS]
+class NamedClaim extends Claim {
+  request () {
+    const { hold: { request }, timeout, word } = this
+    const ownerDied = agent().claimNameAsync(word.name, request, timeout, this)
+    word.address = agent().native.floats[ADDRESS]
     return ownerDied
   }
 
-  finish (ownerDied) {
-    theList().adoptLast(this.grant.hold, ownerDied)
-    if (ownerDied) tellDeath(this.word, this.grant.hold.request)
-    this.resolve(this.grant)
-  }
-
-  giveUp (reason) {
-    if (this.hasGivenUp) return
-    this.hasGivenUp = true
-    // If it is too late, what is granted is released when it comes.
-    this.dequeue()
-    this.reject(reason)
-    this.tell('aborted')
-  }
-
-  /** How it ended. */
-  tell (outcome) {
-    if (this.since !== undefined) waited(this.since, this.grant.hold, outcome)
-  }
-
-  adopt (index, ownerDied) {
-    return theList().adopt(this.grant.hold, index, ownerDied)
-  }
-
-  settle (value) {
-    this.end()
-    if (value === 'timed-out') {
-      this.reject(lateError(this.word.name, this.timeout))
-      if (!this.hasGivenUp) this.tell('timed-out')
-    } else if (this.hasGivenUp) {
-      releaseUnused(this.grant.hold)
-    } else {
-      if (this.grant.ownerDied) tellDeath(this.word, this.grant.hold.request)
-      this.resolve(this.grant)
-      this.tell('acquired')
-    }
-  }
-
-  end () {
-    if (this.isCounted) this.word.claimEnds()
-    this.isCounted = false
-    super.end()
-  }
-
-  get waitsFor () {
-    return nounOf({ name: this.word.name })
+  lateError () {
+    return lateError(this.word.name, this.timeout)
   }
 }
 
@@ -194,7 +135,8 @@ function acquireAsync (name, shared, wait, resolve, reject) {
     else resolve(grant)
     return undefined
   }
-  const claim = new NamedClaim(newGrant(name, shared), wait, resolve, reject)
+  const grant = newGrant(name, shared)
+  const claim = new NamedClaim(grant.hold, wait, () => resolve(grant), reject)
   claim.begin()
   return claim.slot < 0 ? undefined : claim
 }
@@ -268,4 +210,4 @@ function tell (word) {
 
 agent().native.onSteal = tellOfSteals
 
-module.exports = { acquireAsync, acquireNow, acquireSync, query, steal }
+module.exports = { acquireAsync, acquireNow, acquireSync, lateError, query, steal }

@@ -4,7 +4,7 @@
 
 const { TypeError, freeze } = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
-const { describe } = require('../../util/values')
+const { describe, isObject } = require('../../util/values')
 
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
 const KNOWN = ['timeout', 'signal']
@@ -49,4 +49,15 @@ function requireFunction (argument, caller, name = 'callback') {
   }
 }
 
-module.exports = { milliseconds, requireFunction, waitOptions }
+/**
+ * @param {string} what the function that a blocked thread has called
+ * @param {string} twin the asynchronous form
+ * @throws {TypeError} it has returned a promise, or another thenable
+ */
+function requireNoPromise (result, what, twin) {
+  if (isObject(result) && typeof result.then === 'function') {
+    throw new TypeError(what + ' must not return a promise, which a blocked thread cannot await: use ' + twin)
+  }
+}
+
+module.exports = { milliseconds, requireFunction, requireNoPromise, waitOptions }

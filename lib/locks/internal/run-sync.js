@@ -2,10 +2,9 @@
 
 /** Runs a callback with a hold that this thread blocks for, and gives the hold back, however the callback ends. */
 
-const { Int32Array, SharedArrayBuffer, TypeError, apply } = require('../../util/intrinsics')
-const { isObject } = require('../../util/values')
+const { Int32Array, SharedArrayBuffer, apply } = require('../../util/intrinsics')
 const { acquire, acquireOrThrow } = require('./acquire')
-const { requireFunction } = require('./options')
+const { requireFunction, requireNoPromise } = require('./options')
 const { EXCLUSIVE, LOCK } = require('./request')
 const requireStack = require('./require-stack')
 const { UnlockToken, newHold, theList } = require('./token')
@@ -28,9 +27,7 @@ module.exports = function runHoldingSync (hold, callback, options, caller, twin)
   } finally {
     giveBack(token)
   }
-  if (isObject(result) && typeof result.then === 'function') {
-    throw new TypeError(caller + ': callback must not return a promise, which a blocked thread cannot await: use ' + twin)
-  }
+  requireNoPromise(result, caller + ': callback', twin)
   return result
 }
 

@@ -14,14 +14,13 @@
  */
 
 const startingWorkers = require('../../agent/starting-workers')
-const { MARK } = require('../../host')
 const { threads } = require('../../util/worker-threads')
 const shareCode = require('./share-code')
 // Not in the call: an install in a test file outlives that file's `require`.
 const letStart = require('./source')
 
 const { nextTick } = process
-const { apply, construct, defineProperty, get, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
+const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect
 
 /** From a Worker whose message is still to come to the entries that it will load. */
 const starting = new Map()
@@ -29,33 +28,18 @@ const starting = new Map()
 let postMessageBefore
 
 /**
- * @param {Function} HostWorker Node's own class
+ * What constructs the parent's part of a Worker.
+ *
  * @param {() => (string[] | undefined)} currentEntries gives the absolute paths of the entry points that workers load
- * @returns {() => void} undoes it
- * @throws {TypeError} the class has been frozen
  */
-exports.intercept = function intercept (HostWorker, currentEntries) {
-  const before = getPrototypeOf(HostWorker)
-  const Parent = before[MARK] || before
-  const Between = new Proxy(Parent, {
-    construct (target, args, newTarget) {
-      const worker = construct(target, args, newTarget)
-      const entries = currentEntries()
-      if (entries !== undefined) {
-        shareCode()
-        expectMessage(worker, entries)
-      }
-      return worker
-    },
-    // The class that inherits from here has no mark.
-    get: (target, key, receiver) => key === MARK && receiver === Between ? Parent : get(target, key, receiver)
-  })
-  if (!setPrototypeOf(HostWorker, Between)) {
-    throw new TypeError('install: workers must be false, because worker_threads.Worker is not extensible')
+exports.intercept = (currentEntries) => function (target, args, newTarget) {
+  const worker = construct(target, args, newTarget)
+  const entries = currentEntries()
+  if (entries !== undefined) {
+    shareCode()
+    expectMessage(worker, entries)
   }
-  return () => {
-    if (getPrototypeOf(HostWorker) === Between) setPrototypeOf(HostWorker, before)
-  }
+  return worker
 }
 
 function expectMessage (worker, entries) {
