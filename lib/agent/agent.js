@@ -101,6 +101,7 @@ function createAgent (binding) {
   }
 
   process.on('beforeExit', beforeExit)
+  if (process.versions.deno !== undefined) wakeInDeno()
 
   return {
     native,
@@ -127,6 +128,17 @@ function createAgent (binding) {
     /** What this thread holds, once it has made its first lock: see locks/internal/robust-list.js. */
     robustList: undefined
   }
+}
+
+/** What Deno may make of a settlement's delay, in milliseconds. */
+const DENO_TURN = 20
+
+/**
+ * Deno (seen in 2.9) may lose the wake-up for a call of a threadsafe function: its event loop looks for calls, then says that it
+ * wants to be woken, and a call between the two is only found in its next turn. This gives it one.
+ */
+function wakeInDeno () {
+  setInterval(() => {}, DENO_TURN).unref()
 }
 
 /** Node 10: a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws. */
