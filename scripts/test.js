@@ -33,7 +33,7 @@ async function main () {
   fetchAhead(options.versions)
   const prepare = plan({ where: 'setup', seconds: 90 })
   const steps = plannedSteps(options)
-  for (const step of [...steps.before, ...steps.after]) plan(step)
+  for (const step of [...steps.before, ...steps.beside, ...steps.after]) plan(step)
   let suites = options.versions.map(version => plannedSuite(version, files, { subjects: options.subjects, size }, plan))
   const runSteps = async list => {
     for (const step of list) {
@@ -47,7 +47,7 @@ async function main () {
   const prepared = !options.setup || await report.part('setup', () => prepareTree(report))
   progress.end(prepare)
   if (prepared) {
-    await runSteps(steps.before)
+    await Promise.all([runSteps(steps.before), runSteps(steps.beside)])
     if (!await anyRunnable(options.versions)) suites = [...suites, plannedSuite('current', files, { subjects: options.subjects, size }, plan)]
     for (const suite of suites) {
       await report.part(`node ${suite.version}`, () => runSuite(suite, { report, progress, jobs: options.jobs, size }))

@@ -9,7 +9,7 @@ const FIRST_GUESS = 3
 
 /**
  * The run consists of tasks. A step has its expected `seconds`, on a quiet machine with nothing built; a file has a `file` name, and
- * is expected to take what it took the last time in this run. Files run in `jobs` lanes, steps one after the other.
+ * is expected to take what it took the last time in this run. Files run in `jobs` lanes, most steps one after the other.
  */
 class Progress {
   constructor ({ stream = process.stdout, now = Date.now, jobs = 1 } = {}) {

@@ -10,6 +10,7 @@ class Report {
   /** `print` takes the text of one or more lines. */
   constructor (print) {
     this.print = print
+    this.begun = Date.now()
     this.rows = []
     this.failures = []
     this.skips = new Map() // reason -> what -> how often and where
@@ -64,7 +65,7 @@ class Report {
       this.print(`${label(row)}${[row.passed, row.failed, row.skipped, row.seconds.toFixed(1)].map(cell).join('')}`)
       for (const key of Object.keys(total)) total[key] += row[key]
     }
-    this.list('time (minutes:seconds)', [...this.parts, { name: 'in all', seconds: sum(this.parts) }].map(timed))
+    this.list('time (minutes:seconds)', [...this.parts, { name: 'in all', seconds: (Date.now() - this.begun) / 1000 }].map(timed))
     this.list('the slowest files', [...this.files].sort((one, other) => other.seconds - one.seconds).slice(0, SLOWEST).map(timed))
     this.list('skipped', [...this.skips].flatMap(([reason, entries]) => [reason, ...[...entries].map(skipped)]))
     for (const note of this.notes) this.print(`\n${note}`)
@@ -88,7 +89,6 @@ function skipped ([what, { count, places }]) {
 const label = ({ where, what }) => `${where.padEnd(14)}${what.padEnd(10)}`
 const cell = value => String(value).padStart(9)
 const timed = ({ name, seconds }) => `${clock(seconds).padStart(6)}  ${name}`
-const sum = parts => parts.reduce((total, { seconds }) => total + seconds, 0)
 const indent = text => text.trimEnd().replace(/^/gm, '  | ')
 
 module.exports = { Report, indent }

@@ -12,7 +12,8 @@ const root = path.join(__dirname, '..', '..')
 const TIMEOUT = 30 * 60 * 1000
 
 /**
- * The steps before the suites and after them. A step: `where` and `what` name its row, `shown` is its command for a reader, `seconds`
+ * The steps before the suites, those that run beside them (each takes one core, and nothing of the others), and the steps after the
+ * suites. A step: `where` and `what` name its row, `shown` is its command for a reader, `seconds`
  * what it takes on a quiet machine with two cores where nothing has been built, `command()` gives `{ command, args, env }` or
  * `{ skipped }`, `count` reads from its output how many tests there were; a step without `count` is one test.
  */
@@ -21,12 +22,11 @@ function plannedSteps ({ all, only, rust }) {
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
   return {
     before: [
-      ...(everything ? [lintStep] : []),
       ...(rust ? cargoSteps : []),
       // Its build serves nothing else, and takes minutes.
-      ...(rust && all ? [scriptStep('instructions', 150), scriptStep('spec', 120), scriptStep('audit', 20)] : []),
-      ...(everything ? [scriptStep('types', 35)] : [])
+      ...(rust && all ? [scriptStep('instructions', 150), scriptStep('spec', 120), scriptStep('audit', 20)] : [])
     ],
+    beside: everything ? [lintStep, scriptStep('types', 35)] : [],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
       ? [
