@@ -33,26 +33,27 @@ async function main () {
   fetchAhead(options.versions)
   const prepare = plan({ where: 'setup', seconds: 90 })
   const steps = plannedSteps(options)
-  for (const step of [...steps.before, ...steps.beside, ...steps.after]) plan(step)
+  for (const step of [...steps.before, ...steps.after].flat()) plan(step)
   let suites = options.versions.map(version => plannedSuite(version, files, { subjects: options.subjects, size }, plan))
-  const runSteps = async list => {
-    for (const step of list) {
+  const runLane = async lane => {
+    for (const step of lane) {
       progress.begin(step)
       await report.part([step.where, step.what].filter(Boolean).join(' '), () => runStep(step, report))
       progress.end(step)
     }
   }
+  const runLanes = lanes => Promise.all(lanes.map(runLane))
 
   progress.begin(prepare)
   const prepared = !options.setup || await report.part('setup', () => prepareTree(report))
   progress.end(prepare)
   if (prepared) {
-    await Promise.all([runSteps(steps.before), runSteps(steps.beside)])
+    await runLanes(steps.before)
     if (!await anyRunnable(options.versions)) suites = [...suites, plannedSuite('current', files, { subjects: options.subjects, size }, plan)]
     for (const suite of suites) {
       await report.part(`node ${suite.version}`, () => runSuite(suite, { report, progress, jobs: options.jobs, size }))
     }
-    await runSteps(steps.after)
+    await runLanes(steps.after)
   }
   progress.close()
   return report.close()

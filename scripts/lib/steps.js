@@ -12,27 +12,26 @@ const root = path.join(__dirname, '..', '..')
 const TIMEOUT = 30 * 60 * 1000
 
 /**
- * The steps before the suites, those that run beside them (each takes one core, and nothing of the others), and the steps after the
- * suites. A step: `where` and `what` name its row, `shown` is its command for a reader, `seconds`
- * what it takes on a quiet machine with two cores where nothing has been built, `command()` gives `{ command, args, env }` or
- * `{ skipped }`, `count` reads from its output how many tests there were; a step without `count` is one test.
+ * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each other. A step:
+ * `where` and `what` name its row, `shown` is its command for a reader, `seconds` what it takes on a quiet machine with two cores where
+ * nothing has been built, `command()` gives `{ command, args, env }` or `{ skipped }`, `count` reads from its output how many tests
+ * there were; a step without `count` is one test.
  */
 function plannedSteps ({ all, only, rust }) {
   const everything = only === null
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
+  // Its build serves nothing else, and takes minutes.
+  const slowSteps = [scriptStep('instructions', 150), scriptStep('spec', 120), scriptStep('audit', 20)]
   return {
     before: [
-      ...(rust ? cargoSteps : []),
-      // Its build serves nothing else, and takes minutes.
-      ...(rust && all ? [scriptStep('instructions', 150), scriptStep('spec', 120), scriptStep('audit', 20)] : [])
+      rust ? [...cargoSteps, ...(all ? slowSteps : [])] : [],
+      everything ? [lintStep, scriptStep('types', 35)] : []
     ],
-    beside: everything ? [lintStep, scriptStep('types', 35)] : [],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
       ? [
-          scriptStep('tarballs', all ? 120 : 65, all),
-          scriptStep('consumers', all ? 400 : 45, all),
-          ...(all ? [scriptStep('programs', 300, all), scriptStep('runtimes', 600)] : [])
+          [scriptStep('tarballs', all ? 120 : 65, all), scriptStep('consumers', all ? 400 : 45, all), ...(all ? [scriptStep('programs', 300, all)] : [])],
+          all ? [scriptStep('runtimes', 600)] : []
         ]
       : []
   }
