@@ -4,6 +4,7 @@
 
 const { spawn } = require('child_process')
 const path = require('path')
+const { registerByAgents } = require('./agents')
 const { librarySize } = require('./machine')
 
 const CHILD = path.join(__dirname, 'child.js')
@@ -74,6 +75,7 @@ async function sampleByProcess (node, settings, chosen, progress) {
 
 async function take (node, settings, chosen, report) {
   if (settings.group === 'size') return { size: librarySize() === undefined ? {} : { ours: [librarySize()] } }
+  if (settings.group === 'agents') return { 'register-agents': await registerByAgents(settings) }
   if (BY_PROCESS.includes(settings.group)) return sampleByProcess(node, settings, chosen, report)
   return (await child(node, settings, report)).samples
 }

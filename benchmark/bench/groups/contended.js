@@ -11,6 +11,8 @@ const { Member, cores, serve, tie } = require('../team')
 /** Nanoseconds of work under the lock. */
 const INSIDE = 1000
 const WORKERS = 2
+/** On two cores. */
+const MORE_WORKERS = 3
 
 // Words of the memory that the threads share, beside the lock's. Each on a cache line of its own.
 const COUNTER = 0
@@ -52,15 +54,12 @@ async function run ({ rounds, quick, progress }) {
 
   // By name: the memory of the lock, and the workers. The floor is one worker alone.
   const teams = {}
-  for (const name of names) {
+  const form = (name, size, coresOf) => {
     const sab = new SharedArrayBuffer(BYTES)
-    teams[name] = {
-      sab,
-      members: Array.from({ length: name === 'floor' ? 1 : WORKERS }, (_, n) => new Member('contended', 'loop', {
-        name, sab, shared, steps, core: places && places[n % places.length]
-      }))
-    }
+    const members = Array.from({ length: size }, (_, n) => new Member('contended', 'loop', { name, sab, shared, steps, core: places && coresOf(n) }))
+    return { sab, members }
   }
+  for (const name of names) teams[name] = form(name, name === 'floor' ? 1 : WORKERS, n => places[n % places.length])
 
   /** A race, unless the lock has failed before. Of others' locks, that is a result. */
   const tryRace = async (name, milliseconds, other) => {
@@ -92,31 +91,47 @@ async function run ({ rounds, quick, progress }) {
     const elapsed = now() - begin
     const { user, system } = process.cpuUsage(cpu)
     Atomics.store(words, STOP, 1)
-    const done = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
+    const each = await Promise.all(counts)
+    const done = each.reduce((sum, count) => sum + count, 0)
     lost[name] = (lost[name] || 0) + done + await served() - words[COUNTER]
-    return { throughput: done / elapsed * 1e6, cpu: (user + system) / done }
+    return { throughput: done / elapsed * 1e6, cpu: (user + system) / done, share: Math.min(...each) / Math.max(...each) }
   }
 
+  // Asleep, so that a core is free for each worker.
+  const asleep = async (_, end) => {
+    Atomics.wait(words, READY, words[READY], (end - now()) / 1e6)
+    return () => 0
+  }
   const alone = await takeTurns(names, rounds(80), async (name) => {
-    const figures = await tryRace(name, 8, async (_, end) => {
-      // Asleep, so that a core is free for each worker.
-      Atomics.wait(words, READY, words[READY], (end - now()) / 1e6)
-      return () => 0
-    })
+    const figures = await tryRace(name, 8, asleep)
     return figures ? { 'lock-workers': figures.throughput, 'lock-workers-cpu': figures.cpu } : {}
-  }, share => progress(share / 2), { warmUp: 5, gc: false, tries: 8 })
+  }, share => progress(share * 0.4), { warmUp: 5, gc: false, tries: 8 })
+
+  const own = names.filter(name => name === 'host' || name === 'ours' || name === 'again')
+  const shares = await takeTurns(own, rounds(9), async (name) => {
+    const figures = await tryRace(name, quick ? 20 : 300, asleep)
+    return figures ? { 'lock-share': figures.share } : {}
+  }, share => progress(0.4 + share * 0.1), { gc: false })
 
   const withMain = await takeTurns(names.filter(name => name !== 'floor'), rounds(5), async (name) => {
     const waits = []
     const figures = await tryRace(name, quick ? 100 : 2000, (sab, end) => demand(name, sab, end, () => work(words, steps), waits))
     if (figures === undefined) return {}
     return { 'lock-main-p99': quantile(waits, 0.99), 'lock-main-max': quantile(waits, 1), 'lock-main-workers': figures.throughput }
-  }, share => progress((1 + share) / 2))
-  await Promise.all([].concat(...names.map(name => teams[name].members.map(member => member.end()))))
+  }, share => progress(0.5 + share * 0.4))
+  const endAll = names => Promise.all([].concat(...names.map(name => teams[name].members.map(member => member.end()))))
+  await endAll(names)
+
+  for (const name of own) teams[name] = form(name, MORE_WORKERS, () => places.slice(0, 2).join())
+  const more = await takeTurns(own, rounds(15), async (name) => {
+    const figures = await tryRace(name, quick ? 20 : 100, asleep)
+    return figures ? { 'lock-workers-3': figures.throughput } : {}
+  }, share => progress(0.9 + share * 0.1), { gc: false })
+  await endAll(own)
 
   const updates = {}
   for (const name of names) if (lost[name] !== undefined) updates[name] = [lost[name]]
-  return Object.assign(alone, withMain, { lost: updates, failures })
+  return Object.assign(alone, shares, withMain, more, { lost: updates, failures })
 }
 
 /** The main thread wants the lock a millisecond after it has had it. Puts its waits, in milliseconds, into `waits`. */

@@ -2,13 +2,14 @@
 
 // The processor time that twenty threads cost which are blocked and not woken: milliseconds for each second. A process for each sample.
 
+const fs = require('fs')
 const { now, sleep } = require('../sampling')
 const { open } = require('../queues')
 const { Member, serve } = require('../team')
 
 const THREADS = 20
 
-async function sample (_, variant, { quick }) {
+async function sample (figure, variant, { quick }) {
   const gate = new Int32Array(new SharedArrayBuffer(4))
   const array = new Int32Array(new SharedArrayBuffer(4))
   const members = Array.from({ length: quick ? 2 : THREADS }, () => new Member('idle', 'sleeper', {}))
@@ -18,12 +19,23 @@ async function sample (_, variant, { quick }) {
   // What starting them has left to do.
   await sleep(quick ? 100 : 1000)
   const cpu = process.cpuUsage()
+  const wakes = timesSlept()
   const begin = now()
   await sleep(quick ? 200 : 3000)
+  const seconds = (now() - begin) / 1e9
   const { user, system } = process.cpuUsage(cpu)
-  const cost = (user + system) / 1e3 / ((now() - begin) / 1e9)
+  const woken = timesSlept() - wakes
   await Promise.all(members.map(member => member.end()))
-  return cost
+  return figure === 'idle' ? (user + system) / 1e3 / seconds : woken / seconds
+}
+
+/** How often a thread of this process has gone to sleep: as often as one was woken, as none is busy. */
+function timesSlept () {
+  let sum = 0
+  for (const thread of fs.readdirSync('/proc/self/task')) {
+    sum += Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/task/${thread}/status`, 'latin1'))[1])
+  }
+  return sum
 }
 
 const threads = {
@@ -35,4 +47,4 @@ const threads = {
   }
 }
 
-module.exports = { rounds: 3, figures: ['idle'], variants: () => ['host', 'ours', 'again'], sample, threads }
+module.exports = { rounds: 3, figures: ['idle', 'idle-wakes'], variants: () => ['host', 'ours', 'again'], sample, threads }
