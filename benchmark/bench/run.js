@@ -55,17 +55,16 @@ function child (node, settings, progress) {
 /** The samples of a group that takes one in each process. */
 async function sampleByProcess (node, settings, chosen, progress) {
   const { rounds, figures } = await child(node, settings, () => {})
-  const plan = figures.filter(({ figure }) => chosen.includes(figure))
+  const plan = figures.filter(({ names }) => names.some(name => chosen.includes(name)))
   const samples = {}
-  for (const [index, { figure, variants }] of plan.entries()) {
-    samples[figure] = {}
-    for (const variant of variants) samples[figure][variant] = []
+  for (const [index, { names, variants }] of plan.entries()) {
+    for (const name of names) samples[name] = Object.fromEntries(variants.map(variant => [variant, []]))
     for (let round = 0; round < rounds; round++) {
       for (let n = 0; n < variants.length; n++) {
         // Each round begins with another.
         const variant = variants[(round + n) % variants.length]
-        const { sample } = await child(node, { ...settings, figure, variant }, () => {})
-        samples[figure][variant].push(sample)
+        const { sample } = await child(node, { ...settings, figure: names[0], variant }, () => {})
+        names.forEach((name, n) => samples[name][variant].push(sample[n]))
       }
       progress((index + (round + 1) / rounds) / plan.length)
     }
