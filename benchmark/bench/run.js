@@ -24,6 +24,8 @@ function child (node, settings, progress) {
     const env = { ...process.env }
     // Meant for the Node that runs this.
     delete env.NODE_OPTIONS
+    delete env.ATOMICS_WAITASYNC_PORTABLE
+    if (settings.portable) env.ATOMICS_WAITASYNC_PORTABLE = '1'
     // With a flag for V8, Node's own modules are compiled anew, which would be measured as the start.
     const flags = settings.group === 'start' ? node.flags : [...node.flags, '--expose-gc']
     const child = spawn(node.path, [...flags, CHILD, JSON.stringify(settings)], { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -84,19 +86,20 @@ const BY_PROCESS = ['memory', 'named-memory', 'idle', 'start']
 /**
  * @param {{ version: string, path: string, flags: string[] }} node
  * @param {object[]} figures those of figures.js that are wanted
- * @param {{ rounds: number, quick: boolean, installed: string }} options the last is the folder that installed.js has made
+ * @param {{ rounds: number, quick: boolean, installed: string, portable: boolean }} options `installed` is the folder that installed.js
+ *   has made; `portable`: with the code for processors whose atomic operations are no full fences
  * @param {(text: string, share: number) => void} progress
  * @returns {Promise<{ samples: Object<string, Object<string, number[]>>, failures: Object<string, string>, errors: string[] }>}
  *   `failures`: why one of the locks could not be used to the end; `errors`: of groups that have no result
  */
-async function run (node, figures, { rounds, quick, installed }, progress) {
+async function run (node, figures, { rounds, quick, installed, portable }, progress) {
   const samples = {}
   const failures = {}
   const errors = []
   const jobs = new Map()
   for (const { id, group, entry } of figures) {
-    const key = entry === undefined ? group : `${group} ${entry}`
-    if (!jobs.has(key)) jobs.set(key, { settings: { rounds, quick, installed, group, entry }, chosen: [] })
+    const key = [group, entry, portable ? 'portable' : undefined].filter(Boolean).join(' ')
+    if (!jobs.has(key)) jobs.set(key, { settings: { rounds, quick, installed, portable, group, entry }, chosen: [] })
     jobs.get(key).chosen.push(id)
   }
   for (const [key, { settings, chosen }] of jobs) {
