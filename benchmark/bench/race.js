@@ -54,7 +54,7 @@ class Team {
     this.sab = new SharedArrayBuffer(BYTES)
     this.words = new Int32Array(new SharedArrayBuffer(4 * WORDS))
     this.work = () => work(this.words, steps)
-    /** Updates, as far as they are known. */
+    /** How many updates are lost, of all races so far. */
     this.lost = 0
     const { sab, words } = this
     this.members = places.map(core => new Member(group, 'loop', { name, sab, words, steps, core }))

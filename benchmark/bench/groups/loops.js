@@ -18,7 +18,10 @@ async function run ({ rounds, quick, progress }) {
     Object.assign(results, await takeTurns(names, rounds(usual), async (name) => {
       return { [figure]: valueOf(await teams[name].race(quick ? 20 : milliseconds)) }
     }, progress, { gc: false }))
-    await Promise.all(names.map(name => teams[name].end()))
+    for (const name of names) {
+      await teams[name].end()
+      if (teams[name].lost !== 0) throw new Error(`${name}: ${teams[name].lost} updates are lost, because two were inside at once`)
+    }
   }
 
   const two = places && places.slice(0, 2).join()
