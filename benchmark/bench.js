@@ -9,7 +9,8 @@
 //   --rounds 1            the factor of the usual number of samples
 //   --quick               one small sample of each figure: shows that everything runs, and nothing else
 //   --json                prints the values as JSON instead of tables
-//   --portable            with the code for processors whose atomic operations are no full fences (lib/agent/counters.js)
+//   --portable            also with the code for processors whose atomic operations are no full fences (lib/agent/counters.js): what
+//                         that costs, beside the code for this processor. Takes twice as long
 //
 // A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only, --quick or --portable writes nothing. Node 20
 // or newer, to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
@@ -79,8 +80,6 @@ async function measure (node, figures, options) {
 async function main () {
   const options = parse(process.argv.slice(2))
   const figures = select(options.only)
-  // For the processes that take the samples.
-  if (options.portable) process.env.ATOMICS_WAITASYNC_PORTABLE = '1'
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
   const installed = fs.mkdtempSync(path.join(os.tmpdir(), 'benchmark-'))
   try {
@@ -99,21 +98,40 @@ async function measureAll (figures, options) {
       console.error(`Node ${node.version}: skipped, ${node.skipped}`)
       continue
     }
-    const { result, complete } = await measure(node, figures, options)
-    results[node.version] = result
-    if (!options.json) {
-      const trial = options.quick ? ' (--quick: a trial, of which no figure means anything)' : ''
-      console.log(`\nNode ${node.version}${trial}\n`)
-      for (const part of [table.main(result.figures), table.peers(result.figures, result.failures), table.bystanders(result.figures)]) {
-        if (part !== undefined) console.log(`${part}\n`)
-      }
-    }
-    if (complete && options.only === undefined && !options.quick && !options.portable) {
-      report.save(node.version, result)
-      console.error(`written: ${path.relative(process.cwd(), path.join(__dirname, 'RESULTS.md'))}`)
-    }
+    if (options.portable) results[node.version] = await measurePortable(node, figures, options)
+    else results[node.version] = await measureNormal(node, figures, options)
   }
   if (options.json) console.log(JSON.stringify(results, null, 2))
+}
+
+async function measureNormal (node, figures, options) {
+  const { result, complete } = await measure(node, figures, options)
+  if (!options.json) show(node, options, [table.main(result.figures), table.peers(result.figures, result.failures), table.bystanders(result.figures)])
+  if (complete && options.only === undefined && !options.quick) {
+    report.save(node.version, result)
+    console.error(`written: ${path.relative(process.cwd(), path.join(__dirname, 'RESULTS.md'))}`)
+  }
+  return result
+}
+
+/** Both kinds of code, group after group, so that a change of the machine's speed disturbs few of the comparisons. Nothing is written. */
+async function measurePortable (node, figures, options) {
+  const kinds = { normal: {}, portable: {} }
+  // The others are not about JavaScript.
+  for (const name of new Set(figures.map(({ group }) => group).filter(group => group !== 'size' && group !== 'agents'))) {
+    const group = figures.filter(({ group }) => group === name)
+    for (const kind of Object.keys(kinds)) {
+      const { result } = await measure(node, group, { ...options, portable: kind === 'portable' })
+      Object.assign(kinds[kind], result.figures)
+    }
+  }
+  if (!options.json) show(node, options, [table.portable(kinds.normal, kinds.portable)])
+  return kinds
+}
+
+function show (node, { quick }, parts) {
+  console.log(`\nNode ${node.version}${quick ? ' (--quick: a trial, of which no figure means anything)' : ''}\n`)
+  for (const part of parts) if (part !== undefined) console.log(`${part}\n`)
 }
 
 main().catch((error) => {

@@ -5,7 +5,8 @@
 //   node --expose-gc child.js '{"group":"turn","rounds":1,"quick":false, …}'
 //
 // A group's module either has `run(kit)`, which takes all its samples here, or `sample(figure, variant, settings)`, which takes one: then a
-// process is started for each, and `{"figure":…,"variant":…}` says which; without them, the answer is what there is to ask for.
+// process is started for each, and `{"figure":…,"variant":…}` says which; without them, the answer is what there is to ask for. Where
+// `figures` has a list instead of a name, one process has a sample of each of these: `sample` is called with the first, and gives a list.
 //
 // Prints progress (`progress 0.5`) and at last what came of it (`result {…}`). Runs on every Node that the package runs on.
 
@@ -27,10 +28,10 @@ const kit = Object.assign({}, settings, {
 
 async function answer () {
   if (group.run !== undefined) return { samples: await group.run(kit) }
-  if (settings.figure !== undefined) return { sample: await group.sample(settings.figure, settings.variant, settings) }
+  if (settings.figure !== undefined) return { sample: [].concat(await group.sample(settings.figure, settings.variant, settings)) }
   return {
     rounds: kit.rounds(group.rounds),
-    figures: group.figures.map(figure => ({ figure, variants: group.variants(figure) }))
+    figures: group.figures.map(figure => [].concat(figure)).map(names => ({ names, variants: group.variants(names[0]) }))
   }
 }
 

@@ -18,6 +18,13 @@ const hostAtomics = Object.assign({ compareExchange: Atomics.compareExchange }, 
 
 /** The article's does not wait for what the callback promises. Here it does, as all that it is compared with do. */
 class ArticleLock extends createArticleLock(hostAtomics) {
+  async lockAsync () {
+    while (!this.tryLock()) {
+      const { async, value } = hostAtomics.waitAsync(this.i32a, 0, 1)
+      if (async) await value
+    }
+  }
+
   async executeLocked (callback) {
     while (!this.tryLock()) {
       const { async, value } = hostAtomics.waitAsync(this.i32a, 0, 1)

@@ -4,6 +4,7 @@
 
 const { spawn } = require('child_process')
 const path = require('path')
+const { registerByAgents } = require('./agents')
 const { librarySize } = require('./machine')
 
 const CHILD = path.join(__dirname, 'child.js')
@@ -23,6 +24,8 @@ function child (node, settings, progress) {
     const env = { ...process.env }
     // Meant for the Node that runs this.
     delete env.NODE_OPTIONS
+    delete env.ATOMICS_WAITASYNC_PORTABLE
+    if (settings.portable) env.ATOMICS_WAITASYNC_PORTABLE = '1'
     // With a flag for V8, Node's own modules are compiled anew, which would be measured as the start.
     const flags = settings.group === 'start' ? node.flags : [...node.flags, '--expose-gc']
     const child = spawn(node.path, [...flags, CHILD, JSON.stringify(settings)], { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -54,17 +57,16 @@ function child (node, settings, progress) {
 /** The samples of a group that takes one in each process. */
 async function sampleByProcess (node, settings, chosen, progress) {
   const { rounds, figures } = await child(node, settings, () => {})
-  const plan = figures.filter(({ figure }) => chosen.includes(figure))
+  const plan = figures.filter(({ names }) => names.some(name => chosen.includes(name)))
   const samples = {}
-  for (const [index, { figure, variants }] of plan.entries()) {
-    samples[figure] = {}
-    for (const variant of variants) samples[figure][variant] = []
+  for (const [index, { names, variants }] of plan.entries()) {
+    for (const name of names) samples[name] = Object.fromEntries(variants.map(variant => [variant, []]))
     for (let round = 0; round < rounds; round++) {
       for (let n = 0; n < variants.length; n++) {
         // Each round begins with another.
         const variant = variants[(round + n) % variants.length]
-        const { sample } = await child(node, { ...settings, figure, variant }, () => {})
-        samples[figure][variant].push(sample)
+        const { sample } = await child(node, { ...settings, figure: names[0], variant }, () => {})
+        names.forEach((name, n) => samples[name][variant].push(sample[n]))
       }
       progress((index + (round + 1) / rounds) / plan.length)
     }
@@ -74,6 +76,7 @@ async function sampleByProcess (node, settings, chosen, progress) {
 
 async function take (node, settings, chosen, report) {
   if (settings.group === 'size') return { size: librarySize() === undefined ? {} : { ours: [librarySize()] } }
+  if (settings.group === 'agents') return { 'register-agents': await registerByAgents(settings) }
   if (BY_PROCESS.includes(settings.group)) return sampleByProcess(node, settings, chosen, report)
   return (await child(node, settings, report)).samples
 }
@@ -83,19 +86,20 @@ const BY_PROCESS = ['memory', 'named-memory', 'idle', 'start']
 /**
  * @param {{ version: string, path: string, flags: string[] }} node
  * @param {object[]} figures those of figures.js that are wanted
- * @param {{ rounds: number, quick: boolean, installed: string }} options the last is the folder that installed.js has made
+ * @param {{ rounds: number, quick: boolean, installed: string, portable: boolean }} options `installed` is the folder that installed.js
+ *   has made; `portable`: with the code for processors whose atomic operations are no full fences
  * @param {(text: string, share: number) => void} progress
  * @returns {Promise<{ samples: Object<string, Object<string, number[]>>, failures: Object<string, string>, errors: string[] }>}
  *   `failures`: why one of the locks could not be used to the end; `errors`: of groups that have no result
  */
-async function run (node, figures, { rounds, quick, installed }, progress) {
+async function run (node, figures, { rounds, quick, installed, portable }, progress) {
   const samples = {}
   const failures = {}
   const errors = []
   const jobs = new Map()
   for (const { id, group, entry } of figures) {
-    const key = entry === undefined ? group : `${group} ${entry}`
-    if (!jobs.has(key)) jobs.set(key, { settings: { rounds, quick, installed, group, entry }, chosen: [] })
+    const key = [group, entry, portable ? 'portable' : undefined].filter(Boolean).join(' ')
+    if (!jobs.has(key)) jobs.set(key, { settings: { rounds, quick, installed, portable, group, entry }, chosen: [] })
     jobs.get(key).chosen.push(id)
   }
   for (const [key, { settings, chosen }] of jobs) {

@@ -2,7 +2,7 @@
 
 // Calls that need no waiting.
 
-const { fresh, now, takeTurns } = require('../sampling')
+const { fresh, median, now, takeTurns } = require('../sampling')
 const { open, variants } = require('../queues')
 
 function notifyNobody (notify, array, count) {
@@ -22,9 +22,9 @@ function waitAsyncNotEqual (waitAsync, array, count, results) {
   for (let n = 0; n < count; n++) results[n & 15] = waitAsync(array, 0, 1)
 }
 
-function notifyEach (notify, array, count) {
+function notifyEach (notify, array, count, stride) {
   let sum = 0
-  for (let n = 0; n < count; n++) sum += notify(array, n)
+  for (let n = 0; n < count; n++) sum += notify(array, n * stride)
   return sum
 }
 
@@ -40,6 +40,9 @@ const IMMEDIATE = {
   'wait-not-equal': { method: 'wait', loop: waitNotEqual },
   'wait-async-not-equal': { method: 'waitAsync', loop: waitAsyncNotEqual }
 }
+
+/** Bytes. Words that far apart have nothing in common. */
+const PAGE = 4096
 
 /** Many short samples, of what makes little garbage. The first are for the compiler. */
 const MANY = { warmUp: 20, gc: false }
@@ -63,26 +66,57 @@ async function run ({ rounds, quick, progress }) {
       const begin = now()
       loop(fn, array, count, kept)
       return { [name]: (now() - begin) / count }
-    }, share => progress((index + share) / (names.length + 1)), MANY))
+    }, share => progress((index + share) / (names.length + 3)), MANY))
   }
-  return Object.assign(results, await locations(quick ? 1e3 : 1e5, rounds, share => progress((names.length + share) / (names.length + 1))))
+  const parts = [
+    progress => locations('notify-each', { size: quick ? 1e3 : 1e5, stride: 1 }, rounds, progress),
+    progress => locations('notify-each-page', { size: quick ? 100 : 1e4, stride: PAGE / 4 }, rounds, progress),
+    progress => beside(quick ? 1e3 : 1e5, rounds, progress)
+  ]
+  for (const [index, part] of parts.entries()) {
+    Object.assign(results, await part(share => progress((names.length + index + share) / (names.length + parts.length))))
+  }
+  return results
 }
 
-/** One waiter at each of very many locations, each notified by a call of its own. */
-async function locations (size, rounds, progress) {
-  const array = new Int32Array(new SharedArrayBuffer(4 * size))
+/** One waiter at each of very many locations, so many words apart, each notified by a call of its own. */
+async function locations (figure, { size, stride }, rounds, progress) {
+  const array = new Int32Array(new SharedArrayBuffer(4 * size * stride))
   const queues = {}
   for (const variant of variants()) queues[variant] = { ...open(variant), notifyEach: fresh(notifyEach) }
   return takeTurns(Object.keys(queues), rounds(9), async (variant) => {
     const { waitAsync, notify, notifyEach } = queues[variant]
     const promises = new Array(size).fill(null)
-    for (let n = 0; n < size; n++) promises[n] = waitAsync(array, n, 0).value
+    for (let n = 0; n < size; n++) promises[n] = waitAsync(array, n * stride, 0).value
     const begin = now()
-    const woken = notifyEach(notify, array, size)
+    const woken = notifyEach(notify, array, size, stride)
     const took = now() - begin
     if (woken !== size) throw new Error(`${woken} of ${size} were woken`)
     await Promise.all(promises)
-    return { 'notify-each': took / size }
+    return { [figure]: took / size }
+  }, progress)
+}
+
+/** A word without waiters, while each of very many others has one. */
+async function beside (size, rounds, progress) {
+  const count = 1e4
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const others = new Int32Array(new SharedArrayBuffer(4 * size))
+  const queues = {}
+  for (const variant of variants()) queues[variant] = { ...open(variant), loop: fresh(notifyNobody), loops: fresh(notifyEach) }
+  return takeTurns(Object.keys(queues), rounds(9), async (variant) => {
+    const { waitAsync, notify, loop, loops } = queues[variant]
+    const promises = new Array(size).fill(null)
+    for (let n = 0; n < size; n++) promises[n] = waitAsync(others, n, 0).value
+    const samples = []
+    for (let n = 0; n < 20; n++) {
+      const begin = now()
+      loop(notify, array, count)
+      samples.push((now() - begin) / count)
+    }
+    loops(notify, others, size, 1)
+    await Promise.all(promises)
+    return { 'notify-none-beside': median(samples) }
   }, progress)
 }
 

@@ -1,12 +1,17 @@
 'use strict'
 
-// The processor time that twenty threads cost which are blocked and not woken: milliseconds for each second. A process for each sample.
+// What twenty threads cost that are blocked and not woken: processor time, milliseconds for each second, and how often the system has a
+// thread of the process run, the service's too. A process for each sample.
 
+const fs = require('fs')
+const path = require('path')
 const { now, sleep } = require('../sampling')
 const { open } = require('../queues')
 const { Member, serve } = require('../team')
 
 const THREADS = 20
+/** The threads of this process; Linux has it. */
+const TASKS = '/proc/self/task'
 
 async function sample (_, variant, { quick }) {
   const gate = new Int32Array(new SharedArrayBuffer(4))
@@ -18,12 +23,24 @@ async function sample (_, variant, { quick }) {
   // What starting them has left to do.
   await sleep(quick ? 100 : 1000)
   const cpu = process.cpuUsage()
+  const slept = timesSlept()
   const begin = now()
   await sleep(quick ? 200 : 3000)
+  const seconds = (now() - begin) / 1e9
   const { user, system } = process.cpuUsage(cpu)
-  const cost = (user + system) / 1e3 / ((now() - begin) / 1e9)
+  const woken = timesSlept() - slept
   await Promise.all(members.map(member => member.end()))
-  return cost
+  return [(user + system) / 1e3 / seconds, woken / seconds]
+}
+
+/** How often a thread of this process has gone to sleep: as often as one was woken, as none is busy. */
+function timesSlept () {
+  if (!fs.existsSync(TASKS)) return NaN
+  let sum = 0
+  for (const thread of fs.readdirSync(TASKS)) {
+    sum += Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(fs.readFileSync(path.join(TASKS, thread, 'status'), 'latin1'))[1])
+  }
+  return sum
 }
 
 const threads = {
@@ -35,4 +52,4 @@ const threads = {
   }
 }
 
-module.exports = { rounds: 3, figures: ['idle'], variants: () => ['host', 'ours', 'again'], sample, threads }
+module.exports = { rounds: 3, figures: [fs.existsSync(TASKS) ? ['idle', 'idle-wakes'] : 'idle'], variants: () => ['host', 'ours', 'again'], sample, threads }

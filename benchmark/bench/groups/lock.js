@@ -36,6 +36,25 @@ const loops = {
       }
     }
   },
+  tryLock: {
+    // A free one is had: there is nothing else to look for.
+    ours: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.tryLock().unlock() },
+    host: function ({ lock }, count) {
+      for (let n = 0; n < count; n++) {
+        lock.tryLock()
+        lock.unlock()
+      }
+    }
+  },
+  lockAsync: {
+    ours: async function ({ lock }, count) { for (let n = 0; n < count; n++) (await lock.lockAsync()).unlock() },
+    host: async function ({ lock }, count) {
+      for (let n = 0; n < count; n++) {
+        await lock.lockAsync()
+        lock.unlock()
+      }
+    }
+  },
   execute: async function ({ execute }, count, callback) { for (let n = 0; n < count; n++) await execute(callback) },
   executeLocked: async function ({ lock }, count, callback) { for (let n = 0; n < count; n++) await lock.executeLocked(callback) }
 }
@@ -69,6 +88,23 @@ async function run ({ rounds, entry, progress }) {
     return { value: (now() - begin) / count }
   }, share => progress(0.5 + share / 2), MANY)
   results[`execute-${entry}`] = executed.value
+  return Object.assign(results, await onMain(locks, entry, rounds))
+}
+
+/** What else is done on the main thread without blocking it, beside the article's class. */
+async function onMain (locks, entry, rounds) {
+  const names = Object.keys(locks).filter(name => name === 'host' || name === 'ours' || name === 'again')
+  const results = {}
+  for (const [figure, kind, count] of [[`try-lock-${entry}`, 'tryLock', 1e4], [`lock-async-${entry}`, 'lockAsync', 2000]]) {
+    const own = {}
+    for (const name of names) own[name] = fresh(loops[kind][name === 'host' ? 'host' : 'ours'])
+    const samples = await takeTurns(names, rounds(200), async (name) => {
+      const begin = now()
+      await own[name](locks[name], count)
+      return { [figure]: (now() - begin) / count }
+    }, () => {}, MANY)
+    Object.assign(results, samples)
+  }
   return results
 }
 

@@ -1,0 +1,39 @@
+'use strict'
+
+// The queue alone with very many agents, by a program in Rust (benchmark/agents.rs): so many threads do not fit into a machine, and the
+// agents of one thread look for each other. No Node has a part in it.
+
+const path = require('path')
+const { cargo, environment, find } = require('../../scripts/lib/cargo')
+const { run } = require('../../scripts/lib/child')
+
+const ROOT = path.join(__dirname, '..', '..')
+/** Of building it. Milliseconds. */
+const TIMEOUT = 20 * 60 * 1000
+const ROUNDS = 21
+
+/** The samples; none where there is no cargo. Many agents' cost, divided by that of one. */
+async function registerByAgents ({ rounds, quick }) {
+  if (find('cargo') === null) {
+    console.error('cargo was not found: the queue with very many agents is left out')
+    return {}
+  }
+  const args = ['--profile', 'bench', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions')]
+  await succeed(['build', ...args])
+  const output = await succeed(['bench', ...args.slice(2), '--', String(quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds)))])
+  const samples = { ours: [], again: [] }
+  for (const line of output.split('\n').filter(line => /^[\d. ]+$/.test(line))) {
+    const [one, many, again] = line.split(' ').map(Number)
+    samples.ours.push(many / one)
+    samples.again.push(again / one)
+  }
+  return samples
+}
+
+async function succeed (args) {
+  const ended = await run(cargo(), args, { cwd: ROOT, env: environment(), timeout: TIMEOUT })
+  if (ended.error || ended.code !== 0) throw new Error(`cargo ${args[0]} failed\n${ended.output}`)
+  return ended.stdout
+}
+
+module.exports = { registerByAgents }

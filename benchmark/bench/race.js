@@ -1,0 +1,122 @@
+'use strict'
+
+// Workers that take one lock in loops, blocking where the lock can, with about a microsecond of work inside. Under the lock, a number is
+// read, and written one larger only after the work: if two are inside at once, updates get lost, and the sum shows how many.
+
+const { now, sleep } = require('./sampling')
+const { BYTES, open } = require('./locks')
+const { Member, serve, tie } = require('./team')
+
+/** Nanoseconds of work under the lock. */
+const INSIDE = 1000
+
+// Words of the memory that the threads share, beside the lock's. Each on a cache line of its own.
+const COUNTER = 0
+const STOP = 16
+const READY = 32
+const WORDS = 48
+
+/** What is done under the lock. */
+function work (words, steps) {
+  const value = words[COUNTER]
+  let sum = value
+  for (let n = 0; n < steps; n++) sum = (sum * 5 + n) | 0
+  // Never true, but the engine cannot know.
+  words[COUNTER] = sum === 0.5 ? sum : value + 1
+}
+
+/** How many steps of `work` last as long as is wanted. */
+function calibrate () {
+  const words = new Int32Array(new SharedArrayBuffer(4 * WORDS))
+  let best = Infinity
+  for (let n = 0; n < 200; n++) {
+    const begin = now()
+    for (let k = 0; k < 10; k++) work(words, 1000)
+    best = Math.min(best, (now() - begin) / 1e4)
+  }
+  return Math.round(INSIDE / best)
+}
+
+/** Sleeps meanwhile, so that a core is free for each worker. */
+async function asleep (words, end) {
+  Atomics.wait(words, READY, words[READY], (end - now()) / 1e6)
+  return () => 0
+}
+
+/** A lock by its name, and the workers that race for it. */
+class Team {
+  /**
+   * @param {string} group of figures; its module has `threads.loop`
+   * @param {(number|string|undefined)[]} places for each worker, the core or cores that it is tied to, or undefined
+   * @param {number} steps of work under the lock
+   */
+  constructor (group, name, places, steps) {
+    this.sab = new SharedArrayBuffer(BYTES)
+    this.words = new Int32Array(new SharedArrayBuffer(4 * WORDS))
+    this.work = () => work(this.words, steps)
+    /** How many updates are lost, of all races so far. */
+    this.lost = 0
+    const { sab, words } = this
+    this.members = places.map(core => new Member(group, 'loop', { name, sab, words, steps, core }))
+  }
+
+  /**
+   * The workers for a while, and meanwhile `other`, which gives a promise of a function: that one gives how often it has had the lock.
+   * @returns {Promise<{ throughput: number, cpu: number, share: number }>} thousands a second; microseconds of processor time for each;
+   *   the slowest worker's share of the fastest's
+   */
+  async race (milliseconds, other = asleep) {
+    const { members, words } = this
+    words.fill(0)
+    const counts = members.map(member => member.ask({ size: members.length }))
+    const ready = async () => { while (Atomics.load(words, READY) < members.length) await sleep(1) }
+    await Promise.race([ready(), ...counts])
+    words[COUNTER] = 0
+    const cpu = process.cpuUsage()
+    const begin = now()
+    // From now on they count.
+    Atomics.add(words, READY, 1)
+    Atomics.notify(words, READY)
+    const served = await other(words, begin + milliseconds * 1e6)
+    const elapsed = now() - begin
+    const { user, system } = process.cpuUsage(cpu)
+    Atomics.store(words, STOP, 1)
+    const each = await Promise.all(counts)
+    const done = each.reduce((sum, count) => sum + count, 0)
+    this.lost += done + await served() - words[COUNTER]
+    return { throughput: done / elapsed * 1e6, cpu: (user + system) / done, share: Math.min(...each) / Math.max(...each) }
+  }
+
+  end () {
+    return Promise.all(this.members.map(member => member.end()))
+  }
+}
+
+const threads = {
+  async loop ({ name, sab, words, steps, core }, port) {
+    if (core !== undefined) tie(core)
+    const lock = await open(name, { sab })
+    serve(port, async ({ size }) => {
+      Atomics.add(words, READY, 1)
+      while (Atomics.load(words, READY) < size) await sleep(1)
+      Atomics.wait(words, READY, size)
+      let count = 0
+      if (lock.block === undefined) {
+        while (Atomics.load(words, STOP) === 0) {
+          await lock.execute(() => work(words, steps))
+          count++
+        }
+      } else {
+        while (Atomics.load(words, STOP) === 0) {
+          lock.block()
+          work(words, steps)
+          lock.release()
+          count++
+        }
+      }
+      return count
+    })
+  }
+}
+
+module.exports = { Team, calibrate, threads }
