@@ -27,9 +27,11 @@ use crate::thread::spinner::{BudgetedSpinner, Spinner};
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;
 
-/// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers. Slices grow to it, so
-/// these are late by no more than the thread has slept.
+/// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers.
 const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
+
+/// Slices of a watched thread double up to this, so that in its first second these are late by no more than it has slept.
+const DOUBLED_SLICE_MILLISECONDS: f64 = 400.0;
 
 /// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
 /// that was interrupted and found nothing sleeps for so long, and then for twice as long each time.
@@ -198,8 +200,10 @@ impl Blocking {
                 Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
                     watched = watched || service.is_some_and(|service| service.watch(&self.watch));
-                    let longest = if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS };
-                    slice = longest.min(2.0 * slice);
+                    slice = if slice < DOUBLED_SLICE_MILLISECONDS { 2.0 * slice } else { WATCHED_SLICE_MILLISECONDS };
+                    if !watched {
+                        slice = slice.min(SLICE_MILLISECONDS);
+                    }
                     // A promise of a blocked thread may have been granted what others wait for.
                     if let Some(answer) = self.closes_cycle(wait, robust_list) {
                         return answer;
