@@ -196,8 +196,13 @@ impl Agent {
         if self.robust_list.includes(location) {
             return Some(self.thread_id);
         }
-        match STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox))? {
-            Holder::Certain(thread_id) | Holder::Possible(thread_id) => Some(thread_id),
+        let start = now();
+        loop {
+            match STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox))? {
+                // As above: it may only be trying.
+                Holder::Possible(_) if now().duration_since(start) < POSSIBLE => std::thread::yield_now(),
+                Holder::Certain(thread_id) | Holder::Possible(thread_id) => return Some(thread_id),
+            }
         }
     }
 }
