@@ -78,7 +78,7 @@ test('a worker whose memory is used up while it holds locks hands them on', { sk
 
 const THREADS = size(1000, 64)
 
-test(`${THREADS} workers wait and lock, and end`, { timeout: 280000 }, async t => {
+test(`${THREADS} workers wait and lock, and end in every way`, { timeout: 280000 }, async t => {
   const array = words(4)
   const lock = new AsyncLock(array.buffer, { byteOffset: 8 })
   const before = POSIX && fs.existsSync('/proc/self/task') ? fs.readdirSync('/proc/self/task').length : undefined
@@ -86,6 +86,8 @@ test(`${THREADS} workers wait and lock, and end`, { timeout: 280000 }, async t =
   const exits = []
   t.after(() => Promise.all(workers.map(worker => worker.terminate())))
   for (let n = 0; n < THREADS; n++) {
+    // What holds the lock when it ends: the last two ways.
+    const way = ['return', 'throw', 'exit', 'block'][n % 4]
     const worker = new Worker(`
       const { workerData: array } = require('worker_threads')
       const { AsyncLock, wait } = require(${JSON.stringify(path.join(__dirname, '..', 'pure'))})
@@ -93,17 +95,38 @@ test(`${THREADS} workers wait and lock, and end`, { timeout: 280000 }, async t =
       const lock = new AsyncLock(array.buffer, { byteOffset: 8 })
       const token = lock.lock()
       array[1]++
-      token.unlock()`, { eval: true, workerData: array })
+      if (token.ownerDied) array[3]++
+      if ('${way}' === 'exit') process.exit()
+      if ('${way}' === 'block') wait(array, 0, 1)
+      token.unlock()
+      if ('${way}' === 'throw') throw new Error('on purpose')`, { eval: true, workerData: array })
     workers.push(worker)
-    exits.push(new Promise((resolve, reject) => worker.on('error', reject).on('exit', resolve)))
+    exits.push(new Promise((resolve, reject) => {
+      worker.on('error', error => { if (error.message !== 'on purpose') reject(error) })
+      worker.on('exit', resolve)
+    }))
     // Not all at once: booting takes a processor.
     if (n % 16 === 15) await until(() => waiterCount(array, 0) >= n - 15, 'they have begun')
   }
   await until(() => waiterCount(array, 0) === THREADS, 'all wait')
   array[0] = 1
   assert.strictEqual(notify(array, 0), THREADS)
+  // One that blocks with the lock is the only one that waits for the first word: it is told of, and ended.
+  const ended = new Set()
+  while (array[1] < THREADS || ended.size < THREADS / 4) {
+    await until(() => waiterCount(array, 0) > 0 || array[1] === THREADS, 'one holds the lock and blocks, or all have had it')
+    if (waiterCount(array, 0) === 0) continue
+    const { holder: threadId } = lock
+    const holder = workers.find(worker => worker.threadId === threadId)
+    assert(holder !== undefined && workers.indexOf(holder) % 4 === 3, `thread ${threadId} holds the lock`)
+    ended.add(holder)
+    await holder.terminate()
+  }
   await Promise.all(exits)
   assert.strictEqual(array[1], THREADS)
-  assert.strictEqual(lock.locked, false)
+  // Each death with the lock was told to the next holder: the last of all is this one.
+  array[3] += Number(lock.tryLock().ownerDied)
+  assert.strictEqual(array[3], THREADS / 2)
+  lock.unlock()
   if (before !== undefined) await until(() => fs.readdirSync('/proc/self/task').length <= before + 2, 'their threads have ended')
 })

@@ -173,6 +173,21 @@ test('what a promise has been granted and not heard of is held', () => {
   return promise.then(share => share.unlock())
 })
 
+test('locks that are handed over to promises of one thread at the same time have one holder each', async () => {
+  const locks = Array.from({ length: 8 }, (_, n) => new AsyncLock(memory(32), { byteOffset: 4 * n }))
+  let tokens = locks.map(lock => lock.tryLock())
+  const promises = locks.map(lock => lock.lockAsync())
+  // Each claim is woken, and finds its lock taken: then it is its turn.
+  tokens = tokens.map((token, n) => token.unlock() && locks[n].tryLock())
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  for (const token of tokens) token.unlock()
+  const { held } = snapshot()
+  assert.deepStrictEqual([held.length, new Set(held.map(({ id }) => id)).size], [8, 8])
+  for (const token of await Promise.all(promises)) token.unlock()
+  assert.deepStrictEqual(snapshot(), empty)
+})
+
 test('other code that has patched built-ins and prototypes changes no snapshot', async t => {
   const { lines, stderr, code } = await runChild(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))

@@ -3,6 +3,7 @@
 // An actor: does one random operation after the other until the round is over, and checks each against the laws.
 
 const { writeSync } = require('fs')
+const { threadId } = require('worker_threads')
 const Arena = require('./arena')
 const { busy, now, randomFrom, sleep } = require('./subject')
 
@@ -35,7 +36,7 @@ class Actor {
    *   lives until the end; `party`: its number at barriers, or undefined
    */
   constructor (arena, { id, n, blocks, steady, party, seed }) {
-    Object.assign(this, { arena, id, blocks, steady, party })
+    Object.assign(this, { arena, id, blocks, steady, party, threadId })
     this.number = ACTORS * id + n
     this.random = randomFrom(seed + 7919 * this.number)
     for (let skipped = 0; skipped < 4; skipped++) this.random()
@@ -62,13 +63,25 @@ class Actor {
     if (!holds) this.violation(text())
   }
 
-  /** `holds()`, if need be after the threads that are dying are dead and what they used has been taken off. */
+  /** Whether `holds()` has to be asked again: after the threads that are dying are dead, and what they used has been taken off. */
+  mayHoldLater (start, holds, text) {
+    if (holds()) return false
+    if (this.arena.get('dying') === 0 && !holds()) this.violation(text())
+    if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
+    return true
+  }
+
+  /** `holds()` before PATIENCE is over. */
+  requireBefore (holds, text) {
+    for (const start = now(); !holds();) if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
+  }
+
+  requireSoonSync (holds, text) {
+    for (const start = now(); this.mayHoldLater(start, holds, text););
+  }
+
   async requireSoon (holds, text) {
-    for (const start = now(); !holds();) {
-      if (this.arena.get('dying') === 0 && !holds()) this.violation(text())
-      if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
-      if (!this.blocks) await sleep(1)
-    }
+    for (const start = now(); this.mayHoldLater(start, holds, text);) if (!this.blocks) await sleep(1)
   }
 
   /** From 0 to seconds, mostly short. */
@@ -131,6 +144,16 @@ class Actor {
     else if (dice < 0.75 && !this.blocks) await (dice < 0.7 ? new Promise(setImmediate) : sleep(this.random() * 3))
     else if (dice > 0.995) this.pause()
     await this.mayDie(0.01)
+  }
+
+  /** The same within a callback that must be synchronous. */
+  lingerSync () {
+    const dice = this.random()
+    if (dice < 0.5) busy(this.random() / 10)
+    else if (dice > 0.995) this.pause()
+    if (this.steady || !this.chance(0.01)) return
+    this.arena.announceDeath(this.id)
+    process.exit(1)
   }
 
   /** The thread computes for long: what it awaits cannot run. */

@@ -13,7 +13,8 @@ const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
 /** Threads of one round, dead ones included. */
 const IDS = 128
 const ACTORS = 4
-const COUNT = { value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, barrier: 2, latch: 1 }
+// A name needs no words, but the others are found by its kind, too.
+const COUNT = { value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, barrier: 2, latch: 1, name: 4 }
 const KINDS = Object.keys(COUNT)
 const PERMITS = 5
 const TICKETS = 4096
@@ -46,7 +47,8 @@ const field = (name, words) => {
   fields[name] = size
   size += words
 }
-for (const name of ['stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'late', 'lastId']) field(name, 1)
+for (const name of ['stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'late', 'lastId', 'steals', 'stolen', 'tickets', 'lastTicket']) field(name, 1)
+field('ticketState', TICKETS)
 for (const name of ['begun', 'ok', 'over', 'notified', 'notifying']) field(name, COUNT.value + BIG)
 field('gateDone', COUNT.gate)
 // By the value that they wait to change.
@@ -54,16 +56,18 @@ for (const name of ['gateTimes', 'gateBegun', 'gateEnded']) field(name, COUNT.ga
 for (const name of ['fifoMutex', 'fifoNext', 'fifoNotified']) field(name, COUNT.fifo)
 field('fifoState', COUNT.fifo * TICKETS)
 for (const name of ['lockHolder', 'lockTaken', 'lockInherited']) field(name, COUNT.lock)
-for (const name of ['writer', 'rwTaken', 'rwInherited']) field(name, COUNT.rw)
+for (const name of ['rwHolder', 'rwTaken', 'rwInherited']) field(name, COUNT.rw)
+for (const name of ['nameHolder', 'nameTaken', 'nameInherited']) field(name, COUNT.name)
 for (const name of ['inUse', 'semaphoreTaken']) field(name, COUNT.semaphore)
 for (const name of ['queueTaken', 'consumed', 'produced']) field(name, COUNT.queue)
 field('generations', COUNT.barrier * ACTORS * 16)
 field('leaders', COUNT.barrier)
 field('arrived', 1)
-// By thread: whether it is dying or dead; whether it computes for long; whether it has begun; how many operations it has ended.
-for (const name of ['isDying', 'isPaused', 'isOnline', 'steps']) field(name, IDS)
+// By thread: whether it is dying or dead; whether it computes for long; whether it has begun; how many operations it has ended; its
+// threadId, when it is gone.
+for (const name of ['isDying', 'isPaused', 'isOnline', 'steps', 'gone']) field(name, IDS)
 // By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when it began.
-field('reads', IDS * ACTORS)
+for (const name of ['rwReads', 'nameReads']) field(name, IDS * ACTORS)
 field('uses', IDS * ACTORS * COUNT.semaphore)
 for (const name of ['operation', 'object', 'since']) field(name, IDS * ACTORS)
 
@@ -72,8 +76,8 @@ const encode = (kind, index) => (1 + KINDS.indexOf(kind)) * 1024 + index
 const decode = (code) => code < 1024 ? '' : `${KINDS[(code >> 10) - 1]} ${code % 1024}`
 
 class Arena {
-  /** `buffers`: those of another thread's arena; without them, a new one. */
-  constructor ({ growable = false, buffers, steady }) {
+  /** `buffers`: those of another thread's arena; without them, a new one. `clones`: what structured cloning made of another's instances. */
+  constructor ({ growable = false, buffers, clones, steady }) {
     const bytes = 4 * WORDS
     const options = growable && CAN_GROW ? { maxByteLength: 16 * bytes } : undefined
     this.buffers = buffers || {
@@ -87,23 +91,29 @@ class Arena {
     this.ledger = new Int32Array(this.buffers.ledger)
     this.history = new Int32Array(this.buffers.history)
     if (!buffers) for (let at = 0; at < WORDS; at++) this.words[at] = canary(at)
-    const at = (kind, n, more = 0) => ({ byteOffset: 4 * (places[kind][n] + more) })
-    const make = (kind, create) => places[kind].map((_, n) => create(n))
-    const buffer = this.buffers.words
-    this.locks = make('lock', n => new api.AsyncLock(buffer, at('lock', n)))
-    this.rws = make('rw', n => new api.RwLock(buffer, at('rw', n)))
-    this.semaphores = make('semaphore', n => new api.Semaphore(buffer, at('semaphore', n)))
-    this.queues = make('queue', n => ({
-      lock: new api.AsyncLock(buffer, at('queue', n)),
-      condition: new api.Condition(buffer, at('queue', n, 2)),
-      items: places.queue[n] + 4
-    }))
-    this.barriers = make('barrier', n => new api.Barrier(buffer, Object.assign({ parties: steady }, at('barrier', n))))
-    this.latches = make('latch', n => new api.Latch(buffer, Object.assign({ count: steady }, at('latch', n))))
+    const view = (Class, name, kind, more, further) => {
+      const make = (at, n) => clones ? new Class(clones[name][n]) : new Class(this.buffers.words, Object.assign({ byteOffset: 4 * (at + more) }, further))
+      return places[kind].map(make)
+    }
+    /** All instances, by name. */
+    this.instances = {
+      locks: view(api.AsyncLock, 'locks', 'lock', 0),
+      rws: view(api.RwLock, 'rws', 'rw', 0),
+      semaphores: view(api.Semaphore, 'semaphores', 'semaphore', 0),
+      queueLocks: view(api.AsyncLock, 'queueLocks', 'queue', 0),
+      conditions: view(api.Condition, 'conditions', 'queue', 2),
+      barriers: view(api.Barrier, 'barriers', 'barrier', 0, { parties: steady }),
+      latches: view(api.Latch, 'latches', 'latch', 0, { count: steady })
+    }
+    const { queueLocks, conditions } = this.instances
+    Object.assign(this, this.instances)
+    this.queues = queueLocks.map((lock, n) => ({ lock, condition: conditions[n], items: this.place('queue', n, 4) }))
     if (!buffers) for (const semaphore of this.semaphores) semaphore.release(PERMITS)
   }
 
   place (kind, index, more = 0) { return places[kind][index] + more }
+  /** A name of this round: the death of a holder at the end of another one is not told in this one. */
+  nameOf (index) { return `soak ${this.get('start')} ${index}` }
   /** The index of a word of the ledger. */
   at (name, index = 0) { return fields[name] + index }
   get (name, index = 0) { return Atomics.load(this.ledger, fields[name] + index) }
@@ -127,7 +137,8 @@ class Arena {
   }
 
   /** The thread is gone, and what it used is taken off. */
-  bury (id) {
+  bury (id, threadId) {
+    this.set('gone', id, threadId)
     for (let actor = id * ACTORS; actor < (id + 1) * ACTORS; actor++) {
       for (let n = 0; n < COUNT.semaphore; n++) {
         const cell = this.at('uses', actor * COUNT.semaphore + n)

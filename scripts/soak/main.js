@@ -78,9 +78,11 @@ class Round {
     // One party each, or one of several would wait for itself.
     const actors = Array.from({ length: number }, (_, n) => ({ n, blocks, party: n === 0 ? party : undefined }))
     const { arena } = this
-    const workerData = { buffers: arena.buffers, steady: arena.steady, settings: { id, steady, actors, seed: this.seed } }
+    const clones = this.random() < 0.5 ? arena.instances : undefined
+    const workerData = { buffers: arena.buffers, clones, steady: arena.steady, settings: { id, steady, actors, seed: this.seed } }
     const worker = new Worker(require.resolve('./thread.js'), { workerData, stdout: true })
     const thread = { id, worker, steady, done: false }
+    const { threadId } = worker
     this.alive.add(thread)
     worker.on('message', (counts) => {
       thread.done = true
@@ -92,7 +94,7 @@ class Round {
     thread.exited = new Promise(resolve => worker.on('exit', (code) => {
       this.alive.delete(thread)
       const expectedly = thread.done || arena.get('isDying', id) === 1
-      arena.bury(id)
+      arena.bury(id, threadId)
       if (!expectedly) this.fail(new Error(`thread ${id} has ended with ${code}, for no reason`))
       resolve()
     }))
@@ -258,6 +260,9 @@ class Round {
       expect(`fifo ${n}: notified`, notified, next)
       for (let ticket = 0; ticket < Math.min(next, TICKETS); ticket++) expect(`fifo ${n}: ticket ${ticket}`, arena.get('fifoState', n * TICKETS + ticket), 2)
     }
+    const { held, waiting } = api.snapshot()
+    expect('held and awaited', JSON.stringify(held.concat(waiting)), '[]')
+    for (const instance of [].concat(...Object.values(arena.instances))) expect(`waiters of ${instance.constructor.name} ${instance.byteOffset}`, instance.waiters, 0)
     arena.locks.forEach((lock, n) => expect(`lock ${n}: locked`, lock.locked, false))
     arena.queues.forEach(({ lock }, n) => expect(`lock of queue ${n}: locked`, lock.locked, false))
     arena.rws.forEach((rw, n) => expect(`rw ${n}: locked or read`, rw.locked || rw.readers > 0, false))

@@ -10,8 +10,9 @@
 // - `run(actor, index)`: does it, with its checks; gives undefined if it gave up
 
 const locks = require('./operations/locks')
+const names = require('./operations/names')
 const queues = require('./operations/queues')
 const rest = require('./operations/rest')
 const values = require('./operations/values')
 
-module.exports = [...values, ...locks, ...queues, ...rest].map((operation, code) => Object.assign({ code }, operation))
+module.exports = [...values, ...locks, ...names, ...queues, ...rest].map((operation, code) => Object.assign({ code }, operation))

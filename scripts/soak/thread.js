@@ -7,8 +7,8 @@ const Actor = require('./actor')
 const Arena = require('./arena')
 const operations = require('./operations')
 
-const { buffers, steady, settings } = workerData
-const arena = new Arena({ buffers, steady })
+const { buffers, clones, steady, settings } = workerData
+const arena = new Arena({ buffers, clones, steady })
 
 async function run () {
   const actors = settings.actors.map(actor => new Actor(arena, Object.assign({ id: settings.id, steady: settings.steady, seed: settings.seed }, actor)))

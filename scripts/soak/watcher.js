@@ -5,6 +5,7 @@
 // - nothing that is free stays free for a second while somebody waits for it and can run
 // - no item is left in a queue for a second while a consumer waits
 // - no operation lasts for MOST_TICKS
+// - a snapshot agrees with itself
 //
 // Time counts only while this thread ran as it should, and the others had processors: the process may have been stopped.
 
@@ -12,7 +13,8 @@ const fs = require('fs')
 const { workerData } = require('worker_threads')
 const starved = require('../../__test__/fixtures/starved')
 const Arena = require('./arena')
-const { api, now } = require('./subject')
+const { look } = require('./snapshot')
+const { now } = require('./subject')
 
 const TICK = 50
 /** A tick that comes so late does not count, and what was seen before it neither. */
@@ -26,19 +28,25 @@ const { buffers, steady, names } = workerData
 const arena = new Arena({ buffers, steady })
 const { words } = arena
 
-/** What can stay free: where it lies, whether it is free, and a count that changes when it is taken. */
+/** The last snapshot, by name: how many hold it, and how many wait. */
+let named = {}
+/** What can stay free: whether it is free, a count that changes when it is taken, and how many wait for it. */
 const things = []
-const watch = (kind, index, more, isFree, taken, waits) => {
-  const at = arena.place(kind, index, more)
-  things.push({ name: `${kind} ${index}`, object: Arena.encode(kind, index), at, isFree, taken, waits: waits === undefined ? at : waits, since: undefined })
+const watch = (kind, index, isFree, waiters) => {
+  const taken = () => arena.get(`${kind}Taken`, index)
+  things.push({ name: `${kind} ${index}`, object: Arena.encode(kind, index), isFree, taken, waiters, since: undefined })
 }
-for (let n = 0; n < COUNT.lock; n++) watch('lock', n, 0, at => Atomics.load(words, at) === 0, () => arena.get('lockTaken', n))
-for (let n = 0; n < COUNT.rw; n++) watch('rw', n, 0, at => Atomics.load(words, at) === 0, () => arena.get('rwTaken', n))
-for (let n = 0; n < COUNT.semaphore; n++) watch('semaphore', n, 0, at => Atomics.load(words, at) === PERMITS, () => arena.get('semaphoreTaken', n))
-for (let n = 0; n < COUNT.queue; n++) {
-  watch('queue', n, 0, at => Atomics.load(words, at) === 0, () => arena.get('queueTaken', n))
-  const items = arena.place('queue', n, 4)
-  watch('queue', n, 0, at => Atomics.load(words, at) === 0 && Atomics.load(words, items) > 0, () => arena.get('queueTaken', n), arena.place('queue', n, 2))
+const is = (kind, index, value) => Atomics.load(words, arena.place(kind, index)) === value
+arena.locks.forEach((lock, n) => watch('lock', n, () => is('lock', n, 0), () => lock.waiters))
+arena.rws.forEach((rw, n) => watch('rw', n, () => is('rw', n, 0), () => rw.waiters))
+arena.semaphores.forEach((semaphore, n) => watch('semaphore', n, () => is('semaphore', n, PERMITS), () => semaphore.waiters))
+arena.queues.forEach(({ lock, condition, items }, n) => {
+  watch('queue', n, () => is('queue', n, 0), () => lock.waiters)
+  watch('queue', n, () => is('queue', n, 0) && Atomics.load(words, items) > 0, () => condition.waiters)
+})
+for (let n = 0; n < COUNT.name; n++) {
+  const count = what => (named[arena.nameOf(n)] || { held: 0, waiting: 0 })[what]
+  watch('name', n, () => count('held') === 0, () => count('waiting'))
 }
 
 /** Whether every thread that is at an object can run. */
@@ -57,17 +65,23 @@ function violation (text) {
 }
 
 function check () {
+  const seen = look(arena)
+  if (seen.problem !== undefined) return violation(seen.problem)
+  named = {}
+  for (const what of ['held', 'waiting']) {
+    for (const { name } of seen[what]) if (name !== undefined) (named[name] = named[name] || { held: 0, waiting: 0 })[what]++
+  }
   for (const thing of things) {
-    const { name, at, isFree, taken, waits, object } = thing
+    const { name, isFree, taken, waiters, object } = thing
     const count = taken()
-    if (!isFree(at) || api.waiterCount(words, waits) === 0 || !canRun(object) || (thing.since && thing.since.count !== count)) {
+    if (!isFree() || waiters() === 0 || !canRun(object) || (thing.since && thing.since.count !== count)) {
       thing.since = undefined
     } else if (thing.since === undefined) {
       thing.since = { count, time: now(), starved: starved() }
     } else if (now() - thing.since.time > MOST_FREE) {
       const free = now() - thing.since.time - (starved() - thing.since.starved)
       if (free > MOST_FREE) {
-        violation(`${name}, or what its lock protects, has been free for ${Math.round(free)} ms while ${api.waiterCount(words, waits)} wait for it`)
+        violation(`${name}, or what its lock protects, has been free for ${Math.round(free)} ms while ${waiters()} wait for it`)
         return
       }
     }

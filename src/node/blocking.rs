@@ -62,6 +62,27 @@ enum Slept {
     SliceOver,
 }
 
+/// The thread is in native code, in which it sleeps. It ends when this is dropped, also by a panic.
+struct Sleeping<'a>(&'a Blocking);
+
+impl<'a> Sleeping<'a> {
+    fn begin(blocking: &'a Blocking, sleep: Sleep) -> Self {
+        blocking.sleeps.set(true);
+        blocking.doing.set_sleep(Some(sleep));
+        blocking.thread.begin_block();
+        Self(blocking)
+    }
+}
+
+impl Drop for Sleeping<'_> {
+    fn drop(&mut self) {
+        self.0.unpublish();
+        self.0.thread.end_block();
+        self.0.doing.set_sleep(None);
+        self.0.sleeps.set(false);
+    }
+}
+
 /// The blocking waits of an agent's thread, one at a time.
 pub(super) struct Blocking {
     environment: Environment,
@@ -162,17 +183,12 @@ impl Blocking {
 
     fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         let BlockingWait { location, request, .. } = wait;
-        self.sleeps.set(true);
-        self.doing.set_sleep(Some(Sleep { location, request, since: now() }));
-        self.thread.begin_block();
+        let sleeping = Sleeping::begin(self, Sleep { location, request, since: now() });
         // A cycle goes through what its threads hold. Of a lock's line it matters nothing who is ahead.
         let is_suspect = robust_list.len() > 0 || request != Some(Request::Lock);
         let deadlock = if is_suspect { self.closes_cycle(wait, robust_list) } else { None };
         let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, robust_list));
-        self.unpublish();
-        self.thread.end_block();
-        self.doing.set_sleep(None);
-        self.sleeps.set(false);
+        drop(sleeping);
         if matches!(answer, Answer::Interrupted) {
             self.abandon();
         }

@@ -15,7 +15,7 @@ use crate::node::process::{Given, STORE, gave_up, word_at};
 use crate::node::registers::{BATCH, NOT_ADOPTED, RegistersRef};
 use crate::node::robust_list::RobustList;
 use crate::queue::location::Location;
-use crate::queue::outbox::Settlement;
+use crate::queue::outbox::{Ring, Settlement};
 use crate::queue::result::WaitResult;
 
 /// Mail that was taken out of the outbox, and how far JavaScript has been told of it.
@@ -138,7 +138,10 @@ impl Delivery {
         let Progress { mail, given, .. } = progress;
         self.outbox.take(mail);
         for slot in std::mem::take(&mut mail.retries) {
-            contained(|| self.retry(slot, mail, pending));
+            if !contained(|| self.retry(slot, mail, pending)) && self.outbox.retry(slot) == Ring::Needed {
+                // It tries again in another job.
+                self.outbox.ring();
+            }
         }
         // This is the job in which the time-outs of this agent's promises are decided.
         STORE.decide(&self.outbox, &mut mail.settlements, |slot| pending.ticket(slot));

@@ -8,9 +8,9 @@ use napi::bindgen_prelude::ToNapiValue;
 use napi::{Result, check_status, sys};
 
 /// Runs `body`. A panic ends here, since unwinding into Node would end the process: it was reported on the standard error,
-/// and concerns nothing but what `body` was about.
-pub(super) fn contained(body: impl FnOnce()) {
-    drop(catch_unwind(AssertUnwindSafe(body)));
+/// and concerns nothing but what `body` was about. Whether `body` came to its end.
+pub(super) fn contained(body: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(body)).is_ok()
 }
 
 /// Where an `ArrayBuffer` is, its size, and a reference that keeps its memory until [`Environment::unpin`] or the end.

@@ -2,6 +2,7 @@
 //!
 //! JavaScript makes room in the robust list before it asks for anything.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::lock::word::Word;
 use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::{LockWait, Purpose};
+use crate::node::pending::{LockWait, Noted, Purpose};
 use crate::node::process::{Given, NAMES, STORE, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Holder, REGISTRY};
@@ -81,13 +82,15 @@ impl Agent {
                 return self.acquired_free(location);
             }
         }
+        let since = now();
         self.robust_list.announce(location, request);
         match STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, &word) {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
                 self.robust_list.retract();
                 watch_lines();
-                self.add_pending(ticket, deadline, Some(LockWait { location, request: Some(request), relay }))
+                let wait = LockWait { location, request: Some(request), relay };
+                self.add_pending(ticket, deadline, Some(Noted { wait, purpose: Purpose::Plain, since }))
             }
         }
     }
@@ -142,7 +145,15 @@ impl Agent {
                 self.robust_list.retract();
                 return NAMES.release(&STORE, id);
             }
-            let released = STORE.release(location, request, &word_at(location));
+            let release = || STORE.release(location, request, &word_at(location));
+            let released = catch_unwind(AssertUnwindSafe(release)).unwrap_or_else(|panic| {
+                // If it came before the word was changed, the lock has no holder any more.
+                if request == Request::Lock {
+                    self.free_at(location);
+                }
+                self.robust_list.retract();
+                resume_unwind(panic)
+            });
             self.robust_list.retract();
             // Not the main thread.
             if released == Released::MakeRoom && self.thread_id != 0 {
@@ -173,7 +184,10 @@ impl Agent {
 
     /// Frees a lock that this thread does not hold, if no other thread is known to hold it.
     pub(super) fn free(&self) -> u32 {
-        let location = self.registers.location();
+        self.free_at(self.registers.location())
+    }
+
+    fn free_at(&self, location: Location) -> u32 {
         let start = now();
         loop {
             let holder = |granted: Option<&Waiter>| REGISTRY.holder(location, granted, &self.outbox);
@@ -196,8 +210,13 @@ impl Agent {
         if self.robust_list.includes(location) {
             return Some(self.thread_id);
         }
-        match STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox))? {
-            Holder::Certain(thread_id) | Holder::Possible(thread_id) => Some(thread_id),
+        let start = now();
+        loop {
+            match STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox))? {
+                // As above: it may only be trying.
+                Holder::Possible(_) if now().duration_since(start) < POSSIBLE => std::thread::yield_now(),
+                Holder::Certain(thread_id) | Holder::Possible(thread_id) => return Some(thread_id),
+            }
         }
     }
 }

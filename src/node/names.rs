@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 
 use napi_derive::napi;
 
+use crate::clock::now;
 use crate::lock::names::{Mode, Refusal, Requested, Requester, Waits};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::environment::Utf16;
 use crate::node::locking::watch_lines;
-use crate::node::pending::LockWait;
+use crate::node::pending::{LockWait, Noted, Purpose};
 use crate::node::process::{NAMES, STORE};
 use crate::node::registers::{AWAITED_HERE, Answer, HELD_HERE};
 use crate::queue::result::WaitResult;
@@ -61,12 +62,13 @@ impl Agent {
         if !self.can_time_out() {
             return Answer::NoTimer;
         }
-        let deadline = self.registers.deadline();
+        let (deadline, since) = (self.registers.deadline(), now());
         let wait = || self.request_name(text, Waits::As(self.waiter(self.registers.slot.get()), deadline));
         match self.spin_for_name(text).unwrap_or_else(wait) {
             Requested::Now(location, request, result) => self.acquired(location, request, result),
             Requested::Pending(location, request, ticket) => {
-                self.add_pending(ticket, deadline, Some(LockWait { location, request: Some(request), relay: None }))
+                let wait = LockWait { location, request: Some(request), relay: None };
+                self.add_pending(ticket, deadline, Some(Noted { wait, purpose: Purpose::Plain, since }))
             }
             Requested::Refused(_) => Answer::Settled(WaitResult::NotEqual),
         }

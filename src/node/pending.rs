@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
-use crate::clock::{Timestamp, now};
+use crate::clock::Timestamp;
 use crate::lock::request::Request;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
@@ -67,6 +67,7 @@ impl Purpose {
 pub(super) struct Noted {
     pub(super) wait: LockWait,
     pub(super) purpose: Purpose,
+    /// Looked up before the wait is enqueued: after that nothing may fail.
     pub(super) since: Timestamp,
 }
 
@@ -140,8 +141,7 @@ impl Pending {
     }
 
     /// Notes what the wait in a slot is for: before it is enqueued, so that other threads can tell at every moment.
-    pub(super) fn note(&self, slot: u32, wait: LockWait, purpose: Purpose) {
-        let noted = Noted { wait, purpose, since: now() };
+    pub(super) fn note(&self, slot: u32, noted: Noted) {
         self.noted.set(self.notes.locked(|notes| {
             notes.insert(slot, noted);
             notes.len()
@@ -149,7 +149,7 @@ impl Pending {
     }
 
     /// `claim`: what is noted of it now.
-    pub(super) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<LockWait>) {
+    pub(super) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<Noted>) {
         let wait = Wait { ticket, timed, refed: true };
         let index = slot as usize;
         let waits = &mut self.waits.borrow_mut().waits;
@@ -158,7 +158,7 @@ impl Pending {
         }
         waits[index] = Some(wait);
         if let Some(claim) = claim {
-            self.note(slot, claim, Purpose::Plain);
+            self.note(slot, claim);
         }
         self.count(wait, 1);
     }

@@ -213,14 +213,17 @@ fn awaited(agent: &Known, location: Location, waiter: &Waiter, request: Option<R
 
 /// What an agent has been given that may not be in its robust list yet.
 fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(u32, Held)> {
-    let locks = granted.iter().filter(|(_, waiter)| agent.is(waiter)).map(|&(location, _)| (location, Request::Lock));
     let by_mail = agent.outbox.grants();
     let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
     let slept_for = agent.doing.sleep().filter(|_| has_result);
     let slept_for = slept_for.and_then(|sleep| Some((sleep.location, sleep.request?)));
-    let all = locks.chain(by_mail).chain(slept_for).filter(|(_, request)| request.is_owned());
-    let mut all: Vec<_> = all.collect();
-    all.dedup();
+    let mut all: Vec<_> = by_mail.into_iter().chain(slept_for).filter(|(_, request)| request.is_owned()).collect();
+    // A lock that is handed over may be told by both.
+    for (location, _) in granted.iter().filter(|(_, waiter)| agent.is(waiter)) {
+        if !all.contains(&(*location, Request::Lock)) {
+            all.push((*location, Request::Lock));
+        }
+    }
     all.into_iter().map(|(location, request)| (agent.thread_id, Held { location, request, serial: 0 })).collect()
 }
 

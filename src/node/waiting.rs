@@ -1,9 +1,9 @@
 //! The operations of `Atomics.wait`, `waitAsync` and `notify`. Operands are in the registers.
 
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, now};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::{LockWait, Purpose};
+use crate::node::pending::{LockWait, Noted, Purpose};
 use crate::node::process::{STORE, gave_up, look, return_unused, service};
 use crate::node::registers::Answer;
 use crate::queue::bucket::Ticket;
@@ -58,7 +58,7 @@ impl Agent {
         let registers = &self.registers;
         let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
         let purpose = Purpose::from_code(registers.amount.get());
-        self.pending.note(slot, LockWait { location, request: None, relay }, purpose);
+        self.pending.note(slot, Noted { wait: LockWait { location, request: None, relay }, purpose, since: now() });
         let answer = self.wait_async();
         if !matches!(answer, Answer::Pending) {
             self.pending.remove(slot);
@@ -72,7 +72,7 @@ impl Agent {
     }
 
     /// The promise in the slot has been enqueued.
-    pub(super) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<LockWait>) -> Answer {
+    pub(super) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<Noted>) -> Answer {
         let timed = self.registers.has_timeout();
         if timed && let Some(service) = service() {
             service.time_out(deadline);

@@ -1,9 +1,13 @@
 'use strict'
 
 // Locks, read-write locks and semaphores. Laws: one holder at most, or readers only; a holder that died is told of, and only such a
-// one; never more permits in use than there are.
+// one; `holder` is the thread that holds; never more permits in use than there are.
 
-const { ACTORS, COUNT, PERMITS } = require('../arena')
+const { COUNT, PERMITS } = require('../arena')
+const { beginToHold, beginToRead, beginToWrite, endToHold, endToRead } = require('./holding')
+
+/** What a callback gives. */
+const DONE = 7
 
 /** Takes a token by one of several methods, given the thing, the options and whether the method may block. */
 function take (actor, thing, names, options) {
@@ -14,40 +18,47 @@ function take (actor, thing, names, options) {
   return actor.attempt(options, () => actor.blocks && dice < 0.9 ? thing[blocking](options) : thing[awaiting](options))
 }
 
-/** The actor holds something alone: `holder` is the field of the ledger that names it. */
-function enter (actor, holder, index, ownerDied) {
-  const { arena } = actor
-  const before = Atomics.exchange(arena.ledger, arena.at(holder, index), actor.number)
-  if (before === 0) return
-  actor.require(arena.isDying(before), () => `a double grant: ${holder} ${index} is held by actor ${before % ACTORS} of thread ${Math.floor(before / ACTORS)}, which is alive`)
-  actor.require(ownerDied !== false, () => `${holder} ${index} was held by a thread that died, and the next holder is not told`)
+/** Runs a callback with something held, by a method that blocks or by one that awaits: `begin(token)`, some time, `end(token)`. */
+async function execute (actor, [blocking, awaiting], begin, end) {
+  const options = actor.options()
+  let ran = false
+  const result = await actor.attempt(options, () => {
+    if (!actor.blocks || actor.chance(0.1)) {
+      return awaiting(async (token) => {
+        ran = true
+        await begin(token)
+        await actor.linger()
+        end(token)
+        return DONE
+      }, options)
+    }
+    return blocking((token) => {
+      ran = true
+      begin(token)
+      actor.lingerSync()
+      end(token)
+      return DONE
+    }, options)
+  })
+  actor.require(ran === (result === DONE), () => `the callback ran: ${ran}, and the result was ${result}`)
+  return ran ? true : undefined
 }
 
-function leave (actor, holder, index) {
-  const { arena } = actor
-  const before = Atomics.compareExchange(arena.ledger, arena.at(holder, index), actor.number, 0)
-  actor.require(before === actor.number, () => `a double grant: ${holder} ${index} was entered by actor ${before % ACTORS} of thread ${Math.floor(before / ACTORS)}`)
-}
-
-function inherited (actor, field, index, token) {
-  if (!token.ownerDied) return
-  const { arena } = actor
-  const times = arena.add(field, index, 1)
-  actor.count('owner died')
-  // Readers are all told of one death.
-  actor.require(arena.get('deaths') > 0 && (field !== 'lockInherited' || times <= arena.get('deaths')),
-    () => `told of ${times} deaths, and ${arena.get('deaths')} threads died`)
-}
+/** The methods of a thing that take a callback, and that block or await. */
+const methods = (thing, name, ...first) => [`${name}Sync`, name].map(method => (...more) => thing[method](...first, ...more))
 
 // ——— AsyncLock ———
 
+/** Some time with a lock that is held. */
 async function holdLock (actor, index, token) {
-  const { arena } = actor
-  inherited(actor, 'lockInherited', index, token)
-  enter(actor, 'lockHolder', index, token.ownerDied)
-  arena.add('lockTaken', index, 1)
+  beginToHold(actor, 'lock', index, token)
+  requireHolder(actor, actor.arena.locks[index])
   await actor.linger()
-  leave(actor, 'lockHolder', index)
+  endToHold(actor, 'lock', index)
+}
+
+function requireHolder (actor, { holder, waiters }) {
+  actor.require(holder === actor.threadId && waiters >= 0, () => `thread ${actor.threadId} holds a lock whose holder is ${holder}, with ${waiters} waiters`)
 }
 
 async function lock (actor, index) {
@@ -67,17 +78,16 @@ async function lock (actor, index) {
   return true
 }
 
-async function executeLocked (actor, index) {
-  const options = actor.options()
-  let ran = false
-  const result = await actor.attempt(options, () => actor.arena.locks[index].executeLocked(async (token) => {
-    ran = true
-    await holdLock(actor, index, token)
+function executeLocked (actor, index) {
+  const thing = actor.arena.locks[index]
+  const begin = (token) => {
+    beginToHold(actor, 'lock', index, token)
+    requireHolder(actor, thing)
+  }
+  return execute(actor, methods(thing, 'executeLocked'), begin, (token) => {
+    endToHold(actor, 'lock', index)
     if (actor.chance(0.2)) token.unlock()
-    return 7
-  }, options))
-  actor.require(ran === (result === 7), () => `the callback ran: ${ran}, and the result was ${result}`)
-  return ran ? true : undefined
+  })
 }
 
 /** As code does that knows nothing of the class. */
@@ -92,10 +102,11 @@ async function bareLock (actor, index) {
       if (async) await value
     }
   }
-  enter(actor, 'lockHolder', index, undefined)
-  arena.add('lockTaken', index, 1)
+  beginToHold(actor, 'lock', index, undefined)
+  // A thread that tries to take it may be told for as long as it is suspended there.
+  actor.requireBefore(() => arena.locks[index].holder === null, () => `a lock that was taken by its bare word is held by ${arena.locks[index].holder}`)
   if (actor.chance(0.5)) await actor.linger()
-  leave(actor, 'lockHolder', index)
+  endToHold(actor, 'lock', index)
   Atomics.store(arena.words, at, 0)
   Atomics.notify(arena.words, at, 1)
   return true
@@ -103,62 +114,38 @@ async function bareLock (actor, index) {
 
 // ——— RwLock ———
 
-function beginToRead (actor, index) {
-  const { arena } = actor
-  Atomics.or(arena.ledger, arena.at('reads', actor.number), 1 << index)
-  const writer = arena.get('writer', index)
-  actor.require(writer === 0 || arena.isDying(writer), () => `a reader of ${index} meets the writer ${writer}, which is alive`)
-}
-
-function endToRead (actor, index) {
-  const { arena } = actor
-  Atomics.and(arena.ledger, arena.at('reads', actor.number), ~(1 << index))
-}
-
 async function read (actor, index) {
-  const options = actor.options()
   const rw = actor.arena.rws[index]
-  const body = async (token) => {
-    inherited(actor, 'rwInherited', index, token)
-    beginToRead(actor, index)
-    await actor.linger()
-    endToRead(actor, index)
-    return true
-  }
-  if (!actor.blocks && actor.chance(0.3)) return actor.attempt(options, () => rw.executeShared(body, options))
-  const token = await take(actor, rw, ['lockShared', 'lockSharedAsync', 'tryLockShared'], options)
+  const begin = token => beginToRead(actor, 'rw', index, token)
+  const end = () => endToRead(actor, 'rw', index)
+  if (actor.chance(0.3)) return execute(actor, methods(rw, 'executeShared'), begin, end)
+  const token = await take(actor, rw, ['lockShared', 'lockSharedAsync', 'tryLockShared'], actor.options())
   if (token === undefined) return undefined
-  await body(token)
+  begin(token)
+  await actor.linger()
+  end()
   actor.require(token.unlock(), () => 'a share was lost')
   return true
 }
 
 async function write (actor, index) {
-  const { arena } = actor
-  const options = actor.options()
-  const rw = arena.rws[index]
-  const body = async (token) => {
-    inherited(actor, 'rwInherited', index, token)
-    enter(actor, 'writer', index, token.ownerDied)
-    const used = ACTORS * (arena.get('lastId') + 1)
-    for (let other = 0; other < used; other++) {
-      const reads = arena.get('reads', other)
-      actor.require((reads & (1 << index)) === 0 || other === actor.number || arena.isDying(other), () => `the writer of ${index} meets the reader ${other}, which is alive`)
-    }
-    arena.add('rwTaken', index, 1)
-    await actor.linger()
-    leave(actor, 'writer', index)
-    return true
+  const rw = actor.arena.rws[index]
+  const begin = (token) => {
+    beginToWrite(actor, 'rw', index, token)
+    requireHolder(actor, rw)
   }
-  if (!actor.blocks && actor.chance(0.3)) return actor.attempt(options, () => rw.executeLocked(body, options))
-  const token = await take(actor, rw, ['lock', 'lockAsync', 'tryLock'], options)
+  const end = () => endToHold(actor, 'rw', index)
+  if (actor.chance(0.3)) return execute(actor, methods(rw, 'executeLocked'), begin, end)
+  const token = await take(actor, rw, ['lock', 'lockAsync', 'tryLock'], actor.options())
   if (token === undefined) return undefined
-  await body(token)
+  begin(token)
+  await actor.linger()
+  end()
   if (actor.chance(0.3)) {
     const shared = token.downgrade()
-    beginToRead(actor, index)
+    beginToRead(actor, 'rw', index, { ownerDied: false })
     await actor.linger()
-    endToRead(actor, index)
+    endToRead(actor, 'rw', index)
     actor.require(!token.locked && shared.unlock(), () => 'a share was lost after a downgrade')
   } else {
     actor.require(token.unlock(), () => 'a lock was lost')
@@ -171,28 +158,39 @@ async function write (actor, index) {
 async function usePermits (actor, index) {
   const { arena } = actor
   const semaphore = arena.semaphores[index]
-  const options = actor.options()
   const amount = 1 + actor.below(PERMITS)
   const cell = arena.at('uses', actor.number * COUNT.semaphore + index)
-  const body = async () => {
+  const begin = () => {
     // First the sum. The thread may be ended by the call, but not between that one's work and the line behind it.
     arena.add('inUse', index, amount)
     arena.ledger[cell] = amount
-    await actor.requireSoon(() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`)
+    const law = [() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`]
     arena.add('semaphoreTaken', index, 1)
-    await actor.linger()
+    return actor.blocks ? actor.requireSoonSync(...law) : actor.requireSoon(...law)
+  }
+  const end = () => {
     arena.add('inUse', index, -amount)
     arena.ledger[cell] = 0
-    return true
   }
-  // What a dead thread has acquired by other methods does not come back.
-  if (!actor.steady || (!actor.blocks && actor.chance(0.5))) return actor.attempt(options, () => semaphore.use(amount, body, options))
-  const taken = actor.chance(0.1) ? semaphore.tryAcquire(amount) || undefined
-    : await actor.attempt(options, () => actor.blocks ? semaphore.acquire(amount, options) : semaphore.acquireAsync(amount, options))
-  if (taken === undefined) return undefined
-  await body()
-  semaphore.release(amount)
+  if (actor.chance(0.3)) return execute(actor, methods(semaphore, 'use', amount), begin, end)
+  // What a dead thread has acquired without a token does not come back.
+  const holds = !actor.steady || actor.chance(0.5)
+  const token = await takePermits(actor, semaphore, amount, holds)
+  if (token === undefined) return undefined
+  await begin()
+  await actor.linger()
+  end()
+  if (holds) actor.require(token.locked && token.unlock() && !token.unlock(), () => 'permits were lost')
+  else semaphore.release(amount)
   return true
+}
+
+/** Gives a token if `holds`, else true; undefined if it gave up. */
+function takePermits (actor, semaphore, amount, holds) {
+  const [blocking, awaiting, trying] = holds ? ['hold', 'holdAsync', 'tryHold'] : ['acquire', 'acquireAsync', 'tryAcquire']
+  if (actor.chance(0.1)) return semaphore[trying](amount) || undefined
+  const options = actor.options()
+  return actor.attempt(options, () => semaphore[actor.blocks && actor.chance(0.9) ? blocking : awaiting](amount, options))
 }
 
 module.exports = [

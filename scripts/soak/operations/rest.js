@@ -1,10 +1,30 @@
 'use strict'
 
-// What disturbs the others: long pauses, garbage collections, memory that grows, installs.
+// What disturbs the others: long pauses, garbage collections, memory that grows, installs, snapshots. Laws: a snapshot agrees with itself,
+// tells of no thread that is gone, and of what this thread holds.
 
+const { look } = require('../snapshot')
 const { api } = require('../subject')
+const { beginToHold, endToHold } = require('./holding')
 
 module.exports = [
+  {
+    name: 'snapshot',
+    weight: 0.5,
+    of: 'lock',
+    run (actor, index) {
+      const token = actor.arena.locks[index].tryLock()
+      if (token !== null) beginToHold(actor, 'lock', index, token)
+      const { held, problem } = look(actor.arena)
+      actor.require(problem === undefined, () => problem)
+      if (token === null) return undefined
+      const isTold = held.some(({ kind, mode, threadId }) => kind === 'AsyncLock' && mode === 'exclusive' && threadId === actor.threadId)
+      actor.require(isTold, () => `a snapshot does not tell of lock ${index}, which its caller holds`)
+      endToHold(actor, 'lock', index)
+      actor.require(token.unlock(), () => 'a lock was lost')
+      return true
+    }
+  },
   { name: 'pause', weight: 0.05, run (actor) { actor.pause() } },
   { name: 'collect garbage', weight: 0.1, run () { if (global.gc) global.gc() } },
   {

@@ -1,0 +1,220 @@
+'use strict'
+// subjects: none
+// timeout: 120
+
+// The system fails: it gives no thread, no clock, no memory. Each ends in working or in a clear error, and nothing that others wait for
+// is lost. Where the clock fails, Rust's standard library panics in the midst of an operation: that shows what a panic does.
+
+const assert = require('assert')
+const { spawnSync } = require('child_process')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { test } = require('./harness')
+const { runForJSON, runNode } = require('./fixtures/run-node')
+
+const force = JSON.stringify(path.join(__dirname, '..', 'force'))
+
+/** Builds fixtures/faults.c: `{ library, remove }`, or why it cannot be done. */
+function build () {
+  if (process.platform !== 'linux') return { missing: 'functions of the system are replaced on Linux only' }
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'faults-'))
+  const library = path.join(folder, 'faults.so')
+  const remove = () => {
+    if (fs.existsSync(library)) fs.unlinkSync(library)
+    fs.rmdirSync(folder)
+  }
+  const { status, error } = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, path.join(__dirname, 'fixtures', 'faults.c'), '-ldl'], { encoding: 'utf8' })
+  // Not where there is no compiler, or no glibc.
+  const preloads = status === 0 && spawnSync(process.execPath, ['-e', ''], { env: { LD_PRELOAD: library } }).status === 0
+  if (preloads) return { library, remove }
+  remove()
+  return { missing: `fixtures/faults.c is not compiled or loaded here: ${error ? error.message : `cc: ${status}`}` }
+}
+
+const { library, remove, missing: skip } = build()
+if (remove) process.on('exit', remove)
+const env = (faults) => Object.assign({ LD_PRELOAD: library, RUST_BACKTRACE: '0' }, faults)
+
+test('without a thread for the service, what needs it says so, and the rest works', { skip }, async t => {
+  const result = await runForJSON(t, ['-e', `
+    const { Worker } = require('worker_threads')
+    const api = require(${force})
+    const array = new Int32Array(new SharedArrayBuffer(32))
+    const lock = new api.AsyncLock(array.buffer, { byteOffset: 16 })
+    const outcome = async (call) => { try { return await call() } catch (error) { return error.message } }
+    async function run () {
+      const token = lock.tryLock()
+      const worker = new Worker(\`
+        const { workerData, parentPort } = require('worker_threads')
+        const { AsyncLock } = require(${force})
+        new AsyncLock(workerData, { byteOffset: 16 }).executeLockedSync(() => { parentPort.postMessage(Atomics.wait(new Int32Array(workerData), 4, 1, 60)) })
+        Atomics.wait(new Int32Array(workerData), 1, 0)\`, { eval: true, workerData: array.buffer })
+      const told = new Promise(resolve => worker.on('message', resolve))
+      while (lock.waiters === 0) await new Promise(setImmediate)
+      const untimed = Atomics.waitAsync(array, 0, 0).value
+      const timed = await outcome(() => Atomics.waitAsync(array, 0, 0, 1).value)
+      const claim = await outcome(() => lock.lockAsync({ timeout: 1 }))
+      const left = api.waiterCount(array, 0)
+      token.unlock()
+      const blocked = await told
+      while (api.waiterCount(array, 1) === 0) await new Promise(setImmediate)
+      const ended = await worker.terminate()
+      const gone = api.waiterCount(array, 1)
+      const woken = Atomics.notify(array, 0)
+      const ok = await untimed
+      delete process.env.FAULT_THREADS
+      const later = await Atomics.waitAsync(array, 0, 0, 1).value
+      console.log(JSON.stringify({ timed, claim, left, blocked, gone, woken, ok, later, locked: lock.locked }))
+    }
+    run()`], { env: env({ FAULT_THREADS: '1' }) })
+  const refusal = 'atomics-waitasync: the system could not start the timer\'s thread'
+  assert.deepStrictEqual(result, { timed: refusal, claim: refusal, left: 1, blocked: 'timed-out', gone: 0, woken: 1, ok: 'ok', later: 'timed-out', locked: false })
+})
+
+/** A program with `run(nth)`, which calls `attempt(call)` for what may fail while the nth look at the clock fails. */
+const withFaults = (body) => `
+  const api = require(${force})
+  const { AsyncLock, Condition, RwLock, Semaphore, locks } = api
+  const errors = []
+  const turn = () => new Promise(setImmediate)
+  const attempt = (call) => {
+    try {
+      return call()
+    } catch (error) {
+      errors.push(error.message)
+    }
+  }
+  const fail = (nth) => {
+    delete process.env.FAULT_HIT
+    process.env.FAULT_CLOCK = nth + ':' + nth
+  }
+  /** Whether it has failed. */
+  const repair = () => {
+    process.env.FAULT_CLOCK = ''
+    return process.env.FAULT_HIT === '1'
+  }
+  ${body}`
+
+test('a panic at any look at the clock is an error of that call: no other wait is lost, and no lock', { skip, timeout: 110000 }, async t => {
+  const { count, errors, problems } = await runForJSON(t, ['-e', withFaults(`
+    async function run (nth) {
+      const buffer = new SharedArrayBuffer(64)
+      const words = new Int32Array(buffer)
+      const at = word => ({ byteOffset: 4 * word })
+      const [lock, other] = [new AsyncLock(buffer, at(8)), new AsyncLock(buffer, at(9))]
+      const [rw, semaphore, condition] = [new RwLock(buffer, at(10)), new Semaphore(buffer, at(11)), new Condition(buffer, at(12))]
+      const promises = []
+      const promised = (call) => {
+        const promise = attempt(call)
+        if (promise !== undefined) promises.push(promise.catch(error => errors.push(error.message)))
+      }
+      const release = token => token.unlock()
+      const tokens = [lock.tryLock(), rw.tryLock()]
+      const waiting = other.tryLock()
+      fail(nth)
+      for (const timeout of [Infinity, 60000, 1]) {
+        promised(() => Atomics.waitAsync(words, 0, 0, timeout).value)
+        promised(() => lock.lockAsync({ timeout }).then(release))
+        promised(() => rw.lockSharedAsync({ timeout }).then(release))
+        promised(() => rw.lockAsync({ timeout }).then(release))
+        promised(() => semaphore.acquireAsync(2, { timeout }))
+        promised(() => locks.request('a', { timeout }, turn))
+        promised(() => locks.request('a', { mode: 'shared', timeout }, turn))
+      }
+      promised(() => condition.waitAsync(waiting, { timeout: 60000 }))
+      attempt(() => api.snapshot())
+      promised(() => locks.query())
+      promised(() => locks.request('a', { steal: true }, turn))
+      await turn()
+      attempt(() => Atomics.notify(words, 0, 1))
+      attempt(() => tokens[0].unlock())
+      tokens.push(attempt(() => lock.tryLock()))
+      await turn()
+      for (const token of tokens.slice(1)) if (token) attempt(() => token.unlock())
+      attempt(() => semaphore.release(6))
+      attempt(() => Atomics.notify(words, 0))
+      attempt(() => condition.notify())
+      await turn()
+      const hit = repair()
+      // What has failed is done again.
+      for (const token of tokens) if (token && token.locked) token.unlock()
+      if (semaphore.available === 0 && semaphore.waiters > 0) semaphore.release(6)
+      Atomics.notify(words, 0)
+      condition.notify()
+      const late = setTimeout(() => {
+        console.log(JSON.stringify({ count: nth, errors, problems: ['look ' + nth + ': not settled: ' + JSON.stringify(api.snapshot())] }))
+        process.exit()
+      }, 20000)
+      await Promise.all(promises)
+      clearTimeout(late)
+      if (waiting.locked) waiting.unlock()
+      const { held, waiting: left } = api.snapshot()
+      const counts = words.map((_, index) => api.waiterCount(words, index))
+      if (held.length + left.length > 0 || lock.locked || other.locked || rw.locked || rw.readers > 0 || counts.some(count => count > 0)) {
+        problems.push('look ' + nth + ': left over: ' + JSON.stringify({ held, left, counts: [...counts], words: [...words] }))
+      }
+      return hit
+    }
+    const problems = []
+    async function all () {
+      let nth = 1
+      while (await run(nth)) nth++
+      console.log(JSON.stringify({ count: nth - 1, errors, problems }))
+    }
+    all()`)], { env: env({}) })
+  assert.deepStrictEqual(problems, [])
+  assert(count > 20, `the clock has failed ${count} times`)
+  const clear = /^atomics-waitasync: the operation failed$|Result::unwrap|^Timed out after 1 ms|^The lock named a was stolen/
+  assert.deepStrictEqual(errors.filter(error => !clear.test(error)), [])
+  assert(errors.filter(error => /operation failed|Result::unwrap/.test(error)).length > 10, errors.join('\n'))
+})
+
+test('a panic while a thread blocks is an error of that call, or ends the process and says why', { skip, timeout: 110000 }, async t => {
+  let failed = 0
+  for (let nth = 1; nth < 9; nth++) {
+    const { code, signal, stdout, stderr } = await runNode(t, ['-e', withFaults(`
+      const words = new Int32Array(new SharedArrayBuffer(8))
+      fail(${nth})
+      const first = attempt(() => Atomics.wait(words, 0, 0, 20))
+      repair()
+      console.log(JSON.stringify([first || errors[0], Atomics.wait(words, 0, 0, 20), api.waiterCount(words, 0), Atomics.notify(words, 0)]))`)], { env: env({}) })
+    if (signal === 'SIGABRT') {
+      // The clock of a mutex or of a condition variable of the system: Rust's standard library gives up.
+      assert(/fatal runtime error: .*aborting/.test(stderr), stderr)
+      failed++
+      continue
+    }
+    assert.strictEqual(code, 0, stderr)
+    const [first, ...rest] = JSON.parse(stdout)
+    assert.deepStrictEqual(rest, ['timed-out', 0, 0])
+    assert(first === 'timed-out' || first === 'atomics-waitasync: the operation failed', first)
+    if (first !== 'timed-out') failed++
+  }
+  assert(failed > 1, `${failed} of 8 have failed`)
+})
+
+test('a thread that holds much and gets no memory for more says so, and keeps what it holds', { skip }, async t => {
+  const result = await runForJSON(t, ['-e', `
+    const { AsyncLock } = require(${force})
+    const buffer = new SharedArrayBuffer(4 * 200)
+    const locks = Array.from({ length: 200 }, (_, n) => new AsyncLock(buffer, { byteOffset: 4 * n }))
+    const tokens = []
+    let message
+    // Room for 128: at 20 bytes each.
+    process.env.FAULT_MEMORY = String(20 * 128)
+    try {
+      for (const lock of locks) tokens.push(lock.tryLock())
+    } catch (error) {
+      message = error.name + ': ' + error.message
+    }
+    const count = tokens.length
+    const isFree = !locks[count].locked
+    delete process.env.FAULT_MEMORY
+    while (tokens.length < 200) tokens.push(locks[tokens.length].tryLock())
+    const holders = new Set(locks.map(lock => lock.holder))
+    const unlocked = tokens.every(token => token.unlock())
+    console.log(JSON.stringify({ message, count, isFree, holders: [...holders], unlocked, locked: locks.some(lock => lock.locked) }))`], { env: env({}) })
+  assert.deepStrictEqual(Object.assign(result, { message: /^RangeError: Array buffer allocation failed/.test(result.message) || result.message, count: result.count < 128 && result.count >= 32 }),
+    { message: true, count: true, isFree: true, holders: [0], unlocked: true, locked: false })
+})

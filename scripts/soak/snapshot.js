@@ -1,0 +1,32 @@
+'use strict'
+
+// The laws of what is told of holders: `snapshot()`, and `locks.query()`.
+
+const { PERMITS } = require('./arena')
+const { api } = require('./subject')
+
+/** What `query` tells, like entries of a snapshot. */
+const infosOf = (infos) => infos.map(({ name, mode, clientId }) => ({ kind: 'named', id: name, mode, threadId: Number(clientId.split('-')[1]) }))
+
+/** What is wrong with the entries of holders; undefined if nothing is. */
+function laws (held) {
+  const holders = new Map()
+  for (const entry of held) holders.set(entry.id, (holders.get(entry.id) || []).concat(entry))
+  for (const entries of holders.values()) {
+    const permits = entries.reduce((sum, { amount = 0 }) => sum + amount, 0)
+    const isAlone = entries.length === 1 || !entries.some(({ mode }) => mode === 'exclusive')
+    if (!isAlone || permits > PERMITS) return `a snapshot tells of a double grant: ${JSON.stringify(entries)}`
+  }
+  return undefined
+}
+
+/** A snapshot, and what is wrong with it; `arena` knows the threads that were gone before. */
+function look (arena) {
+  const gone = new Set()
+  for (let id = 1; id <= arena.get('lastId'); id++) gone.add(arena.get('gone', id))
+  const { held, waiting } = api.snapshot()
+  const ghost = held.concat(waiting).find(({ threadId }) => threadId !== 0 && gone.has(threadId))
+  return { held, waiting, problem: ghost ? `a snapshot tells of a thread that is gone: ${JSON.stringify(ghost)}` : laws(held) }
+}
+
+module.exports = { infosOf, laws, look }
