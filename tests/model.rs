@@ -753,7 +753,7 @@ impl Lock {
     fn assert_holds(&self, value: i32) {
         assert_eq!(self.word.load(), value);
         assert_eq!(self.store.count(HERE), 0);
-        assert!(self.store.counters().iter().flat_map(|line| line.iter()).all(|counter| counter.load(SeqCst) == 0));
+        assert!(self.store.counters().iter().all(|counter| counter.load(SeqCst) == 0));
     }
 }
 

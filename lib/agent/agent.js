@@ -51,16 +51,16 @@ function createAgent (binding) {
    * being compiled and on having the stack for it.
    */
   function notifyWaiting (address, count) {
-    if (!mayBeWaiting(address)) return 0
+    if (!mayBeWaiting(address / 4)) return 0
     floats[ADDRESS] = address
     floats[COUNT] = count
     operations.notify()
     return words[ANSWER] >>> 0
   }
 
-  /** Whether there may be a waiter at an address: with the same condition. */
-  function mayBeWaiting (address) {
-    return counters === undefined || counters.read(counters.of(address)) !== 0
+  /** Whether there may be a waiter at a word, an address in units of four bytes: with the same condition. */
+  function mayBeWaiting (word) {
+    return counters === undefined || counters.read(counters.ofWord(word)) !== 0
   }
 
   function waiterCount (address) {

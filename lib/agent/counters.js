@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * The counters that native code keeps in memory which JavaScript can read: of waiters, by bucket and word, and of the locks that
- * dead threads have left behind, by bucket. So an operation that concerns no waiter makes no native call.
+ * The counters that native code keeps in memory which JavaScript can read: of waiters, by word, and of the locks that dead threads
+ * have left behind, by bucket. So an operation that concerns no waiter makes no native call.
  *
- * A waiter is counted before it reads its word (see src/queue/store.rs). So a counter of 0 proves that there is no waiter, to a
+ * A waiter is counted before it reads its word (see src/queue/counters.rs). So a counter of 0 proves that there is no waiter, to a
  * thread that has changed the word and then passed a fence. Any other number says that there may be one.
  */
 
@@ -21,9 +21,8 @@ const PORTABLE = process.versions.deno === undefined && process.env.ATOMICS_WAIT
  */
 const FENCED = !PORTABLE && (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
 
-/** Bytes and words of a cache line. */
+/** Bytes of a cache line. */
 const LINE = 64
-const WORDS = LINE / 4
 
 /**
  * The counters' memory; undefined where JavaScript cannot read it: some embedders have no external buffers, and Node before 15
@@ -46,21 +45,20 @@ function readable (binding) {
 function createCounters (binding) {
   const words = readable(binding)
   if (words === undefined) return undefined
-  // Each bucket has one line of counters, one for each word of a cache line. As many lines follow for what is left behind.
-  const stride = binding.counterWords()
-  // The number of buckets is a power of two: more than half of the lines.
-  const shift = clz32(TypedArrayLength(words) / stride) + 1
-  const buckets = 2 ** (32 - shift)
-  const bucketOf = (address) => imul(address / LINE, 0x9e3779b1) >>> shift
+  // The counters of words, a power of two; behind them, fewer, one for each bucket, another one.
+  const length = TypedArrayLength(words)
+  const mask = (1 << 31 - clz32(length)) - 1
+  const buckets = length - mask - 1
+  const shift = clz32(buckets) + 1
+
+  // As in src/queue/counters.rs. `word`: an address in units of four bytes; its lower 32 bits are enough.
+  const ofWord = (word) => (word & 1023 ^ word >>> 6 ^ word >>> 4 << 14) & mask
 
   return {
-    /** The index of the counter for the word at an address; as `counter` in src/queue/store.rs. */
-    of: (address) => bucketOf(address) * stride + (address / 4 & WORDS - 1),
-    /** The index of the counter of what is left behind in an address's bucket; as `abandoned` in src/queue/store.rs. */
-    abandonedOf (address) {
-      const bucket = bucketOf(address)
-      return (buckets + (bucket / WORDS | 0)) * stride + bucket % WORDS
-    },
+    of: (address) => ofWord(address / 4),
+    ofWord,
+    /** The index of the counter of what is left behind in an address's bucket; as `index_of` in src/queue/store.rs. */
+    abandonedOf: (address) => mask + 1 + (imul(address / LINE, 0x9e3779b1) >>> shift),
     /** A counter's value, read after all that this thread has written before. */
     read: (counter) => FENCED ? words[counter] : load(words, counter),
     /** A counter's value, in no particular order: one that this thread has learnt of already, or a later one. */

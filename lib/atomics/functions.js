@@ -110,7 +110,8 @@ function createAtomics (realm) {
       if (!view.shared || c === 0) return 0
       const address = view.address + i * size(view)
       if (!(view.wide ? notifies64 : notifies32)) return queue.notify(address, c)
-      const looks = !mayBeWaiting(address)
+      const word = view.word + (view.wide ? 2 * i : i) | 0
+      const looks = !mayBeWaiting(word)
       let woken = looks ? 0 : queue.notify(address, c)
       if (woken >= c) return woken
       // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.
@@ -123,7 +124,7 @@ function createAtomics (realm) {
         return woken
       }
       // The host's notify has passed a fence before it looked at its own queue, or it would lose wake-ups itself.
-      return looks && woken < c && mayBeWaiting(address) ? woken + queue.notify(address, c - woken) : woken
+      return looks && woken < c && mayBeWaiting(word) ? woken + queue.notify(address, c - woken) : woken
     }
   }
 

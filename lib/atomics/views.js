@@ -20,7 +20,7 @@ const views = createWeakMap()
  * - `shared`: whether it is on a SharedArrayBuffer
  * - `plain`: whether it is on one that is no WebAssembly memory
  * - `wide`: whether it is a BigInt64Array
- * - `address`: of its first element, if shared and not empty
+ * - `address`: of its first element, if shared and not empty; `word`: the same in units of four bytes, its lower 32 bits
  * - `length`: its number of elements; if `grows`, when it was last looked up
  */
 class View {
@@ -30,6 +30,7 @@ class View {
     this.plain = plain
     this.wide = wide
     this.address = address
+    this.word = address / 4 | 0
     this.length = length
     this.grows = grows
   }

@@ -2,7 +2,6 @@
 
 use std::ptr;
 
-use crossbeam_utils::CachePadded;
 use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, Object, Unknown};
 use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
@@ -11,7 +10,6 @@ use crate::node::agent::Agent;
 use crate::node::process::STORE;
 use crate::node::registry::REGISTRY;
 use crate::node::{images, operations, owners, snapshot};
-use crate::queue::counters::CounterLine;
 use crate::queue::location::Location;
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
@@ -128,14 +126,7 @@ pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
     Ok(())
 }
 
-/// How far it is from one line of counters to the next, in units of four bytes.
-#[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, reason = "a cache line")]
-pub fn counter_words() -> u32 {
-    (size_of::<CachePadded<CounterLine>>() / size_of::<i32>()) as u32
-}
-
-/// The counters as an `ArrayBuffer`: of waiters, by bucket and word, and then of abandoned locks, by bucket. To be read only,
+/// The counters as an `ArrayBuffer`: of waiters, by word, and then of abandoned locks, by bucket. To be read only,
 /// atomically. Undefined where the host allows no such buffer.
 #[napi(catch_unwind)]
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {

@@ -10,47 +10,80 @@
 //! the list, and one that gets it afterwards reads the new value.
 //!
 //! # Which words share a counter
-//! The words of a cache line share a bucket: threads that use them contend for that line anyway, and a thread that goes through
-//! neighbouring words finds what it needs in the caches. They do not share a counter: often a lock lies beside a word that
-//! somebody waits for all the time, and releasing the lock must not take a call for that. Each bucket has a cache line of
-//! counters, one for each of the words.
+//! None of the same four mebibytes do: often a lock lies beside a word that somebody waits for all the time, and releasing the
+//! lock must not take a call for that. Words farther apart seldom do, unless they lie at large powers of two.
+//!
+//! The counters of the words of a cache line are neighbours, and so are those of the same line of successive pages: a thread that goes
+//! through words in either way finds what it needs in the caches. A page of counters takes memory once one of them has been raised.
 
-use crossbeam_utils::CachePadded;
+#![allow(unsafe_code, reason = "memory that the allocator has zeroed")]
 
 use super::location::{CACHE_LINE, Location};
 use crate::sync::{AtomicI32, Ordering, fence};
 
-/// A cache line of counters.
-pub type CounterLine = [AtomicI32; COUNTERS];
+/// How many counters are in a cache line.
+const LINE: usize = CACHE_LINE / size_of::<i32>();
 
-/// How many counters are in a line.
-const COUNTERS: usize = CACHE_LINE / 4;
+/// How many counters words have. A model creates each of them, and needs no more than one.
+const WORDS: usize = if cfg!(feature = "model") { LINE } else { 1 << 20 };
 
-/// The counters of a store: for each bucket those of its words; behind them one for each bucket, which the policy uses.
+/// The counters of a store: those of words; behind them one for each bucket, which the policy uses.
 #[derive(Debug)]
 pub(super) struct Counters {
-    lines: Box<[CachePadded<CounterLine>]>,
-    buckets: usize,
+    memory: Box<[AtomicI32]>,
+    /// The first one that is at the start of a cache line.
+    first: usize,
 }
 
 impl Counters {
     pub(super) fn new(buckets: usize) -> Self {
-        Self { lines: (0..buckets + buckets.div_ceil(COUNTERS)).map(|_| CachePadded::default()).collect(), buckets }
+        let memory = zeroed(LINE + WORDS + buckets.next_multiple_of(LINE));
+        let first = if cfg!(feature = "model") { 0 } else { memory.as_ptr().align_offset(CACHE_LINE) };
+        Self { memory, first }
     }
 
-    pub(super) fn lines(&self) -> &[CachePadded<CounterLine>] {
-        &self.lines
+    /// All of them, from the start of a cache line to the end of one. `lib/agent/counters.js` reads them.
+    pub(super) fn all(&self) -> &[AtomicI32] {
+        &self.memory[self.first..][..self.memory.len() - LINE]
     }
 
-    /// The counter of the waiters at `location`, which falls into `bucket`.
-    pub(super) fn of_word(&self, bucket: usize, location: Location) -> &AtomicI32 {
-        &self.lines[bucket][location.address() / 4 % COUNTERS]
+    /// The index of a word's counter; as in `lib/agent/counters.js`.
+    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell words apart")]
+    fn index_of(location: Location) -> usize {
+        let word = (location.address() / size_of::<i32>()) as u32;
+        ((word & 1023) ^ (word >> 6) ^ (word >> 4 << 14)) as usize % WORDS
+    }
+
+    /// The counter of the waiters at `location`.
+    pub(super) fn of_word(&self, location: Location) -> &AtomicI32 {
+        &self.memory[self.first + Self::index_of(location)]
     }
 
     /// The policy's counter of a bucket.
     pub(super) fn of_bucket(&self, bucket: usize) -> &AtomicI32 {
-        &self.lines[self.buckets + bucket / COUNTERS][bucket % COUNTERS]
+        &self.memory[self.first + WORDS + bucket]
     }
+}
+
+/// So many counters of 0. The system provides their memory when they are first changed.
+#[cfg(not(feature = "model"))]
+fn zeroed(length: usize) -> Box<[AtomicI32]> {
+    use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+
+    let layout = Layout::array::<AtomicI32>(length).expect("they fit into memory");
+    // SAFETY: there are counters, so their size is not 0. Memory of 0 holds counters of 0, and a box frees it by the same layout.
+    unsafe {
+        let memory = alloc_zeroed(layout);
+        if memory.is_null() {
+            handle_alloc_error(layout);
+        }
+        Box::from_raw(std::ptr::slice_from_raw_parts_mut(memory.cast(), length))
+    }
+}
+
+#[cfg(feature = "model")]
+fn zeroed(length: usize) -> Box<[AtomicI32]> {
+    (0..length).map(|_| AtomicI32::default()).collect()
 }
 
 /// Whether the counter says that nobody waits: `true` is certain for a thread that has changed the word before; `false` is a
@@ -82,5 +115,35 @@ impl<'a> Counted<'a> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Some address that ends no page.
+    const BASE: usize = 0x7f12_3456_7000;
+
+    fn distinct(words: usize, stride: usize) -> usize {
+        let index = |nth| Counters::index_of(Location::from_address(BASE + nth * stride));
+        (0..words).map(index).collect::<HashSet<_>>().len()
+    }
+
+    #[test]
+    fn words_of_the_same_four_mebibytes_share_no_counter() {
+        let start = BASE & !(4 * WORDS - 1);
+        let index = |nth| Counters::index_of(Location::from_address(start + 4 * nth));
+        assert_eq!((0..WORDS).map(index).collect::<HashSet<_>>().len(), WORDS);
+    }
+
+    #[test]
+    fn regular_distances_make_words_share_counters_seldom() {
+        for shift in 6..=14 {
+            assert!(distinct(10_000, 1 << shift) > 9_000, "at {} bytes", 1 << shift);
+            assert!(distinct(10_000, (1 << shift) + 64) > 9_000, "at {} bytes", (1 << shift) + 64);
+        }
     }
 }

@@ -80,7 +80,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     fn counter(&self, location: Location) -> &'a AtomicI32 {
-        self.counters.of_word(self.index, location)
+        self.counters.of_word(location)
     }
 
     /// Appends a waiter if `is_equal`, asked after it has been counted, says so (invariant 3).

@@ -3,7 +3,7 @@
 use crossbeam_utils::CachePadded;
 
 use super::bucket::{Bucket, Lists, Other, Packed, Ticket};
-use super::counters::{self, CounterLine, Counters};
+use super::counters::{self, Counters};
 use super::critical_section::{CriticalSection, Policy};
 use super::location::{CACHE_LINE, Location};
 use super::outbox::{Outbox, Settlement};
@@ -38,15 +38,14 @@ impl<P: Policy> WaiterListStore<P> {
         Self { buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(), counters, now }
     }
 
-    /// The counters that JavaScript reads: of waiters by bucket and word, and then the policy's by bucket.
-    pub fn counters(&self) -> &[CachePadded<CounterLine>] {
-        self.counters.lines()
+    /// The counters that JavaScript reads: of waiters by word, and then the policy's by bucket.
+    pub fn counters(&self) -> &[AtomicI32] {
+        self.counters.all()
     }
 
-    /// The counter of the waiters at `location`, and at the same word of other cache lines in its bucket. `lib/agent/counters.js`
-    /// finds it likewise.
+    /// The counter of the waiters at `location`, and at few others.
     pub fn counter(&self, location: Location) -> &AtomicI32 {
-        self.counters.of_word(self.index_of(location), location)
+        self.counters.of_word(location)
     }
 
     /// The policy's counter of a bucket.
@@ -54,7 +53,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.counters.of_bucket(bucket)
     }
 
-    /// The index of the bucket of `location`: that of its cache line.
+    /// The index of the bucket of `location`: that of its cache line. `lib/agent/counters.js` finds it likewise.
     #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell lines apart")]
     pub fn index_of(&self, location: Location) -> usize {
         // Far apart for neighbouring lines (Fibonacci hashing).
