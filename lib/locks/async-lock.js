@@ -15,7 +15,7 @@ const { notLocked } = require('./internal/errors')
 const { milliseconds, waitOptions } = require('./internal/options')
 const { LOCK, LOCKED, UNLOCKED } = require('./internal/request')
 const runHoldingSync = require('./internal/run-sync')
-const { lockToken, newHold, notifyHost, unlock } = require('./internal/token')
+const { UnlockToken, newHold, notifyHost, unlock } = require('./internal/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 const { FREE } = require('./internal/word')
 
@@ -47,8 +47,8 @@ class AsyncLock {
     const word = wordOf(this)
     // Not by acquireOrThrow: its calls would add a tenth to the cost of a free lock.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
-    const index = word.takeLock()
-    return index < 0 ? blockForLock(word, timeout) : lockToken(word, index)
+    const token = new UnlockToken()
+    return word.takeLock(token) ? token : blockForLock(newHold(word, LOCK, token), timeout)
   }
 
   lockIfAvailable (timeout) {
@@ -60,16 +60,16 @@ class AsyncLock {
 
   tryLock () {
     const word = wordOf(this)
-    const index = word.takeLock()
-    return index < 0 ? null : lockToken(word, index)
+    const token = new UnlockToken()
+    return word.takeLock(token) ? token : null
   }
 
   lockAsync (options) {
-    return acquireAsync(() => newHold(wordOf(this), LOCK), options, 'lockAsync')
+    return acquireAsync(this, LOCK, options, 'lockAsync')
   }
 
   executeLocked (callback, options) {
-    return runHolding(() => newHold(wordOf(this), LOCK), callback, options, 'executeLocked')
+    return runHolding(this, LOCK, callback, options, 'executeLocked')
   }
 
   executeLockedSync (callback, options) {
@@ -104,8 +104,7 @@ function nameOf (threadId) {
   return threadId === own ? 'a promise of this thread that has not settled yet' : 'thread ' + threadId + ', not by this one'
 }
 
-function blockForLock (word, timeout) {
-  const hold = newHold(word, LOCK)
+function blockForLock (hold, timeout) {
   if (!block(hold, timeout, 'lock')) throw lateError(hold, timeout)
   return hold.token
 }

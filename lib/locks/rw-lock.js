@@ -9,31 +9,10 @@
 
 const { load, max } = require('../util/intrinsics')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
-const { notLocked } = require('./internal/errors')
 const { EXCLUSIVE, SHARED, WRITING } = require('./internal/request')
 const runHoldingSync = require('./internal/run-sync')
-const { UnlockToken, holdOf, newHold, tryTake } = require('./internal/token')
+const { newHold, tryTake } = require('./internal/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
-
-/** The token of a writer. */
-class ExclusiveToken extends UnlockToken {
-  // Written out: older engines pass the arguments of an implicit constructor by an iterator, which may have been replaced.
-  constructor () {
-    super()
-  }
-
-  /**
-   * Becomes a reader, with no other writer in between.
-   * @returns {UnlockToken} the token of a reader; this one is no longer locked
-   */
-  downgrade () {
-    const held = holdOf(this)
-    if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
-    const hold = newHold(held.word, SHARED)
-    held.word.downgrade(held.index, this.ownerDied, hold)
-    return hold.token
-  }
-}
 
 class RwLock {
   constructor (buffer, options) {
@@ -74,27 +53,27 @@ class RwLock {
   }
 
   tryLock () {
-    return tryTake(wordOf(this), EXCLUSIVE, new ExclusiveToken())
+    return tryTake(wordOf(this), EXCLUSIVE)
   }
 
   tryLockShared () {
-    return tryTake(wordOf(this), SHARED, new UnlockToken())
+    return tryTake(wordOf(this), SHARED)
   }
 
   lockAsync (options) {
-    return acquireAsync(() => exclusive(this), options, 'lockAsync')
+    return acquireAsync(this, EXCLUSIVE, options, 'lockAsync')
   }
 
   lockSharedAsync (options) {
-    return acquireAsync(() => shared(this), options, 'lockSharedAsync')
+    return acquireAsync(this, SHARED, options, 'lockSharedAsync')
   }
 
   executeLocked (callback, options) {
-    return runHolding(() => exclusive(this), callback, options, 'executeLocked')
+    return runHolding(this, EXCLUSIVE, callback, options, 'executeLocked')
   }
 
   executeShared (callback, options) {
-    return runHolding(() => shared(this), callback, options, 'executeShared')
+    return runHolding(this, SHARED, callback, options, 'executeShared')
   }
 
   executeLockedSync (callback, options) {
@@ -108,7 +87,7 @@ class RwLock {
   }
 }
 
-const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE, new ExclusiveToken())
+const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
 const shared = (lock) => newHold(wordOf(lock), SHARED)
 
 defineView(RwLock, ['buffer', 'byteOffset'], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))

@@ -13,7 +13,7 @@ const { describe, isObject } = require('../util/values')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
 const { MOST, PERMITS, SIGNALS } = require('./internal/request')
 const runHoldingSync = require('./internal/run-sync')
-const { UnlockToken, newHold, tryTake } = require('./internal/token')
+const { newHold, tryTake } = require('./internal/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 class Semaphore {
@@ -36,12 +36,12 @@ class Semaphore {
   }
 
   acquireAsync (n = 1, options = undefined) {
-    return acquireAsync(() => signals(this, permits(n, 'acquireAsync', 'options')), options, 'acquireAsync')
+    return acquireAsync(this, () => SIGNALS + 8 * permits(n, 'acquireAsync', 'options'), options, 'acquireAsync')
   }
 
   tryAcquire (n = 1) {
     const amount = permits(n, 'tryAcquire')
-    return wordOf(this).take(SIGNALS + 8 * amount) >= 0
+    return wordOf(this).take(SIGNALS + 8 * amount, null)
   }
 
   release (n = 1) {
@@ -57,16 +57,16 @@ class Semaphore {
   }
 
   holdAsync (n = 1, options = undefined) {
-    return acquireAsync(() => held(this, permits(n, 'holdAsync', 'options')), options, 'holdAsync')
+    return acquireAsync(this, () => PERMITS + 8 * permits(n, 'holdAsync', 'options'), options, 'holdAsync')
   }
 
   tryHold (n = 1) {
     const request = PERMITS + 8 * permits(n, 'tryHold')
-    return tryTake(wordOf(this), request, new UnlockToken())
+    return tryTake(wordOf(this), request)
   }
 
   use (n, callback, options = undefined) {
-    return runHolding(() => held(this, permits(n, 'use', 'callback')), callback, options, 'use')
+    return runHolding(this, () => PERMITS + 8 * permits(n, 'use', 'callback'), callback, options, 'use')
   }
 
   useSync (n, callback, options = undefined) {
@@ -76,7 +76,7 @@ class Semaphore {
 }
 
 /** A hold of permits that have no owner, and so no token. */
-const signals = (semaphore, n) => newHold(wordOf(semaphore), SIGNALS + 8 * n, null)
+const signals = (semaphore, n) => newHold(wordOf(semaphore), SIGNALS + 8 * n)
 /** A hold of permits that are released when this thread dies. */
 const held = (semaphore, n) => newHold(wordOf(semaphore), PERMITS + 8 * n)
 

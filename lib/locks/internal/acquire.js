@@ -10,7 +10,9 @@ const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('./err
 const { described, nameOf, nounOf } = require('./kinds')
 const { requireFunction, waitOptions } = require('./options')
 const { EXCLUSIVE, amountOf, isOwned, kindOf } = require('./request')
-const { releaseUnused, theList } = require('./token')
+const { NOT_HELD } = require('./robust-list')
+const { giveBack, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
+const { wordOf } = require('./view')
 const Waiter = require('./waiter')
 
 const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
@@ -26,10 +28,7 @@ function acquire (hold, timeout, caller) {
 
 /** Acquires a hold if that needs no waiting. */
 function tryAcquire (hold) {
-  const index = hold.word.take(hold.request)
-  if (index < 0) return false
-  if (isOwned(hold.request)) theList().assign(hold, index, theList().ownerDied)
-  return true
+  return hold.serial === NOT_HELD ? hold.word.take(hold.request, hold.token) : takeAgain(hold)
 }
 
 /** `acquire` of a hold that needs waiting. */
@@ -64,45 +63,48 @@ function acquireOrThrow (hold, options, caller) {
   return hold.token
 }
 
-const lateError = ({ request }, timeout) => timeoutError(kindOf(request) <= EXCLUSIVE ? 'the lock' : 'the permits', timeout)
+const nounFor = (request) => kindOf(request) <= EXCLUSIVE ? 'the lock' : 'the permits'
+const lateError = ({ request }, timeout) => timeoutError(nounFor(request), timeout)
 
 /**
- * A promise that is resolved once this thread has the hold: with its token, if it has one. It rejects with a TimeoutError, or the
- * signal's reason. However it ends, nothing is lost: a grant that comes at the same moment is handed over.
+ * A promise that is resolved once this thread has what is requested of an instance's word: with its token, if it has one. It rejects with
+ * a TimeoutError, or the signal's reason. However it ends, nothing is lost: a grant that comes at the same moment is handed over.
  *
- * @param {() => Hold} ask returns the hold; if it throws, the promise rejects
+ * @param {number | () => number} request if it is a function that throws, the promise rejects
  */
-function acquireAsync (ask, options, caller) {
-  let resolve
-  let reject
-  const promise = new Promise((onResolve, onReject) => {
-    resolve = onResolve
-    reject = onReject
-  })
-  // The constructor turns a stack overflow in its executor into a rejection.
-  if (reject === undefined) return promise
+function acquireAsync (instance, request, options, caller) {
   try {
-    const hold = ask()
+    const word = wordOf(instance)
+    const wanted = typeof request === 'number' ? request : request()
     const wait = waitOptions(options, caller)
-    const value = hold.token === null ? undefined : hold.token
-    if (takeNow(hold, wait)) {
-      resolve(value)
-    } else {
-      const claim = new Claim(hold, wait, () => resolve(value), reject)
-      agent().remember(promise, claim)
-      claim.begin()
-    }
+    const token = newToken(wanted)
+    const value = token === null ? undefined : token
+    // Before the token is live: afterwards there might be no stack for a call.
+    const promise = resolved(value)
+    return takeNow(word, wanted, token, wait) ? promise : claimed(newHold(word, wanted, token), wait, value)
   } catch (error) {
-    reject(error)
+    return rejected(error)
   }
+}
+
+const resolved = async (value) => value
+const rejected = async (error) => { throw error }
+
+function claimed (hold, wait, value) {
+  let claim
+  const promise = new Promise((resolve, reject) => { claim = new Claim(hold, wait, () => resolve(value), reject) })
+  // The constructor turns a stack overflow in its executor into a rejection.
+  if (claim === undefined) return promise
+  agent().remember(promise, claim)
+  claim.begin()
   return promise
 }
 
-/** Whether a hold needed no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
-function takeNow (hold, { timeout, signal }) {
+/** Whether a request needed no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
+function takeNow (word, request, token, { timeout, signal }) {
   throwIfAborted(signal)
-  if (tryAcquire(hold)) return true
-  if (timeout === 0) throw lateError(hold, 0)
+  if (word.take(request, token)) return true
+  if (timeout === 0) throw timeoutError(nounFor(request), 0)
   return false
 }
 
@@ -219,11 +221,14 @@ function requireWorker (what, instead) {
 /** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
 const begun = { claim: undefined }
 
-/** Runs `callback(token)` with a hold, before this returns if that needs no waiting, and releases it, even if `callback` throws. */
-function runHolding (ask, callback, options, caller) {
+/**
+ * Runs `callback(token)` with what is requested of an instance's word, before this returns if that needs no waiting, and releases it, even
+ * if `callback` throws. `request` is as that of `acquireAsync`.
+ */
+function runHolding (instance, request, callback, options, caller) {
   // A call that a time limit of `vm` interrupted may have left one.
   begun.claim = undefined
-  const promise = run(ask, callback, options, caller)
+  const promise = run(instance, request, callback, options, caller)
   if (begun.claim !== undefined) rememberBegun(promise)
   return promise
 }
@@ -237,31 +242,34 @@ function rememberBegun (promise) {
   begun.claim = undefined
 }
 
-async function run (ask, callback, options, caller) {
-  const hold = ask()
+async function run (instance, request, callback, options, caller) {
+  const word = wordOf(instance)
+  const wanted = typeof request === 'number' ? request : request()
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
-  if (!takeNow(hold, wait)) {
-    await new Promise((resolve, reject) => {
-      const claim = new Claim(hold, wait, resolve, reject)
-      begun.claim = claim
-      claim.begin()
-    })
-  }
-  const { token } = hold
+  const token = newToken(wanted)
+  if (!takeNow(word, wanted, token, wait)) await begin(newHold(word, wanted, token), wait)
   try {
     const result = callback(token)
     // A primitive cannot be a promise, and needs no further turn.
     return typeof result === 'object' || typeof result === 'function' ? await result : result
   } finally {
     try {
-      token.unlock()
+      giveBack(token)
     } catch (_) {
       // No stack is left for it. In a turn of its own there is.
       await undefined
-      token.unlock()
+      giveBack(token)
     }
   }
+}
+
+function begin (hold, wait) {
+  return new Promise((resolve, reject) => {
+    const claim = new Claim(hold, wait, resolve, reject)
+    begun.claim = claim
+    claim.begin()
+  })
 }
 
 module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }

@@ -27,11 +27,8 @@ const { HELD, PLACE } = require('../../agent/registers')
 const {
   ArrayBuffer, Float64Array, Int32Array, createArray, createMap, max, sizeOf
 } = require('../../util/intrinsics')
-const { createWords } = require('./word')
+const { INDEX, SERIAL, createWords } = require('./word')
 
-// The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
-const INDEX = Symbol.for('atomics-waitasync.place')
-const SERIAL = Symbol.for('atomics-waitasync.serial')
 /** The serial number of a token that is not live. */
 const NOT_HELD = -1
 /**
@@ -61,15 +58,12 @@ function createRobustList (native) {
     serial: 0,
     // How many claims of this thread's promises are enqueued.
     claims: 0,
-    // Whether a dead holder had left behind what was taken last.
-    ownerDied: false,
     // The Steps of a Condition's pending promise, by the token that it waits with.
     stepsOf: createMap(),
     adopt,
     adoptLast,
     assign,
     createWord: undefined,
-    fill,
     indexOf,
     makeRoom,
     nextSerial,
@@ -137,7 +131,12 @@ function createRobustList (native) {
   /** The numbered entry at `index` becomes that of a hold. Returns its token. */
   function assign (hold, index, ownerDied) {
     const { token } = hold
-    if (hold.serial === NOT_HELD) return fill(token, index, ownerDied)
+    if (hold.serial === NOT_HELD) {
+      token[INDEX] = index
+      token[SERIAL] = list.serials[index]
+      token.ownerDied = ownerDied
+      return token
+    }
     keepSerial(hold, index)
     try {
       token.ownerDied = ownerDied
@@ -151,14 +150,6 @@ function createRobustList (native) {
     tidyMoved()
     moved.set(serial, index)
     list.serials[index] = serial
-  }
-
-  /** A new token becomes that of the entry at `index`. Returns it. */
-  function fill (token, index, ownerDied) {
-    token[INDEX] = index
-    token[SERIAL] = list.serials[index]
-    token.ownerDied = ownerDied
-    return token
   }
 
   /**
@@ -248,4 +239,4 @@ function robustList () {
   return current
 }
 
-module.exports = { INDEX, NOT_HELD, SERIAL, robustList }
+module.exports = { NOT_HELD, robustList }

@@ -2,14 +2,12 @@
 
 /** Runs a callback with a hold that this thread blocks for, and gives the hold back, however the callback ends. */
 
-const { Int32Array, SharedArrayBuffer, apply } = require('../../util/intrinsics')
+const { Int32Array, SharedArrayBuffer } = require('../../util/intrinsics')
 const { acquire, acquireOrThrow } = require('./acquire')
 const { requireFunction, requireNoPromise } = require('./options')
 const { EXCLUSIVE, LOCK } = require('./request')
 const requireStack = require('./require-stack')
-const { UnlockToken, newHold, theList } = require('./token')
-
-const { unlock } = UnlockToken.prototype
+const { giveBack, newHold, newToken, theList } = require('./token')
 
 /**
  * Runs `callback(token)`.
@@ -57,7 +55,6 @@ function rehearse () {
 }
 
 const wordAt = (memory, byteOffset) => theList().createWord(new Int32Array(memory, byteOffset, 1))
-const giveBack = (token) => apply(unlock, token, [])
 
 function take (word, request) {
   const hold = newHold(word, request)
@@ -66,7 +63,7 @@ function take (word, request) {
 }
 
 function rehearseLine (word, request) {
-  const index = word.takeInLine(request)
+  word.takeInLine(request, newToken(request))
   theList().adoptLast(newHold(word, request), false)
-  theList().releaseInLine(index)
+  theList().releaseInLine(word.find())
 }

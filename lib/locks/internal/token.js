@@ -11,8 +11,9 @@ const util = require('util')
 const { own } = require('../../realm')
 const { bare, define, shield } = require('../../util/intrinsics')
 const { notLocked } = require('./errors')
-const { EXCLUSIVE, LOCK } = require('./request')
-const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
+const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
+const { NOT_HELD, robustList } = require('./robust-list')
+const { INDEX, SERIAL } = require('./word')
 
 class UnlockToken {
   /** @private */
@@ -32,15 +33,7 @@ class UnlockToken {
    * `waitAsync` with it is pending, which then rejects.
    */
   unlock () {
-    const index = indexOf(this)
-    if (index < 0) return rejectWait(this)
-    release(index)
-    try {
-      this[SERIAL] = NOT_HELD
-    } catch (_) {
-      // The token is frozen.
-    }
-    return true
+    return giveBack(this)
   }
 
   [util.inspect.custom] (depth, options) {
@@ -50,9 +43,37 @@ class UnlockToken {
 }
 
 shield(UnlockToken, [INDEX, SERIAL, 'ownerDied'])
+// A promise that is resolved with a token looks for this property: here it is found sooner than on `Object.prototype`.
+define(UnlockToken.prototype, 'then', undefined, false, true)
 
 if (typeof Symbol.dispose === 'symbol') {
   define(UnlockToken.prototype, Symbol.dispose, function dispose () { this.unlock() }, false, true)
+}
+
+/** The token of a writer of an RwLock. */
+class ExclusiveToken extends UnlockToken {
+  // Written out: older engines pass the arguments of an implicit constructor by an iterator, which may have been replaced.
+  constructor () {
+    super()
+  }
+
+  /**
+   * Becomes a reader, with no other writer in between.
+   * @returns {UnlockToken} the token of a reader; this one is no longer locked
+   */
+  downgrade () {
+    const held = holdOf(this)
+    if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
+    const hold = newHold(held.word, SHARED)
+    held.word.downgrade(held.index, this.ownerDied, hold)
+    return hold.token
+  }
+}
+
+/** A new token for what is requested; null if that has no holder. */
+function newToken (request) {
+  if (request === EXCLUSIVE) return new ExclusiveToken()
+  return isOwned(request) ? new UnlockToken() : null
 }
 
 /**
@@ -72,7 +93,7 @@ class Hold {
 bare(Hold)
 
 /** A hold with a new token. */
-const newHold = (word, request, token = new UnlockToken()) => new Hold(word, request, token, NOT_HELD, 0)
+const newHold = (word, request, token = newToken(request)) => new Hold(word, request, token, NOT_HELD, 0)
 
 /** The hold of a live token; undefined for any other. */
 function holdOf (token) {
@@ -97,13 +118,31 @@ function indexOf (token) {
   return serial > 0 && theList().serials[index] === serial ? index : theList().indexOf(serial, index)
 }
 
-/** The token of the lock that has just been taken, with the entry at `index`. */
-const lockToken = (word, index) => theList().fill(new UnlockToken(), index, word.inherits(LOCK))
+/** A token, if the request can be granted by the word without waiting; otherwise null. */
+function tryTake (word, request) {
+  const token = newToken(request)
+  return word.take(request, token) ? token : null
+}
 
-/** `token`, if the request can be granted by the word without waiting; otherwise null. */
-function tryTake (word, request, token) {
-  const index = word.take(request)
-  return index < 0 ? null : theList().fill(token, index, theList().ownerDied)
+/** Takes again what a hold's token had, if that needs no waiting. */
+function takeAgain (hold) {
+  const taken = newToken(hold.request)
+  if (!hold.word.take(hold.request, taken)) return false
+  theList().assign(hold, taken[INDEX], taken.ownerDied)
+  return true
+}
+
+/** `unlock` of a token. */
+function giveBack (token) {
+  const index = indexOf(token)
+  if (index < 0) return rejectWait(token)
+  release(index)
+  try {
+    token[SERIAL] = NOT_HELD
+  } catch (_) {
+    // The token is frozen.
+  }
+  return true
 }
 
 /** Releases what the entry at `index` stands for. */
@@ -162,5 +201,5 @@ function rejectWait (token) {
 }
 
 module.exports = {
-  UnlockToken, holdOf, isExclusive, isToken, lockToken, newHold, notifyHost, release, releaseUnused, theList, tryTake, unlock
+  UnlockToken, giveBack, holdOf, isExclusive, isToken, newHold, newToken, notifyHost, release, releaseUnused, takeAgain, theList, tryTake, unlock
 }

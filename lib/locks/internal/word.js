@@ -21,9 +21,13 @@ const { LOCK, LOCKED, MOST, PERMITS, SHARED, UNAVAILABLE, UNLOCKED, after, amoun
 /** `unlockUnheld` returns it if the lock is free. */
 const FREE = -1
 
+// The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
+const INDEX = Symbol.for('atomics-waitasync.place')
+const SERIAL = Symbol.for('atomics-waitasync.serial')
+
 /** Returns a function from an Int32Array of length 1 on shared memory to its word. */
 function createWords (list, { binding, counters, floats, operations, words }) {
-  const { adopt, makeRoom, nextSerial, numberLast, releaseInLine, toEnd } = list
+  const { adopt, makeRoom, nextSerial, releaseInLine, toEnd } = list
   const keep = createLastHold(binding)
   const register = createMemories(binding)
   // By address: how many claims of this thread's promises are enqueued there.
@@ -45,27 +49,39 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       this.onWebAssembly = onWebAssembly
     }
 
-    /** Takes the lock that this word is, if it is free. Returns the index of the entry, which has no token yet; or -1. */
-    takeLock () {
+    /**
+     * Takes the lock that this word is, if it is free; `token`, a new one, then becomes that of the entry. No call that may fail follows
+     * the change: there might be no stack left for it.
+     */
+    takeLock (token) {
       makeRoom()
       const index = words[HELD]
+      const serial = nextSerial()
       list.entries[2 * index] = this.address
       list.entries[2 * index + 1] = LOCK
-      list.serials[index] = nextSerial()
+      list.serials[index] = serial
       if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {
         list.serials[index] = 0
         list.serial--
-        return -1
+        return false
       }
       words[HELD] = index + 1
       list.held[index] = this
-      return index
+      token[INDEX] = index
+      token[SERIAL] = serial
+      try {
+        this.inherit(LOCK, token)
+      } catch (_) {
+        // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
+      }
+      return true
     }
 
-    /** Takes anything else, where no waiter is counted. Returns the index likewise; for SIGNALS any number from 0 on. */
-    takeUncontended (request) {
+    /** Takes anything else likewise, where no waiter is counted. */
+    takeUncontended (request, token) {
       const kind = kindOf(request)
       const amount = amountOf(request)
+      const owned = isOwned(request)
       const index = words[HELD]
       const serial = nextSerial()
       list.entries[2 * index] = this.address
@@ -73,49 +89,55 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       for (;;) {
         const current = load(this.array, 0)
         const next = after(kind, amount, current)
-        if (next === UNAVAILABLE) return -1
+        if (next === UNAVAILABLE) return false
         if (compareExchange(this.array, 0, current, next) === current) break
       }
-      if (!isOwned(request)) return index
+      if (!owned) return true
       words[HELD] = index + 1
       list.held[index] = this
       list.serials[index] = serial
-      return index
+      token[INDEX] = index
+      token[SERIAL] = serial
+      try {
+        this.inherit(request, token)
+      } catch (_) {
+        // As in `takeLock`.
+      }
+      return true
     }
 
     /**
-     * Takes what is requested, if that needs no waiting. Returns the index likewise, or -1. Then `list.ownerDied` says whether a
-     * dead holder had left it behind.
+     * Takes what is requested, if that needs no waiting; `token`, a new one, then becomes that of the entry. It is null for what has no
+     * holder.
      */
-    take (request) {
-      if (request === LOCK) {
-        const index = this.takeLock()
-        if (index >= 0) list.ownerDied = this.inherits(LOCK)
-        return index
-      }
+    take (request, token) {
+      if (request === LOCK) return this.takeLock(token)
       makeRoom()
       // Where there may be waiters the line decides, so that no waiter is overtaken.
-      if (counters === undefined || counters.read(this.counter) !== 0) return this.takeInLine(request)
-      const index = this.takeUncontended(request)
-      if (index >= 0 && isOwned(request)) list.ownerDied = this.inherits(request)
-      return index
+      const isLined = counters === undefined || counters.read(this.counter) !== 0
+      return isLined ? this.takeInLine(request, token) : this.takeUncontended(request, token)
     }
 
-    takeInLine (request) {
+    takeInLine (request, token) {
+      const owned = isOwned(request)
+      const serial = nextSerial()
       this.setRequest(request)
       operations.tryTake()
       const answer = words[ANSWER]
-      if (answer < ACQUIRED) return -1
-      list.ownerDied = answer === ACQUIRED_FROM_DEAD
-      const index = isOwned(request) ? numberLast(this) : 0
-      if (list.ownerDied) {
-        try {
-          ownerDied(this, request)
-        } catch (_) {
-          // No stack is left for the call.
-        }
+      if (answer < ACQUIRED) return false
+      if (!owned) return true
+      const index = words[HELD] - 1
+      list.held[index] = this
+      list.serials[index] = serial
+      token[INDEX] = index
+      token[SERIAL] = serial
+      token.ownerDied = answer === ACQUIRED_FROM_DEAD
+      try {
+        if (token.ownerDied) ownerDied(this, request)
+      } catch (_) {
+        // No stack is left for the call.
       }
-      return index
+      return true
     }
 
     setRequest (request) {
@@ -124,19 +146,14 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       words[AMOUNT] = amountOf(request)
     }
 
-    /** Whether a dead holder had left behind what was just taken. */
-    inherits (request) {
-      if (counters !== undefined && counters.peek(this.abandoned) === 0) return false
-      let inherits = false
-      try {
-        this.setRequest(request)
-        operations.inherit()
-        inherits = words[ANSWER] === 1
-        if (inherits) ownerDied(this, request)
-      } catch (_) {
-        // No stack is left for the call. It is held all the same; not knowing is better than losing its token.
-      }
-      return inherits
+    /** Tells the token whether a dead holder had left behind what was just taken. */
+    inherit (request, token) {
+      if (counters !== undefined && counters.peek(this.abandoned) === 0) return
+      this.setRequest(request)
+      operations.inherit()
+      if (words[ANSWER] !== 1) return
+      token.ownerDied = true
+      ownerDied(this, request)
     }
 
     /** Releases the lock that this word is, by the entry at `index`. */
@@ -307,4 +324,4 @@ function createWords (list, { binding, counters, floats, operations, words }) {
   }
 }
 
-module.exports = { FREE, createWords }
+module.exports = { FREE, INDEX, SERIAL, createWords }
