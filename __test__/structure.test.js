@@ -162,3 +162,15 @@ test('the text of every mutation is in its file once', () => {
     fs.readFileSync(path.join(root, file), 'utf8').split(find).length !== 2))
   assert.deepStrictEqual(lost.map(({ what }) => what), [])
 })
+
+test('a word and the robust list change together: no function is called in between, at whose entry a thread may be ended', () => {
+  const text = lib.get('locks/internal/word.js')
+  const change = /\b(?:compareExchange|store|add|sub)\(this\.array\b[^)]*\)|this\.array\[0\] =/g
+  const together = text.split(/words\[HELD\] = /).slice(0, -1)
+  assert.ok(together.length >= 4, `${together.length} changes of the list`)
+  for (const before of together) {
+    const between = before.slice(Array.from(before.matchAll(change), ({ index, 0: { length } }) => index + length).pop())
+    const calls = (between.match(/\b[\w.]+\(/g) || []).filter(call => !['if(', 'for('].includes(call))
+    assert.deepStrictEqual(calls, [], between)
+  }
+})

@@ -10,7 +10,7 @@
 //! the list, and one that gets it afterwards reads the new value.
 //!
 //! # Which words share a counter
-//! None of the same four mebibytes do: often a lock lies beside a word that somebody waits for all the time, and releasing the
+//! With 256 buckets, none of the same four mebibytes do: often a lock lies beside a word that somebody waits for all the time, and releasing the
 //! lock must not take a call for that. Words farther apart seldom do, unless they lie at large powers of two.
 //!
 //! The counters of the words of a cache line are neighbours, and so are those of the same line of successive pages: a thread that goes
@@ -24,8 +24,10 @@ use crate::sync::{AtomicI32, Ordering, fence};
 /// How many counters are in a cache line.
 const LINE: usize = CACHE_LINE / size_of::<i32>();
 
-/// How many counters words have. A model creates each of them, and needs no more than one.
-const WORDS: usize = if cfg!(feature = "model") { LINE } else { 1 << 20 };
+/// How many counters the words have: 2^20 where there are 256 buckets, and few in a small store, of which tests make many.
+const fn words(buckets: usize) -> usize {
+    LINE * buckets * buckets
+}
 
 /// The counters of a store: those of words; behind them one for each bucket, which the policy uses.
 #[derive(Debug)]
@@ -33,13 +35,17 @@ pub(super) struct Counters {
     memory: Box<[AtomicI32]>,
     /// The first one that is at the start of a cache line.
     first: usize,
+    /// How many are of words: a power of two.
+    words: usize,
 }
 
 impl Counters {
+    /// `buckets`: a power of two.
     pub(super) fn new(buckets: usize) -> Self {
-        let memory = zeroed(LINE + WORDS + buckets.next_multiple_of(LINE));
+        let words = words(buckets);
+        let memory = zeroed(LINE + words + buckets.next_multiple_of(LINE));
         let first = if cfg!(feature = "model") { 0 } else { memory.as_ptr().align_offset(CACHE_LINE) };
-        Self { memory, first }
+        Self { memory, first, words }
     }
 
     /// All of them, from the start of a cache line to the end of one. `lib/agent/counters.js` reads them.
@@ -49,19 +55,19 @@ impl Counters {
 
     /// The index of a word's counter; as in `lib/agent/counters.js`.
     #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell words apart")]
-    fn index_of(location: Location) -> usize {
+    fn index_of(&self, location: Location) -> usize {
         let word = (location.address() / size_of::<i32>()) as u32;
-        ((word & 1023) ^ (word >> 6) ^ (word >> 4 << 14)) as usize % WORDS
+        ((word & 1023) ^ (word >> 6) ^ (word >> 4 << 14)) as usize & (self.words - 1)
     }
 
     /// The counter of the waiters at `location`.
     pub(super) fn of_word(&self, location: Location) -> &AtomicI32 {
-        &self.memory[self.first + Self::index_of(location)]
+        &self.memory[self.first + self.index_of(location)]
     }
 
     /// The policy's counter of a bucket.
     pub(super) fn of_bucket(&self, bucket: usize) -> &AtomicI32 {
-        &self.memory[self.first + WORDS + bucket]
+        &self.memory[self.first + self.words + bucket]
     }
 }
 
@@ -127,23 +133,26 @@ mod tests {
     /// Some address that ends no page.
     const BASE: usize = 0x7f12_3456_7000;
 
-    fn distinct(words: usize, stride: usize) -> usize {
-        let index = |nth| Counters::index_of(Location::from_address(BASE + nth * stride));
+    /// As many as the store of a process has.
+    const BUCKETS: usize = 256;
+    const WORDS: usize = super::words(BUCKETS);
+
+    fn distinct(start: usize, words: usize, stride: usize) -> usize {
+        let counters = Counters::new(BUCKETS);
+        let index = |nth| counters.index_of(Location::from_address(start + nth * stride));
         (0..words).map(index).collect::<HashSet<_>>().len()
     }
 
     #[test]
     fn words_of_the_same_four_mebibytes_share_no_counter() {
-        let start = BASE & !(4 * WORDS - 1);
-        let index = |nth| Counters::index_of(Location::from_address(start + 4 * nth));
-        assert_eq!((0..WORDS).map(index).collect::<HashSet<_>>().len(), WORDS);
+        assert_eq!(distinct(BASE & !(4 * WORDS - 1), WORDS, 4), WORDS);
     }
 
     #[test]
     fn regular_distances_make_words_share_counters_seldom() {
         for shift in 6..=14 {
-            assert!(distinct(10_000, 1 << shift) > 9_000, "at {} bytes", 1 << shift);
-            assert!(distinct(10_000, (1 << shift) + 64) > 9_000, "at {} bytes", (1 << shift) + 64);
+            assert!(distinct(BASE, 10_000, 1 << shift) > 9_000, "at {} bytes", 1 << shift);
+            assert!(distinct(BASE, 10_000, (1 << shift) + 64) > 9_000, "at {} bytes", (1 << shift) + 64);
         }
     }
 }

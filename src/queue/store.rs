@@ -28,12 +28,12 @@ impl<P: Policy> WaiterListStore<P> {
     /// How many waiters that are due are settled before other threads may enter their bucket.
     const EXPIRE_AT_ONCE: usize = 512;
 
-    /// A store with `buckets` shards (a power of two, up to 2^16) that tells the time by `now`.
+    /// A store with `buckets` shards (a power of two, up to 2^10) that tells the time by `now`.
     ///
     /// # Panics
     /// If `buckets` is neither.
     pub fn new(buckets: usize, now: fn() -> Timestamp) -> Self {
-        assert!(buckets.is_power_of_two() && buckets <= 1 << 16);
+        assert!(buckets.is_power_of_two() && buckets <= 1 << 10);
         let counters = Counters::new(buckets);
         Self { buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(), counters, now }
     }
