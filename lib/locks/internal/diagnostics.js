@@ -2,35 +2,31 @@
 
 /**
  * Tells `diagnostics_channel`, where Node has it, of threads and promises that have waited for a lock, and of holders that died.
- * The channels are looked at only where something really waits, or has been left behind by a dead thread.
+ * Whether anybody listens is asked only where something really waits, or has been left behind by a dead thread.
  */
 
 const { agent } = require('../../agent/agent')
-const { RangeError, hrtime } = require('../../util/intrinsics')
+const { hrtime } = require('../../util/intrinsics')
 const { described, nameOf } = require('./kinds')
 
 const { nextTick } = process
 
-/** `wait` and `ownerDied` are undefined until they are needed, and null where there are none. */
-const channels = { wait: undefined, ownerDied: undefined }
-
-/** A channel that has subscribers; otherwise null. */
-function subscribed (key) {
-  if (channels[key] === undefined) open()
-  const channel = channels[key]
-  return channel && channel.hasSubscribers ? channel : null
-}
+/** Null where there are none. Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16). */
+const channels = open()
 
 function open () {
   try {
     const { channel } = require('diagnostics_channel')
-    const ownerDied = channel('atomics-waitasync:owner-died')
-    channels.wait = channel('atomics-waitasync:wait')
-    channels.ownerDied = ownerDied
-  } catch (error) {
-    // If no stack was left, it is tried again.
-    if (!(error instanceof RangeError)) channels.wait = channels.ownerDied = null
+    return { wait: channel('atomics-waitasync:wait'), ownerDied: channel('atomics-waitasync:owner-died') }
+  } catch (_) {
+    return { wait: null, ownerDied: null }
   }
+}
+
+/** A channel that has subscribers; otherwise null. */
+function subscribed (key) {
+  const channel = channels[key]
+  return channel !== null && channel.hasSubscribers ? channel : null
 }
 
 /** A wait is about to begin. Returns what `waited` wants; undefined if nobody wants to know. */
