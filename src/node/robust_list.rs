@@ -152,13 +152,26 @@ impl Table {
             let serial = self.serial(len).map_or(0, |serial| serial.load(Ordering::Relaxed));
             serial != 0 && self.includes(len + 1, location)
         };
-        if self.includes(len, location) {
-            Some(Hold::Certain)
+        let serial = self.serial_of(location);
+        if serial.is_some() {
+            // The word is freed before the entry goes, so another thread may have it already.
+            let is_released = self.registers.releasing() == Some(location);
+            fence(Ordering::Acquire);
+            let stays = self.serial_of(location) == serial;
+            Some(if stays && !is_released { Hold::Certain } else { Hold::Possible })
         } else if is_announced() || self.registers.releasing() == Some(location) {
             Some(Hold::Possible)
         } else {
             None
         }
+    }
+
+    /// The serial number of the first entry for `location`.
+    fn serial_of(&self, location: Location) -> Option<u32> {
+        let wanted = to_number(location).to_bits();
+        let mut entries = self.entries().iter().take(self.len());
+        let index = entries.position(|entry| entry.address.load(Ordering::Relaxed) == wanted)?;
+        Some(self.serial(index)?.load(Ordering::Acquire))
     }
 }
 
@@ -247,13 +260,17 @@ impl RobustList {
         Some(removed)
     }
 
-    /// Calls `pass_on` with each entry and then removes it: so at every moment it can be told who holds what.
+    /// Calls `pass_on` with each entry, which is an announcement meanwhile: so at every moment it can be told who holds what.
     pub(super) fn drain(&self, mut pass_on: impl FnMut(Location, Request)) {
         while let Some(last) = self.len().checked_sub(1) {
             if let Some((location, request)) = self.table.get().entries().get(last as usize).and_then(Entry::get) {
+                // From here on it is an announcement: the next holder may have it before `pass_on` returns.
+                self.set_len(last);
                 pass_on(location, request);
+                self.retract();
+            } else {
+                self.set_len(last);
             }
-            self.set_len(last);
         }
     }
 }
