@@ -23,8 +23,8 @@
 //! 4. Waiters without a claim leave their location in the order in which they came, except those that give up. The rules of [`lock`]
 //!    say in which order claims leave.
 //! 5. No thread is woken, no job posted and no Node-API call made inside a critical section.
-//! 6. At most one bucket lock is held at a time. Lock order: memories, the table of names or the wait-for graph, then bucket, then any other lock; of
-//!    these only one at a time.
+//! 6. At most one bucket lock is held at a time. Lock order: memories, the table of names or the wait-for graph, then bucket, then
+//!    any other lock; of these only one at a time.
 //! 7. After an agent's clean-up no waiter of it is in any list, and its threadsafe function is never called again.
 //! 8. Memory waited on outlives the wait. JavaScript keeps the typed array or lock of a promise until it hears of the settlement, and
 //!    that of a blocking call until the call returns; an agent that ends withdraws its waits before its heap goes.

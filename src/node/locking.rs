@@ -188,18 +188,14 @@ impl Agent {
     }
 
     fn free_at(&self, location: Location) -> u32 {
-        let start = now();
-        loop {
-            let holder = |granted: Option<&Waiter>| REGISTRY.holder(location, granted, &self.outbox);
-            match STORE.free(location, &word_at(location), holder) {
-                Freed::Now => return FREED,
-                Freed::NotLocked => return NOT_LOCKED,
-                // It is certain soon, unless that thread is suspended: and then the lock is locked.
-                Freed::Held(Holder::Possible(_)) if now().duration_since(start) < POSSIBLE => std::thread::yield_now(),
-                Freed::Held(Holder::Certain(thread_id) | Holder::Possible(thread_id)) => {
-                    self.registers.amount.set(thread_id);
-                    return HELD_ELSEWHERE;
-                }
+        let holder = |granted: Option<&Waiter>| REGISTRY.holder(location, granted, &self.outbox);
+        let free = || STORE.free(location, &word_at(location), holder);
+        match ask_until_certain(free, |freed| matches!(freed, Freed::Held(Holder::Possible(_)))) {
+            Freed::Now => FREED,
+            Freed::NotLocked => NOT_LOCKED,
+            Freed::Held(Holder::Certain(thread_id) | Holder::Possible(thread_id)) => {
+                self.registers.amount.set(thread_id);
+                HELD_ELSEWHERE
             }
         }
     }
@@ -210,13 +206,21 @@ impl Agent {
         if self.robust_list.includes(location) {
             return Some(self.thread_id);
         }
-        let start = now();
-        loop {
-            match STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox))? {
-                // As above: it may only be trying.
-                Holder::Possible(_) if now().duration_since(start) < POSSIBLE => std::thread::yield_now(),
-                Holder::Certain(thread_id) | Holder::Possible(thread_id) => return Some(thread_id),
-            }
+        let holder = || STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox));
+        let (Holder::Certain(thread_id) | Holder::Possible(thread_id)) =
+            ask_until_certain(holder, |holder| matches!(holder, Some(Holder::Possible(_))))?;
+        Some(thread_id)
+    }
+}
+
+/// Asks again while the holder is only a possible one. It is certain soon, unless that thread is suspended: then its answer is taken.
+fn ask_until_certain<T>(mut ask: impl FnMut() -> T, is_possible: impl Fn(&T) -> bool) -> T {
+    let start = now();
+    loop {
+        let answer = ask();
+        if !is_possible(&answer) || now().duration_since(start) >= POSSIBLE {
+            return answer;
         }
+        std::thread::yield_now();
     }
 }

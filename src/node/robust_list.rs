@@ -99,9 +99,10 @@ impl Table {
         serials.get(index)
     }
 
-    fn includes(&self, len: usize, location: Location) -> bool {
+    /// The index of the first of `len` entries that is for `location`.
+    fn position(&self, len: usize, location: Location) -> Option<usize> {
         let wanted = to_number(location).to_bits();
-        self.entries().iter().take(len).any(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+        self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
     }
 
     /// What the thread holds, but for what it is just releasing.
@@ -150,7 +151,7 @@ impl Table {
         let len = self.len();
         let is_announced = || {
             let serial = self.serial(len).map_or(0, |serial| serial.load(Ordering::Relaxed));
-            serial != 0 && self.includes(len + 1, location)
+            serial != 0 && self.position(len + 1, location).is_some()
         };
         let serial = self.serial_of(location);
         if serial.is_some() {
@@ -168,9 +169,7 @@ impl Table {
 
     /// The serial number of the first entry for `location`.
     fn serial_of(&self, location: Location) -> Option<u32> {
-        let wanted = to_number(location).to_bits();
-        let mut entries = self.entries().iter().take(self.len());
-        let index = entries.position(|entry| entry.address.load(Ordering::Relaxed) == wanted)?;
+        let index = self.position(self.len(), location)?;
         Some(self.serial(index)?.load(Ordering::Acquire))
     }
 }
@@ -214,7 +213,7 @@ impl RobustList {
     }
 
     pub(super) fn includes(&self, location: Location) -> bool {
-        self.table.get().includes(self.len() as usize, location)
+        self.table.get().position(self.len() as usize, location).is_some()
     }
 
     /// Announces that the thread is about to try to take a lock. Until [`Self::add`] or [`Self::retract`].
@@ -263,14 +262,12 @@ impl RobustList {
     /// Calls `pass_on` with each entry, which is an announcement meanwhile: so at every moment it can be told who holds what.
     pub(super) fn drain(&self, mut pass_on: impl FnMut(Location, Request)) {
         while let Some(last) = self.len().checked_sub(1) {
+            // From here on it is an announcement: the next holder may have it before `pass_on` returns.
+            self.set_len(last);
             if let Some((location, request)) = self.table.get().entries().get(last as usize).and_then(Entry::get) {
-                // From here on it is an announcement: the next holder may have it before `pass_on` returns.
-                self.set_len(last);
                 pass_on(location, request);
-                self.retract();
-            } else {
-                self.set_len(last);
             }
+            self.retract();
         }
     }
 }

@@ -10,8 +10,8 @@
 //! the list, and one that gets it afterwards reads the new value.
 //!
 //! # Which words share a counter
-//! With 256 buckets, none of the same four mebibytes do: often a lock lies beside a word that somebody waits for all the time, and releasing the
-//! lock must not take a call for that. Words farther apart seldom do, unless they lie at large powers of two.
+//! With 256 buckets, none of the same four mebibytes do: often a lock lies beside a word that somebody waits for all the time, and
+//! releasing the lock must not take a call for that. Words farther apart seldom do, unless they lie at large powers of two.
 //!
 //! The counters of the words of a cache line are neighbours, and so are those of the same line of successive pages: a thread that goes
 //! through words in either way finds what it needs in the caches. A page of counters takes memory once one of them has been raised.
