@@ -20,6 +20,7 @@ const os = require('os')
 const path = require('path')
 const { npm } = require('../scripts/lib/npm')
 const nodes = require('../scripts/nodes')
+const setup = require('../scripts/setup')
 const { run: runChild } = require('../scripts/lib/child')
 const { select } = require('./bench/figures')
 const { install } = require('./bench/installed')
@@ -80,6 +81,7 @@ async function measure (node, figures, options) {
 async function main () {
   const options = parse(process.argv.slice(2))
   const figures = select(options.only)
+  await setup.run()
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
   const installed = fs.mkdtempSync(path.join(os.tmpdir(), 'benchmark-'))
   try {

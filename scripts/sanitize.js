@@ -13,6 +13,7 @@
 // The last line is `N passed, N failed[, N skipped]`.
 
 const fs = require('fs')
+const os = require('os')
 const path = require('path')
 const { cargo, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
@@ -57,11 +58,22 @@ async function rustTests (sanitizer, options, more = []) {
 async function underNode () {
   const built = await nightly(['rustc', '--locked', '--lib', '--crate-type', 'cdylib', '--target', TARGET, '--target-dir', 'target/address'], environment('address'))
   if (built.code !== 0) throw new Error(built.output.slice(-3000))
-  const runtime = (await run('gcc', ['-print-file-name=libasan.so'], {})).stdout.trim()
   // A tree of its own, whose library is the instrumented one.
-  const copy = fs.mkdtempSync(path.join(root, 'target', 'address', 'package-'))
-  for (const name of ['index.js', 'force.js', 'keep-alive.js', 'pure.js', 'package.json', 'lib', '__test__', 'scripts']) fs.cpSync(path.join(root, name), path.join(copy, name), { recursive: true })
-  fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
+  const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'sanitize-'))
+  try {
+    for (const name of fs.readdirSync(root).filter(name => !['.git', 'node_modules', 'target'].includes(name))) {
+      fs.cpSync(path.join(root, name), path.join(copy, name), { recursive: true })
+    }
+    fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
+    return await testsIn(copy)
+  } finally {
+    fs.rmSync(copy, { recursive: true, force: true })
+  }
+}
+
+/** Runs tests of the tree, and a soak, with gcc's runtime of the sanitizer preloaded. */
+async function testsIn (copy) {
+  const runtime = (await run('gcc', ['-print-file-name=libasan.so'], {})).stdout.trim()
   Object.assign(process.env, { LD_PRELOAD: runtime, ASAN_OPTIONS: 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99' })
   const node = { path: process.execPath, flags: [] }
   const total = { passed: 0, failed: 0 }

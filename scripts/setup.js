@@ -49,7 +49,7 @@ function readJson (file) {
 }
 
 async function install (stale) {
-  console.log(`npm ci (${stale} is missing or not the locked version)`)
+  console.error(`npm ci (${stale} is missing or not the locked version)`)
   // With the development dependencies also where NODE_ENV says production; without the package's own scripts: what they
   // would do is done here.
   const { code, error, output } = await npm(['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })

@@ -14,6 +14,7 @@
 const { spawn } = require('child_process')
 const path = require('path')
 const nodes = require('./nodes')
+const setup = require('./setup')
 
 const MAIN = path.join(__dirname, 'soak', 'main.js')
 /** How long the process may take to end by itself after its last line, and how long to end a round. Milliseconds. */
@@ -113,6 +114,7 @@ function soak (node, seconds, seed) {
 
 async function main () {
   const { minutes, seed, node: asked } = optionsOf(process.argv.slice(2))
+  await setup.run()
   let failed = 0
   const versions = asked === 'all' ? nodes.versions : asked.split(',')
   for (const version of versions) {

@@ -7,6 +7,7 @@
 const path = require('path')
 const { parseArgs } = require('util')
 const { askedNodes, list } = require('./lib/asked-nodes')
+const setup = require('./setup')
 const { collectTests } = require('./test262/checkout')
 const { runTests } = require('./test262/run')
 const { summaryLine, details, markdown, count } = require('./test262/report')
@@ -62,6 +63,7 @@ async function main () {
     onProgress: progress
   }
   const say = values.json ? () => {} : text => { if (text !== '') console.log(text) }
+  await setup.run()
   const { nodes, missing } = await askedNodes(values.node)
   for (const { version, reason } of missing) say(`Node ${version}: skipped: ${reason}`)
   if (nodes.length === 0) throw new Error('there is no Node to run the tests on')

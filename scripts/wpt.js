@@ -8,6 +8,7 @@ const path = require('path')
 const { parseArgs } = require('util')
 const { askedNodes, list } = require('./lib/asked-nodes')
 const { run } = require('./lib/child')
+const setup = require('./setup')
 const { PREFIX } = require('./wpt/result')
 
 const USAGE = `npm run wpt -- --dir CHECKOUT [options]
@@ -65,6 +66,7 @@ async function main () {
   if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
 
   const runs = []
+  await setup.run()
   const { nodes, missing } = await askedNodes(values.node)
   for (const { version, reason } of missing) console.log(`Node ${version}: skipped: ${reason}`)
   if (nodes.length === 0) throw new Error('there is no Node to run the tests on')

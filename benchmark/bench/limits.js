@@ -69,8 +69,11 @@ module.exports = [
   {
     figures: ['lock-workers-3', 'lock-share', 'lock-workers'],
     what: 'lock loops: three workers on two cores, and the share of the slower of two',
-    why: 'Not analysed yet. Both vary from run to run by more than they miss (0.8 to 1.4 ×, and 0.5 to 0.9; the noise column shows it); ' +
-      'probably by when the system takes the processor from a thread that holds the lock.'
+    why: 'Both vary from run to run by more than they miss; the noise column shows it. Turns of the workers are equally long (half less than ' +
+      '20 µs, nine in ten less than 130 µs), but 10 to 80 times a second a worker gets none for 2 to 12 ms: the machine takes its ' +
+      'processor from a thread that holds the lock. With the article\'s lock that happens 10 to 130 times, and the shares are 0.3 to ' +
+      '0.6. Of three workers each gets as much as another (0.93 to 0.96; the article\'s lock: 0.4 to 0.6), which takes hand-overs to ' +
+      'threads that sleep; a longer time in which a waiter may be overtaken would save some of these.'
   },
   {
     figures: ['idle-wakes', 'idle'],
@@ -84,7 +87,9 @@ module.exports = [
     why: 'Of a request of a free name (800 ns on Node 24), its promise and the async function that runs the callback take 160 ns, which is ' +
       '0.05 × Node\'s own. Of the other 600, the tables of names and requests take 42 %, the look at the stack 25 %, the two calls into ' +
       'native code 19 %. A tenth of Node\'s own would leave 170 ns for all of these: no native call for a free name, hence names that ' +
-      'stay in memory when nobody uses them. With more workers than cores, a hand-over wakes an event loop, which takes 30 µs or more.'
+      'stay in memory when nobody uses them. Two workers in loops take 7 to 10 µs a request, of which some 4 are ' +
+      'inside; 35 to 50 when they looked for a held name for 20 µs only. With more workers than cores, a hand-over wakes an event ' +
+      'loop, which takes 30 µs or more.'
   },
   {
     figures: ['named-memory'],

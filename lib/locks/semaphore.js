@@ -11,7 +11,7 @@
 const { RangeError, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
-const { MOST, PERMITS, SIGNALS } = require('./internal/request')
+const { MOST, PERMITS, SIGNALS, requestOf } = require('./internal/request')
 const runHoldingSync = require('./internal/run-sync')
 const { newHold, tryTake } = require('./internal/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
@@ -32,16 +32,16 @@ class Semaphore {
 
   acquire (n = 1, options = undefined) {
     requireWorker('acquire', 'acquireAsync() or use()')
-    acquireOrThrow(signals(this, permits(n, 'acquire', 'options')), options, 'acquire')
+    acquireOrThrow(newHold(wordOf(this), signals(permits(n, 'acquire', 'options'))), options, 'acquire')
   }
 
   acquireAsync (n = 1, options = undefined) {
-    return acquireAsync(this, () => SIGNALS + 8 * permits(n, 'acquireAsync', 'options'), options, 'acquireAsync')
+    return acquireAsync(this, () => signals(permits(n, 'acquireAsync', 'options')), options, 'acquireAsync')
   }
 
   tryAcquire (n = 1) {
-    const amount = permits(n, 'tryAcquire')
-    return wordOf(this).take(SIGNALS + 8 * amount, null)
+    const request = signals(permits(n, 'tryAcquire'))
+    return wordOf(this).take(request, null)
   }
 
   release (n = 1) {
@@ -53,32 +53,32 @@ class Semaphore {
 
   hold (n = 1, options = undefined) {
     requireWorker('hold', 'holdAsync() or use()')
-    return acquireOrThrow(held(this, permits(n, 'hold', 'options')), options, 'hold')
+    return acquireOrThrow(newHold(wordOf(this), held(permits(n, 'hold', 'options'))), options, 'hold')
   }
 
   holdAsync (n = 1, options = undefined) {
-    return acquireAsync(this, () => PERMITS + 8 * permits(n, 'holdAsync', 'options'), options, 'holdAsync')
+    return acquireAsync(this, () => held(permits(n, 'holdAsync', 'options')), options, 'holdAsync')
   }
 
   tryHold (n = 1) {
-    const request = PERMITS + 8 * permits(n, 'tryHold')
+    const request = held(permits(n, 'tryHold'))
     return tryTake(wordOf(this), request)
   }
 
   use (n, callback, options = undefined) {
-    return runHolding(this, () => PERMITS + 8 * permits(n, 'use', 'callback'), callback, options, 'use')
+    return runHolding(this, () => held(permits(n, 'use', 'callback')), callback, options, 'use')
   }
 
   useSync (n, callback, options = undefined) {
     requireWorker('useSync', 'use()')
-    return runHoldingSync(held(this, permits(n, 'useSync', 'callback')), callback, options, 'useSync', 'use()')
+    return runHoldingSync(newHold(wordOf(this), held(permits(n, 'useSync', 'callback'))), callback, options, 'useSync', 'use()')
   }
 }
 
-/** A hold of permits that have no owner, and so no token. */
-const signals = (semaphore, n) => newHold(wordOf(semaphore), SIGNALS + 8 * n)
-/** A hold of permits that are released when this thread dies. */
-const held = (semaphore, n) => newHold(wordOf(semaphore), PERMITS + 8 * n)
+/** Requests permits that have no owner, and so no token. */
+const signals = (n) => requestOf(SIGNALS, n)
+/** Requests permits that are released when this thread dies. */
+const held = (n) => requestOf(PERMITS, n)
 
 /**
  * A valid number of permits.

@@ -90,7 +90,7 @@ pub(super) struct Blocking {
     pub(super) thread: Arc<BlockedThread>,
     pub(super) doing: Arc<Doing>,
     watch: Arc<Watch>,
-    wait_spinner: Spinner,
+    pub(super) wait_spinner: Spinner,
     pub(super) lock_spinner: BudgetedSpinner,
     wait: Cell<Option<BlockingWait>>,
     /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.

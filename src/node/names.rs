@@ -45,13 +45,16 @@ impl Agent {
 
     /// The name, if it becomes free in a moment: a turn of the event loop takes longer than most locks are held. But not while
     /// others wait, and not if this thread itself holds it.
+    ///
+    /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the name while
+    /// it sleeps, and until its loop turns, the others can only join as well.
     fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
         let (name, mode) = (NAMES.watch(text)?, self.registers.mode());
         let location = name.location();
         if STORE.counter(location).load(Ordering::Relaxed) != 0 || self.robust_list.includes(location) {
             return None;
         }
-        self.blocking.lock_spinner.spin_without_sleep(|| {
+        self.blocking.wait_spinner.spin(|| {
             let requested = name.grants(mode).then(|| self.request_name(text, Waits::Never))?;
             matches!(requested, Requested::Now(..)).then_some(requested)
         })

@@ -26,6 +26,7 @@ const MOST = 0x7fffffff
 /** No word holds this. */
 const UNAVAILABLE = -0x80000000
 
+const requestOf = (kind, amount) => kind + 8 * amount
 const kindOf = (request) => request & 7
 const amountOf = (request) => (request - kindOf(request)) / 8
 /** Whether what is requested has a holder. */
@@ -39,5 +40,5 @@ function after (kind, amount, current) {
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, isOwned, kindOf
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, isOwned, kindOf, requestOf
 }
