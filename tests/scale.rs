@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atomics_waitasync::clock::{Timestamp, now};
+use atomics_waitasync::lock::names::{Mode, Names, Requested, Requester, Waits};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::LOCKED;
 use atomics_waitasync::lock::{Claimed, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
+use atomics_waitasync::queue::parker::BlockedThread;
 use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);
@@ -104,5 +106,27 @@ fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_the
         assert!(outbox.recall(0).is_some(), "the first time, the mail is looked through");
         // The latest ones, which a search would find last.
         timed(|| (claims - 100..claims).for_each(|slot| assert!(outbox.recall(slot).is_some())))
+    });
+}
+
+#[test]
+fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are() {
+    assert_does_not_grow(10, 100_000, |requests| {
+        let (store, names, agents) = (WaiterListStore::new(1, now), Names::default(), [outbox(), outbox()]);
+        let requester = |agent: usize| Requester { outbox: Arc::clone(&agents[agent]), thread_id: 0 };
+        let [one, other] = [[1], [2]];
+        for slot in 0..u32::try_from(requests).unwrap() {
+            let promise = Waits::As(Waiter::Agent(Arc::clone(&agents[0]), slot), NEVER);
+            let answer = names.request(&store, &one, Mode::Exclusive, requester(0), promise);
+            assert_eq!(matches!(answer, Requested::Now(..)), slot == 0);
+        }
+        timed(|| {
+            for _ in 0..100 {
+                let blocks = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), NEVER);
+                let answer = names.request(&store, &other, Mode::Exclusive, requester(1), blocks);
+                let Requested::Now(_, request, _) = answer else { panic!("nobody holds the name") };
+                assert!(names.release(&store, request.id().expect("it is a named lock's")));
+            }
+        })
     });
 }

@@ -1,6 +1,7 @@
 //! The names that are in use, and the requests for them.
 
 use std::borrow::Borrow;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
@@ -81,6 +82,10 @@ impl Requester {
     pub(super) fn is(&self, outbox: &Arc<Outbox>) -> bool {
         Arc::ptr_eq(&self.outbox, outbox)
     }
+
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.outbox).addr()
+    }
 }
 
 /// Why a request was not made.
@@ -102,11 +107,20 @@ pub(super) struct Live {
     pub(super) requester: Requester,
 }
 
+impl Live {
+    /// The agent and the name.
+    fn key(&self) -> (usize, Location) {
+        (self.requester.id(), self.name.location())
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) names: HashSet<ByText>,
     /// By their numbers.
-    pub(super) requests: HashMap<u32, Live, FxBuildHasher>,
+    requests: HashMap<u32, Live, FxBuildHasher>,
+    /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
+    counts: HashMap<(usize, Location), u32, FxBuildHasher>,
     pub(super) last_id: u32,
     /// The requests whose locks were stolen, until their agents have taken the news.
     pub(super) stolen: Vec<(Arc<Outbox>, u32)>,
@@ -151,9 +165,34 @@ impl Table {
         }
     }
 
+    pub(super) fn requests(&self) -> impl Iterator<Item = (u32, &Live)> {
+        self.requests.iter().map(|(&id, live)| (id, live))
+    }
+
+    pub(super) fn get(&self, id: u32) -> Option<&Live> {
+        self.requests.get(&id)
+    }
+
+    pub(super) fn insert(&mut self, id: u32, live: Live) {
+        *self.counts.entry(live.key()).or_default() += 1;
+        self.requests.insert(id, live);
+    }
+
+    /// Removes a request; its name may not be in use any more.
+    pub(super) fn take(&mut self, id: u32) -> Option<Live> {
+        let live = self.requests.remove(&id)?;
+        if let Entry::Occupied(mut count) = self.counts.entry(live.key()) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        Some(live)
+    }
+
     /// The request is over.
     pub(super) fn remove(&mut self, store: &WaiterListStore, id: u32) {
-        if let Some(Live { name, .. }) = self.requests.remove(&id) {
+        if let Some(Live { name, .. }) = self.take(id) {
             self.tidy(store, &name);
         }
     }
@@ -166,11 +205,12 @@ impl Table {
         requester: &Requester,
         deadline: Timestamp,
     ) -> Result<(), Refusal> {
-        let own = self.requests.iter().filter(|(_, live)| Arc::ptr_eq(&live.name, name));
-        let mut own = own.filter(|(_, live)| live.requester.is(&requester.outbox)).peekable();
-        if own.peek().is_none() {
-            Ok(())
-        } else if own.any(|(&id, _)| store.holds(name.location(), id)) {
+        let key = (requester.id(), name.location());
+        if !self.counts.contains_key(&key) {
+            return Ok(());
+        }
+        let mut own = self.requests().filter(|(_, live)| live.key() == key);
+        if own.any(|(id, _)| store.holds(name.location(), id)) {
             Err(Refusal::HeldHere)
         } else if deadline == Timestamp::NEVER {
             Err(Refusal::AwaitedHere)

@@ -148,7 +148,7 @@ impl Names {
             Claimed::Now(result) => Requested::Now(location, request, result),
             Claimed::Pending(ticket) => Requested::Pending(location, request, ticket),
         };
-        table.requests.insert(id, Live { name, mode, requester });
+        table.insert(id, Live { name, mode, requester });
         outcome
     }
 
@@ -171,13 +171,13 @@ impl Names {
             let (location, request) = (name.location(), Request::NamedExclusive(id));
             let (result, stolen) = store.steal(location, request, &name.word);
             for id in stolen {
-                if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.requests.remove(&id) {
+                if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.take(id) {
                     table.stolen.push((Arc::clone(&outbox), id));
                     losers.push(outbox);
                 }
             }
             self.stolen.store(table.stolen.len(), Ordering::Release);
-            table.requests.insert(id, Live { name, mode: Mode::Exclusive, requester });
+            table.insert(id, Live { name, mode: Mode::Exclusive, requester });
             (location, request, result)
         };
         for outbox in losers {
@@ -209,7 +209,7 @@ impl Names {
     /// The holder of a grant has no use for it; a holder that died, or was told of a death, is `AcquiredFromDead`.
     pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
         let table = &mut *lock(&self.table);
-        let Some(Live { name, mode, .. }) = table.requests.get(&id) else { return false };
+        let Some(Live { name, mode, .. }) = table.get(id) else { return false };
         store.return_unused(name.location(), mode.request(id), holder, &name.word);
         table.remove(store, id);
         true
@@ -223,9 +223,9 @@ impl Names {
     /// The agent has ended: what it held was passed on, what it awaited withdrawn.
     pub fn end(&self, store: &WaiterListStore, outbox: &Arc<Outbox>) {
         let table = &mut *lock(&self.table);
-        let ended: Vec<_> = table.requests.extract_if(|_, live| live.requester.is(outbox)).collect();
-        for (_, Live { name, .. }) in ended {
-            table.tidy(store, &name);
+        let ended: Vec<_> = table.requests().filter(|(_, live)| live.requester.is(outbox)).map(|(id, _)| id).collect();
+        for id in ended {
+            table.remove(store, id);
         }
         table.stolen.retain(|(loser, _)| !Arc::ptr_eq(loser, outbox));
         self.stolen.store(table.stolen.len(), Ordering::Release);
@@ -234,14 +234,14 @@ impl Names {
     /// All requests, in the order in which they were made.
     pub fn requests(&self, store: &WaiterListStore) -> Vec<RequestInfo> {
         let table = &*lock(&self.table);
-        let info = |(&id, Live { name, mode, requester }): (&u32, &Live)| RequestInfo {
+        let info = |(id, Live { name, mode, requester }): (u32, &Live)| RequestInfo {
             name: name.text.clone(),
             id,
             mode: *mode,
             thread_id: requester.thread_id,
             held: store.holds(name.location(), id),
         };
-        let mut requests: Vec<_> = table.requests.iter().map(info).collect();
+        let mut requests: Vec<_> = table.requests().map(info).collect();
         // Numbers start again after 2^32 requests.
         requests.sort_unstable_by_key(|request| request.id.wrapping_sub(table.last_id).wrapping_sub(1));
         requests
@@ -249,7 +249,7 @@ impl Names {
 
     /// The UTF-16 code units of the name that the request with this number is for; `None` if it is over.
     pub fn name_of(&self, id: u32) -> Option<Box<[u16]>> {
-        Some(lock(&self.table).requests.get(&id)?.name.text.clone())
+        Some(lock(&self.table).get(id)?.name.text.clone())
     }
 
     /// How many names are in use.
