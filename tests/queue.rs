@@ -336,6 +336,21 @@ mod property {
         }
     }
 
+    /// The key of the first promise's waiter is that of the second one's when its time-out is decided.
+    #[test]
+    fn a_time_out_that_comes_too_late_does_not_end_the_wait_that_has_its_key() {
+        let mut queue = Queue::new();
+        let due_at_once = Operation::Await { agent: 0, at: 0, timeout: Some(0), is_equal: true };
+        let own_notify = Operation::Notify { at: 0, count: 1, runs: Some(0) };
+        for operation in [&due_at_once, &Operation::Expire, &own_notify, &due_at_once, &Operation::Take(0)] {
+            queue.run(operation);
+            queue.check();
+        }
+        let [first, second] = queue.agents[0].tickets[..] else { panic!("there were two waits") };
+        assert_eq!(first, second, "otherwise this shows nothing");
+        assert_eq!(queue.waiting.len(), 1);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
