@@ -1151,6 +1151,21 @@ mod look {
     }
 
     #[test]
+    fn a_grant_that_was_not_used_tells_the_next_holder_of_the_death() {
+        let (guard, _) = line(LOCKED);
+        let thread = Arc::new(BlockedThread::current());
+        let waiter = Waiter::Thread(Arc::clone(&thread));
+        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
+        assert!(matches!(claimed, Claimed::Pending(_)));
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
+        for told in [WaitResult::AcquiredFromDead, WaitResult::Acquired] {
+            guard.store.return_unused(HERE, Request::Lock, told, &guard.word);
+            assert_eq!(guard.take(Request::Lock), Some(told));
+        }
+    }
+
+    #[test]
     fn there_is_nothing_to_look_at_when_the_last_claim_has_left() {
         let (guard, outbox) = line(LOCKED);
         let tickets = [1, 2].map(|slot| claim(&guard, &outbox, slot, Request::Lock));
