@@ -87,7 +87,7 @@ module.exports = [
     why: 'Of a request of a free name (800 ns on Node 24), its promise and the async function that runs the callback take 160 ns, which is ' +
       '0.05 × Node\'s own. Of the other 600, the tables of names and requests take 42 %, the look at the stack 25 %, the two calls into ' +
       'native code 19 %. A tenth of Node\'s own would leave 170 ns for all of these: no native call for a free name, hence names that ' +
-      'stay in memory when nobody uses them. Two workers in loops take 7 to 10 µs a request, of which some 4 are ' +
+      'stay in memory when nobody uses them. Two workers in loops take 6 to 10 µs a request, of which some 4 are ' +
       'inside; 35 to 50 when they looked for a held name for 20 µs only. With more workers than cores, a hand-over wakes an event ' +
       'loop, which takes 30 µs or more.'
   },
