@@ -45,6 +45,15 @@ impl Guard {
         self.store.counter(HERE).load(Ordering::SeqCst) != 0
     }
 
+    /// The calling thread joins the line, to block for what is requested.
+    fn block(&self, request: Request) -> (Arc<BlockedThread>, Ticket) {
+        let thread = Arc::new(BlockedThread::current());
+        match self.store.claim(HERE, Waiter::Thread(Arc::clone(&thread)), request, Timestamp::NEVER, &self.word) {
+            Claimed::Pending(ticket) => (thread, ticket),
+            Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
+        }
+    }
+
     fn take(&self, request: Request) -> Option<WaitResult> {
         if request != Request::Lock && self.is_anybody_counted() {
             return self.store.try_take(HERE, request, &self.word);
@@ -1110,10 +1119,8 @@ mod look {
     fn a_thread_that_is_woken_behind_a_promise_does_not_overtake_it_in_a_strict_line() {
         let (guard, outbox) = line(1);
         let [quits, _] = [9, 5].map(|amount| claim(&guard, &outbox, amount, Request::Signals(amount)));
-        let thread = Arc::new(BlockedThread::current());
+        let (thread, ticket) = guard.block(Request::Signals(1));
         let waiter = Waiter::Thread(Arc::clone(&thread));
-        let claimed = guard.store.claim(HERE, waiter.clone(), Request::Signals(1), Timestamp::NEVER, &guard.word);
-        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
         assert_eq!(guard.store.withdraw_agent(quits, &outbox, 9), Withdrawal::Done);
         assert_eq!(guard.store.park(ticket, &thread, Timestamp::NEVER, now()), Woken::Retry);
         assert_eq!(guard.store.retry(ticket, &waiter, &guard.word), None);
@@ -1140,10 +1147,7 @@ mod look {
         let (guard, _) = line(LOCKED);
         guard.store.abandon(HERE, Request::Lock, &guard.word);
         assert!(Request::Lock.take(&guard.word));
-        let thread = Arc::new(BlockedThread::current());
-        let waiter = Waiter::Thread(Arc::clone(&thread));
-        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
-        assert!(matches!(claimed, Claimed::Pending(_)));
+        let (thread, _) = guard.block(Request::Lock);
         guard.store.abandon(HERE, Request::Lock, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
         guard.give(Request::Lock);
@@ -1153,10 +1157,7 @@ mod look {
     #[test]
     fn a_grant_that_was_not_used_tells_the_next_holder_of_the_death() {
         let (guard, _) = line(LOCKED);
-        let thread = Arc::new(BlockedThread::current());
-        let waiter = Waiter::Thread(Arc::clone(&thread));
-        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
-        assert!(matches!(claimed, Claimed::Pending(_)));
+        let (thread, _) = guard.block(Request::Lock);
         guard.store.abandon(HERE, Request::Lock, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
         for told in [WaitResult::AcquiredFromDead, WaitResult::Acquired] {
@@ -1236,10 +1237,7 @@ mod fairness {
     #[test]
     fn a_blocked_thread_gives_the_promise_before_it_a_head_start() {
         let (guard, _outbox, _) = overtaken();
-        let thread = Arc::new(BlockedThread::current());
-        let waiter = Waiter::Thread(Arc::clone(&thread));
-        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
-        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a held lock") };
+        let (thread, ticket) = guard.block(Request::Lock);
         assert_eq!(guard.store.head_start(ticket, &thread), None, "neither is awake");
         assert_eq!(release(&guard), Released::GoOn);
         let until = now().after(FAIRNESS);
