@@ -14,7 +14,7 @@ const { Progress, clock } = require('../scripts/lib/progress')
 const { Report } = require('../scripts/lib/report')
 const { countCargoTest, countNextest } = require('../scripts/lib/rust-steps')
 const { countScript, plannedSteps, runStep } = require('../scripts/lib/steps')
-const { parseArguments, shortList } = require('../scripts/lib/test-arguments')
+const { parseArguments, shortList, sizeOn } = require('../scripts/lib/test-arguments')
 const testFile = require('../scripts/lib/test-file')
 const nodes = require('../scripts/nodes')
 
@@ -171,13 +171,23 @@ test('without arguments the oldest, the running and the newest Node are tested, 
   assert.deepStrictEqual(parseArguments([]).versions, shortList(nodes.versions))
   assert.deepStrictEqual(parseArguments(['--all']).versions, nodes.versions)
   const chosen = parseArguments(['--all', '--node', '14,current', '--subject', 'none,force', '--only', 'lock', '--jobs', '3', '--no-rust', '--no-setup'])
-  assert.deepStrictEqual(chosen, { all: true, versions: ['14', 'current'], subjects: [null, 'force'], only: /lock/, jobs: 3, rust: false, setup: false })
+  assert.deepStrictEqual(chosen, { all: true, versions: ['14', 'current'], subjects: [null, 'force'], only: /lock/, size: null, jobs: 3, rust: false, setup: false })
+})
+
+test('long tests are small, with --all full where a short run goes, too, and as --size says', () => {
+  const { versions } = parseArguments(['--all'])
+  const full = options => versions.filter(version => sizeOn(version, parseArguments(options)) === 'full')
+  assert.deepStrictEqual(full([]), [])
+  assert.deepStrictEqual(full(['--all']), versions.filter(version => shortList(versions).includes(version)))
+  assert.deepStrictEqual(full(['--all', '--size', 'full']), versions)
+  assert.deepStrictEqual(full(['--all', '--size', 'small']), [])
 })
 
 test('an argument that means nothing is an error with the usage', () => {
   assert.throws(() => parseArguments(['--fast']), /unknown argument --fast\nusage: npm test/)
   assert.throws(() => parseArguments(['--node']), /--node needs a value\nusage/)
   assert.throws(() => parseArguments(['--subject', 'all']), /no subject 'all'\nusage/)
+  assert.throws(() => parseArguments(['--size', 'huge']), /no size 'huge'\nusage/)
 })
 
 // ——— steps ———
@@ -185,7 +195,7 @@ test('an argument that means nothing is an error with the usage', () => {
 test('with --only, only Rust runs beside the files; without Rust, nothing is tested that is published', () => {
   const wheres = options => Object.values(plannedSteps({ all: false, only: null, rust: true, ...options }))
     .map(lanes => lanes.map(lane => [...new Set(lane.map(({ where }) => where))].join(' ')))
-  assert.deepStrictEqual(wheres({ all: true }), [['rust instructions spec audit', 'lint types'], ['tarballs consumers programs', 'runtimes']])
+  assert.deepStrictEqual(wheres({ all: true }), [['rust', 'lint types spec instructions audit'], ['tarballs consumers programs', 'runtimes']])
   assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs consumers', '']])
   assert.deepStrictEqual(wheres({ rust: false }), [['', 'lint types'], []])
   assert.deepStrictEqual(wheres({ only: /x/ }), [['rust', ''], []])
@@ -224,7 +234,7 @@ async function suiteOf (file) {
   const progress = new Progress({ stream: { isTTY: false, write: text => { lines.push(...text.trimEnd().split('\n')) } } })
   const report = new Report(text => progress.print(text))
   const suite = plannedSuite('current', [file], { subjects: [null], size: 'small' }, task => progress.plan(task))
-  await report.part('the suite', () => runSuite(suite, { report, progress, jobs: 1, size: 'small' }))
+  await report.part('the suite', () => runSuite(suite, { report, progress, jobs: 1 }))
   progress.close()
   return { ok: report.close(), lines }
 }

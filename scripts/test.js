@@ -11,7 +11,7 @@ const { plannedSuite, runSuite } = require('./lib/node-suites')
 const { Progress } = require('./lib/progress')
 const { Report } = require('./lib/report')
 const { plannedSteps, runStep } = require('./lib/steps')
-const { parseArguments } = require('./lib/test-arguments')
+const { parseArguments, sizeOn } = require('./lib/test-arguments')
 const testFile = require('./lib/test-file')
 const nodes = require('./nodes')
 const setup = require('./setup')
@@ -21,11 +21,11 @@ const TESTS = path.join(__dirname, '..', '__test__')
 async function main () {
   const options = parseArguments(process.argv.slice(2))
   const files = testFiles(options.only)
-  const size = options.all ? 'full' : 'small'
   const progress = new Progress({ jobs: options.jobs })
   const report = new Report(text => progress.print(text))
   const plan = task => progress.plan(task)
-  report.print(`Node ${options.versions.join(', ')}; long tests at their ${size} size (TEST_SIZE=${size})`)
+  const full = options.versions.filter(version => sizeOn(version, options) === 'full')
+  report.print(`Node ${options.versions.join(', ')}; long tests at their full size on ${full.join(', ') || 'none'}`)
   report.notes.push(...declaredSubjects(files))
   if (!options.all) report.notes.push(onlyInAll(files))
 
@@ -34,7 +34,8 @@ async function main () {
   const prepare = plan({ where: 'setup', seconds: 90 })
   const steps = plannedSteps(options)
   for (const step of [...steps.before, ...steps.after].flat()) plan(step)
-  let suites = options.versions.map(version => plannedSuite(version, files, { subjects: options.subjects, size }, plan))
+  const planned = version => plannedSuite(version, files, { subjects: options.subjects, size: sizeOn(version, options) }, plan)
+  const suites = options.versions.map(planned)
   const runLane = async lane => {
     for (const step of lane) {
       progress.begin(step)
@@ -49,9 +50,9 @@ async function main () {
   progress.end(prepare)
   if (prepared) {
     await runLanes(steps.before)
-    if (!await anyRunnable(options.versions)) suites = [...suites, plannedSuite('current', files, { subjects: options.subjects, size }, plan)]
+    if (!await anyRunnable(options.versions)) suites.push(planned('current'))
     for (const suite of suites) {
-      await report.part(`node ${suite.version}`, () => runSuite(suite, { report, progress, jobs: options.jobs, size }))
+      await report.part(`node ${suite.version}`, () => runSuite(suite, { report, progress, jobs: options.jobs }))
     }
     await runLanes(steps.after)
   }
@@ -79,7 +80,7 @@ function declaredSubjects (files) {
 /** The difference between `npm test` and `npm run test:all`. */
 function onlyInAll (files) {
   const long = files.filter(file => file.long).map(({ name }) => name)
-  return ['`npm run test:all` also runs the other versions of Node, the long tests at their full size, the models of the queue, the counts of instructions, more of what is published',
+  return ['`npm run test:all` also runs the other versions of Node, the long tests at their full size on these, the models of the queue, the counts of instructions, more of what is published',
     ...(long.length > 0 ? [`and these files with every subject: ${long.join(', ')}`] : [])].join(', ')
 }
 

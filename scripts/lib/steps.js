@@ -20,12 +20,11 @@ const TIMEOUT = 30 * 60 * 1000
 function plannedSteps ({ all, only, rust }) {
   const everything = only === null
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
-  // Its build serves nothing else, and takes minutes.
-  const slowSteps = [scriptStep('instructions', 150), scriptStep('spec', 120), scriptStep('audit', 20)]
+  const slowSteps = [scriptStep('spec', 120), scriptStep('instructions', 150), scriptStep('audit', 20)]
   return {
     before: [
-      rust ? [...cargoSteps, ...(all ? slowSteps : [])] : [],
-      everything ? [lintStep, scriptStep('types', 35)] : []
+      rust ? cargoSteps : [],
+      [...(everything ? [lintStep, scriptStep('types', 35)] : []), ...(rust && all ? slowSteps : [])]
     ],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust

@@ -6,19 +6,21 @@ const os = require('os')
 const { SUBJECTS } = require('./test-file')
 const nodes = require('../nodes')
 
-const USAGE = `usage: npm test -- [--all] [--node 14.21.3[,..]] [--subject force[,..]] [--only pattern] [--jobs n] [--no-rust] [--no-setup]
-  --all       every supported Node, the long tests at their full size, and the slow steps (npm run test:all)
+const USAGE = `usage: npm test -- [--all] [--node 14.21.3[,..]] [--subject force[,..]] [--only pattern] [--size full|small] [--jobs n] [--no-rust]
+                    [--no-setup]
+  --all       every supported Node, and the slow steps (npm run test:all)
   --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this)
   --subject   these subjects: ${SUBJECTS.join(', ')}, none (the files that test no subject)
   --only      the files of __test__ whose name matches a regular expression, and nothing else but Rust
+  --size      of the long tests, on each Node (small unless given; with --all full on the oldest, the newest and the running Node)
   --jobs      how many files run at the same time (one per core unless given)
   --no-rust   without the Rust steps, and without the tests of what is published, for which the library is built
   --no-setup  with the dependencies and the binary that are there`
 
 /**
  * Reads the arguments.
- * @returns {{ all: boolean, versions: string[], subjects: (?string)[], only: ?RegExp, jobs: number, rust: boolean, setup: boolean }}
- *   `null` among the subjects means the files that test none
+ * @returns {{ all: boolean, versions: string[], subjects: (?string)[], only: ?RegExp, size: ?string, jobs: number, rust: boolean,
+ *   setup: boolean }} `null` among the subjects means the files that test none
  * @throws {Error} with the usage
  */
 function parseArguments (args) {
@@ -27,6 +29,7 @@ function parseArguments (args) {
     versions: null,
     subjects: [null, ...SUBJECTS],
     only: null,
+    size: null,
     jobs: os.availableParallelism ? os.availableParallelism() : os.cpus().length,
     rust: true,
     setup: true
@@ -43,6 +46,7 @@ function parseArguments (args) {
     else if (name === '--node') options.versions = value(name).split(',')
     else if (name === '--subject') options.subjects = value(name).split(',').map(subjectNamed)
     else if (name === '--only') options.only = new RegExp(value(name))
+    else if (name === '--size') options.size = sizeNamed(value(name))
     else if (name === '--jobs') options.jobs = Math.max(1, Number(value(name)) || 1)
     else if (name === '--no-rust') options.rust = false
     else if (name === '--no-setup') options.setup = false
@@ -63,4 +67,14 @@ function subjectNamed (name) {
   return name
 }
 
-module.exports = { parseArguments, shortList }
+function sizeNamed (name) {
+  if (!['full', 'small'].includes(name)) throw new Error(`no size '${name}'\n${USAGE}`)
+  return name
+}
+
+/** The TEST_SIZE on one of the versions that `parseArguments` gave. */
+function sizeOn (version, { all, size }) {
+  return size || (all && shortList(nodes.versions).includes(nodes.resolve(version)) ? 'full' : 'small')
+}
+
+module.exports = { parseArguments, shortList, sizeOn }
