@@ -1,9 +1,12 @@
 'use strict'
 
-// `npm run sanitize -- thread | address | node | valgrind`: the tests under a sanitizer of the nightly compiler, or under valgrind. Linux x64.
+// `npm run sanitize -- thread | address | node | valgrind [--toolchain name]`: the tests under a sanitizer of the compiler, or under
+// valgrind. Linux x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is told to allow what only nightly does.
 //
 //   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library has to be compiled
-//             for it, too, or it reports each contended mutex: that takes rustup's component rust-src, and is skipped without it
+//             for it, too, or it reports each contended mutex: that takes rustup's component rust-src, and is skipped without it. Where
+//             rustup cannot fetch it, Debian's package rust-src of the same version has it: usr/src/rustc-*/library is put into the
+//             toolchain's lib/rustlib/src/rust
 //   address   the same under AddressSanitizer and LeakSanitizer
 //   node      the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's libasan): tests of
 //             __test__/ that end threads in the midst of everything, and the soak's processes. Leaks of Node itself are many, so those are
@@ -22,32 +25,35 @@ const testFile = require('./lib/test-file')
 
 const root = path.join(__dirname, '..')
 const TARGET = 'x86_64-unknown-linux-gnu'
-const PROGRAMS = ['--lib', '--test', 'queue', '--test', 'line', '--test', 'memories']
+const PROGRAMS = ['--lib', '--test', 'queue', '--test', 'line', '--test', 'memories', '--test', 'names', '--test', 'deadlock']
 const NODE_TESTS = ['termination', 'given-to-the-dying', 'stress', 'async-lock-owner-death', 'condition', 'family-storm', 'async-lock-storm', 'robust-list', 'settling']
 const TIMEOUT = 1200000
+
+let toolchain = 'nightly'
 
 const environment = (sanitizer, more) => ({
   ...process.env,
   CARGO_TERM_COLOR: 'never',
+  RUSTC_BOOTSTRAP: '1',
   RUSTFLAGS: `-Zsanitizer=${sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer`,
   ...more
 })
 
-async function nightly (args, env) {
-  const ended = await run(find('rustup'), ['run', 'nightly', 'cargo', ...args], { cwd: root, env, timeout: TIMEOUT, echo: true })
+async function cargoOf (args, env) {
+  const ended = await run(find('rustup'), ['run', toolchain, 'cargo', ...args], { cwd: root, env, timeout: TIMEOUT, echo: true })
   if (ended.error) throw ended.error
   return ended
 }
 
 /** Whether the standard library's source is there, to be compiled with the sanitizer. */
 async function hasSource () {
-  const { stdout } = await run(find('rustup'), ['run', 'nightly', 'rustc', '--print', 'sysroot'], {})
+  const { stdout } = await run(find('rustup'), ['run', toolchain, 'rustc', '--print', 'sysroot'], {})
   return fs.existsSync(path.join(stdout.trim(), 'lib', 'rustlib', 'src', 'rust', 'library', 'Cargo.lock'))
 }
 
 async function rustTests (sanitizer, options, more = []) {
   const args = ['test', ...more, '--locked', '--no-fail-fast', '--target', TARGET, '--target-dir', `target/${sanitizer}`, ...PROGRAMS]
-  const { code, output } = await nightly(args, environment(sanitizer, options))
+  const { code, output } = await cargoOf(args, environment(sanitizer, options))
   const reports = output.match(/^SUMMARY: .*$/gm) || []
   for (const report of new Set(reports)) console.log(report)
   const counted = countCargoTest(output)
@@ -56,7 +62,7 @@ async function rustTests (sanitizer, options, more = []) {
 }
 
 async function underNode () {
-  const built = await nightly(['rustc', '--locked', '--lib', '--crate-type', 'cdylib', '--target', TARGET, '--target-dir', 'target/address'], environment('address'))
+  const built = await cargoOf(['rustc', '--locked', '--lib', '--crate-type', 'cdylib', '--target', TARGET, '--target-dir', 'target/address'], environment('address'))
   if (built.code !== 0) throw new Error(built.output.slice(-3000))
   // A tree of its own, whose library is the instrumented one.
   const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'sanitize-'))
@@ -113,15 +119,18 @@ async function underValgrind () {
 }
 
 const ways = {
-  thread: async () => await hasSource() ? rustTests('thread', { TSAN_OPTIONS: 'halt_on_error=0' }, ['-Zbuild-std']) : { skipped: 'rustup has no rust-src for nightly' },
+  thread: async () => await hasSource() ? rustTests('thread', { TSAN_OPTIONS: 'halt_on_error=0' }, ['-Zbuild-std']) : { skipped: `the toolchain ${toolchain} has no rust-src` },
   address: () => rustTests('address', { ASAN_OPTIONS: 'detect_leaks=1' }),
   node: underNode,
   valgrind: underValgrind
 }
 
 async function main () {
-  const way = process.argv[2]
-  if (!(way in ways)) throw new Error('usage: npm run sanitize -- thread | address | node | valgrind')
+  const [way, flag, name] = process.argv.slice(2)
+  if (!(way in ways) || (flag !== undefined && (flag !== '--toolchain' || !name))) {
+    throw new Error('usage: npm run sanitize -- thread | address | node | valgrind [--toolchain name]')
+  }
+  toolchain = name || toolchain
   const { passed = 0, failed = 0, skipped } = await ways[way]()
   if (skipped) console.log(`skip - ${way} # ${skipped}`)
   console.log(`${passed} passed, ${failed} failed${skipped ? ', 1 skipped' : ''}`)

@@ -151,6 +151,14 @@ impl RegistersRef {
         (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
     }
 
+    /// Registers in zero-filled `memory`, which is given how many bytes there shall be.
+    #[cfg(test)]
+    pub(super) fn zeroed(memory: impl FnOnce(usize) -> NonNull<std::ffi::c_void>) -> Self {
+        let bytes = size_of::<Registers>() + BATCH * size_of::<u32>();
+        // SAFETY: the memory has so many bytes, and is never freed.
+        unsafe { Self::new(memory(bytes), bytes) }.expect("the size is right")
+    }
+
     /// Writes a batch of settlements behind the registers.
     pub(super) fn put(self, batch: &[Settlement]) {
         // SAFETY: `new` demands memory that is kept, and checked that so many words follow; only this thread uses them.

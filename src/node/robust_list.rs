@@ -146,31 +146,29 @@ impl Table {
         held.collect()
     }
 
-    /// What the list and the registers say of the lock at `location`. Read in the reverse of the order of writing.
+    /// What the list and the registers say of the lock at `location`. They say nothing of it only if they have stayed the same while
+    /// they were read: what is moved, or becomes an announcement, meanwhile can be overlooked.
     pub(super) fn hold(&self, location: Location) -> Option<Hold> {
-        let len = self.len();
-        let is_announced = || {
-            let serial = self.serial(len).map_or(0, |serial| serial.load(Ordering::Relaxed));
-            serial != 0 && self.position(len + 1, location).is_some()
-        };
-        let serial = self.serial_of(location);
-        if serial.is_some() {
-            // The word is freed before the entry goes, so another thread may have it already.
-            let is_released = self.registers.releasing() == Some(location);
+        let mut before = self.state();
+        for _ in 0..Self::MOST_READINGS {
+            let len = before.serials.len() - 1;
+            let is_entry = |&index: &usize| index < len || before.serials[len] != 0;
+            let position = self.position(len + 1, location).filter(is_entry);
+            let is_releasing = before.releasing == Some(location);
+            // What was read comes before this.
             fence(Ordering::Acquire);
-            let stays = self.serial_of(location) == serial;
-            Some(if stays && !is_released { Hold::Certain } else { Hold::Possible })
-        } else if is_announced() || self.registers.releasing() == Some(location) {
-            Some(Hold::Possible)
-        } else {
-            None
+            let after = self.state();
+            let is_same = after == before;
+            match position {
+                Some(index) if index < len && is_same && !is_releasing => return Some(Hold::Certain),
+                // The word is freed before the entry goes, so another thread may have it already.
+                Some(_) => return Some(Hold::Possible),
+                None if is_releasing => return Some(Hold::Possible),
+                None if is_same => return None,
+                None => before = after,
+            }
         }
-    }
-
-    /// The serial number of the first entry for `location`.
-    fn serial_of(&self, location: Location) -> Option<u32> {
-        let index = self.position(self.len(), location)?;
-        Some(self.serial(index)?.load(Ordering::Acquire))
+        Some(Hold::Possible)
     }
 }
 
@@ -269,5 +267,116 @@ impl RobustList {
             }
             self.retract();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicBool;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    const CAPACITY: usize = 8;
+
+    /// The list of a thread that plays JavaScript: it changes the list as `lib/` and [`RobustList`] do.
+    struct Player {
+        table: Table,
+        serial: u32,
+    }
+
+    // SAFETY: what other threads read is atomic.
+    unsafe impl Send for Player {}
+
+    impl Player {
+        fn new() -> Self {
+            // Of numbers, so that it is aligned; never freed.
+            let memory = |bytes: usize| NonNull::from(vec![0_u64; bytes / 8].leak()).cast();
+            let registers = RegistersRef::zeroed(memory);
+            let start = memory(CAPACITY * (size_of::<Entry>() + size_of::<u32>())).cast();
+            Self { table: Table { registers, start, capacity: CAPACITY }, serial: 0 }
+        }
+
+        fn serial(&self, index: usize) -> &AtomicU32 {
+            self.table.serial(index).unwrap()
+        }
+
+        fn set_len(&self, len: usize) {
+            self.table.registers.held.store(u32::try_from(len).unwrap(), Ordering::SeqCst);
+        }
+
+        /// Announces the lock, has `change` lock its word, and adds the entry.
+        fn take(&mut self, location: Location, change: impl FnOnce()) {
+            let len = self.table.len();
+            self.serial += 1;
+            self.table.entries()[len].set(location, Request::Lock);
+            self.serial(len).store(self.serial, Ordering::SeqCst);
+            change();
+            self.set_len(len + 1);
+        }
+
+        /// Moves the entry to the end of the list, as `toEnd` does.
+        fn to_end(&self, location: Location) {
+            let last = self.table.len() - 1;
+            let index = self.table.position(last + 1, location).unwrap();
+            if index == last {
+                return;
+            }
+            let (serials, entries) = (|index| self.serial(index).load(Ordering::SeqCst), self.table.entries());
+            let (serial, other) = (serials(index), entries[last].get().unwrap().0);
+            entries[last + 1].set(location, Request::Lock);
+            self.serial(last + 1).store(serial, Ordering::SeqCst);
+            entries[index].set(other, Request::Lock);
+            self.serial(index).store(serials(last), Ordering::SeqCst);
+            entries[last].set(location, Request::Lock);
+            self.serial(last).store(serial, Ordering::SeqCst);
+            self.serial(last + 1).store(0, Ordering::SeqCst);
+        }
+
+        /// Releases a lock in whose line others are, which `change` does: the entry is an announcement meanwhile.
+        fn release_in_line(&self, location: Location, change: impl FnOnce()) {
+            self.to_end(location);
+            self.set_len(self.table.len() - 1);
+            change();
+            self.serial(self.table.len()).store(0, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn whoever_holds_a_lock_is_found_while_the_list_changes() {
+        let [lock, other] = [8, 16].map(Location::from_address);
+        // The word of `lock` is freed in its bucket's critical section, in which other threads look for its holder.
+        let (bucket, is_locked, is_over) = (Mutex::new(()), AtomicBool::new(false), AtomicBool::new(false));
+        let mut player = Player::new();
+        let table = player.table;
+        let (mut looks, end) = (0, Instant::now() + Duration::from_millis(500));
+        std::thread::scope(|scope| {
+            let (bucket, is_locked, is_over) = (&bucket, &is_locked, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    player.take(other, || ());
+                    player.take(lock, || is_locked.store(true, Ordering::SeqCst));
+                    player.release_in_line(other, || ());
+                    player.release_in_line(lock, || {
+                        let _section = bucket.lock().unwrap();
+                        is_locked.store(false, Ordering::SeqCst);
+                    });
+                }
+            });
+            while looks < 1000 || Instant::now() < end {
+                let section = bucket.lock().unwrap();
+                let is_unknown = is_locked.load(Ordering::SeqCst) && table.hold(lock).is_none();
+                looks += u32::from(is_locked.load(Ordering::SeqCst));
+                drop(section);
+                // The other thread gets the bucket, too, and at different moments.
+                (0..looks % 64).for_each(|_| std::hint::spin_loop());
+                if is_unknown {
+                    is_over.store(true, Ordering::SeqCst);
+                    panic!("after {looks} looks, the list does not have a lock that its thread holds");
+                }
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
     }
 }
