@@ -278,7 +278,7 @@ mod tests {
 
     use super::*;
 
-    const CAPACITY: usize = 8;
+    const CAPACITY: usize = 100;
 
     /// The list of a thread that plays JavaScript: it changes the list as `lib/` and [`RobustList`] do.
     struct Player {
@@ -350,14 +350,19 @@ mod tests {
         let (bucket, is_locked, is_over) = (Mutex::new(()), AtomicBool::new(false), AtomicBool::new(false));
         let mut player = Player::new();
         let table = player.table;
+        // The other lock's entry is the first, and that of `lock` the last: they change places when either is released.
+        player.take(other, || ());
+        for n in 3..CAPACITY - 4 {
+            player.take(Location::from_address(8 * n), || ());
+        }
         let (mut looks, end) = (0, Instant::now() + Duration::from_millis(500));
         std::thread::scope(|scope| {
             let (bucket, is_locked, is_over) = (&bucket, &is_locked, &is_over);
             scope.spawn(move || {
                 while !is_over.load(Ordering::SeqCst) {
-                    player.take(other, || ());
                     player.take(lock, || is_locked.store(true, Ordering::SeqCst));
                     player.release_in_line(other, || ());
+                    player.take(other, || ());
                     player.release_in_line(lock, || {
                         let _section = bucket.lock().unwrap();
                         is_locked.store(false, Ordering::SeqCst);
