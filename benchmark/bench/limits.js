@@ -94,7 +94,9 @@ module.exports = [
   {
     figures: ['named-memory'],
     what: 'memory of a pending named request',
-    why: 'Not analysed yet. What is kept: the promise, the request with its options, the claim, and the entries in the native tables.'
+    why: 'With 100 000 pending, a request takes 1.9 kB on Node 24, Node\'s own 1.4. JavaScript\'s part is the same (1.1 kB: the promise, the ' +
+      'request, its grant and claim, and their functions). The native one is 0.8 kB against 0.35: the waiter, the claim in its line, the ' +
+      'request by its number and the pending wait each have an entry in a table, and hash tables are up to twice as large as what they hold.'
   },
   {
     figures: ['size'],
