@@ -122,3 +122,48 @@ test('a dead thread\'s locks that a batch brings to claims that the same batch h
     token.unlock()
   }
 })
+
+// ——— Code of the user's that runs while something is acquired ———
+
+/** Each token is for its own lock, and nothing is left behind. */
+function checkAndUnlock (tokens, locks) {
+  for (const [n, token] of tokens.entries()) {
+    assert.deepStrictEqual([token.locked, locks[n].locked], [true, true], `lock ${n}`)
+    assert.strictEqual(token.unlock(), true)
+    assert.deepStrictEqual([token.locked, locks[n].locked], [false, false], `lock ${n}`)
+  }
+  for (const lock of locks) assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED', message: 'unlock: the lock is not held' })
+}
+
+test('a signal that takes another lock while a claim is granted at once', async () => {
+  const sab = memory(8)
+  const locks = [0, 4].map(byteOffset => new AsyncLock(sab, { byteOffset }))
+  const before = locks[0].tryLock()
+  let taken
+  const signal = {
+    aborted: false,
+    addEventListener () { before.unlock() },
+    removeEventListener () { taken = locks[1].tryLock() }
+  }
+  const token = await locks[0].lockAsync({ signal })
+  checkAndUnlock([token, taken], locks)
+})
+
+test('a token that releases another lock when it is told of a death, in the midst of a batch', async () => {
+  const sab = memory(24)
+  const [other, later, ...locks] = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
+  const conditions = [16, 20].map(byteOffset => new Condition(sab, { byteOffset }))
+  const held = other.tryLock()
+  const tokens = locks.map(lock => lock.tryLock())
+  const waits = conditions.map((condition, n) => condition.waitAsync(tokens[n]))
+  await undefined
+  const taken = locks.map(lock => lock.tryLock())
+  for (const condition of conditions) condition.notify()
+  // Both claim their locks again.
+  while (locks.some(lock => lock.waiters === 0)) await sleep(1)
+  Object.defineProperty(tokens[0], 'ownerDied', { get: () => false, set: () => { held.unlock() } })
+  for (const token of taken) token.unlock()
+  assert.deepStrictEqual(await Promise.all(waits), [true, true])
+  assert.strictEqual(other.locked, false)
+  checkAndUnlock([later.tryLock(), ...tokens], [later, ...locks])
+})

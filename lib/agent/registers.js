@@ -22,7 +22,7 @@ exports.RELAY = 4
 exports.GIVEN = 10
 exports.FLOATS = 11
 
-// Indexes in an Int32Array on them. EXPECTED takes two words for a BigInt64Array. Native code keeps the last word for itself.
+// Indexes in an Int32Array on them. EXPECTED takes two words for a BigInt64Array. Native code keeps word 22 for itself.
 exports.EXPECTED = 10
 exports.SLOT = 12
 exports.WIDE = 13
@@ -33,6 +33,8 @@ exports.AMOUNT = 17
 exports.ANSWER = 18
 /** How many settlements of the current batch are done; negative until what they acquired has its tokens. */
 exports.SETTLED = 19
+/** Odd while entries of the robust list move; raised by two for each move. */
+exports.MOVES = 23
 
 // Answers: the numbers of `WaitResult`, of which the first three are results of a wait.
 exports.RESULTS = ['ok', 'not-equal', 'timed-out']

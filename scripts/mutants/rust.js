@@ -209,8 +209,8 @@ module.exports = [
   { what: 'a memory that is gone is forgotten outside of the lock of the registry', file: 'src/lock/memories.rs', find: '        if is_gone {\n            store.forget_abandoned(&memory.addresses(base));\n            memories.remove(&base);', put: '        if is_gone {\n            let addresses = memory.addresses(base);\n            memories.remove(&base);\n            drop(memories);\n            store.forget_abandoned(&addresses);\n            return true;', model: 'lose_register_death' },
 
   // ——— who holds a lock ———
-  { what: 'a robust list that changes while it is read has no hold', file: 'src/node/robust_list.rs', find: '                None if is_same => return None,\n                None => before = after,', put: '                None => return None,', cargo: ['lib', 'whoever_holds'] },
-  { what: 'what is being released in line has no holder', file: 'src/node/robust_list.rs', find: 'index < len || before.serials[len] != 0', put: 'index < len', cargo: ['lib', 'whoever_holds'] },
+  { what: 'a robust list that changes while it is read has no hold', file: 'src/node/robust_table.rs', find: '                None if stays => return None,\n                None => {}', put: '                None => return None,', cargo: ['lib', 'whoever_holds'] },
+  { what: 'what is being released in line has no holder', file: 'src/node/robust_table.rs', find: 'index < len || serial != 0', put: 'index < len', cargo: ['lib', 'whoever_holds'] },
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },

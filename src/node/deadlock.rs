@@ -9,7 +9,7 @@ use crate::lock::request::Request;
 use crate::node::pending::Purpose;
 use crate::node::process::STORE;
 use crate::node::registry::{Known, REGISTRY};
-use crate::node::robust_list::Held;
+use crate::node::robust_table::Held;
 use crate::node::sightings::sighted;
 use crate::node::snapshot::Entry;
 use crate::queue::parker::BlockedThread;

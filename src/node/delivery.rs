@@ -192,7 +192,7 @@ impl Delivery {
                     }
                 }
                 // No other JavaScript has run since, so what was added is still at the end.
-                robust_list.set_len(held);
+                robust_list.truncate(held);
             }
             settled => {
                 if adopts {

@@ -25,6 +25,10 @@ use crate::queue::result::WaitResult;
 /// suspended the thread.
 const POSSIBLE: Duration = Duration::from_millis(1);
 
+/// How long JavaScript's plain writes of another thread may take to be seen in their order.
+const SETTLING: Duration =
+    if cfg!(any(target_arch = "x86_64", target_arch = "x86")) { Duration::ZERO } else { Duration::from_micros(20) };
+
 /// Takes a lock that is free.
 fn take_free(word: &impl Word) -> Option<()> {
     (word.load() == UNLOCKED && Request::Lock.take(word)).then_some(())
@@ -188,7 +192,16 @@ impl Agent {
     }
 
     fn free_at(&self, location: Location) -> u32 {
-        let holder = |granted: Option<&Waiter>| REGISTRY.holder(location, granted, &self.outbox);
+        let holder = |granted: Option<&Waiter>| {
+            let look = || REGISTRY.holder(location, granted, &self.outbox);
+            look().or_else(|| {
+                let start = now();
+                while now().duration_since(start) < SETTLING {
+                    std::hint::spin_loop();
+                }
+                look()
+            })
+        };
         let free = || STORE.free(location, &word_at(location), holder);
         match ask_until_certain(free, |freed| matches!(freed, Freed::Held(Holder::Possible(_)))) {
             Freed::Now => FREED,

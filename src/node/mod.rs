@@ -16,7 +16,7 @@
 //! | `pending` | its asynchronous waits, by slot |
 //! | `process` | what a process has one of |
 //! | `registry` | the agents of all threads |
-//! | `robust_list` | what a thread holds, for the case that it dies |
+//! | `robust_list`, `robust_table` | what a thread holds, for the case that it dies; the same as other threads read it |
 //! | `registers` | the words through which operands and answers pass |
 //! | `environment` | the Node-API calls of an agent |
 //! | `images` | which copy of this library serves the process |
@@ -49,6 +49,7 @@ mod process;
 mod registers;
 mod registry;
 mod robust_list;
+mod robust_table;
 #[forbid(unsafe_code)]
 mod sightings;
 #[forbid(unsafe_code)]

@@ -57,6 +57,8 @@ pub(super) struct Registers {
     given: Cell<f64>,
     /// How many permits this thread was given at `given`; 0 for a notification.
     given_permits: Cell<u32>,
+    /// Odd while JavaScript moves entries of the robust list; raised by two for each move.
+    pub(super) moves: AtomicU32,
 }
 
 /// See [`Registers::settled`].
@@ -82,7 +84,7 @@ const FLOATS: [(&str, usize, usize); 6] = [
 ];
 
 /// The same for an `Int32Array`.
-const WORDS: [(&str, usize, usize); 10] = [
+const WORDS: [(&str, usize, usize); 11] = [
     ("EXPECTED", 10, offset_of!(Registers, expected)),
     ("SLOT", 12, offset_of!(Registers, slot)),
     ("WIDE", 13, offset_of!(Registers, wide)),
@@ -92,6 +94,7 @@ const WORDS: [(&str, usize, usize); 10] = [
     ("AMOUNT", 17, offset_of!(Registers, amount)),
     ("ANSWER", 18, offset_of!(Registers, answer)),
     ("SETTLED", 19, offset_of!(Registers, settled)),
+    ("MOVES", 23, offset_of!(Registers, moves)),
     ("WORDS", 24, size_of::<Registers>()),
 ];
 

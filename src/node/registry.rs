@@ -15,7 +15,7 @@ use std::thread::ThreadId;
 use crate::lock::{Outbox, Waiter};
 use crate::node::doing::Doing;
 use crate::node::pending::SharedNotes;
-use crate::node::robust_list::{Held, Hold, Table};
+use crate::node::robust_table::{Held, Hold, Table};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 

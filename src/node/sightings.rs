@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::clock::{Timestamp, now};
 use crate::lock::Outbox;
 use crate::node::registry::REGISTRY;
-use crate::node::robust_list::Held;
+use crate::node::robust_table::Held;
 use crate::queue::location::Location;
 
 /// A hold: by the address of its agent's outbox, its serial number and its word.

@@ -23,7 +23,7 @@ use crate::lock::request::Request;
 use crate::node::pending::Purpose;
 use crate::node::process::{NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
-use crate::node::robust_list::Held;
+use crate::node::robust_table::Held;
 use crate::node::sightings::{sight, sighted};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;

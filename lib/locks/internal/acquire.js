@@ -142,7 +142,10 @@ class Claim extends Waiter {
     this.since = waits()
     this.word.claimBegins()
     this.isCounted = true
-    return this.request()
+    const ownerDied = this.request()
+    // Before anything else can run, which might change the list.
+    if (this.owned && ownerDied !== undefined) theList().adoptLast(this.hold, ownerDied)
+    return ownerDied
   }
 
   /** The native operation. Returns what `enqueue` does. */
@@ -153,7 +156,6 @@ class Claim extends Waiter {
   }
 
   finish (ownerDied) {
-    if (this.owned) theList().adoptLast(this.hold, ownerDied)
     this.resolve()
     if (ownerDied) tellDeath(this.word, this.hold.request)
   }
@@ -183,6 +185,7 @@ class Claim extends Waiter {
       this.reject(this.lateError())
       if (!this.hasGivenUp) this.tell('timed-out')
     } else if (!this.hasGivenUp) {
+      if (this.owned) theList().inform(this.hold, this.ownerDied)
       this.resolve()
       if (this.ownerDied) tellDeath(this.word, this.hold.request)
       this.tell('acquired')

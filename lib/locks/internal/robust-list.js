@@ -15,6 +15,7 @@
  *   the attempt fails. So a thread that finds the lock taken finds its holder in the list or behind it; `unlock()` in another
  *   thread does so (`free` in the native library). A thread that releases a lock puts the address into the registers before the
  *   entry goes.
+ * - Entries move only between two increments of `words[MOVES]`, so that a thread that looks for one does not overlook it.
  * - Each entry has a serial number, which its token knows. A token is live while the list has an entry with its number: so an
  *   entry can be removed without finding its token. Behind the entries, all numbers are 0, but for a lock that is being taken.
  * - `held[index]` is the word of the entry at `index`: what is held keeps its memory.
@@ -23,7 +24,7 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { HELD, PLACE } = require('../../agent/registers')
+const { HELD, MOVES, PLACE } = require('../../agent/registers')
 const {
   ArrayBuffer, Float64Array, Int32Array, createArray, createMap, max, sizeOf
 } = require('../../util/intrinsics')
@@ -65,6 +66,7 @@ function createRobustList (native) {
     assign,
     createWord: undefined,
     indexOf,
+    inform,
     makeRoom,
     nextSerial,
     numberLast,
@@ -123,12 +125,14 @@ function createRobustList (native) {
     return assign(hold, index, ownerDied)
   }
 
-  /** The same for the last entry. */
+  /** The same for the last entry, with `inform`. */
   function adoptLast (hold, ownerDied) {
-    return adopt(hold, words[HELD] - 1, ownerDied)
+    const token = adopt(hold, words[HELD] - 1, ownerDied)
+    inform(hold, ownerDied)
+    return token
   }
 
-  /** The numbered entry at `index` becomes that of a hold. Returns its token. */
+  /** The numbered entry at `index` becomes that of a hold. Returns its token. No code of the user's runs. */
   function assign (hold, index, ownerDied) {
     const { token } = hold
     if (hold.serial === NOT_HELD) {
@@ -138,10 +142,17 @@ function createRobustList (native) {
       return token
     }
     keepSerial(hold, index)
+    return token
+  }
+
+  /** Tells the token of a hold that was taken again. The user has it, so this may run code that changes the list. */
+  function inform ({ serial, token }, ownerDied) {
+    if (serial === NOT_HELD) return
     try {
       token.ownerDied = ownerDied
-    } catch (_) {}
-    return token
+    } catch (_) {
+      // It is frozen.
+    }
   }
 
   /** The entry at `index` gets the number that the hold's token knows: the user has that token, so it may be frozen, or a proxy. */
@@ -195,6 +206,7 @@ function createRobustList (native) {
     const address = entries[2 * index]
     const request = entries[2 * index + 1]
     const word = held[index]
+    words[MOVES]++
     // A copy behind the last entry, for threads that look meanwhile.
     entries[2 * last + 2] = address
     serials[last + 1] = serial
@@ -207,6 +219,7 @@ function createRobustList (native) {
     held[last] = word
     serials[last] = serial
     serials[last + 1] = 0
+    words[MOVES]++
     return last
   }
 

@@ -128,7 +128,12 @@ function tryTake (word, request) {
 function takeAgain (hold) {
   const taken = newToken(hold.request)
   if (!hold.word.take(hold.request, taken)) return false
-  theList().assign(hold, taken[INDEX], taken.ownerDied)
+  const list = theList()
+  // Diagnostics may have run code that moved or released it.
+  const index = list.indexOf(taken[SERIAL], taken[INDEX])
+  if (index < 0) return true
+  list.assign(hold, index, taken.ownerDied)
+  list.inform(hold, taken.ownerDied)
   return true
 }
 

@@ -1,0 +1,292 @@
+//! The memory of a robust list, as every thread may read it: who holds a lock?
+//!
+//! Only the list's own thread writes, and JavaScript does so by plain writes. A reader gets a right answer all the same, since what
+//! a list says of a lock stays where it is unless entries move, and a register tells that they do.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::lock::request::Request;
+use crate::node::registers::{RegistersRef, from_number, to_number};
+use crate::queue::location::Location;
+
+/// An entry: two JavaScript numbers.
+#[repr(C)]
+pub(super) struct Entry {
+    address: AtomicU64,
+    request: AtomicU64,
+}
+
+impl Entry {
+    pub(super) fn set(&self, location: Location, request: Request) {
+        let (kind, amount) = request.to_code();
+        self.address.store(to_number(location).to_bits(), Ordering::Relaxed);
+        self.request.store((f64::from(kind) + f64::from(amount) * 8.0).to_bits(), Ordering::Relaxed);
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `set` or `lib/` wrote")]
+    pub(super) fn get(&self) -> Option<(Location, Request)> {
+        let request = f64::from_bits(self.request.load(Ordering::Relaxed)) as u64;
+        let location = from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))?;
+        Some((location, Request::from_code((request % 8) as u32, (request / 8) as u32)))
+    }
+}
+
+/// What tells whether a list has changed.
+#[derive(PartialEq, Eq)]
+struct State {
+    /// Of the entries and of the place behind them.
+    serials: Vec<u32>,
+    releasing: Option<Location>,
+    moves: u32,
+}
+
+/// The memory of a robust list, as every thread may read it: only the list's own thread writes.
+#[derive(Clone, Copy)]
+pub(super) struct Table {
+    pub(super) registers: RegistersRef,
+    /// The entries. As many serial numbers follow: `lib/`'s, but for [`Table::ANNOUNCED`] and 0.
+    pub(super) start: NonNull<Entry>,
+    pub(super) capacity: usize,
+}
+
+/// An entry of a robust list, as another thread reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Held {
+    pub(super) location: Location,
+    pub(super) request: Request,
+    /// Tells this hold from earlier and later ones of its thread, unless it is 0.
+    pub(super) serial: u32,
+}
+
+/// What a robust list says of a lock.
+pub(super) enum Hold {
+    /// The thread holds it, or is certain to.
+    Certain,
+    /// The thread holds it, or is finding out whether it does, or has just released it.
+    Possible,
+}
+
+impl Table {
+    /// How often a list that changes meanwhile is read at most.
+    const MOST_READINGS: usize = 8;
+
+    /// The serial number of an announcement of native code, and of an entry that JavaScript has not numbered yet. No token has it.
+    pub(super) const ANNOUNCED: u32 = 0x7fff_ffff;
+
+    fn len(&self) -> usize {
+        self.registers.held.load(Ordering::Acquire) as usize
+    }
+
+    /// Odd while entries move.
+    fn moves(&self) -> u32 {
+        self.registers.moves.load(Ordering::Acquire)
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        // SAFETY: `RobustList::enlarge` checked the size and keeps the memory, which does not move; another thread reads it
+        // under the lock of the registry, under which the memory is exchanged and the agent leaves.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
+    }
+
+    pub(super) fn serial(&self, index: usize) -> Option<&AtomicU32> {
+        // SAFETY: as for `entries`.
+        let serials =
+            unsafe { std::slice::from_raw_parts(self.start.add(self.capacity).cast().as_ptr(), self.capacity) };
+        serials.get(index)
+    }
+
+    /// The index of the first of `len` entries that is for `location`.
+    pub(super) fn position(&self, len: usize, location: Location) -> Option<usize> {
+        let wanted = to_number(location).to_bits();
+        self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// What the thread holds, but for what it is just releasing.
+    ///
+    /// While an entry that is about to be released changes places with the last one, a copy of it is behind that, and it counts as
+    /// released. The last one may be there twice, and then the original is right.
+    pub(super) fn held(&self) -> Vec<Held> {
+        let mut before = self.state();
+        for _ in 0..Self::MOST_READINGS {
+            let held = self.read(&before);
+            // What was read comes before this.
+            fence(Ordering::Acquire);
+            let after = self.state();
+            if after == before {
+                return held;
+            }
+            before = after;
+        }
+        self.read(&before)
+    }
+
+    /// As long as it stays the same, no entry has been added, removed or moved, but for the one that is announced.
+    fn state(&self) -> State {
+        let (moves, len, releasing) = (self.moves(), self.len(), self.registers.releasing());
+        let serial = |index| self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire));
+        State { serials: (0..=len).map(serial).collect(), releasing, moves }
+    }
+
+    fn read(&self, State { serials, releasing, moves }: &State) -> Vec<Held> {
+        let len = serials.len() - 1;
+        let at = |index| self.entries().get(index).and_then(Entry::get).map(|(location, _)| location);
+        let (moved, last) = if moves % 2 == 0 { (None, None) } else { (at(len), len.checked_sub(1)) };
+        let stays = last.and_then(at);
+        let held = (0..len).filter_map(|index| {
+            let (location, request) = self.entries().get(index)?.get()?;
+            let serial = if serials[index] == Self::ANNOUNCED { 0 } else { serials[index] };
+            let is_gone = Some(location) == *releasing || Some(location) == moved;
+            let is_copy = Some(location) == stays && Some(index) != last;
+            (!is_gone && !is_copy).then_some(Held { location, request, serial })
+        });
+        held.collect()
+    }
+
+    /// What the list and the registers say of the lock at `location`.
+    ///
+    /// From the moment at which the thread is about to take the lock, until it has released it, they say something of it: an entry
+    /// or an announcement, which stay at their index unless entries move, or the register. So what is said of a lock is overlooked
+    /// only if entries move meanwhile.
+    pub(super) fn hold(&self, location: Location) -> Option<Hold> {
+        for _ in 0..Self::MOST_READINGS {
+            let (moves, len) = (self.moves(), self.len());
+            let serial = |index| self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire));
+            let found = self.position(len + 1, location).map(|index| (index, serial(index)));
+            let found = found.filter(|&(index, serial)| index < len || serial != 0);
+            let is_releasing = self.registers.releasing() == Some(location);
+            // What was read comes before this.
+            fence(Ordering::Acquire);
+            let stays = moves % 2 == 0 && self.moves() == moves;
+            match found {
+                // The word is freed before the entry goes, so another thread may have it already.
+                _ if is_releasing => return Some(Hold::Possible),
+                Some((index, number)) => {
+                    let is_listed = index < len && index < self.len() && serial(index) == number;
+                    return Some(if is_listed && stays { Hold::Certain } else { Hold::Possible });
+                }
+                None if stays => return None,
+                None => {}
+            }
+        }
+        Some(Hold::Possible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicBool;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    const CAPACITY: usize = 100;
+
+    /// The list of a thread that plays JavaScript: it changes the list as `lib/` and [`RobustList`] do.
+    struct Player {
+        table: Table,
+        serial: u32,
+    }
+
+    // SAFETY: what other threads read is atomic.
+    unsafe impl Send for Player {}
+
+    impl Player {
+        fn new() -> Self {
+            // Of numbers, so that it is aligned; never freed.
+            let memory = |bytes: usize| NonNull::from(vec![0_u64; bytes / 8].leak()).cast();
+            let registers = RegistersRef::zeroed(memory);
+            let start = memory(CAPACITY * (size_of::<Entry>() + size_of::<u32>())).cast();
+            Self { table: Table { registers, start, capacity: CAPACITY }, serial: 0 }
+        }
+
+        fn serial(&self, index: usize) -> &AtomicU32 {
+            self.table.serial(index).unwrap()
+        }
+
+        fn set_len(&self, len: usize) {
+            self.table.registers.held.store(u32::try_from(len).unwrap(), Ordering::SeqCst);
+        }
+
+        /// Announces the lock, has `change` lock its word, and adds the entry.
+        fn take(&mut self, location: Location, change: impl FnOnce()) {
+            let len = self.table.len();
+            self.serial += 1;
+            self.table.entries()[len].set(location, Request::Lock);
+            self.serial(len).store(self.serial, Ordering::SeqCst);
+            change();
+            self.set_len(len + 1);
+        }
+
+        /// Moves the entry to the end of the list, as `toEnd` does.
+        fn to_end(&self, location: Location) {
+            let last = self.table.len() - 1;
+            let index = self.table.position(last + 1, location).unwrap();
+            if index == last {
+                return;
+            }
+            let (serials, entries) = (|index| self.serial(index).load(Ordering::SeqCst), self.table.entries());
+            let (serial, other) = (serials(index), entries[last].get().unwrap().0);
+            self.table.registers.moves.fetch_add(1, Ordering::SeqCst);
+            entries[last + 1].set(location, Request::Lock);
+            self.serial(last + 1).store(serial, Ordering::SeqCst);
+            entries[index].set(other, Request::Lock);
+            self.serial(index).store(serials(last), Ordering::SeqCst);
+            entries[last].set(location, Request::Lock);
+            self.serial(last).store(serial, Ordering::SeqCst);
+            self.serial(last + 1).store(0, Ordering::SeqCst);
+            self.table.registers.moves.fetch_add(1, Ordering::SeqCst);
+        }
+
+        /// Releases a lock in whose line others are, which `change` does: the entry is an announcement meanwhile.
+        fn release_in_line(&self, location: Location, change: impl FnOnce()) {
+            self.to_end(location);
+            self.set_len(self.table.len() - 1);
+            change();
+            self.serial(self.table.len()).store(0, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn whoever_holds_a_lock_is_found_while_the_list_changes() {
+        let [lock, other] = [8, 16].map(Location::from_address);
+        // The word of `lock` is freed in its bucket's critical section, in which other threads look for its holder.
+        let (bucket, is_locked, is_over) = (Mutex::new(()), AtomicBool::new(false), AtomicBool::new(false));
+        let mut player = Player::new();
+        let table = player.table;
+        // The other lock's entry is the first, and that of `lock` the last: they change places when either is released.
+        player.take(other, || ());
+        for n in 3..CAPACITY - 4 {
+            player.take(Location::from_address(8 * n), || ());
+        }
+        let (mut looks, end) = (0, Instant::now() + Duration::from_millis(500));
+        std::thread::scope(|scope| {
+            let (bucket, is_locked, is_over) = (&bucket, &is_locked, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    player.take(lock, || is_locked.store(true, Ordering::SeqCst));
+                    player.release_in_line(other, || ());
+                    player.take(other, || ());
+                    player.release_in_line(lock, || {
+                        let _section = bucket.lock().unwrap();
+                        is_locked.store(false, Ordering::SeqCst);
+                    });
+                }
+            });
+            while looks < 1000 || Instant::now() < end {
+                let section = bucket.lock().unwrap();
+                let is_unknown = is_locked.load(Ordering::SeqCst) && table.hold(lock).is_none();
+                looks += u32::from(is_locked.load(Ordering::SeqCst));
+                drop(section);
+                // The other thread gets the bucket, too, and at different moments.
+                (0..looks % 64).for_each(|_| std::hint::spin_loop());
+                if is_unknown {
+                    is_over.store(true, Ordering::SeqCst);
+                    panic!("after {looks} looks, the list does not have a lock that its thread holds");
+                }
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+    }
+}
