@@ -162,7 +162,8 @@ impl WaiterListStore {
     /// the bucket, with its note. So if the word is locked, its holder was on its way to holding it when the counter was raised,
     /// or has taken it from a waiter; and either is noted. `holder` must find what is noted throughout, though lists change meanwhile.
     ///
-    /// This holds for holders by means of this package. Code that uses the bare word notes nothing: if it frees the lock while holders are looked for, the lock of one that takes it at that moment is freed.
+    /// This holds for holders by means of this package. Code that uses the bare word notes nothing: if it frees the lock while
+    /// holders are looked for, the lock of one that takes it at that moment is freed.
     pub fn free<H>(
         &self,
         location: Location,
