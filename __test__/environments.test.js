@@ -126,6 +126,29 @@ test('--disallow-code-generation-from-strings: main and its Workers have an inst
   assert.strictEqual(heard, 'addon')
 })
 
+test('a startup snapshot: to load the package while it is built is a clear error; its main function can load it', {
+  skip: MAJOR < 20 && 'this Node builds no snapshots of more than one file'
+}, async t => {
+  const folder = folderWith(t, {
+    'early.js': `require('module').createRequire(__filename)(${PURE})`,
+    'late.js': `
+      const { createRequire } = require('module')
+      require('v8').startupSnapshot.setDeserializeMainFunction(() => {
+        const { AsyncLock } = createRequire(${PURE})(${PURE})
+        new AsyncLock(new SharedArrayBuffer(4)).executeLocked(() => { console.log(JSON.stringify('locked')) })
+      })`
+  })
+  const blob = path.join(folder, 'snapshot.blob')
+  t.after(() => { if (fs.existsSync(blob)) fs.unlinkSync(blob) })
+  const build = (name) => runNode(t, ['--snapshot-blob', blob, '--build-snapshot', path.join(folder, name)])
+  const early = await build('early.js')
+  assert.notStrictEqual(early.code, 0)
+  assert.match(early.stderr, /Error: atomics-waitasync needs SharedArrayBuffer and Atomics, .* load the package in the main function/)
+  const late = await build('late.js')
+  assert.strictEqual(late.code, 0, late.stderr)
+  assert.strictEqual(await runForJSON(t, ['--snapshot-blob', blob]), 'locked')
+})
+
 test('a preload that is not there: Node names it', async t => {
   const { code, stderr } = await runNode(t, ['-r', path.join(root, 'no-such-entry'), '-e', '0'])
   assert.notStrictEqual(code, 0)

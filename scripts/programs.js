@@ -43,6 +43,7 @@ const programs = [
   { name: 'tsx', args: ['node_modules/tsx/dist/cli.mjs', 'typescript.ts'], says: 'file 4' },
   { name: 'ts-node', args: ['-r', 'ts-node/register/transpile-only', 'typescript.ts'], env: { TS_NODE_COMPILER_OPTIONS: COMMONJS }, says: 'file 4' },
   { name: 'mock-fs', args: ['mock-fs.js'], says: 'started', until: 24 },
+  { name: 'ses', args: ['ses.js'], env: { LOCKS: path.join(ROOT, 'pure.js') }, says: 'TimeoutError 42 named ok' },
   { name: '--import', args: ['--import', './preload.mjs', 'import.mjs'], says: 'false 1 1' },
   { name: 'module.register', args: ['register.mjs'], says: 'false undefined undefined' }
 ]

@@ -19,6 +19,12 @@ const {
   SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet
 } = require('./global')
 const NODE_VERSION = require('./node-version')
+
+if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
+  throw new Error('atomics-waitasync needs SharedArrayBuffer and Atomics, which are missing here. Node has none while it builds a startup ' +
+    'snapshot: load the package in the main function of the snapshot')
+}
+
 const { add, compareExchange, load, store, sub } = Atomics
 const { clz32, imul, max, min, trunc } = Math
 const { isInteger } = Number
