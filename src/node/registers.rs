@@ -154,12 +154,13 @@ impl RegistersRef {
         (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
     }
 
-    /// Registers in zero-filled `memory`, which is given how many bytes there shall be.
+    /// Registers in memory that is never freed, all 0.
     #[cfg(test)]
-    pub(super) fn zeroed(memory: impl FnOnce(usize) -> NonNull<std::ffi::c_void>) -> Self {
+    pub(super) fn leaked() -> Self {
         let bytes = size_of::<Registers>() + BATCH * size_of::<u32>();
+        let memory = NonNull::from(vec![0_u64; bytes / size_of::<u64>()].leak());
         // SAFETY: the memory has so many bytes, and is never freed.
-        unsafe { Self::new(memory(bytes), bytes) }.expect("the size is right")
+        unsafe { Self::new(memory.cast(), bytes) }.expect("the size is right")
     }
 
     /// Writes a batch of settlements behind the registers.

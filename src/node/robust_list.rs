@@ -72,13 +72,18 @@ impl RobustList {
 
     /// Announces that the thread is about to try to take a lock. Until [`Self::add`] or [`Self::retract`].
     pub(super) fn announce(&self, location: Location, request: Request) {
-        let (table, len) = (self.table.get(), self.len() as usize);
-        if request == Request::Lock
-            && let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len))
-        {
-            entry.set(location, request);
-            serial.store(Table::ANNOUNCED, Ordering::Relaxed);
+        if request == Request::Lock {
+            self.write(location, request);
         }
+    }
+
+    /// Writes an announcement behind the last entry. Whether there is room: JavaScript makes some before it asks for anything.
+    fn write(&self, location: Location, request: Request) -> bool {
+        let (table, len) = (self.table.get(), self.len() as usize);
+        let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len)) else { return false };
+        entry.set(location, request);
+        serial.store(Table::ANNOUNCED, Ordering::Relaxed);
+        true
     }
 
     /// The thread did not get what it announced, or has released what it removed.
@@ -88,19 +93,11 @@ impl RobustList {
         }
     }
 
-    /// The thread has what it asked for. Only what it then holds is written down.
+    /// The thread has what it asked for. Only what it then holds is written down. The entry has the number of an announcement until
+    /// JavaScript gives it one, since it becomes an announcement when it goes.
     pub(super) fn add(&self, location: Location, request: Request) {
-        let (table, len) = (self.table.get(), self.len());
-        // JavaScript makes room before it asks for anything, so there always is some.
-        if request.is_owned()
-            && let Some(entry) = table.entries().get(len as usize)
-        {
-            entry.set(location, request);
-            // Until JavaScript numbers it: without a number it would be no announcement when it goes.
-            if let Some(serial) = table.serial(len as usize) {
-                serial.store(Table::ANNOUNCED, Ordering::Relaxed);
-            }
-            self.set_len(len + 1);
+        if request.is_owned() && self.write(location, request) {
+            self.set_len(self.len() + 1);
         }
     }
 

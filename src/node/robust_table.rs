@@ -96,6 +96,11 @@ impl Table {
         serials.get(index)
     }
 
+    /// The serial number of the entry or announcement at `index`; 0 if there is none.
+    fn number(&self, index: usize) -> u32 {
+        self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire))
+    }
+
     /// The index of the first of `len` entries that is for `location`.
     pub(super) fn position(&self, len: usize, location: Location) -> Option<usize> {
         let wanted = to_number(location).to_bits();
@@ -124,8 +129,7 @@ impl Table {
     /// As long as it stays the same, no entry has been added, removed or moved, but for the one that is announced.
     fn state(&self) -> State {
         let (moves, len, releasing) = (self.moves(), self.len(), self.registers.releasing());
-        let serial = |index| self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire));
-        State { serials: (0..=len).map(serial).collect(), releasing, moves }
+        State { serials: (0..=len).map(|index| self.number(index)).collect(), releasing, moves }
     }
 
     fn read(&self, State { serials, releasing, moves }: &State) -> Vec<Held> {
@@ -151,18 +155,18 @@ impl Table {
     pub(super) fn hold(&self, location: Location) -> Option<Hold> {
         for _ in 0..Self::MOST_READINGS {
             let (moves, len) = (self.moves(), self.len());
-            let serial = |index| self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire));
-            let found = self.position(len + 1, location).map(|index| (index, serial(index)));
+            let found = self.position(len + 1, location).map(|index| (index, self.number(index)));
             let found = found.filter(|&(index, serial)| index < len || serial != 0);
-            let is_releasing = self.registers.releasing() == Some(location);
+            if self.registers.releasing() == Some(location) {
+                // The word is freed before the entry goes, so another thread may have it already.
+                return Some(Hold::Possible);
+            }
             // What was read comes before this.
             fence(Ordering::Acquire);
             let stays = moves % 2 == 0 && self.moves() == moves;
             match found {
-                // The word is freed before the entry goes, so another thread may have it already.
-                _ if is_releasing => return Some(Hold::Possible),
                 Some((index, number)) => {
-                    let is_listed = index < len && index < self.len() && serial(index) == number;
+                    let is_listed = index < len && index < self.len() && self.number(index) == number;
                     return Some(if is_listed && stays { Hold::Certain } else { Hold::Possible });
                 }
                 None if stays => return None,
@@ -194,11 +198,10 @@ mod tests {
 
     impl Player {
         fn new() -> Self {
+            let bytes = CAPACITY * (size_of::<Entry>() + size_of::<u32>());
             // Of numbers, so that it is aligned; never freed.
-            let memory = |bytes: usize| NonNull::from(vec![0_u64; bytes / 8].leak()).cast();
-            let registers = RegistersRef::zeroed(memory);
-            let start = memory(CAPACITY * (size_of::<Entry>() + size_of::<u32>())).cast();
-            Self { table: Table { registers, start, capacity: CAPACITY }, serial: 0 }
+            let start = NonNull::from(vec![0_u64; bytes / size_of::<u64>()].leak()).cast();
+            Self { table: Table { registers: RegistersRef::leaked(), start, capacity: CAPACITY }, serial: 0 }
         }
 
         fn serial(&self, index: usize) -> &AtomicU32 {

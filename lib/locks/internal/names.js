@@ -96,11 +96,10 @@ const lateError = (name, timeout) => timeoutError(nounOf({ name }), timeout)
 /** The grant that native code has just added to the robust list, according to its answer; null if it has not. */
 function grantOf (grant, answer) {
   if (answer < ACQUIRED) return null
-  const list = theList()
   const { hold } = grant
   const ownerDied = answer === ACQUIRED_FROM_DEAD
   hold.word.address = agent().native.floats[ADDRESS]
-  list.assign(hold, list.numberLast(hold.word), ownerDied)
+  theList().adoptLast(hold, ownerDied)
   if (ownerDied) tellDeath(hold.word, hold.request)
   return grant
 }

@@ -69,7 +69,6 @@ function createRobustList (native) {
     inform,
     makeRoom,
     nextSerial,
-    numberLast,
     passOn,
     releaseInLine,
     toEnd,
@@ -107,21 +106,10 @@ function createRobustList (native) {
     return list.serial
   }
 
-  function number (word, index) {
-    list.held[index] = word
-    list.serials[index] = nextSerial()
-  }
-
-  /** Numbers the last entry, which native code has added. Returns its index. */
-  function numberLast (word) {
-    const index = words[HELD] - 1
-    number(word, index)
-    return index
-  }
-
   /** The entry at `index`, which native code has added, becomes that of a hold. Returns its token. */
   function adopt (hold, index, ownerDied) {
-    number(hold.word, index)
+    list.held[index] = hold.word
+    list.serials[index] = nextSerial()
     return assign(hold, index, ownerDied)
   }
 
