@@ -32,11 +32,10 @@ function count (operations, name) {
 }
 
 const { api } = require('./subject')
-const { MAJOR, startWorker } = require('./fixtures/queue-toolbox')
+const { startWorker } = require('./fixtures/queue-toolbox')
+const skip = require('./fixtures/without-counters')
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
 
-const FENCED = ['x64', 'ia32'].includes(process.arch)
-const skip = !FENCED && MAJOR < 15 && 'before Node 15 the counters of waiters cannot be read from JavaScript on this processor'
 const memory = () => new SharedArrayBuffer(4)
 
 /** By class: what to do it on, and what is done without waiting. */
