@@ -6,6 +6,7 @@
 
 const assert = require('assert')
 const fs = require('fs')
+const { Worker } = require('worker_threads')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const size = require('./fixtures/size')
@@ -77,6 +78,20 @@ for (const blockedFor of [0, 5, 100]) {
     assert.ok(taken <= 2, `${taken} of 10`)
   }))
 }
+
+// A heap snapshot signals the event loop as a termination does. As the loop of a blocked thread does not run, that signal stays, and the
+// next one is not seen.
+const takesSnapshots = typeof Worker.prototype.getHeapSnapshot === 'function'
+test('terminate() ends a blocked thread within half a second after a heap snapshot of it', { timeout: 90000, skip: !takesSnapshots && 'this Node takes no heap snapshot of a worker' }, t => onAQuietMachine(async () => {
+  const array = words(1)
+  const [thread] = await blockedThreads(t, array, 1)
+  const snapshot = await thread.worker.getHeapSnapshot()
+  await new Promise(resolve => snapshot.on('end', resolve).resume())
+  await sleep(1600) // the slices of its sleep are as long as they get
+  const before = starved()
+  const time = await timeOf(thread.terminate)
+  assert.ok(time <= 500 + starved() - before, `${time} ms`)
+}))
 
 test('a blocked thread whose event loop gets many messages sleeps on', { timeout: 60000 }, async t => {
   const array = words(2)

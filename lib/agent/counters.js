@@ -29,15 +29,17 @@ const LINE = 64
  * has no `Atomics.load` for memory that is not shared.
  */
 function readable (binding) {
+  if (!FENCED && !loadsUnshared()) return undefined
   const buffer = binding.counters()
-  if (!buffer) return undefined
-  const words = new Int32Array(buffer)
-  if (FENCED) return words
+  return buffer && new Int32Array(buffer)
+}
+
+function loadsUnshared () {
   try {
-    load(words, 0)
-    return words
+    load(new Int32Array(1), 0)
+    return true
   } catch (_) {
-    return undefined
+    return false
   }
 }
 

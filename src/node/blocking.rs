@@ -30,7 +30,8 @@ const SLICE_MILLISECONDS: f64 = 30.0;
 /// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers.
 const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
 
-/// Slices of a watched thread double up to this, so that in its first second these are late by no more than it has slept.
+/// Slices of a watched thread double up to this, so that in its first second these are late by no more than it has slept. Those of
+/// a thread that has been interrupted get no longer: its loop stays signalled, and of a signal like the last one the watch learns nothing.
 const DOUBLED_SLICE_MILLISECONDS: f64 = 400.0;
 
 /// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
@@ -201,6 +202,7 @@ impl Blocking {
         // In its first slice a thread sleeps without a timer: the service's tick ends it. Not if its deadline is near.
         let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
         let mut slice = SLICE_MILLISECONDS;
+        let mut longest = WATCHED_SLICE_MILLISECONDS;
         let mut retry_at = None;
         let mut slept = if let Some(service) = service.filter(|_| is_far(wait.deadline)) {
             service.tick();
@@ -213,10 +215,13 @@ impl Blocking {
         loop {
             match slept {
                 Slept::Settled(answer) => return answer,
-                Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
+                Slept::Interrupted => {
+                    slice = INTERRUPTED_SLICE_MILLISECONDS;
+                    longest = DOUBLED_SLICE_MILLISECONDS;
+                }
                 Slept::SliceOver => {
                     watched = watched || service.is_some_and(|service| service.watch(&self.watch));
-                    slice = if slice < DOUBLED_SLICE_MILLISECONDS { 2.0 * slice } else { WATCHED_SLICE_MILLISECONDS };
+                    slice = if slice < DOUBLED_SLICE_MILLISECONDS { 2.0 * slice } else { longest };
                     if !watched {
                         slice = slice.min(SLICE_MILLISECONDS);
                     }

@@ -7,7 +7,7 @@
 //!
 //! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which something is
 //! added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed when one of the same kind is pending
-//! already; then the thread returns when its slice ends.
+//! already; then the thread returns when its slice ends. (The pending one has interrupted it, so its slices are shorter.)
 //!
 //! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is signalled while it
 //! does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says why that leaves no blocked
