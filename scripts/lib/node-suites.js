@@ -64,8 +64,10 @@ async function runFile (run, context) {
   row.seconds += result.seconds
   report.files.push({ name: where, seconds: result.seconds })
   if (result.problem && again) {
-    const failed = Array.from(result.output.matchAll(/^not ok \d+ - (.*)$/gm), ([, name]) => name)
-    report.print(`\nONCE MORE ${where}: ${result.problem}\n${indent(failed.join('\n') || result.output)}\n`)
+    // With its error: if the test passes then, nothing else says why it failed.
+    const failures = Array.from(result.output.matchAll(/^not ok \d+ - (.*)(?:\n {4}.*)*$/gm))
+    const failed = failures.map(([, name]) => name)
+    report.print(`\nONCE MORE ${where}: ${result.problem}\n${indent(failures.map(([text]) => text).join('\n') || result.output)}\n`)
     const repeated = progress.plan({ ...task })
     again.push(async () => {
       const passed = await runFile({ file, subject, task: repeated }, { ...context, again: null })
