@@ -201,6 +201,12 @@ test('with --only, only Rust runs beside the files; without Rust, nothing is tes
   assert.deepStrictEqual(wheres({ only: /x/ }), [['rust', ''], []])
 })
 
+test('Bun and Deno run the long tests at the size that is asked for, otherwise at the small one, as most versions of Node do', () => {
+  const shown = size => plannedSteps({ all: true, only: null, rust: true, size }).after[1].map(step => step.shown)
+  assert.deepStrictEqual(shown(null), ['node scripts/runtimes.js --size small'])
+  assert.deepStrictEqual(shown('full'), ['node scripts/runtimes.js --size full'])
+})
+
 const steps = [
   { name: 'that passes', source: '', row: { passed: 1, failed: 0, skipped: 0 } },
   { name: 'that fails', source: 'process.exitCode = 3', row: { passed: 0, failed: 1, skipped: 0 }, failure: 'the command: exit code 3' },

@@ -6,7 +6,7 @@
 //
 // The published form of this tree runs there: tests of Node that say something about the runtime, and those of __test__/runtimes/.
 // What a runtime does differently is listed in __test__/runtimes/differences.cjs, with its reason, and counted as skipped.
-// `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see __test__/fixtures/size.js).
+// `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see __test__/fixtures/size.js), full unless given.
 
 const fs = require('fs')
 const path = require('path')

@@ -17,8 +17,9 @@ const TIMEOUT = 30 * 60 * 1000
  * nothing has been built, `command()` gives `{ command, args, env }` or `{ skipped }`, `count` reads from its output how many tests
  * there were; a step without `count` is one test.
  */
-function plannedSteps ({ all, only, rust }) {
+function plannedSteps ({ all, only, rust, size }) {
   const everything = only === null
+  const few = all ? [] : ['--few']
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
   const slowSteps = [scriptStep('spec', 120), scriptStep('instructions', 150), scriptStep('audit', 20)]
   return {
@@ -29,8 +30,8 @@ function plannedSteps ({ all, only, rust }) {
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
       ? [
-          [scriptStep('tarballs', all ? 120 : 65, all), scriptStep('consumers', all ? 400 : 45, all), ...(all ? [scriptStep('programs', 300, all)] : [])],
-          all ? [scriptStep('runtimes', 600)] : []
+          [scriptStep('tarballs', all ? 120 : 65, few), scriptStep('consumers', all ? 110 : 45, few), ...(all ? [scriptStep('programs', 80)] : [])],
+          all ? [scriptStep('runtimes', 200, ['--size', size || 'small'])] : []
         ]
       : []
   }
@@ -60,8 +61,7 @@ function cargoStep (step) {
   }
 }
 
-function scriptStep (where, seconds, all = true) {
-  const args = all ? [] : ['--few']
+function scriptStep (where, seconds, args = []) {
   return {
     where,
     what: '',
