@@ -29,10 +29,6 @@ class Notice extends Waiter {
     return agent().waitClaim(this.word.address, this.value, this.timeout, this, this.onNotified !== undefined)
   }
 
-  enqueued () {
-    if (this.onEnqueued !== undefined) this.onEnqueued()
-  }
-
   finish (result) {
     this.resolve(result)
   }

@@ -36,13 +36,15 @@ class Waiter {
     this.refed = steps === undefined || steps.refed
     // The promise whose `ref` and `unref` apply to this.
     this.promise = undefined
+    // To be called once it is enqueued, before anything else can run.
+    this.onEnqueued = undefined
     // Fields of abort-signals.js.
     this.audience = this.previous = this.next = undefined
   }
 
   /**
-   * Enqueues it, or settles the promise at once. The signal is heard before: near the end of the stack anything that comes after
-   * enqueueing might fail, and then nothing would know that it is enqueued.
+   * Enqueues it, or settles the promise at once. The signal is heard before: near the end of the stack any call after it is enqueued
+   * might fail, and then nothing would know that it is enqueued. Those who set `onEnqueued` see to it that there is stack.
    */
   begin () {
     let result
@@ -63,15 +65,12 @@ class Waiter {
     }
     if (result === undefined) {
       if (!this.refed) this.setRefed(false)
-      this.enqueued()
+      if (this.onEnqueued !== undefined) this.onEnqueued()
       return
     }
     this.end()
     this.finish(result)
   }
-
-  /** Called once it is enqueued. */
-  enqueued () {}
 
   abort () {
     let reason
