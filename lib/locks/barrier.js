@@ -14,6 +14,7 @@ const { requireWorker } = require('./internal/acquire')
 const { throwIfAborted, timeoutError } = require('./internal/errors')
 const { BARRIER, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
 const { waitOptions } = require('./internal/options')
+const requireStack = require('./internal/require-stack')
 const Steps = require('./internal/steps')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
@@ -82,7 +83,8 @@ const LEADER = -1
 
 /** Counts a party in. Returns the generation that it waits to end; LEADER if it was the last one, and has woken the others. */
 function arrive (word, parties) {
-  // A party that is counted must be able to withdraw, also where little of the stack is left: so that is compiled now.
+  // A party that is counted must be able to withdraw: so there must be stack for it, and it is compiled now.
+  requireStack()
   withdraw(word, LEADER)
   for (;;) {
     const state = load(word.array, 0)
