@@ -12,7 +12,7 @@ const { RangeError, TypeError, compareExchange, isInteger, load } = require('../
 const { describe } = require('../util/values')
 const { requireWorker } = require('./internal/acquire')
 const { throwIfAborted, timeoutError } = require('./internal/errors')
-const { BARRIER, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
+const { BARRIER, countdown, notify, waitUntil, waitUntilAsync } = require('./internal/notice')
 const { waitOptions } = require('./internal/options')
 const requireStack = require('./internal/require-stack')
 const Steps = require('./internal/steps')
@@ -83,14 +83,15 @@ const LEADER = -1
 
 /** Counts a party in. Returns the generation that it waits to end; LEADER if it was the last one, and has woken the others. */
 function arrive (word, parties) {
-  // A party that is counted must be able to withdraw: so there must be stack for it, and it is compiled now.
+  // A party that is counted must be able to withdraw, and the last one to wake the others: so there must be stack for it, and each is
+  // called before, to be compiled.
   requireStack()
   withdraw(word, LEADER)
   for (;;) {
     const state = load(word.array, 0)
     const last = arrived(state) + 1 >= parties
     const next = last ? (generation(state) + 1) << 16 : state + 1
-    if (last) rehearseNotify(word)
+    if (last) notify(word, 0)
     if (compareExchange(word.array, 0, state, next) !== state) continue
     if (!last) return generation(state)
     notify(word, Infinity)
