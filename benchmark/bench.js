@@ -18,6 +18,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { argumentsOf, positive } = require('../scripts/lib/arguments')
 const { npm } = require('../scripts/lib/npm')
 const nodes = require('../scripts/nodes')
 const setup = require('../scripts/setup')
@@ -30,25 +31,16 @@ const { run } = require('./bench/run')
 const table = require('./bench/table')
 const { summarise } = require('./bench/verdict')
 
-const USAGE = 'usage: npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json] [--portable]'
+const USAGE = 'npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json] [--portable]'
 const TIMEOUT = 120000
 
-function parse (args) {
-  const options = { node: ['current'], only: undefined, rounds: 1, quick: false, json: false, portable: false }
-  while (args.length > 0) {
-    const name = args.shift()
-    if (name === '--quick' || name === '--json' || name === '--portable') {
-      options[name.slice(2)] = true
-      continue
-    }
-    const value = args.shift()
-    if (value === undefined) throw new Error(USAGE)
-    if (name === '--node') options.node = value.split(',')
-    else if (name === '--only') options.only = value
-    else if (name === '--rounds' && Number(value) > 0) options.rounds = Number(value)
-    else throw new Error(USAGE)
-  }
-  return options
+const OPTIONS = {
+  node: { type: 'string', default: 'current', read: nodes.read },
+  only: { type: 'string' },
+  rounds: { type: 'string', default: '1', read: positive },
+  quick: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+  portable: { type: 'boolean', default: false }
 }
 
 /** The packages that the locks are compared with. What cannot be had is left out of the tables. */
@@ -79,7 +71,7 @@ async function measure (node, figures, options) {
 }
 
 async function main () {
-  const options = parse(process.argv.slice(2))
+  const options = argumentsOf(USAGE, OPTIONS)
   const figures = select(options.only)
   await setup.run()
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()

@@ -13,6 +13,7 @@ const assert = require('assert')
 const crypto = require('crypto')
 const fs = require('fs')
 const path = require('path')
+const { argumentsOf } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const { npm } = require('./lib/npm')
 const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, Results, succeeds, withScratch } = require('./lib/published')
@@ -231,17 +232,11 @@ const checks = [
 ]
 
 async function main () {
-  const rest = process.argv.slice(2)
-  const options = { '--from': null, '--only': '', '--few': false }
-  while (rest.length > 0) {
-    const flag = rest.shift()
-    if (flag === '--few') options[flag] = true
-    else if (options[flag] !== undefined && rest.length > 0) options[flag] = rest.shift()
-    else throw new Error('usage: node scripts/consumers.js [--from folder] [--only text] [--few]')
-  }
+  const { from, only, few: isShort } = argumentsOf('node scripts/consumers.js [--from folder] [--only text] [--few]', {
+    from: { type: 'string' }, only: { type: 'string', default: '' }, few: { type: 'boolean' }
+  })
   const results = new Results()
   await withScratch(async scratch => {
-    const from = options['--from']
     const tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'))
     const registry = await publish(tarballs, await upstreamRegistry())
     const workshops = new Map()
@@ -252,7 +247,7 @@ async function main () {
     }
     try {
       for (const { name, few, version = NODE, source, check } of checks) {
-        if (!name.includes(options['--only']) || (options['--few'] && !few)) continue
+        if (!name.includes(only) || (isShort && !few)) continue
         const node = await nodes.get(version)
         if (node.skipped) results.skip(name, node.skipped)
         else await results.of(name, async () => check(await workshopFor(node, source)))

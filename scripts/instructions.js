@@ -12,6 +12,7 @@
 
 const fs = require('fs')
 const path = require('path')
+const { argumentsOf } = require('./lib/arguments')
 const { compare, countInstructions } = require('./lib/callgrind')
 const { cargo, environment, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
@@ -20,9 +21,7 @@ const root = path.join(__dirname, '..')
 const RECORD = path.join(root, 'benchmark', 'instructions.json')
 
 async function main () {
-  const flags = process.argv.slice(2)
-  if (flags.some(flag => flag !== '--update' && flag !== '--strict')) throw new Error('usage: npm run instructions [-- --update] [--strict]')
-  const [update, strict] = ['--update', '--strict'].map(flag => flags.includes(flag))
+  const { update, strict } = argumentsOf('npm run instructions [-- --update] [--strict]', { update: { type: 'boolean' }, strict: { type: 'boolean' } })
   const skip = reason => {
     console.log(`skip - instructions # ${reason}\n0 passed, 0 failed, 1 skipped`)
     if (strict) process.exitCode = 1

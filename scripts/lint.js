@@ -4,6 +4,7 @@
 // installed is skipped; with `--all`, as continuous integration runs it, that is a failure.
 
 const path = require('path')
+const { argumentsOf } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { javascriptLint } = require('./lib/javascript-lint')
@@ -13,10 +14,7 @@ const setup = require('./setup')
 const root = path.join(__dirname, '..')
 
 async function main () {
-  const flags = process.argv.slice(2)
-  const unknown = flags.filter(flag => flag !== '--fix' && flag !== '--all')
-  if (unknown.length > 0) throw new Error('usage: npm run lint [-- --fix] [--all]')
-  const [fix, all] = ['--fix', '--all'].map(flag => flags.includes(flag))
+  const { fix, all } = argumentsOf('npm run lint [-- --fix] [--all]', { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
   const say = (name, state, output = '') => {

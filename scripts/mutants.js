@@ -18,12 +18,13 @@
 // - `equivalent`: why nothing can catch it. It is not run
 //
 // The last line is `N passed, N failed[, N skipped]`: a mutation that nothing catches has failed, and so has one whose text is not found
-// any more or that does not compile. Node 16 or newer.
+// any more or that does not compile. Node 20.19 or newer.
 
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { spawnSync } = require('child_process')
+const { argumentsOf, someOf } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const testFile = require('./lib/test-file')
@@ -35,6 +36,7 @@ const TIMEOUT = 90000
 /** A model, not optimized. */
 const MODEL_TIMEOUT = 300000
 const COMPILE_TIMEOUT = 600000
+const KINDS = ['model', 'cargo', 'test']
 
 /** A copy of the tree as it is now, without what git ignores. */
 function copyTree () {
@@ -139,18 +141,16 @@ function how ({ timedOut, output, signal }) {
   return (said && said[1].slice(0, 100)) || signal || 'failed'
 }
 
-function chosen (args) {
-  const options = { '--only': '', '--kind': 'model,cargo,test', '--part': '1/1' }
-  for (let n = 0; n < args.length; n += 2) {
-    if (!(args[n] in options) || args[n + 1] === undefined) throw new Error('usage: npm run mutants [-- --only TEXT] [--kind model,cargo,test] [--part 2/8]')
-    options[args[n]] = args[n + 1]
-  }
-  const kinds = options['--kind'].split(',')
-  const kindOf = mutation => ['model', 'cargo', 'test'].find(kind => kind in mutation)
-  const [part, parts] = options['--part'].split('/').map(Number)
+function chosen () {
+  const { only, kind: kinds, part: [part, parts] } = argumentsOf('npm run mutants [-- --only TEXT] [--kind model,cargo,test] [--part 2/8]', {
+    only: { type: 'string', default: '' },
+    kind: { type: 'string', default: KINDS.join(','), read: someOf(KINDS) },
+    part: { type: 'string', default: '1/1', read: text => text.split('/').map(Number) }
+  })
+  const kindOf = mutation => KINDS.find(kind => kind in mutation)
   return [...require('./mutants/rust'), ...require('./mutants/javascript')]
     .filter(mutation => mutation.equivalent ? kinds.length === 3 : kinds.includes(kindOf(mutation)))
-    .filter(({ what, file }) => `${what} ${file}`.includes(options['--only']))
+    .filter(({ what, file }) => `${what} ${file}`.includes(only))
     .filter((_, n) => n % parts === part - 1)
 }
 
@@ -170,7 +170,7 @@ function begin () {
 }
 
 async function main () {
-  const mutations = chosen(process.argv.slice(2))
+  const mutations = chosen()
   const end = begin()
   const copy = copyTree()
   const counts = { passed: 0, failed: 0, skipped: 0 }

@@ -7,6 +7,7 @@
 
 const fs = require('fs')
 const path = require('path')
+const { list } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const { run } = require('./lib/child')
 const npm = require('./lib/npm')
@@ -21,13 +22,29 @@ const BINARY = path.join('bin', WINDOWS ? 'node.exe' : 'node')
 const pending = new Map()
 
 /**
+ * Reads the `--node` of a command: with commas between them, full versions (14.21.3), major ones of the list above (14), `current` (the
+ * Node that runs this), or paths of binaries; `all`: every version of the list.
+ * @returns {string[]} what `get` takes
+ * @throws {Error} what is allowed
+ */
+function read (text) {
+  const names = text === 'all' ? versions : list(text)
+  if (names.length === 0) throw new Error('full or major versions, current or all are allowed')
+  for (const name of names) if (!isBinary(name)) resolve(name)
+  return names
+}
+
+const isBinary = name => path.basename(name) !== name && fs.existsSync(name)
+
+/**
  * The binary of one version, fetched if it is not here yet.
- * @param {string} version a full version (14.21.3), a major one of the list (14), or `current`: the Node that runs this
+ * @param {string} version one of those that `read` gives
  * @returns {Promise<{ version: string, path: string, flags: string[] } | { version: string, skipped: string }>}
  *   `flags`: what this version needs to have workers; `skipped`: why this platform cannot have this version
  * @throws {Error} when it could not be fetched for another reason (no network, ...)
  */
 function get (version) {
+  if (isBinary(version)) return Promise.resolve({ version, path: path.resolve(version), flags: [] })
   version = resolve(version)
   if (!pending.has(version)) pending.set(version, find(version))
   return pending.get(version)
@@ -79,7 +96,7 @@ async function download (version) {
   }
 }
 
-module.exports = { versions, get, resolve }
+module.exports = { versions, get, read, resolve }
 
 async function main () {
   const wanted = process.argv.length > 2 ? process.argv.slice(2) : versions

@@ -15,6 +15,7 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { libraryFile, packageName, target: hostTarget } = require('../lib/agent/target')
+const { argumentsOf, list } = require('./lib/arguments')
 const { compile } = require('./build')
 const { bundle } = require('./lib/bundle')
 const { cargo, environment } = require('./lib/cargo')
@@ -145,16 +146,12 @@ function succeeded (ended, words) {
 module.exports = { makePackages, mainManifest, stageMain }
 
 async function main () {
-  const options = { out: path.join(root, 'dist') }
-  const rest = process.argv.slice(2)
-  while (rest.length > 0) {
-    const flag = rest.shift()
-    if (flag === '--no-main') options.main = false
-    else if (flag === '--target' && rest.length > 0) options.names = rest.shift().split(',').filter(name => name !== 'none')
-    else if (flag === '--out' && rest.length > 0) options.out = path.resolve(rest.shift())
-    else throw new Error('usage: npm run package [-- --target name[,..] (or none)] [--no-main] [--out folder]')
-  }
-  for (const { file, facts } of await makePackages(options)) console.log(`${path.relative('', file)}  ${facts.join(', ')}`)
+  const { target, out, ...rest } = argumentsOf('npm run package [-- --target name[,..] (or none)] [--no-main] [--out folder]', {
+    target: { type: 'string', read: text => list(text).filter(name => name !== 'none') },
+    'no-main': { type: 'boolean' },
+    out: { type: 'string', default: path.join(root, 'dist'), read: path.resolve }
+  })
+  for (const { file, facts } of await makePackages({ out, names: target, main: !rest['no-main'] })) console.log(`${path.relative('', file)}  ${facts.join(', ')}`)
 }
 
 if (require.main === module) {

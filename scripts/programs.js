@@ -12,6 +12,7 @@ const assert = require('assert')
 const crypto = require('crypto')
 const fs = require('fs')
 const path = require('path')
+const { argumentsOf } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const { run } = require('./lib/child')
 const { npm } = require('./lib/npm')
@@ -81,14 +82,9 @@ async function check (node, program, cwd, entries) {
 }
 
 async function main () {
-  const rest = process.argv.slice(2)
-  let [only, few] = ['', false]
-  while (rest.length > 0) {
-    const flag = rest.shift()
-    if (flag === '--few') few = true
-    else if (flag === '--only' && rest.length > 0) only = rest.shift()
-    else throw new Error('usage: node scripts/programs.js [--only text] [--few]')
-  }
+  const { only, few } = argumentsOf('node scripts/programs.js [--only text] [--few]', {
+    only: { type: 'string', default: '' }, few: { type: 'boolean' }
+  })
   const results = new Results()
   const folder = await workshop()
   for (const version of few ? VERSIONS.slice(0, 1) : VERSIONS) {

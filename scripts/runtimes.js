@@ -12,6 +12,7 @@ const fs = require('fs')
 const path = require('path')
 const differences = require('../__test__/runtimes/differences.cjs')
 const { libraryFile, target } = require('../lib/agent/target')
+const { argumentsOf, oneOf, someOf } = require('./lib/arguments')
 const { bundle } = require('./lib/bundle')
 const cache = require('./lib/cache')
 const { run } = require('./lib/child')
@@ -110,23 +111,21 @@ async function runOne (results, runtime, binary, { declared, name, subject }, { 
 }
 
 async function main () {
-  const rest = process.argv.slice(2)
-  const options = { '--only': '', '--runtime': '', '--size': 'full' }
-  while (rest.length > 0) {
-    const flag = rest.shift()
-    if (options[flag] === undefined || rest.length === 0) throw new Error('usage: node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]')
-    options[flag] = rest.shift()
-  }
+  const { only, runtime: chosen, size } = argumentsOf('node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]', {
+    only: { type: 'string', default: '' },
+    runtime: { type: 'string', default: Object.keys(RUNTIMES).join(','), read: someOf(Object.keys(RUNTIMES)) },
+    size: { type: 'string', default: 'full', read: oneOf(['small', 'full']) }
+  })
   const results = new Results()
   await withScratch(async scratch => {
     const tests = makeProject(fs.realpathSync(scratch))
-    for (const runtime of Object.keys(RUNTIMES).filter(name => name.includes(options['--runtime']))) {
+    for (const runtime of chosen) {
       const binary = await fetch(runtime).catch(error => {
         if (!(error instanceof cache.Unavailable)) throw error
         results.skip(`all of ${runtime}`, error.message)
       })
       for (const each of binary ? planned(tests) : []) {
-        if (each.name.includes(options['--only'])) await runOne(results, runtime, binary, each, { tests, size: options['--size'] })
+        if (each.name.includes(only)) await runOne(results, runtime, binary, each, { tests, size })
       }
     }
   })

@@ -18,6 +18,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { argumentsOf } = require('./lib/arguments')
 const { cargo, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { countCargoTest } = require('./lib/rust-steps')
@@ -118,6 +119,8 @@ async function underValgrind () {
   return total
 }
 
+const USAGE = 'npm run sanitize -- thread | address | node | valgrind [--toolchain name]'
+
 const ways = {
   thread: async () => await hasSource() ? rustTests('thread', { TSAN_OPTIONS: 'halt_on_error=0' }, ['-Zbuild-std']) : { skipped: `the toolchain ${toolchain} has no rust-src` },
   address: () => rustTests('address', { ASAN_OPTIONS: 'detect_leaks=1' }),
@@ -126,11 +129,10 @@ const ways = {
 }
 
 async function main () {
-  const [way, flag, name] = process.argv.slice(2)
-  if (!(way in ways) || (flag !== undefined && (flag !== '--toolchain' || !name))) {
-    throw new Error('usage: npm run sanitize -- thread | address | node | valgrind [--toolchain name]')
-  }
-  toolchain = name || toolchain
+  const given = argumentsOf(USAGE, { toolchain: { type: 'string', default: toolchain } }, { most: 1 })
+  const [way] = given.positionals
+  if (!(way in ways)) throw new Error(`usage: ${USAGE}`)
+  toolchain = given.toolchain
   const { passed = 0, failed = 0, skipped } = await ways[way]()
   if (skipped) console.log(`skip - ${way} # ${skipped}`)
   console.log(`${passed} passed, ${failed} failed${skipped ? ', 1 skipped' : ''}`)

@@ -9,11 +9,12 @@ const { build } = require('./build')
 const { npm } = require('./lib/npm')
 
 const root = path.join(__dirname, '..')
-const OLDEST_NODE = 16
+/** ESLint's. */
+const OLDEST_NODE = '20.19'
 
 /** Installs and builds what is missing or stale. Rejects with an error that says what to do. */
 async function run () {
-  if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
+  if (process.versions.node.localeCompare(OLDEST_NODE, 'en', { numeric: true }) < 0) {
     throw new Error(`this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test them`)
   }
   await installDependencies()

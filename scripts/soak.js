@@ -9,10 +9,11 @@
 // --node   on these, one after the other, instead of the Node that runs this
 //
 // Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them. Exit code 0 only if
-// no law was broken; otherwise the last operations before that are printed. Node 16 or newer; POSIX for stopping the process.
+// no law was broken; otherwise the last operations before that are printed. Node 20.19 or newer; POSIX for stopping the process.
 
 const { spawn } = require('child_process')
 const path = require('path')
+const { argumentsOf, positive, whole } = require('./lib/arguments')
 const nodes = require('./nodes')
 const setup = require('./setup')
 
@@ -21,15 +22,11 @@ const MAIN = path.join(__dirname, 'soak', 'main.js')
 const LINGER = 10000
 const GRACE = 90000
 
-function optionsOf (args) {
-  const options = { minutes: '10', seed: String(1 + Date.now() % 1e6), node: 'current' }
-  for (let n = 0; n < args.length; n += 2) {
-    const name = args[n].replace(/^--/, '')
-    if (!(name in options) || args[n + 1] === undefined) throw new Error('usage: npm run soak -- [--minutes 10] [--seed N] [--node 14,20 | all]')
-    options[name] = args[n + 1]
-  }
-  if (!(Number(options.minutes) > 0) || !Number.isInteger(Number(options.seed))) throw new Error('--minutes is a positive number, --seed an integer')
-  return options
+const USAGE = 'npm run soak -- [--minutes 10] [--seed N] [--node 14,20 | all]'
+const OPTIONS = {
+  minutes: { type: 'string', default: '10', read: positive },
+  seed: { type: 'string', default: String(1 + Date.now() % 1e6), read: whole },
+  node: { type: 'string', default: 'current', read: nodes.read }
 }
 
 /** Stops and continues a process at random moments, until it has ended. */
@@ -65,7 +62,7 @@ function soak (node, seconds, seed) {
     // Meant for the Node that runs this.
     delete env.NODE_OPTIONS
     // A group of its own, so that all of it can be stopped and ended.
-    const child = spawn(node.path, [...node.flags, '--expose-gc', MAIN, seconds, seed], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed)], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
     const kill = () => {
       try {
         process.kill(-child.pid, 'SIGKILL')
@@ -82,7 +79,7 @@ function soak (node, seconds, seed) {
     const late = setTimeout(() => {
       problem = 'it hangs'
       kill()
-    }, Number(seconds) * 1000 + GRACE)
+    }, seconds * 1000 + GRACE)
     let rest = ''
     child.stdout.setEncoding('utf8').on('data', text => {
       const lines = (rest + text).split('\n')
@@ -113,10 +110,9 @@ function soak (node, seconds, seed) {
 }
 
 async function main () {
-  const { minutes, seed, node: asked } = optionsOf(process.argv.slice(2))
+  const { minutes, seed, node: versions } = argumentsOf(USAGE, OPTIONS)
   await setup.run()
   let failed = 0
-  const versions = asked === 'all' ? nodes.versions : asked.split(',')
   for (const version of versions) {
     const node = await nodes.get(version)
     if (node.skipped) {
@@ -124,7 +120,7 @@ async function main () {
       continue
     }
     console.log(`Node ${node.version}: ${minutes} minutes, seed ${seed}`)
-    const problem = await soak(node, String(Number(minutes) * 60), seed)
+    const problem = await soak(node, minutes * 60, seed)
     console.log(`Node ${node.version}: ${problem === undefined ? 'no law was broken' : `FAILED with seed ${seed}: ${problem}`}`)
     if (problem !== undefined) failed++
   }

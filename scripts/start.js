@@ -8,6 +8,7 @@ const { spawn } = require('child_process')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { argumentsOf } = require('./lib/arguments')
 const setup = require('./setup')
 const nodes = require('./nodes')
 
@@ -16,10 +17,9 @@ const EXAMPLE = path.join(__dirname, '..', 'examples', 'word-count')
 const { number } = require(path.join(EXAMPLE, 'progress'))
 
 async function main () {
-  const args = process.argv.slice(2)
-  if (args.length > 1 || (args[0] || '').startsWith('-')) throw new Error('usage: npm start [-- FOLDER]')
+  const { positionals } = argumentsOf('npm start [-- FOLDER]', {}, { most: 1 })
   // npm runs scripts in the package's folder; a relative path is meant from where the user is.
-  const folder = args.map(arg => path.resolve(process.env.INIT_CWD || process.cwd(), arg))
+  const folder = positionals.map(arg => path.resolve(process.env.INIT_CWD || process.cwd(), arg))
   for (const given of folder) fs.statSync(given)
 
   await setup.run()

@@ -12,6 +12,7 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../lib/agent/target')
+const { argumentsOf } = require('./lib/arguments')
 const cargo = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
 const { serve } = require('./lib/local-registry')
@@ -135,18 +136,18 @@ async function testBuild (results, user, where) {
   })
 }
 
-function parseArguments (args) {
-  const options = { from: null, installers: INSTALLERS, build: true }
-  const rest = [...args]
-  while (rest.length > 0) {
-    const flag = rest.shift()
-    if (flag === '--no-build') options.build = false
-    else if (flag === '--few') Object.assign(options, { installers: [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]], build: false })
-    else if (flag === '--from' && rest.length > 0) options.from = rest.shift()
-    else if (flag === '--node' && rest.length > 0) options.installers = rest.shift().split(',').map(version => INSTALLERS.find(({ node }) => node === version) || { node: version })
-    else throw new Error('usage: node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build] [--few]')
-  }
-  return options
+const OPTIONS = {
+  from: { type: 'string' },
+  node: { type: 'string', read: nodes.read },
+  'no-build': { type: 'boolean' },
+  few: { type: 'boolean' }
+}
+
+function readArguments () {
+  const { from, node, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build] [--few]', OPTIONS)
+  const installers = few ? [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]]
+    : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
+  return { from, installers, build: !few && !rest['no-build'] }
 }
 
 /** A release of npm that is of the time of a Node. */
@@ -181,7 +182,7 @@ async function testWorkflow (results) {
 }
 
 async function main () {
-  const { from, installers, build } = parseArguments(process.argv.slice(2))
+  const { from, installers, build } = readArguments()
   const results = new Results()
   await testInspection(results)
   await testWorkflow(results)

@@ -5,8 +5,8 @@
 // INTERPRETING.md says; the time constants of its harness are left as they are.
 
 const path = require('path')
-const { parseArgs } = require('util')
-const { askedNodes, list } = require('./lib/asked-nodes')
+const { argumentsOf, list, someOf, whole } = require('./lib/arguments')
+const versions = require('./nodes')
 const setup = require('./setup')
 const { collectTests } = require('./test262/checkout')
 const { runTests } = require('./test262/run')
@@ -14,7 +14,8 @@ const { summaryLine, details, markdown, count } = require('./test262/report')
 
 const ENTRIES = ['force', 'index', 'pure', 'keep-alive', 'host']
 
-const USAGE = `npm run test262 -- --dir CHECKOUT [options]
+const USAGE = `
+npm run test262 -- --dir CHECKOUT [options]
 
   --dir CHECKOUT     a checkout of https://github.com/tc39/test262
   --node LIST        versions, or paths of binaries, with commas between; 'all': every supported version (default: this Node)
@@ -30,47 +31,41 @@ const USAGE = `npm run test262 -- --dir CHECKOUT [options]
 `
 
 const OPTIONS = {
-  dir: { type: 'string' },
-  node: { type: 'string', default: 'current' },
-  entry: { type: 'string', default: 'force' },
+  dir: { type: 'string', default: '', read: folder },
+  node: { type: 'string', default: 'current', read: versions.read },
+  entry: { type: 'string', default: 'force', read: someOf(ENTRIES) },
   only: { type: 'string', default: '' },
-  jobs: { type: 'string', default: '2' },
-  repeat: { type: 'string', default: '1' },
-  timeout: { type: 'string', default: '60' },
-  flags: { type: 'string', default: '' },
+  jobs: { type: 'string', default: '2', read: whole },
+  repeat: { type: 'string', default: '1', read: whole },
+  timeout: { type: 'string', default: '60', read: whole },
+  flags: { type: 'string', default: '', read: list },
   json: { type: 'boolean', default: false },
-  markdown: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false }
+  markdown: { type: 'boolean', default: false }
+}
+
+function folder (text) {
+  if (text === '') throw new Error('a folder is needed')
+  return path.resolve(text)
 }
 
 async function main () {
-  const { values } = parseArgs({ options: OPTIONS })
-  if (values.help) {
-    process.stdout.write(USAGE)
-    return
-  }
-  if (values.dir === undefined) throw new Error(`--dir is missing\n\n${USAGE}`)
-  const entries = list(values.entry)
-  const unknown = entries.find(name => !ENTRIES.includes(name))
-  if (unknown !== undefined || entries.length === 0) throw new Error(`--entry ${values.entry}: one or more of ${ENTRIES.join(', ')} are allowed`)
-
-  const tests = collectTests(path.resolve(values.dir), { only: values.only })
-  const options = {
-    jobs: positive('jobs', values.jobs),
-    repeat: positive('repeat', values.repeat),
-    timeout: positive('timeout', values.timeout) * 1000,
-    flags: list(values.flags),
-    onProgress: progress
-  }
+  const values = argumentsOf(USAGE, OPTIONS)
+  const tests = collectTests(values.dir, { only: values.only })
+  const { jobs, repeat, flags } = values
+  const options = { jobs, repeat, timeout: values.timeout * 1000, flags, onProgress: progress }
   const say = values.json ? () => {} : text => { if (text !== '') console.log(text) }
   await setup.run()
-  const { nodes, missing } = await askedNodes(values.node)
-  for (const { version, reason } of missing) say(`Node ${version}: skipped: ${reason}`)
-  if (nodes.length === 0) throw new Error('there is no Node to run the tests on')
 
   const runs = []
-  for (const node of nodes) {
-    for (const name of entries) {
+  const missing = []
+  for (const version of values.node) {
+    const node = await versions.get(version)
+    if (node.skipped) {
+      missing.push({ version: node.version, reason: node.skipped })
+      say(`Node ${node.version}: skipped: ${node.skipped}`)
+      continue
+    }
+    for (const name of values.entry) {
       try {
         const run = await runTests(node, entryOf(name), tests, options)
         clearProgress()
@@ -86,13 +81,8 @@ async function main () {
   }
   if (values.json) console.log(JSON.stringify({ runs, missing }, null, 2))
   if (values.markdown) say('\n' + markdown(runs))
+  if (runs.length === 0) process.exitCode = 1
   if (runs.some(run => count(run, 'failed') > 0)) process.exitCode = 1
-}
-
-function positive (name, text) {
-  const number = Number(text)
-  if (!(Number.isInteger(number) && number > 0)) throw new Error(`--${name} ${text}: a whole number above 0 is allowed`)
-  return number
 }
 
 function entryOf (name) {

@@ -18,6 +18,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { argumentsOf } = require('./lib/arguments')
 const { run } = require('./lib/child')
 
 const root = path.join(__dirname, '..')
@@ -161,8 +162,7 @@ function compareNames () {
 }
 
 async function main () {
-  const [flag, only = ''] = process.argv.slice(2)
-  if (flag !== undefined && (flag !== '--only' || only === '')) fail('usage: node scripts/types.js [--only TEXT]')
+  const { only } = argumentsOf('node scripts/types.js [--only TEXT]', { only: { type: 'string', default: '' } })
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'types-'))
   const counts = { passed: 0, failed: 0 }
   const report = (label, tests, failures, seconds) => {

@@ -5,9 +5,9 @@
 
 const fs = require('fs')
 const path = require('path')
-const { parseArgs } = require('util')
-const { askedNodes, list } = require('./lib/asked-nodes')
+const { argumentsOf, positive, someOf } = require('./lib/arguments')
 const { run } = require('./lib/child')
+const nodes = require('./nodes')
 const setup = require('./setup')
 const { PREFIX } = require('./wpt/result')
 
@@ -23,13 +23,17 @@ const USAGE = `npm run wpt -- --dir CHECKOUT [options]
 `
 
 const OPTIONS = {
-  dir: { type: 'string' },
-  node: { type: 'string', default: 'current' },
-  api: { type: 'string', default: 'ours,host' },
+  dir: { type: 'string', default: '', read: folder },
+  node: { type: 'string', default: 'current', read: nodes.read },
+  api: { type: 'string', default: 'ours,host', read: someOf(['ours', 'host']) },
   only: { type: 'string', default: '' },
-  timeout: { type: 'string', default: '10' },
-  markdown: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false }
+  timeout: { type: 'string', default: '10', read: positive },
+  markdown: { type: 'boolean', default: false }
+}
+
+function folder (text) {
+  if (text === '') throw new Error('a folder is needed')
+  return path.resolve(text)
 }
 
 /** The files that are not run, and why. All other `.any.js` are; each `.html` is a page, and needs a browser. */
@@ -49,39 +53,31 @@ const SKIPPED = new Map([
 ])
 
 async function main () {
-  const { values } = parseArgs({ options: OPTIONS })
-  if (values.help) {
-    process.stdout.write(USAGE)
-    return
-  }
-  if (values.dir === undefined) throw new Error(`--dir is missing\n\n${USAGE}`)
-  const apis = list(values.api)
-  const wrong = apis.find(api => api !== 'ours' && api !== 'host')
-  if (wrong !== undefined || apis.length === 0) throw new Error(`--api ${values.api}: ours, host or both are allowed`)
-  const timeout = Number(values.timeout) * 1000
-  if (!(timeout > 0)) throw new Error(`--timeout ${values.timeout}: a number of seconds above 0 is allowed`)
-  const root = path.resolve(values.dir)
+  const values = argumentsOf(USAGE, OPTIONS)
+  const root = values.dir
   const names = filesOf(root)
   const files = names.filter(name => name.endsWith('.any.js') && !SKIPPED.has(name) && name.includes(values.only))
   if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
 
   const runs = []
   await setup.run()
-  const { nodes, missing } = await askedNodes(values.node)
-  for (const { version, reason } of missing) console.log(`Node ${version}: skipped: ${reason}`)
-  if (nodes.length === 0) throw new Error('there is no Node to run the tests on')
-  for (const node of nodes) {
-    for (const api of apis) {
+  for (const version of values.node) {
+    const node = await nodes.get(version)
+    if (node.skipped) {
+      console.log(`Node ${node.version}: skipped: ${node.skipped}`)
+      continue
+    }
+    for (const api of values.api) {
       if (api === 'host' && Number.parseInt(node.version) < 24) continue
       const tests = []
-      for (const file of files) tests.push(...await runFile(node, api, root, file, timeout))
+      for (const file of files) tests.push(...await runFile(node, api, root, file, values.timeout * 1000))
       runs.push({ version: node.version, api, tests })
       report(runs[runs.length - 1])
     }
   }
   for (const [name, reason] of skippedOf(names)) console.log(`skipped ${name}: ${reason}`)
   if (values.markdown) console.log('\n' + markdown(runs))
-  if (runs.some(({ api, tests }) => api === 'ours' && tests.some(failed))) process.exitCode = 1
+  if (runs.length === 0 || runs.some(({ api, tests }) => api === 'ours' && tests.some(failed))) process.exitCode = 1
 }
 
 const failed = ({ message }) => message !== undefined

@@ -3,7 +3,7 @@
 // Runs one program to its end, whatever it does: crash, hang, print without end, or leave processes behind.
 //
 // Invariant: when the promise of `run` is settled, the program and everything it started (in its process group) is gone;
-// and none of it outlives this process when that is interrupted. Node 16 or newer.
+// and none of it outlives this process when that is interrupted. Node 12 or newer.
 
 const { spawn, spawnSync } = require('child_process')
 

@@ -3,10 +3,11 @@
 // The arguments of `npm test`.
 
 const os = require('os')
+const { argumentsOf, oneOf, someOf, whole } = require('./arguments')
 const { SUBJECTS } = require('./test-file')
 const nodes = require('../nodes')
 
-const USAGE = `usage: npm test -- [--all] [--node 14.21.3[,..]] [--subject force[,..]] [--only pattern] [--size full|small] [--jobs n] [--no-rust]
+const USAGE = `npm test -- [--all] [--node 14.21.3[,..]] [--subject force[,..]] [--only pattern] [--size full|small] [--jobs n] [--no-rust]
                     [--no-setup]
   --all       every supported Node, and the slow steps (npm run test:all)
   --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this)
@@ -24,52 +25,35 @@ const USAGE = `usage: npm test -- [--all] [--node 14.21.3[,..]] [--subject force
  * @throws {Error} with the usage
  */
 function parseArguments (args) {
-  const options = {
-    all: false,
-    versions: null,
-    subjects: [null, ...SUBJECTS],
-    only: null,
-    size: null,
-    jobs: os.availableParallelism ? os.availableParallelism() : os.cpus().length,
-    rust: true,
-    setup: true
+  const { all, node, subject, only = null, size = null, jobs, ...without } = argumentsOf(USAGE, OPTIONS, { args })
+  return {
+    all,
+    versions: node || (all ? nodes.versions : shortList(nodes.versions)),
+    subjects: subject.map(name => name === 'none' ? null : name),
+    only,
+    size,
+    jobs,
+    rust: !without['no-rust'],
+    setup: !without['no-setup']
   }
-  const rest = [...args]
-  const value = name => {
-    const text = rest.shift()
-    if (!text) throw new Error(`${name} needs a value\n${USAGE}`)
-    return text
-  }
-  while (rest.length > 0) {
-    const name = rest.shift()
-    if (name === '--all') options.all = true
-    else if (name === '--node') options.versions = value(name).split(',')
-    else if (name === '--subject') options.subjects = value(name).split(',').map(subjectNamed)
-    else if (name === '--only') options.only = new RegExp(value(name))
-    else if (name === '--size') options.size = sizeNamed(value(name))
-    else if (name === '--jobs') options.jobs = Math.max(1, Number(value(name)) || 1)
-    else if (name === '--no-rust') options.rust = false
-    else if (name === '--no-setup') options.setup = false
-    else throw new Error(`unknown argument ${name}\n${USAGE}`)
-  }
-  return { ...options, versions: options.versions || (options.all ? nodes.versions : shortList(nodes.versions)) }
+}
+
+const NAMES = ['none', ...SUBJECTS]
+const OPTIONS = {
+  all: { type: 'boolean', default: false },
+  node: { type: 'string', read: nodes.read },
+  subject: { type: 'string', default: NAMES.join(','), read: someOf(NAMES) },
+  only: { type: 'string', read: text => new RegExp(text) },
+  size: { type: 'string', read: oneOf(['full', 'small']) },
+  jobs: { type: 'string', default: String(os.availableParallelism()), read: whole },
+  'no-rust': { type: 'boolean' },
+  'no-setup': { type: 'boolean' }
 }
 
 /** The oldest version, the newest, and the one that runs this. */
 function shortList (versions, running = process.versions.node) {
   const [oldest, newest] = [versions[0], versions[versions.length - 1]]
   return [oldest, ...(running === oldest || running === newest ? [] : [running]), newest]
-}
-
-function subjectNamed (name) {
-  if (name === 'none') return null
-  if (!SUBJECTS.includes(name)) throw new Error(`no subject '${name}'\n${USAGE}`)
-  return name
-}
-
-function sizeNamed (name) {
-  if (!['full', 'small'].includes(name)) throw new Error(`no size '${name}'\n${USAGE}`)
-  return name
 }
 
 /** The TEST_SIZE on one of the versions that `parseArguments` gave. */
