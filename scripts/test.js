@@ -21,7 +21,7 @@ const TESTS = path.join(__dirname, '..', '__test__')
 async function main () {
   const options = parseArguments(process.argv.slice(2))
   const files = testFiles(options.only)
-  const progress = new Progress({ jobs: options.jobs })
+  const progress = new Progress()
   const report = new Report(text => progress.print(text))
   const plan = task => progress.plan(task)
   const full = options.versions.filter(version => sizeOn(version, options) === 'full')
@@ -31,9 +31,8 @@ async function main () {
 
   // The binaries come in while the Rust part is built; `runSuite` reports what goes wrong.
   fetchAhead(options.versions)
-  const prepare = plan({ where: 'setup', seconds: 90 })
+  const prepare = { where: 'setup' }
   const steps = plannedSteps(options)
-  for (const step of [...steps.before, ...steps.after].flat()) plan(step)
   const planned = version => plannedSuite(version, files, { subjects: options.subjects, size: sizeOn(version, options) }, plan)
   const suites = options.versions.map(planned)
   const runLane = async lane => {

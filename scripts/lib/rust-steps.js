@@ -1,24 +1,22 @@
 'use strict'
 
-// The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, the `seconds` that it takes on a quiet machine with two
-// cores where nothing has been built, and `count`, which reads from its output how many tests there were (a step without one is one
-// test). `optional`: a toolchain may be without this subcommand (reported as skipped); `lint`: it is part of `npm run lint`;
+// The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, and `count`, which reads from its
+// output how many tests there were (a step without one is one test). `optional`: a toolchain may be without this subcommand (reported as skipped); `lint`: it is part of `npm run lint`;
 // `slow`: only `npm run test:all` runs it.
 
 const { find } = require('./cargo')
 
 const rustSteps = [
-  { name: 'fmt', seconds: 1, args: ['fmt', '--check', '--', '--color', 'never'], optional: true, lint: true },
-  { name: 'clippy', seconds: 30, args: ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings'], optional: true, lint: true },
+  { name: 'fmt', args: ['fmt', '--check', '--', '--color', 'never'], optional: true, lint: true },
+  { name: 'clippy', args: ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings'], optional: true, lint: true },
   // Not the advisories: they are on the network, and new ones are no fault of a change.
-  { name: 'licences', seconds: 5, args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'], optional: true, lint: true },
+  { name: 'licences', args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'], optional: true, lint: true },
   find('cargo-nextest')
-    ? { name: 'tests', seconds: 60, args: ['nextest', 'run', '--locked', '--no-fail-fast', '--color=never'], count: countNextest }
-    : { name: 'tests', seconds: 60, args: ['test', '--locked', '--no-fail-fast'], count: countCargoTest },
+    ? { name: 'tests', args: ['nextest', 'run', '--locked', '--no-fail-fast', '--color=never'], count: countNextest }
+    : { name: 'tests', args: ['test', '--locked', '--no-fail-fast'], count: countCargoTest },
   // Not of the benchmark, which does not stand on loom's primitives.
   {
     name: 'clippy of the models',
-    seconds: 10,
     args: ['clippy', '--locked', '--features', 'model', '--lib', '--tests', '--', '-D', 'warnings'],
     optional: true,
     lint: true
@@ -27,7 +25,6 @@ const rustSteps = [
   {
     name: 'models',
     slow: true,
-    seconds: 150,
     args: ['test', '--locked', '--features', 'model', '--test', 'model', '--target-dir', 'target/model'],
     count: countCargoTest
   }

@@ -13,25 +13,24 @@ const TIMEOUT = 30 * 60 * 1000
 
 /**
  * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each other. A step:
- * `where` and `what` name its row, `shown` is its command for a reader, `seconds` what it takes on a quiet machine with two cores where
- * nothing has been built, `command()` gives `{ command, args, env }` or `{ skipped }`, `count` reads from its output how many tests
+ * `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command, args, env }` or `{ skipped }`, `count` reads from its output how many tests
  * there were; a step without `count` is one test.
  */
 function plannedSteps ({ all, only, rust, size }) {
   const everything = only === null
   const few = all ? [] : ['--few']
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
-  const slowSteps = [scriptStep('spec', 120), scriptStep('instructions', 150), scriptStep('audit', 20)]
+  const slowSteps = [scriptStep('spec'), scriptStep('instructions'), scriptStep('audit')]
   return {
     before: [
       rust ? cargoSteps : [],
-      [...(everything ? [lintStep, scriptStep('types', 35)] : []), ...(rust && all ? slowSteps : [])]
+      [...(everything ? [lintStep, scriptStep('types')] : []), ...(rust && all ? slowSteps : [])]
     ],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
       ? [
-          [scriptStep('tarballs', all ? 120 : 65, few), scriptStep('consumers', all ? 110 : 45, few), ...(all ? [scriptStep('programs', 80)] : [])],
-          all ? [scriptStep('runtimes', 200, ['--size', size || 'small'])] : []
+          [scriptStep('tarballs', few), scriptStep('consumers', few), ...(all ? [scriptStep('programs')] : [])],
+          all ? [scriptStep('runtimes', ['--size', size || 'small'])] : []
         ]
       : []
   }
@@ -40,7 +39,6 @@ function plannedSteps ({ all, only, rust, size }) {
 const lintStep = {
   where: 'lint',
   what: '',
-  seconds: 8,
   shown: 'npx eslint .',
   command () {
     const { args, skipped } = javascriptLint()
@@ -49,11 +47,10 @@ const lintStep = {
 }
 
 function cargoStep (step) {
-  const { name, args, count, seconds } = step
+  const { name, args, count } = step
   return {
     where: 'rust',
     what: name,
-    seconds,
     count,
     shown: `cargo ${args.join(' ')}`,
     command: () => ({ command: cargo(), args, env: environment() }),
@@ -61,11 +58,10 @@ function cargoStep (step) {
   }
 }
 
-function scriptStep (where, seconds, args = []) {
+function scriptStep (where, args = []) {
   return {
     where,
     what: '',
-    seconds,
     count: countScript,
     shown: ['node', `scripts/${where}.js`, ...args].join(' '),
     command: () => ({ command: process.execPath, args: [path.join(__dirname, '..', `${where}.js`), ...args] })
