@@ -157,6 +157,27 @@ test('the files that ARCHITECTURE.md and the heads of files name are there', () 
   assert.deepStrictEqual(missing, [])
 })
 
+test('Dependabot, cargo deny and the form for bugs know all lock files, platforms and entries', () => {
+  const text = name => fs.readFileSync(path.join(root, name), 'utf8')
+  const quoted = (source, from, to) => Array.from(source.slice(source.indexOf(from), source.indexOf(to, source.indexOf(from))).matchAll(/['"]([^'"]+)['"]/g), ([, item]) => item)
+  const [directories] = Array.from(text('.github/dependabot.yml').matchAll(/directories: \[(.*)\]/g), ([, list]) => quoted(`[${list}]`, '[', ']'))
+  const locked = ['', '__test__', 'benchmark', 'examples', 'scripts'].flatMap(folder => lockFiles(folder)).map(name => `/${path.posix.dirname(name)}`.replace('/.', '/'))
+  assert.deepStrictEqual(locked.filter(folder => !directories.includes(folder)), [])
+  assert.deepStrictEqual(quoted(text('deny.toml'), 'targets = [', ']').sort(), Object.values(require('../scripts/lib/targets').targets).map(({ rust }) => rust).sort())
+  const entries = Object.keys(require('../package.json').exports).filter(name => !name.endsWith('.json')).map(name => path.posix.join('atomics-waitasync', name))
+  const [offered] = Array.from(text('.github/ISSUE_TEMPLATE/bug.yml').matchAll(/options: \[(atomics.*)\]/g), ([, list]) => list.split(', '))
+  assert.deepStrictEqual(offered.sort(), entries.sort())
+})
+
+/** The lock files of npm in a folder; in the root, without its folders. */
+function lockFiles (folder) {
+  return fs.readdirSync(path.join(root, folder), { withFileTypes: true }).flatMap(entry => {
+    const name = path.posix.join(folder, entry.name)
+    if (entry.name === 'package-lock.json') return [name]
+    return folder !== '' && entry.isDirectory() && entry.name !== 'node_modules' ? lockFiles(name) : []
+  })
+}
+
 test('the text of every mutation is in its file once', () => {
   const lost = [...require('../scripts/mutants/javascript'), ...require('../scripts/mutants/rust')].filter(({ file, find }) => (
     fs.readFileSync(path.join(root, file), 'utf8').split(find).length !== 2))

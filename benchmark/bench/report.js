@@ -19,7 +19,7 @@ function load () {
 function save (version, run) {
   const runs = { ...load(), [version]: run }
   const sorted = Object.fromEntries(Object.keys(runs).sort((a, b) => parseInt(a) - parseInt(b)).map(key => [key, runs[key]]))
-  fs.writeFileSync(STORE, JSON.stringify(sorted, null, 1) + '\n')
+  fs.writeFileSync(STORE, stored(sorted))
   fs.writeFileSync(path.join(FOLDER, 'RESULTS.md'), page(sorted))
   fs.writeFileSync(path.join(FOLDER, 'results.svg'), chart(Object.fromEntries(Object.entries(sorted).filter(([version]) => parseInt(version) >= 16))))
 }
@@ -35,6 +35,12 @@ function section (version, { machine, figures, failures }) {
     ...titled('Locks', table.peers(figures, failures)),
     ...titled('What an install costs everybody else', table.bystanders(figures))
   ].filter(Boolean).join('\n\n')
+}
+
+/** The text of results.json: a line for each figure. */
+function stored (runs) {
+  const members = (object, indent, text) => `{\n${Object.entries(object).map(([key, value]) => `${indent}${JSON.stringify(key)}: ${text(value)}`).join(',\n')}\n${indent.slice(1)}}`
+  return `${members(runs, ' ', run => members(run, '  ', part => typeof part === 'object' ? members(part, '   ', value => JSON.stringify(value)) : JSON.stringify(part)))}\n`
 }
 
 const titled = (title, text) => text === undefined ? [] : [`### ${title}`, text]
