@@ -19,7 +19,7 @@ async function runTests (node, entry, tests, options) {
   const facts = await probe(target, entry)
   if (facts.error !== null) throw new Error(`Node ${node.version}: the entry point ${entry.name} is of no use: ${facts.error}`)
 
-  const results = tests.map(test => ({ name: test.name, status: null, reason: reasonToSkip(test, facts, entry), failures: [], runs: 0, seconds: 0, exitSeconds: 0 }))
+  const results = tests.map(test => ({ name: test.name, status: null, reason: reasonToSkip(test, facts, entry), failures: [], runs: 0, seconds: 0 }))
   const queue = []
   tests.forEach((test, i) => {
     if (results[i].reason !== null) return
@@ -61,10 +61,9 @@ function reasonToSkip ({ meta }, facts, entry) {
   return null
 }
 
-function record (result, job, { status, message, seconds, exitSeconds }) {
+function record (result, job, { status, message, seconds }) {
   result.runs++
   result.seconds = Math.max(result.seconds, seconds)
-  result.exitSeconds = Math.max(result.exitSeconds, exitSeconds)
   if (status === 'unparsable') result.reason = `the engine cannot parse ${message}`
   else if (status !== 'passed') result.failures.push({ mode: job.mode, message })
 }

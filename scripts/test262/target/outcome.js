@@ -23,9 +23,10 @@ function conclude (status, message) {
   write({ status, message })
 }
 
-/** The same, said by an agent: the main thread is in the middle of the test, and the runner ends the process. */
+/** The same, said by an agent: the main thread may be in the middle of the test, so the process is ended. */
 function abort (status, message) {
   write({ status, message, abort: true })
+  process.kill(process.pid, 'SIGKILL')
 }
 
 /** Something that explains a failure, should there be one. */
