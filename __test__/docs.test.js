@@ -17,7 +17,7 @@ const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'rw-lock', 'sema
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
 const OTHERS = ['choosing', 'debugging', 'entry-points', 'recipes', 'web-locks']
-const WITHOUT_PROGRAMS = ['comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
+const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
 
 const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
 
@@ -37,6 +37,16 @@ const anchorsOf = (text) => (text.match(/^#+ .*$/gm) || []).map(line => {
 
 test('each class has its page, and each page is one of those that are known', () => {
   assert.deepStrictEqual(names.sort(), [...CLASSES, ...GUIDES, ...OTHERS, ...WITHOUT_PROGRAMS].map(name => `${name}.md`).sort())
+})
+
+test('the indexes of docs/ and examples/ lead to every page and every example', () => {
+  const targets = linksOf('README.md').map(({ file }) => file)
+  assert.deepStrictEqual(names.filter(name => name !== 'README.md' && !targets.includes(name)), [])
+  const examples = path.join(folder, '..', 'examples')
+  const text = fs.readFileSync(path.join(examples, 'README.md'), 'utf8')
+  const linked = Array.from(text.match(/\]\([\w-]+\/[\w.-]+\)/g), link => link.slice(2, -1))
+  assert.deepStrictEqual(linked.filter(file => !fs.existsSync(path.join(examples, file))), [])
+  assert.deepStrictEqual(linked.map(file => file.split('/')[0]).sort(), fs.readdirSync(examples).filter(name => name !== 'README.md').sort())
 })
 
 for (const name of CLASSES) {

@@ -14,7 +14,6 @@ const nodes = require('./nodes')
 
 const OLD_NODE = '14.21.3'
 const EXAMPLE = path.join(__dirname, '..', 'examples', 'word-count')
-const { number } = require(path.join(EXAMPLE, 'progress'))
 
 async function main () {
   const { positionals } = argumentsOf('npm start [-- FOLDER]', {}, { most: 1 })
@@ -53,8 +52,8 @@ async function main () {
 async function run (node, folder, scratch) {
   const sharedFile = path.join(scratch, 'shared.json')
   const singleFile = path.join(scratch, 'single.json')
-  await runNode(node, [EXAMPLE, ...folder, '--result', sharedFile])
-  await runNode(node, [path.join(EXAMPLE, 'single-threaded.js'), sharedFile, singleFile])
+  await runNode(node, [path.join(EXAMPLE, 'index.mjs'), ...folder, '--result', sharedFile])
+  await runNode(node, [path.join(EXAMPLE, 'single-threaded.mjs'), sharedFile, singleFile])
   const shared = JSON.parse(fs.readFileSync(sharedFile, 'utf8'))
   const single = JSON.parse(fs.readFileSync(singleFile, 'utf8'))
   const differences = compare(new Map(shared.counts), new Map(single.counts))
@@ -83,6 +82,9 @@ function compare (shared, single) {
   }
   return differences
 }
+
+/** 1234567 is 1,234,567. Not toLocaleString: some builds of Node have hardly any locale. */
+const number = n => String(n).replace(/\B(?=(?:\d{3})+$)/g, ',')
 
 function report (runs) {
   const top = runs[0].shared.counts.sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).slice(0, 10)

@@ -12,6 +12,8 @@
 //   // needs: modules                              as Node's ES and CommonJS modules, and only there
 //   // needs: alone                                in a program of its own
 //
+// The examples in TypeScript are compiled, too, as modules of Node.
+//
 // The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is
 // `N passed, N failed`; a file in one program counts as one test.
 
@@ -30,6 +32,8 @@ const ORDER = LIBS.map(([name]) => name)
 /** The first TypeScript that can read the Node types that are installed, and that knows Node's modules. */
 const NODE_TYPES = '5.6'
 const NODE_MODULES = '4.7'
+/** The first one that knows whether a typed array is on shared memory. */
+const EXAMPLES = '5.9'
 
 /** `typescript` and every `typescript-…` among the development dependencies. */
 function compilers () {
@@ -92,6 +96,12 @@ function programs (compiler, all) {
   if (atLeast(compiler, NODE_TYPES)) {
     add('esnext and @types/node', usable.filter(({ added }) => added === 'node'), { ...newest, types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] })
   }
+  if (atLeast(compiler, EXAMPLES)) {
+    add('the examples', examples().map(name => ({ name })), {
+      ...newest, module: 'nodenext', moduleResolution: 'nodenext', allowImportingTsExtensions: true, noUncheckedIndexedAccess: false,
+      types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')]
+    })
+  }
   if (atLeast(compiler, NODE_MODULES)) {
     add('modules of Node', usable.filter(({ modules }) => modules), { ...newest, module: 'nodenext', moduleResolution: 'nodenext' })
   }
@@ -143,6 +153,17 @@ function installPackage (scratch) {
     fs.copyFileSync(path.join(root, name), path.join(home, name))
   }
   for (const { name } of fixtures()) fs.copyFileSync(path.join(folder, name), path.join(scratch, name))
+  for (const name of examples()) {
+    fs.mkdirSync(path.dirname(path.join(scratch, name)), { recursive: true })
+    fs.copyFileSync(path.join(root, name), path.join(scratch, name))
+  }
+}
+
+/** The examples in TypeScript, relative to the root. */
+function examples () {
+  const folder = path.join(root, 'examples')
+  return fs.readdirSync(folder, { withFileTypes: true }).filter(entry => entry.isDirectory()).flatMap(({ name }) => (
+    fs.readdirSync(path.join(folder, name)).filter(file => file.endsWith('.mts')).map(file => `examples/${name}/${file}`)))
 }
 
 /** The declared names are those that are there: `[entry point, complaint]` for each that is not. */

@@ -1,0 +1,22 @@
+// Which locks do threads wait for most? Each thread listens to the waits that Node's diagnostics_channel tells of, main adds them up,
+// and prints the table of the most contended locks.
+//
+//   node examples/contention/index.mjs
+
+import { Worker } from 'worker_threads'
+import * as contention from './contention.mjs'
+
+const THREADS = 3
+const TURNS = 200
+
+// The locks: one that all threads take, one that most take to read, and one for each thread.
+const memory = new SharedArrayBuffer(4 * (2 + THREADS))
+const totals = contention.createTable()
+await Promise.all(Array.from({ length: THREADS }, (_, nth) => new Promise((resolve, reject) => {
+  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { memory, nth, turns: TURNS } })
+  worker.on('message', table => contention.add(totals, table)).on('error', reject).on('exit', resolve)
+})))
+const rows = contention.mostContended(totals)
+console.table(rows)
+const [first] = rows
+console.log(`most of the time ${THREADS} threads waited for an ${first.kind}`)

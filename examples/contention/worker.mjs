@@ -1,0 +1,26 @@
+import { parentPort, workerData } from 'worker_threads'
+import { AsyncLock, RwLock } from 'atomics-waitasync'
+import * as contention from './contention.mjs'
+
+const { memory, nth, turns } = workerData
+
+const table = contention.count()
+const shared = new AsyncLock(memory)
+const cache = new RwLock(memory, { byteOffset: 4 })
+const own = new AsyncLock(memory, { byteOffset: 8 + 4 * nth })
+
+/** Does something for so long. */
+function work (milliseconds) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+}
+
+for (let turn = 0; turn < turns; turn++) {
+  own.lock().unlock()
+  const access = turn % 10 === 0 ? cache.lock() : cache.lockShared()
+  work(turn % 10 === 0 ? 1 : 0.1)
+  access.unlock()
+  const token = shared.lock()
+  work(0.5)
+  token.unlock()
+}
+parentPort.postMessage(table)

@@ -1,0 +1,9 @@
+import { workerData } from 'worker_threads'
+import { Latch, Semaphore } from 'atomics-waitasync'
+
+const { memory, permits } = workerData
+
+new Semaphore(memory).use(permits, () => {
+  new Latch(memory, { count: 1, byteOffset: 4 }).countDown()
+  return new Promise(resolve => setTimeout(resolve, 1e6))
+})

@@ -1,0 +1,6 @@
+import { workerData } from 'worker_threads'
+import readFiles from './read-files.mjs'
+
+const { memory, files } = workerData
+
+await readFiles(memory, files)

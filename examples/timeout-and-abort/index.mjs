@@ -1,0 +1,36 @@
+// Three ways not to wait for ever: a time-out, an abort, and taking the lock only if it is free. A waiter that gives up leaves
+// the line and does not delay the waiters behind it.
+//
+//   node examples/timeout-and-abort/index.mjs
+
+import { Worker } from 'worker_threads'
+import { AsyncLock } from 'atomics-waitasync'
+
+const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength))
+
+const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: lock.sab })
+await new Promise(resolve => worker.once('message', resolve))
+console.log('a worker holds the lock')
+
+console.log(`free right now? ${lock.tryLock() !== null}`)
+
+try {
+  await lock.lockAsync({ timeout: 50 })
+} catch (error) {
+  console.log(`${error.name}: ${error.message}`)
+}
+
+const controller = new AbortController()
+setTimeout(() => controller.abort(), 50)
+try {
+  await lock.executeLocked(() => console.log('never comes here'), { signal: controller.signal })
+} catch (error) {
+  console.log(error.name)
+}
+
+// The two waiters above have left the line, so this one is the first.
+const next = lock.lockAsync()
+worker.postMessage('give it up')
+const token = await next
+console.log('main holds the lock')
+token.unlock()

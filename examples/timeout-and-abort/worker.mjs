@@ -1,0 +1,8 @@
+import { parentPort, workerData } from 'worker_threads'
+import { AsyncLock } from 'atomics-waitasync'
+
+const lock = new AsyncLock(workerData)
+// Blocks for two seconds at most.
+const token = lock.lockIfAvailable(2000)
+parentPort.postMessage('locked')
+parentPort.once('message', () => token.unlock())
