@@ -48,6 +48,12 @@ export type WaitAsyncResult =
  *   must not block
  * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.wait
+ *
+ * @example
+ * ```js
+ * const words = new Int32Array(workerData) // on a SharedArrayBuffer
+ * wait(words, 0, 0, 1000) // 'ok', 'not-equal' or 'timed-out'
+ * ```
  */
 export function wait(typedArray: Int32Array, index: number, value: number, timeout?: number): WaitResult
 export function wait(typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number): WaitResult
@@ -65,6 +71,12 @@ export function wait(typedArray: BigInt64ArrayIfAny, index: number, value: bigin
  * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`
  * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.notify
+ *
+ * @example
+ * ```js
+ * Atomics.store(words, 0, 1)
+ * notify(words, 0) // the number of woken waiters
+ * ```
  */
 export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: number, count?: number): number
 
@@ -82,6 +94,12 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`
  * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.waitasync
+ *
+ * @example
+ * ```js
+ * const { async, value } = waitAsync(words, 0, 0, 1000)
+ * const outcome = async ? await value : value // 'ok', 'not-equal' or 'timed-out'
+ * ```
  */
 export function waitAsync(typedArray: Int32Array, index: number, value: number, timeout?: number): WaitAsyncResult
 export function waitAsync(typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number): WaitAsyncResult
@@ -107,6 +125,13 @@ export interface InstallOptions {
  * @returns true if it changed the target
  * @throws {TypeError} an option has a wrong type or is unknown, or the target does not let its properties be defined; then nothing
  *   has been changed
+ *
+ * @example
+ * ```js
+ * install({ force: true }) // Atomics has the package's own queue from now on
+ * const own = {}
+ * install({ target: own, force: true }) // the same functions, without touching a global
+ * ```
  */
 export function install(options?: InstallOptions): boolean
 
@@ -115,6 +140,11 @@ export function install(options?: InstallOptions): boolean
  *
  * @param target the target of {@link install}; by default the global object
  * @returns true if it changed the target
+ *
+ * @example
+ * ```js
+ * uninstall() // Atomics is as it was before the latest install
+ * ```
  */
 export function uninstall(target?: object): boolean
 
@@ -123,6 +153,12 @@ export function uninstall(target?: object): boolean
  *
  * It changes with {@link install} and {@link uninstall}. `import { engine }` in an ES module keeps the value it had when
  * the package was loaded.
+ *
+ * @example
+ * ```js
+ * const { engine } = require('atomics-waitasync')
+ * if (engine === 'host') console.log('waitAsync is that of Node')
+ * ```
  */
 export let engine: 'host' | 'addon'
 
@@ -131,6 +167,11 @@ export let engine: 'host' | 'addon'
  *
  * @param promise a promise of {@link waitAsync}, or of a waiting method of the classes below
  * @returns false if it is not a pending wait of this thread
+ *
+ * @example
+ * ```js
+ * ref(value) // undoes unref(value)
+ * ```
  */
 export function ref(promise: Promise<unknown>): boolean
 
@@ -140,6 +181,12 @@ export function ref(promise: Promise<unknown>): boolean
  *
  * @param promise a promise of {@link waitAsync}, or of a waiting method of the classes below
  * @returns false if it is not a pending wait of this thread
+ *
+ * @example
+ * ```js
+ * const { value } = waitAsync(words, 0, 0)
+ * unref(value) // the process may end before it is notified
+ * ```
  */
 export function unref(promise: Promise<unknown>): boolean
 
@@ -150,6 +197,12 @@ export function unref(promise: Promise<unknown>): boolean
  *
  * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`
  * @throws {RangeError} `index` is out of range
+ *
+ * @example
+ * ```js
+ * const { value } = waitAsync(words, 0, 0)
+ * waiterCount(words, 0) // 1
+ * ```
  */
 export function waiterCount(typedArray: Int32Array | BigInt64ArrayIfAny, index: number): number
 
@@ -196,7 +249,7 @@ export interface ViewClone {
  *
  * A function that passes a callback on writes `<T>(callback: () => Synchronous<T>)`.
  */
-export type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
+export type Synchronous<T> = T extends PromiseLike<unknown> ? 'The callback must not return a promise: use the method without Sync' : T
 
 /**
  * A mutex between any mix of threads: 4 bytes of shared memory that hold {@link AsyncLock.LOCKED} or
@@ -206,6 +259,12 @@ export type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
  * next in line gets the lock. No waiter is overtaken for long.
  *
  * Not re-entrant.
+ *
+ * @example
+ * ```js
+ * const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength))
+ * await lock.executeLocked(() => changeWhatItProtects())
+ * ```
  */
 export class AsyncLock {
   /** The size of the state in bytes. */
@@ -293,7 +352,19 @@ export class AsyncLock {
   unlock(): void
 }
 
-/** The right to release a lock once. */
+/**
+ * The right to release a lock once.
+ *
+ * @example
+ * ```js
+ * const token = await lock.lockAsync()
+ * try {
+ *   if (token.ownerDied) repair()
+ * } finally {
+ *   token.unlock()
+ * }
+ * ```
+ */
 export class UnlockToken {
   private constructor()
 
@@ -343,6 +414,14 @@ export interface DeadlockLink {
  * A wait releases the lock and joins the line in one step with respect to {@link Condition.notify}. However it ends, the lock
  * is held again and the same token is live. If a thread dies after it was notified and before it has the lock again, the
  * notification goes to another waiter.
+ *
+ * @example
+ * ```js
+ * const token = lock.lock()
+ * changed.waitFor(token, () => queue.length > 0)
+ * token.unlock()
+ * // in another thread, with the lock held: queue.push(item); changed.notify(1)
+ * ```
  */
 export class Condition {
   /** The size of the state in bytes. */
@@ -402,6 +481,13 @@ export class Condition {
  *
  * First come, first served: a large request is not overtaken. Acquired permits have no owner, so one thread may release what
  * another acquired. Permits that are held, by {@link Semaphore.hold} or {@link Semaphore.use}, come back when their thread dies.
+ *
+ * @example
+ * ```js
+ * const limit = new Semaphore(buffer)
+ * limit.release(3) // once, in one thread
+ * await limit.use(1, () => fetch(url)) // at most three at a time
+ * ```
  */
 export class Semaphore {
   /** The size of the state in bytes. */
@@ -476,6 +562,12 @@ export class Semaphore {
  * dies, all later tokens have `ownerDied`, up to and including that of the next writer.
  *
  * Not re-entrant.
+ *
+ * @example
+ * ```js
+ * await rw.executeShared(() => read()) // beside other readers
+ * await rw.executeLocked(() => write()) // alone
+ * ```
  */
 export class RwLock {
   /** The size of the state in bytes. */
@@ -535,20 +627,30 @@ export interface ExclusiveToken extends UnlockToken {
  * A number of parties that wait for each other, again and again: 4 bytes of shared memory.
  *
  * A party that gives up is no longer counted. A party that dies while it waits stays counted: give the others a time-out.
+ *
+ * @example
+ * ```js
+ * const barrier = new Barrier(buffer, { parties: 3 }) // in each of three threads
+ * for (const step of steps) {
+ *   compute(step)
+ *   barrier.wait() // until the others have computed this step
+ * }
+ * ```
  */
 export class Barrier {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
-   * @param options.parties 1 to 65535; the same in every thread
+   * @param options.parties 1 to 65535; the same in every thread. A clone says it
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `parties` or `byteOffset` is not an integer or not the
    *   clone's, or an option is unknown
    * @throws {RangeError} `parties` or `byteOffset` is out of range
    */
-  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { parties: number })
-  /** The clone says `parties`. */
   constructor(clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined })
+  /** Never right: a buffer does not say how many parties there are. */
+  constructor(buffer: { readonly parties: 'must be given in the options' })
+  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { parties: number })
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
@@ -568,20 +670,30 @@ export class Barrier {
   waitAsync(options?: AwaitOptions): Promise<{ leader: boolean }>
 }
 
-/** Waiting once until something has happened a number of times: 4 bytes of shared memory. */
+/**
+ * Waiting once until something has happened a number of times: 4 bytes of shared memory.
+ *
+ * @example
+ * ```js
+ * const ready = new Latch(buffer, { count: 4 })
+ * ready.countDown() // in each of four workers
+ * await ready.waitAsync() // in main
+ * ```
+ */
 export class Latch {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
   /**
-   * @param options.count 0 to 2**31 - 1; the same in every thread
+   * @param options.count 0 to 2**31 - 1; the same in every thread. A clone says it
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `count` or `byteOffset` is not an integer or not the
    *   clone's, or an option is unknown
    * @throws {RangeError} `count` or `byteOffset` is out of range
    */
-  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { count: number })
-  /** The clone says `count`. */
   constructor(clone: ViewClone & { readonly count: number }, options?: ViewOptions & { count?: number | undefined })
+  /** Never right: a buffer does not say the count. */
+  constructor(buffer: { readonly count: 'must be given in the options' })
+  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { count: number })
 
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
@@ -670,6 +782,12 @@ export interface LockManagerSnapshot {
  * First come, first served. A thread that ends gives back what it holds.
  *
  * @see https://w3c.github.io/web-locks/
+ *
+ * @example
+ * ```js
+ * await locks.request('cache', async lock => refresh()) // alone
+ * locks.requestSync('cache', { mode: 'shared' }, () => read()) // blocks: workers only
+ * ```
  */
 export class LockManager {
   private constructor()
@@ -728,5 +846,11 @@ export interface Entry {
 /**
  * Everything that is held and awaited by means of the package in this process now. No thread is stopped for it: each word's entries
  * are right for one moment, not all for the same.
+ *
+ * @example
+ * ```js
+ * const { held, waiting } = snapshot()
+ * for (const { kind, threadId, milliseconds } of held) console.log(kind, threadId, milliseconds)
+ * ```
  */
 export function snapshot(): { held: Entry[], waiting: Entry[] }
