@@ -20,13 +20,14 @@
 
 const fs = require('fs')
 const util = require('util')
+const slowness = require('./fixtures/slowness')
 
 // Taken now, so that a test that replaces a global does not replace ours.
 const { setTimeout, clearTimeout, setImmediate } = global
 
 const DEFAULT_TIMEOUT = 30000
 // How long a file may take from its last test to its end: when all is well, and when it has failed anyway.
-const LINGER = Number(process.env.HARNESS_LINGER) || 10000
+const LINGER = Number(process.env.HARNESS_LINGER) || slowness * 10000
 const LINGER_AFTER_FAILURE = Math.min(LINGER, 1000)
 
 const queue = []
@@ -46,7 +47,7 @@ class Skip {
 }
 
 /**
- * Registers a test. Options: `timeout` in milliseconds (30 000 unless given), `skip`: the reason not to run it.
+ * Registers a test. Options: `timeout` in milliseconds (30 000 unless given), see fixtures/slowness.js, `skip`: the reason not to run it.
  */
 function test (name, options, fn) {
   if (typeof options === 'function') {
@@ -67,7 +68,8 @@ function test (name, options, fn) {
 
 async function runAll () {
   while (queue.length > 0) {
-    const { name, timeout, skip, fn } = queue.shift()
+    const { name, timeout: limit, skip, fn } = queue.shift()
+    const timeout = slowness * limit
     if (skip) {
       report('skipped', name, skip)
       continue

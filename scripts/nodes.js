@@ -5,6 +5,7 @@
 //
 //   node scripts/nodes.js [version ...]     fetches them (all unless given) and says where they are
 
+const { execFileSync } = require('child_process')
 const fs = require('fs')
 const path = require('path')
 const { list } = require('./lib/arguments')
@@ -30,7 +31,7 @@ const pending = new Map()
 function read (text) {
   const names = text === 'all' ? versions : list(text)
   if (names.length === 0) throw new Error('full or major versions, current or all are allowed')
-  for (const name of names) if (!isBinary(name)) resolve(name)
+  for (const name of names) resolve(name)
   return names
 }
 
@@ -44,7 +45,10 @@ const isBinary = name => path.basename(name) !== name && fs.existsSync(name)
  * @throws {Error} when it could not be fetched for another reason (no network, ...)
  */
 function get (version) {
-  if (isBinary(version)) return Promise.resolve({ version, path: path.resolve(version), flags: [] })
+  if (isBinary(version)) {
+    const exact = resolve(version)
+    return Promise.resolve({ version: exact, path: path.resolve(version), flags: flagsOf(exact) })
+  }
   version = resolve(version)
   if (!pending.has(version)) pending.set(version, find(version))
   return pending.get(version)
@@ -52,6 +56,7 @@ function get (version) {
 
 /** The full version that a text means, see `get`. */
 function resolve (text) {
+  if (isBinary(text)) return execFileSync(text, ['--version'], { encoding: 'utf8' }).trim().slice(1)
   if (text === 'current') return process.versions.node
   if (/^\d+\.\d+\.\d+$/.test(text)) return text
   const version = versions.find(each => each.startsWith(`${text}.`))

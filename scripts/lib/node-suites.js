@@ -7,13 +7,13 @@ const nodes = require('../nodes')
 const { indent } = require('./report')
 
 /**
- * Plans the runs on one version: `{ version, size, runs: { file, subject, task }[], skips: { file, subject }[] }`.
+ * Plans the runs on one version: `{ asked, version, size, runs: { file, subject, task }[], skips: { file, subject }[] }`.
  * `plan` announces a task to the progress. `size` is the TEST_SIZE of the files (see __test__/fixtures/size.js); with `small`, a long
  * file is run with the last of its subjects only.
  */
 function plannedSuite (version, files, { subjects, size }, plan) {
   const exact = nodes.resolve(version)
-  const suite = { version: exact, size, runs: [], skips: [] }
+  const suite = { asked: version, version: exact, size, runs: [], skips: [] }
   const wanted = file => subjects.filter(subject => file.subjects.includes(subject)).slice(file.long && size === 'small' ? -1 : 0)
   for (const subject of subjects) {
     for (const file of files.filter(each => wanted(each).includes(subject))) {
@@ -25,8 +25,8 @@ function plannedSuite (version, files, { subjects, size }, plan) {
 }
 
 /** Runs the files of a suite and reports them. */
-async function runSuite ({ version, size, runs, skips }, { report, progress, jobs }) {
-  const node = await nodes.get(version).catch(error => ({ error }))
+async function runSuite ({ asked, version, size, runs, skips }, { report, progress, jobs }) {
+  const node = await nodes.get(asked).catch(error => ({ error }))
   if (node.error || node.skipped) {
     for (const { task } of runs) progress.drop(task)
     const row = report.row(`node ${version}`, '')

@@ -14,6 +14,7 @@
 const fs = require('fs')
 const path = require('path')
 const { run: runChild } = require('./child')
+const slowness = require('../../__test__/fixtures/slowness')
 
 const SUBJECTS = ['export', 'installed', 'force']
 const HEADER_LINES = 10
@@ -89,8 +90,9 @@ async function run (declared, node, subject, { size = 'full' } = {}) {
   delete env.SUBJECT
   if (subject !== null) env.SUBJECT = subject
   const args = [...node.flags, ...declared.flags, declared.file]
-  const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout: declared.timeout * 1000 })
-  return { ...judge(ended, declared.timeout), output: ended.output, seconds: ended.seconds }
+  const timeout = slowness * declared.timeout
+  const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout: timeout * 1000 })
+  return { ...judge(ended, timeout), output: ended.output, seconds: ended.seconds }
 }
 
 function judge (ended, timeout) {

@@ -1,0 +1,134 @@
+'use strict'
+
+// `npm run test:platforms`: builds the library for other platforms than this machine's and runs the tests there, by emulation. All it
+// needs comes from the package registries, into the user's cache folder.
+//
+//   npm run test:platforms [-- --only arm64,musl] [--node 20] [--files lock]
+//
+// --only    some of the platforms below
+// --node    one major version instead of all that the platform has here
+// --files   the test files whose name matches a regular expression; without a soak
+//
+// Needs Linux x64 with Debian's package sources, and user namespaces. What cannot be had is skipped, by name, with its reason. Not part of
+// `npm test`: it takes hours, since emulated code is ten times as slow. The last line is `N passed, N failed[, N skipped]`.
+
+const { execFileSync } = require('child_process')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { libraryFile } = require('../lib/agent/target')
+const { argumentsOf, someOf } = require('./lib/arguments')
+const cache = require('./lib/cache')
+const { run } = require('./lib/child')
+const { clock } = require('./lib/progress')
+const { arm64, armv7, musl, nodeForMusl, nodeOf } = require('./platforms/emulation')
+const { build, check } = require('./platforms/toolchain')
+const setup = require('./setup')
+
+const root = path.join(__dirname, '..')
+const HOUR = 60 * 60 * 1000
+const SOAK = 60 // seconds
+/** The tests of the tools, some of which build the library for the machine at hand, are left out. */
+const ALL = '^(?!benchmark|bundle|instructions|runner|structure)'
+
+/**
+ * `target` is the name in lib/targets.js; `versions` of Node that there are for it; `node` gives the path of one; `emulation` the words before
+ * a command that is to run there; `slowness` is that of the tests. Those with `rust` are only compiled.
+ */
+const PLATFORMS = {
+  musl: { target: 'linux-x64-musl', versions: ['24'], node: nodeForMusl, emulation: musl, slowness: 2 },
+  arm64: { target: 'linux-arm64-gnu', versions: ['16.20.2', '20.20.2', '24.21.0'], node: nodeOf('linux-arm64'), emulation: arm64, slowness: 20 },
+  armv7: { target: 'linux-arm-gnueabihf', versions: ['16.20.2', '20.20.2'], node: nodeOf('linux-armv7l'), emulation: armv7, slowness: 20 },
+  'darwin-x64': { rust: 'x86_64-apple-darwin' },
+  'darwin-arm64': { rust: 'aarch64-apple-darwin' },
+  freebsd: { rust: 'x86_64-unknown-freebsd' },
+  'windows-arm64': { rust: 'aarch64-pc-windows-msvc' }
+}
+
+const total = { passed: 0, failed: 0, skipped: 0 }
+const summary = []
+
+function say (platform, text, { passed = 0, failed = 0, skipped = 0 }) {
+  total.passed += passed
+  total.failed += failed
+  total.skipped += skipped
+  summary.push(`${platform.padEnd(14)} ${text}`)
+  console.log(summary[summary.length - 1])
+}
+
+/** A copy of the tree with the library of a platform. */
+function copyTree (target, library) {
+  const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'platforms-'))
+  const names = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8' }).split('\0')
+  for (const name of names.filter(name => name !== '' && fs.existsSync(path.join(root, name)))) {
+    fs.mkdirSync(path.dirname(path.join(copy, name)), { recursive: true })
+    fs.copyFileSync(path.join(root, name), path.join(copy, name))
+  }
+  fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'))
+  fs.copyFileSync(library, path.join(copy, libraryFile(target)))
+  return copy
+}
+
+const closing = output => /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/m.exec(output.trimEnd().split('\n').pop())
+
+/** Runs the tests and a soak on one Node of a platform. */
+async function testOn (name, version, copy, words, { node, slowness }, files) {
+  const binary = await node(version)
+  const env = { ...process.env, TEST_SLOWNESS: String(slowness) }
+  const log = path.join(root, 'target', 'platforms', `${name}-${version}.log`)
+  const command = [process.execPath, path.join(copy, 'scripts', 'test.js'), '--no-rust', '--no-setup', '--node', binary, '--subject', 'none,force', '--only', files || ALL]
+  const { output, seconds } = await run(words[0], [...words.slice(1), ...command], { cwd: copy, env, timeout: 6 * HOUR })
+  fs.writeFileSync(log, output)
+  const [, passed, failed, skipped = 0] = closing(output) || [null, 0, 1]
+  const counts = { passed: Number(passed), failed: Number(failed), skipped: Number(skipped) }
+  say(name, `Node ${version}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${clock(seconds)} (${path.relative(root, log)})`, counts)
+  for (const line of output.match(/^FAILED .*$/gm) || []) console.log(`${' '.repeat(14)} ${line}`)
+  if (files !== undefined) return
+  const soak = [...words.slice(1), binary, '--expose-gc', path.join(copy, 'scripts', 'soak', 'main.js'), String(SOAK), '1']
+  const ended = await run(words[0], soak, { cwd: copy, env, timeout: slowness * SOAK * 1000 })
+  const good = ended.code === 0
+  say(name, `Node ${version}: soak of ${SOAK} s: ${good ? 'no law was broken' : `failed\n${ended.output.slice(-3000)}`}`, { [good ? 'passed' : 'failed']: 1 })
+}
+
+async function testPlatform (name, only, files) {
+  const platform = PLATFORMS[name]
+  if (platform.rust !== undefined) {
+    await check(platform.rust)
+    return say(name, `${platform.rust} compiles`, { passed: 1 })
+  }
+  const { target, versions, emulation } = platform
+  const words = await emulation()
+  const copy = copyTree(target, await build(target))
+  try {
+    for (const version of versions.filter(version => only === undefined || version.split('.')[0] === only)) {
+      await testOn(name, version, copy, words, platform, files)
+    }
+  } finally {
+    fs.rmSync(copy, { recursive: true, force: true })
+  }
+}
+
+async function main () {
+  const { only, node, files } = argumentsOf('npm run test:platforms [-- --only arm64,musl] [--node 20] [--files lock]', {
+    only: { type: 'string', default: Object.keys(PLATFORMS).join(','), read: someOf(Object.keys(PLATFORMS)) },
+    node: { type: 'string' },
+    files: { type: 'string' }
+  })
+  await setup.installDependencies()
+  for (const name of only) {
+    try {
+      if (process.platform !== 'linux' || process.arch !== 'x64') throw new cache.Unavailable('needs Linux x64')
+      await testPlatform(name, node, files)
+    } catch (error) {
+      if (error instanceof cache.Unavailable) say(name, `skipped: ${error.message}`, { skipped: 1 })
+      else say(name, `failed: ${error.message}`, { failed: 1 })
+    }
+  }
+  console.log(`\n${summary.join('\n')}\n\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
+  if (total.failed > 0) process.exitCode = 1
+}
+
+main().catch(error => {
+  console.error(error.message)
+  process.exitCode = 1
+})

