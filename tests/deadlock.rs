@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::deadlock::{Blocked, Link, Obstacle, WaitForGraph, is_kept_by};
+use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
 use atomics_waitasync::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
 use atomics_waitasync::lock::word::Word;
 use atomics_waitasync::lock::{Claimed, Waiter, WaiterListStore};
@@ -54,7 +54,7 @@ enum State {
     Runs,
     /// Its claim is in the line.
     Queued(Ticket),
-    /// It sleeps. Whether other threads know.
+    /// It sleeps. Other threads know if it holds something.
     Asleep(Ticket),
     /// It has what it claimed, and is still published.
     Awake,
@@ -116,17 +116,26 @@ impl World {
     }
 
     /// What keeps a thread waiting, as `src/node/deadlock.rs` tells it: from what each thread has written down.
-    fn obstacles(&self, blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
+    fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
         let threads = self.threads.borrow();
-        let obstacles = self.store.while_waiting(blocked, |_, ahead, _| {
+        let keepers = self.store.while_waiting(blocked, |_, ahead, _| {
             let holders = threads.iter().flat_map(|thread| {
                 let here = thread.holds.iter().filter(|hold| location(hold.0) == blocked.location);
                 let keeping = here.filter(|hold| is_kept_by(blocked.request, hold.1));
-                keeping.map(|hold| (Arc::clone(&thread.record), Obstacle::Holds(hold.1)))
+                keeping.map(|hold| Keeper {
+                    thread: Arc::clone(&thread.record),
+                    obstacle: Obstacle::Holds(hold.1),
+                    claim: None,
+                })
             });
-            holders.chain(ahead.map(|(thread, request)| (thread, Obstacle::IsAhead(request)))).collect()
+            let ahead = ahead.map(|claim| Keeper {
+                thread: Arc::clone(&claim.thread),
+                obstacle: Obstacle::IsAhead(claim.request),
+                claim: Some(claim),
+            });
+            holders.chain(ahead).collect()
         });
-        obstacles.unwrap_or_default()
+        keepers.unwrap_or_default()
     }
 
     /// No thread of the cycle can go on, as far as the threads themselves know.
@@ -219,9 +228,14 @@ impl World {
             State::Queued(ticket) => {
                 let (at, request) = script.1[taken];
                 self.threads.borrow_mut()[index].woken = None;
-                let is_published = script.0 != GivesUp && !matches!(request, Permits(_));
+                let holds = !self.threads.borrow()[index].holds.is_empty();
+                let is_published = script.0 != GivesUp && !matches!(request, Permits(_)) && holds;
                 let blocked = Blocked { thread: Arc::clone(&record), ticket, location: location(at), request };
-                let cycle = if is_published { self.graph.block(&blocked, |other| self.obstacles(other)) } else { None };
+                let cycle = if is_published {
+                    self.graph.block(&blocked, || |other: &Blocked| self.keepers(other))
+                } else {
+                    None
+                };
                 match cycle {
                     None => self.set(index, State::Asleep(ticket)),
                     Some(cycle) => {
@@ -383,6 +397,13 @@ fn no_cycle_of_readers() {
 #[test]
 fn a_cycle_through_a_writer_that_holds_nothing_and_is_ahead() {
     is_found(&[(Patient, &[(0, Shared), B]), (Patient, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
+}
+
+#[test]
+fn a_cycle_past_writers_that_hold_nothing_and_are_ahead() {
+    let writer: Script = (Patient, &[(0, Exclusive)]);
+    is_found(&[(Patient, &[(0, Shared), B]), writer, writer, (Patient, &[B, (0, Shared)])]);
+    is_found(&[(Patient, &[(0, Shared), B]), writer, (Patient, &[B, (0, Exclusive)])]);
 }
 
 #[test]

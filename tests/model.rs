@@ -13,7 +13,7 @@
 #![cfg(feature = "model")]
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::deadlock::{Blocked, Obstacle, WaitForGraph};
+use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Obstacle, WaitForGraph};
 use atomics_waitasync::lock::fairness::FAIRNESS;
 use atomics_waitasync::lock::memories::Memories;
 use atomics_waitasync::lock::request::Request;
@@ -1404,10 +1404,11 @@ impl TwoLocks {
         let _ = self.store.release(Self::PLACES[lock], Request::Lock, &self.words[lock]);
     }
 
-    fn obstacles(&self, blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
+    fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
         let lock = usize::from(blocked.location != HERE);
         let holder = self.store.while_waiting(blocked, |_, _, _| self.holders.lock().unwrap()[lock].clone()).flatten();
-        holder.map(|thread| (thread, Obstacle::Holds(Request::Lock))).into_iter().collect()
+        let keeper = |thread| Keeper { thread, obstacle: Obstacle::Holds(Request::Lock), claim: None };
+        holder.map(keeper).into_iter().collect()
     }
 
     /// Takes `first`, blocks for `second`, and releases what it has. Whether it would have closed a cycle.
@@ -1423,7 +1424,7 @@ impl TwoLocks {
             self.store.claim(location, waiter.clone(), Request::Lock, NEVER, &self.words[second])
         {
             let blocked = Blocked { thread: thread.clone(), ticket, location, request: Request::Lock };
-            let cycle = self.graph.block(&blocked, |blocked| self.obstacles(blocked));
+            let cycle = self.graph.block(&blocked, || |blocked: &Blocked| self.keepers(blocked));
             finds = cycle.is_some();
             if let Some(cycle) = cycle {
                 assert_eq!(cycle.len(), 2);

@@ -4,24 +4,30 @@
 //! | it requests | it waits for |
 //! |---|---|
 //! | a lock | its holder |
-//! | exclusive access | each holder, and the blocked thread ahead of it in the line |
+//! | exclusive access | each holder |
 //! | a share | the writer, and the nearest blocked writer ahead of it in the line |
 //! | permits | nothing: any thread may add permits |
 //!
-//! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. Claims that have a time-out, and those of
-//! promises, are left out: they may leave the line.
+//! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits for its turn in the
+//! line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it waits itself. Claims that have a
+//! time-out, and those of promises, are left out: they may leave the line.
 //!
 //! # Why every cycle is found, by one thread
-//! A thread publishes its wait after its claim has joined the line, and looks for a cycle under the same lock. Of the threads of a
-//! cycle the last one to do so sees the waits of all others. A thread that finds a cycle is not published, so no other finds the
-//! same one. A promise that is granted a lock while its thread blocks can close a cycle, too: so a thread looks again between the
-//! slices of its sleep.
+//! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under the same lock. A thread
+//! that holds nothing need do neither: others wait for it only if it is a writer ahead of them, and its claim is found in the line. Such a
+//! claim joined before that of the reader behind it; so when the last holder of a cycle looks, it sees the waits of all others. A thread that
+//! finds a cycle is not published, so no other finds the same one. A promise that is granted a lock while its thread blocks makes
+//! that a holder and can close a cycle: so a thread looks again after a slice of its sleep in which that has happened.
 //!
 //! # Why no false one is found
-//! Published threads change nothing that they hold: each takes its wait back, under the lock of the graph, before it goes on. So
-//! what a published thread is found to hold it holds during the whole search. That a claim is unsettled is found in the critical
-//! section in which its obstacles are found. In a cycle of such threads no claim can be granted, as each needs that another goes
+//! Published threads change nothing that they hold: each takes its wait back, under the lock of the graph, before it goes on. So what a
+//! published thread is found to hold once the lock of the graph is held, it holds during the whole search. That a claim is unsettled is
+//! found in the critical section of its line. In a cycle of such threads no claim can be granted, as each needs that another goes
 //! on. A thread may be terminated, which the search cannot know: it has not taken its wait back, so the cycle was there.
+
+use std::collections::{HashMap, HashSet};
+
+use rustc_hash::FxBuildHasher;
 
 use super::policy::{Waiter, WaiterListStore};
 use super::request::Request;
@@ -43,7 +49,7 @@ pub struct Blocked {
     pub request: Request,
 }
 
-/// What a thread has that keeps another waiting.
+/// What a thread has that keeps another one waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Obstacle {
     /// It holds this.
@@ -70,29 +76,57 @@ pub const fn is_kept_by(request: Request, held: Request) -> bool {
     }
 }
 
+/// A thread that keeps another waiting.
+#[derive(Debug)]
+pub struct Keeper {
+    /// The thread.
+    pub thread: Arc<BlockedThread>,
+    /// What it has.
+    pub obstacle: Obstacle,
+    /// Its claim, if it is ahead in the line.
+    pub claim: Option<Blocked>,
+}
+
 /// The threads that block without a time-out.
 #[derive(Debug, Default)]
 pub struct WaitForGraph {
-    blocked: Mutex<Vec<Blocked>>,
+    /// By the addresses of their records.
+    published: Mutex<HashMap<usize, Blocked, FxBuildHasher>>,
+}
+
+fn key(thread: &Arc<BlockedThread>) -> usize {
+    Arc::as_ptr(thread).addr()
 }
 
 impl WaitForGraph {
-    /// Publishes that `blocked`, the calling thread, is about to sleep; or gives the cycle that this would close, which begins with
-    /// it. To be called again for the same wait: looks anew.
+    /// Publishes that `blocked`, the calling thread, is about to sleep.
+    pub fn publish(&self, blocked: &Blocked) {
+        lock(&self.published).insert(key(&blocked.thread), blocked.clone());
+    }
+
+    /// The same for a thread that holds something; or returns the cycle that this would close, which begins with it. To be called again
+    /// for the same wait: looks anew.
     ///
-    /// `obstacles`: the threads that keep a published thread waiting; none if its claim has been settled.
-    pub fn block(
+    /// `look`, called once the lock of the graph is held, returns a function that tells which threads keep a blocked one waiting; none
+    /// if its claim has been settled.
+    pub fn block<K: Fn(&Blocked) -> Vec<Keeper>>(
         &self,
         blocked: &Blocked,
-        obstacles: impl Fn(&Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)>,
+        look: impl FnOnce() -> K,
     ) -> Option<Vec<Link>> {
-        let mut all = lock(&self.blocked);
-        all.retain(|other| !Arc::ptr_eq(&other.thread, &blocked.thread));
-        let mut search = Search { others: &all, start: blocked, obstacles, seen: Vec::new(), path: Vec::new() };
+        let mut published = lock(&self.published);
+        published.remove(&key(&blocked.thread));
+        let mut search = Search {
+            published: &published,
+            start: blocked,
+            keepers: look(),
+            seen: HashSet::default(),
+            path: Vec::new(),
+        };
         let closing = search.visit(blocked);
         let mut cycle = search.path;
         let Some(obstacle) = closing else {
-            all.push(blocked.clone());
+            published.insert(key(&blocked.thread), blocked.clone());
             return None;
         };
         cycle.push(Link { blocked: blocked.clone(), obstacle });
@@ -102,37 +136,35 @@ impl WaitForGraph {
 
     /// The thread, the calling one, is about to go on.
     pub fn leave(&self, thread: &Arc<BlockedThread>) {
-        lock(&self.blocked).retain(|blocked| !Arc::ptr_eq(&blocked.thread, thread));
+        lock(&self.published).remove(&key(thread));
     }
 }
 
 /// A search, depth first.
-struct Search<'a, O> {
-    others: &'a [Blocked],
+struct Search<'a, K> {
+    published: &'a HashMap<usize, Blocked, FxBuildHasher>,
     start: &'a Blocked,
-    obstacles: O,
+    keepers: K,
     /// Those that have been visited.
-    seen: Vec<*const BlockedThread>,
+    seen: HashSet<usize, FxBuildHasher>,
     /// Once a cycle has been found: its links but for the first one, in reverse.
     path: Vec<Link>,
 }
 
-impl<O: Fn(&Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)>> Search<'_, O> {
+impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
     /// What the first thread has that closes a cycle through `blocked`, if there is one.
     fn visit(&mut self, blocked: &Blocked) -> Option<Obstacle> {
-        for (thread, obstacle) in (self.obstacles)(blocked) {
+        for Keeper { thread, obstacle, claim } in (self.keepers)(blocked) {
             if Arc::ptr_eq(&thread, &self.start.thread) {
                 return Some(obstacle);
             }
-            if self.seen.contains(&Arc::as_ptr(&thread)) {
+            if !self.seen.insert(key(&thread)) {
                 continue;
             }
-            self.seen.push(Arc::as_ptr(&thread));
-            let others = self.others;
-            if let Some(next) = others.iter().find(|other| Arc::ptr_eq(&other.thread, &thread))
-                && let Some(closing) = self.visit(next)
+            if let Some(next) = claim.or_else(|| self.published.get(&key(&thread)).cloned())
+                && let Some(closing) = self.visit(&next)
             {
-                self.path.push(Link { blocked: next.clone(), obstacle });
+                self.path.push(Link { blocked: next, obstacle });
                 return Some(closing);
             }
         }
@@ -142,22 +174,22 @@ impl<O: Fn(&Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)>> Search<'_, O> {
 
 impl WaiterListStore {
     /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the nearest blocked
-    /// thread ahead of it in a strict line that keeps it waiting, and with what tells whether something that was granted has not
-    /// been stolen. `None` if the claim has been settled.
+    /// writer ahead of it in the line, if it requests a share, and with what tells whether something that was granted has not been
+    /// stolen. `None` if the claim has been settled.
     pub fn while_waiting<R>(
         &self,
         blocked: &Blocked,
-        body: impl FnOnce(Option<&Waiter>, Option<(Arc<BlockedThread>, Request)>, &dyn Fn(Request) -> bool) -> R,
+        body: impl FnOnce(Option<&Waiter>, Option<Blocked>, &dyn Fn(Request) -> bool) -> R,
     ) -> Option<R> {
         let waiter = Waiter::Thread(Arc::clone(&blocked.thread));
         self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
-            let keeps = |other| match section.untimed(other) {
-                Some((Waiter::Thread(thread), Some(request))) => {
-                    is_kept_by(blocked.request, request).then_some((thread, request))
+            let writer = |other| match section.untimed(other) {
+                Some((Waiter::Thread(thread), Some(request))) if request.is_exclusive() => {
+                    Some(Blocked { thread, ticket: section.ticket(other), location, request })
                 }
                 _ => None,
             };
-            let ahead = if blocked.request.is_strict() { section.before(key).find_map(keeps) } else { None };
+            let ahead = if blocked.request.is_share() { section.before(key).find_map(writer) } else { None };
             let policy = section.policy();
             let is_left = |granted: Request| granted.id().is_none_or(|id| policy.named.contains_key(&id));
             body(policy.granted.get(&location), ahead, &is_left)

@@ -40,15 +40,17 @@ impl WaiterListStore {
         })
     }
 
-    /// The index of the bucket of each location, with those that are in it.
-    pub fn by_bucket(&self, locations: impl Iterator<Item = Location>) -> Vec<Vec<Location>> {
-        let mut buckets = vec![Vec::new(); self.buckets()];
-        for location in locations {
-            buckets[self.index_of(location)].push(location);
-        }
-        for locations in &mut buckets {
-            locations.sort_unstable();
-            locations.dedup();
+    /// The locations that have claims.
+    pub fn lines(&self) -> Vec<Location> {
+        let locations = |bucket| self.critical_section(bucket, |section| section.policy().locations());
+        self.buckets_with_claims().flat_map(locations).collect()
+    }
+
+    /// The items by the index of the bucket in which their location is.
+    pub fn by_bucket<T>(&self, items: impl Iterator<Item = (Location, T)>) -> Vec<Vec<T>> {
+        let mut buckets: Vec<Vec<T>> = (0..self.buckets()).map(|_| Vec::new()).collect();
+        for (location, item) in items {
+            buckets[self.index_of(location)].push(item);
         }
         buckets
     }

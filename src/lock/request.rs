@@ -63,6 +63,11 @@ impl Request {
         matches!(self, Self::Lock | Self::Exclusive | Self::NamedExclusive(_))
     }
 
+    /// Whether it shares with others of its kind what excludes an exclusive request.
+    pub(super) const fn is_share(self) -> bool {
+        matches!(self, Self::Shared | Self::NamedShared(_))
+    }
+
     /// The number of a request for a named lock.
     pub const fn id(self) -> Option<u32> {
         match self {

@@ -10,6 +10,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, sys};
@@ -47,6 +48,9 @@ pub(super) struct Agent {
     /// while other agents had some of the same memory.
     memories: RefCell<HashMap<usize, usize, FxBuildHasher>>,
 }
+
+/// The numbers of the agents; see [`Known::number`].
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// The agents of this thread: one, unless an embedder runs several environments in it or the addon is loaded anew.
@@ -108,7 +112,7 @@ impl Agent {
             environment,
             registers,
             thread_id,
-            blocking: Blocking::new(environment, registers, has_libuv),
+            blocking: Blocking::new(environment, registers, &outbox, has_libuv),
             pending: Pending::default(),
             robust_list: RobustList::new(environment, registers),
             delivery: Delivery::new(environment, registers, &outbox),
@@ -120,6 +124,7 @@ impl Agent {
         REGISTRY.join(Entry {
             thread: std::thread::current().id(),
             known: Known {
+                number: NUMBERS.fetch_add(1, Ordering::Relaxed),
                 thread_id,
                 outbox: Arc::clone(&agent.outbox),
                 blocked_thread: Arc::clone(&agent.blocking.thread),

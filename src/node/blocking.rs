@@ -7,9 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::clock::{Timestamp, now};
-use crate::lock::Waiter;
 use crate::lock::deadlock::Blocked;
 use crate::lock::request::Request;
+use crate::lock::{Outbox, Waiter};
 use crate::node::deadlock::{self, Cycle};
 use crate::node::doing::{Doing, Sleep};
 use crate::node::environment::{Engine, Environment};
@@ -96,15 +96,24 @@ pub(super) struct Blocking {
     wait: Cell<Option<BlockingWait>>,
     /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
     sleeps: Cell<bool>,
+    /// What its promises are granted.
+    outbox: Arc<Outbox>,
     /// Whether other threads know that it blocks without a time-out.
     is_published: Cell<bool>,
+    /// How many grants there were in the outbox when it was published, or last looked for a cycle.
+    grants_seen: Cell<usize>,
     /// The cycle that its last claim would have closed, until JavaScript asks for it.
     pub(super) cycle: RefCell<Option<Cycle>>,
 }
 
 impl Blocking {
     /// `has_libuv`: whether the environment's event loop is libuv's.
-    pub(super) fn new(environment: Environment, registers: RegistersRef, has_libuv: bool) -> Self {
+    pub(super) fn new(
+        environment: Environment,
+        registers: RegistersRef,
+        outbox: &Arc<Outbox>,
+        has_libuv: bool,
+    ) -> Self {
         let thread = Arc::new(BlockedThread::current());
         Self {
             environment,
@@ -116,7 +125,9 @@ impl Blocking {
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
             wait: Cell::new(None),
             sleeps: Cell::new(false),
+            outbox: Arc::clone(outbox),
             is_published: Cell::new(false),
+            grants_seen: Cell::new(0),
             cycle: RefCell::new(None),
         }
     }
@@ -185,9 +196,9 @@ impl Blocking {
     fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         let BlockingWait { location, request, .. } = wait;
         let sleeping = Sleeping::begin(self, Sleep { location, request, since: now() });
-        // A cycle goes through what its threads hold. Of a lock's line it matters nothing who is ahead.
-        let is_suspect = robust_list.len() > 0 || request != Some(Request::Lock);
-        let deadlock = if is_suspect { self.closes_cycle(wait, robust_list) } else { None };
+        // A thread that holds nothing closes no cycle.
+        let holds = robust_list.len() > 0 || self.outbox.granted() > 0;
+        let deadlock = if holds { self.closes_cycle(wait, robust_list) } else { None };
         let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, robust_list));
         drop(sleeping);
         if matches!(answer, Answer::Interrupted) {
@@ -226,7 +237,8 @@ impl Blocking {
                         slice = slice.min(SLICE_MILLISECONDS);
                     }
                     // A promise of a blocked thread may have been granted what others wait for.
-                    if let Some(answer) = self.closes_cycle(wait, robust_list) {
+                    let is_news = !self.is_published.get() || self.outbox.granted() != self.grants_seen.get();
+                    if let Some(answer) = is_news.then(|| self.closes_cycle(wait, robust_list)).flatten() {
                         return answer;
                     }
                 }
@@ -243,7 +255,9 @@ impl Blocking {
         let BlockingWait { ticket, location, deadline, .. } = wait;
         let request = wait.request.filter(|_| deadline == Timestamp::NEVER)?;
         let blocked = Blocked { thread: Arc::clone(&self.thread), ticket, location, request };
-        let cycle = deadlock::block(&blocked);
+        self.grants_seen.set(self.outbox.granted());
+        let holds = robust_list.len() > 0 || self.grants_seen.get() > 0;
+        let cycle = deadlock::block(&blocked, holds);
         self.is_published.set(cycle.is_none());
         let cycle = cycle?;
         let result = STORE.withdraw_thread(ticket, &self.thread);

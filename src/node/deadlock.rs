@@ -1,10 +1,13 @@
 //! The wait-for graph of the threads of this process: [`crate::lock::deadlock`] has the rules.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
+use rustc_hash::FxBuildHasher;
+
 use crate::clock::now;
-use crate::lock::deadlock::{Blocked, Link, Obstacle, WaitForGraph, is_kept_by};
+use crate::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
 use crate::lock::request::Request;
 use crate::node::pending::Purpose;
 use crate::node::process::STORE;
@@ -12,6 +15,7 @@ use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
 use crate::node::sightings::sighted;
 use crate::node::snapshot::Entry;
+use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 
 static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
@@ -19,11 +23,20 @@ static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 /// A cycle that has been found, as JSON: what `error.cycle` is.
 pub(super) type Cycle = String;
 
-/// Publishes a thread, the calling one, that is about to sleep; or tells the cycle that this would close.
-pub(super) fn block(blocked: &Blocked) -> Option<Cycle> {
+/// Publishes a thread, the calling one, that is about to sleep. If it holds something, tells the cycle that this would close.
+pub(super) fn block(blocked: &Blocked, holds: bool) -> Option<Cycle> {
     // What any thread may give keeps nobody waiting.
-    let waits_for_threads = is_kept_by(blocked.request, Request::Exclusive);
-    let cycle = if waits_for_threads { GRAPH.block(blocked, obstacles) } else { None };
+    if !is_kept_by(blocked.request, Request::Exclusive) {
+        return None;
+    }
+    if !holds {
+        GRAPH.publish(blocked);
+        return None;
+    }
+    let cycle = GRAPH.block(blocked, || {
+        let holders = Holders::read();
+        move |blocked: &Blocked| holders.keepers(blocked)
+    });
     cycle.map(|links| described(&links))
 }
 
@@ -32,23 +45,49 @@ pub(super) fn leave(thread: &Arc<BlockedThread>) {
     GRAPH.leave(thread);
 }
 
-/// Which threads keep a published one waiting. What is on its way to a promise counts as held.
-fn obstacles(blocked: &Blocked) -> Vec<(Arc<BlockedThread>, Obstacle)> {
-    let &Blocked { location, request, .. } = blocked;
-    let obstacles = STORE.while_waiting(blocked, |granted, ahead, is_left| {
-        let (known, held) = REGISTRY.held(|at| at == location);
-        let in_lists = held.iter().map(|(agent, held)| (&known[*agent], held.request));
-        let on_their_way = known.iter().flat_map(|agent| {
-            let grants = agent.outbox.grants().into_iter().filter(|&(at, _)| at == location);
-            grants.map(move |(_, request)| (agent, request))
+/// Who holds what. What is on its way to a promise counts as held.
+struct Holders {
+    known: Vec<Known>,
+    held: HashMap<Location, Vec<(usize, Request)>, FxBuildHasher>,
+}
+
+impl Holders {
+    fn read() -> Self {
+        let (known, in_lists) = REGISTRY.held(|_| true);
+        let in_lists = in_lists.into_iter().map(|(agent, held)| (agent, (held.location, held.request)));
+        let on_their_way = known.iter().enumerate();
+        let on_their_way =
+            on_their_way.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |grant| (agent, grant)));
+        let mut held: HashMap<_, Vec<_>, _> = HashMap::default();
+        for (agent, (location, request)) in in_lists.chain(on_their_way) {
+            held.entry(location).or_default().push((agent, request));
+        }
+        Self { known, held }
+    }
+
+    /// Which threads keep a blocked one waiting.
+    fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
+        let &Blocked { location, request, .. } = blocked;
+        let keepers = STORE.while_waiting(blocked, |granted, ahead, is_left| {
+            let held = self.held.get(&location).into_iter().flatten();
+            let held = held.map(|&(agent, held)| (&self.known[agent], held));
+            let granted = self.known.iter().filter(|agent| granted.is_some_and(|waiter| agent.is(waiter)));
+            let all = held.chain(granted.map(|agent| (agent, Request::Lock)));
+            let holders = all.filter(|&(_, held)| is_kept_by(request, held) && is_left(held));
+            let holders = holders.map(|(agent, held)| Keeper {
+                thread: Arc::clone(&agent.blocked_thread),
+                obstacle: Obstacle::Holds(held),
+                claim: None,
+            });
+            let ahead = ahead.map(|claim| Keeper {
+                thread: Arc::clone(&claim.thread),
+                obstacle: Obstacle::IsAhead(claim.request),
+                claim: Some(claim),
+            });
+            holders.chain(ahead).collect()
         });
-        let granted = known.iter().filter(|agent| granted.is_some_and(|waiter| agent.is(waiter)));
-        let all = in_lists.chain(on_their_way).chain(granted.map(|agent| (agent, Request::Lock)));
-        let holders = all.filter(|&(_, held)| is_kept_by(request, held) && is_left(held));
-        let holders = holders.map(|(agent, held)| (Arc::clone(&agent.blocked_thread), Obstacle::Holds(held)));
-        holders.chain(ahead.map(|(thread, request)| (thread, Obstacle::IsAhead(request)))).collect()
-    });
-    obstacles.unwrap_or_default()
+        keepers.unwrap_or_default()
+    }
 }
 
 /// The links of a cycle, each with what its thread holds and what it waits for.
@@ -62,7 +101,7 @@ fn described(links: &[Link]) -> Cycle {
         let Some(agent) = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread)) else {
             continue;
         };
-        let Known { thread_id, doing, outbox, .. } = &known[agent];
+        let Known { thread_id, doing, .. } = &known[agent];
         let entry = |location, request, since| Entry {
             location,
             request: Some(request),
@@ -75,7 +114,7 @@ fn described(links: &[Link]) -> Cycle {
         let holds = match *obstacle {
             Obstacle::Holds(request) => {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == agent && held.location == wanted;
-                let held = held.iter().find(is_it).and_then(|(_, held)| sighted(outbox, held));
+                let held = held.iter().find(is_it).and_then(|(_, held)| sighted(&known[agent], held));
                 entry(wanted, request, held.or(Some(now)))
             }
             Obstacle::IsAhead(request) => entry(wanted, request, since),

@@ -9,7 +9,7 @@ use crate::lock::names::Names;
 use crate::lock::request::Request;
 use crate::lock::word::SharedWord;
 use crate::node::registry::REGISTRY;
-use crate::node::sightings::sight;
+use crate::node::sightings::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::{Duties, Service};
@@ -36,11 +36,11 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
     })
 }
 
-/// Looks at the words of all lines, and at what is held while there are any.
+/// Looks at the words of all lines, and at who holds what their claims wait for.
 fn check_words() -> bool {
     let any = look();
     if any {
-        sight();
+        sight_awaited();
     }
     any
 }

@@ -8,9 +8,12 @@
 //! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
 //! in between. A worker that ends earlier is removed by its parent, or with its parent.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
+
+use rustc_hash::FxBuildHasher;
 
 use crate::lock::{Outbox, Waiter};
 use crate::node::doing::Doing;
@@ -35,9 +38,10 @@ unsafe impl Send for Entry {}
 /// What is known of an agent beside what it holds. Kept while no lock is.
 #[derive(Clone)]
 pub(super) struct Known {
+    /// Tells it from all other agents of the process, ended ones included.
+    pub(super) number: u64,
     /// Its `worker_threads.threadId`.
     pub(super) thread_id: u32,
-    /// Tells it from other agents.
     pub(super) outbox: Arc<Outbox>,
     pub(super) blocked_thread: Arc<BlockedThread>,
     pub(super) doing: Arc<Doing>,
@@ -167,23 +171,22 @@ impl Registry {
         })
     }
 
-    /// The agents.
-    pub(super) fn known(&self) -> Vec<Known> {
-        self.locked(|agents| agents.iter().map(|agent| agent.known.clone()).collect())
-    }
-
     /// What the robust lists have of the locations that `concerns` names, each with the index of its agent in the result.
     pub(super) fn held(&self, concerns: impl Fn(Location) -> bool) -> (Vec<Known>, Vec<(usize, Held)>) {
         self.locked(|agents| {
             let held = agents.iter().enumerate().flat_map(|(index, agent)| {
-                agent
-                    .robust_list
-                    .held()
-                    .into_iter()
-                    .filter(|held| concerns(held.location))
-                    .map(move |held| (index, held))
+                agent.robust_list.held(&concerns).into_iter().map(move |held| (index, held))
             });
             (agents.iter().map(|agent| agent.known.clone()).collect(), held.collect())
+        })
+    }
+
+    /// Which of these holds, each with the number of its agent, there still are.
+    pub(super) fn still_held(&self, held: &[(u64, Held)]) -> Vec<bool> {
+        self.locked(|agents| {
+            let lists: HashMap<_, _, FxBuildHasher> =
+                agents.iter().map(|agent| (agent.known.number, agent.robust_list)).collect();
+            held.iter().map(|(number, held)| lists.get(number).is_some_and(|list| list.still_holds(held))).collect()
         })
     }
 }

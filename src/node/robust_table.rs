@@ -24,21 +24,15 @@ impl Entry {
         self.request.store((f64::from(kind) + f64::from(amount) * 8.0).to_bits(), Ordering::Relaxed);
     }
 
+    fn location(&self) -> Option<Location> {
+        from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))
+    }
+
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `set` or `lib/` wrote")]
     pub(super) fn get(&self) -> Option<(Location, Request)> {
         let request = f64::from_bits(self.request.load(Ordering::Relaxed)) as u64;
-        let location = from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))?;
-        Some((location, Request::from_code((request % 8) as u32, (request / 8) as u32)))
+        Some((self.location()?, Request::from_code((request % 8) as u32, (request / 8) as u32)))
     }
-}
-
-/// What tells whether a list has changed.
-#[derive(PartialEq, Eq)]
-struct State {
-    /// Of the entries and of the place behind them.
-    serials: Vec<u32>,
-    releasing: Option<Location>,
-    moves: u32,
 }
 
 /// The memory of a robust list, as every thread may read it: only the list's own thread writes.
@@ -57,6 +51,10 @@ pub(super) struct Held {
     pub(super) request: Request,
     /// Tells this hold from earlier and later ones of its thread, unless it is 0.
     pub(super) serial: u32,
+    /// Of the entry, when it was read.
+    pub(super) index: usize,
+    /// How often entries had moved by then.
+    pub(super) moves: u32,
 }
 
 /// What a robust list says of a lock.
@@ -107,44 +105,70 @@ impl Table {
         self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
     }
 
-    /// What the thread holds, but for what it is just releasing.
+    /// What the thread holds at the locations that `concerns` names, but for what it is just releasing.
     ///
     /// While an entry that is about to be released changes places with the last one, a copy of it is behind that, and it counts as
     /// released. The last one may be there twice, and then the original is right.
-    pub(super) fn held(&self) -> Vec<Held> {
-        let mut before = self.state();
+    pub(super) fn held(&self, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
+        let mut held = Vec::new();
         for _ in 0..Self::MOST_READINGS {
-            let held = self.read(&before);
+            let (moves, releasing) = (self.moves(), self.registers.releasing());
+            held = self.read(moves, releasing, &concerns);
             // What was read comes before this.
             fence(Ordering::Acquire);
-            let after = self.state();
-            if after == before {
-                return held;
+            let stays = self.moves() == moves && self.registers.releasing() == releasing;
+            if stays && held.iter().all(|held| self.is_at(held, held.index)) {
+                break;
             }
-            before = after;
         }
-        self.read(&before)
+        held
     }
 
-    /// As long as it stays the same, no entry has been added, removed or moved, but for the one that is announced.
-    fn state(&self) -> State {
-        let (moves, len, releasing) = (self.moves(), self.len(), self.registers.releasing());
-        State { serials: (0..=len).map(|index| self.number(index)).collect(), releasing, moves }
-    }
-
-    fn read(&self, State { serials, releasing, moves }: &State) -> Vec<Held> {
-        let len = serials.len() - 1;
-        let at = |index| self.entries().get(index).and_then(Entry::get).map(|(location, _)| location);
-        let (moved, last) = if moves % 2 == 0 { (None, None) } else { (at(len), len.checked_sub(1)) };
+    fn read(&self, moves: u32, releasing: Option<Location>, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
+        let (entries, len) = (self.entries(), self.len());
+        let at = |index| entries.get(index).and_then(Entry::get).map(|(location, _)| location);
+        let (gone, last) = if moves.is_multiple_of(2) { (None, None) } else { (at(len), len.checked_sub(1)) };
         let stays = last.and_then(at);
-        let held = (0..len).filter_map(|index| {
-            let (location, request) = self.entries().get(index)?.get()?;
-            let serial = if serials[index] == Self::ANNOUNCED { 0 } else { serials[index] };
-            let is_gone = Some(location) == *releasing || Some(location) == moved;
+        let held = entries.iter().take(len).enumerate().filter_map(|(index, entry)| {
+            let location = entry.location().filter(|&location| concerns(location))?;
+            let (_, request) = entry.get()?;
+            let is_gone = Some(location) == releasing || Some(location) == gone;
             let is_copy = Some(location) == stays && Some(index) != last;
-            (!is_gone && !is_copy).then_some(Held { location, request, serial })
+            (!is_gone && !is_copy).then(|| Held { location, request, serial: self.hold_number(index), index, moves })
         });
         held.collect()
+    }
+
+    /// The serial number of the hold whose entry is at `index`; 0 if JavaScript has not numbered it yet.
+    fn hold_number(&self, index: usize) -> u32 {
+        match self.number(index) {
+            Self::ANNOUNCED => 0,
+            number => number,
+        }
+    }
+
+    /// Whether a hold's entry is at `index`.
+    fn is_at(&self, held: &Held, index: usize) -> bool {
+        index < self.len()
+            && self.entries().get(index).and_then(Entry::location) == Some(held.location)
+            && self.hold_number(index) == held.serial
+    }
+
+    /// Whether the thread still holds what was read. The list is searched only if entries have moved.
+    pub(super) fn still_holds(&self, held: &Held) -> bool {
+        for _ in 0..Self::MOST_READINGS {
+            let moves = self.moves();
+            let is_listed = self.is_at(held, held.index)
+                || (moves != held.moves && (0..self.len()).any(|index| self.is_at(held, index)));
+            let is_released = self.registers.releasing() == Some(held.location);
+            // What was read comes before this.
+            fence(Ordering::Acquire);
+            if moves.is_multiple_of(2) && self.moves() == moves {
+                return is_listed && !is_released;
+            }
+        }
+        // The thread is always releasing something else.
+        true
     }
 
     /// What the list and the registers say of the lock at `location`.
@@ -163,7 +187,7 @@ impl Table {
             }
             // What was read comes before this.
             fence(Ordering::Acquire);
-            let stays = moves % 2 == 0 && self.moves() == moves;
+            let stays = moves.is_multiple_of(2) && self.moves() == moves;
             match found {
                 Some((index, number)) => {
                     let is_listed = index < len && index < self.len() && self.number(index) == number;

@@ -1,40 +1,66 @@
 //! For how long at least something has been held.
 //!
-//! An uncontended lock is taken in JavaScript, which notes no time. So what is told of a hold is since when it has been *seen*: at a
-//! snapshot, or by the service, which looks every 50 ms while any claim waits. A lock that is given up for a `Condition` and taken
-//! again between two looks counts as held meanwhile, since its token is the same.
+//! An uncontended lock is taken in JavaScript, which notes no time. So what is reported of a hold is since when it has been *seen*: at a
+//! snapshot; or, while claims wait for what is held, by the service, which looks every 50 ms. A lock that is given up for a `Condition`
+//! and taken again between two looks counts as held meanwhile, since its token is the same.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{LazyLock, Mutex};
+
+use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
-use crate::lock::Outbox;
-use crate::node::registry::REGISTRY;
+use crate::node::process::STORE;
+use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
 use crate::queue::location::Location;
+use crate::sync::lock;
 
-/// A hold: by the address of its agent's outbox, its serial number and its word.
-type HoldKey = (usize, u32, Location);
+/// A hold: by the number of its agent, its serial number and its word.
+type HoldKey = (u64, u32, Location);
 
-/// Since when each hold has been seen.
-static SIGHTED: Mutex<Option<HashMap<HoldKey, Timestamp>>> = Mutex::new(None);
-
-fn key(outbox: &Arc<Outbox>, held: &Held) -> HoldKey {
-    (Arc::as_ptr(outbox).addr(), held.serial, held.location)
+/// Since when holds have been seen: those of the last snapshot, and those that claims waited for when the service looked last.
+#[derive(Default)]
+struct Sightings {
+    by_snapshot: HashMap<HoldKey, Timestamp, FxBuildHasher>,
+    by_service: HashMap<HoldKey, Timestamp, FxBuildHasher>,
 }
 
-/// Notes all holds that there are, and forgets those that are no more.
-pub(super) fn sight() {
-    let (known, held) = REGISTRY.held(|_| true);
-    let now = now();
-    let mut sighted = SIGHTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let former = sighted.take().unwrap_or_default();
-    let keys = held.iter().filter(|(_, held)| held.serial != 0).map(|(agent, held)| key(&known[*agent].outbox, held));
-    *sighted = Some(keys.map(|key| (key, *former.get(&key).unwrap_or(&now))).collect());
+static SIGHTINGS: LazyLock<Mutex<Sightings>> = LazyLock::new(Mutex::default);
+
+fn key(agent: &Known, held: &Held) -> HoldKey {
+    (agent.number, held.serial, held.location)
+}
+
+impl Sightings {
+    fn since(&self, key: &HoldKey) -> Option<Timestamp> {
+        self.by_snapshot.get(key).or_else(|| self.by_service.get(key)).copied()
+    }
+
+    /// These holds, each with since when it has been seen.
+    fn of(&self, known: &[Known], held: &[(usize, Held)]) -> HashMap<HoldKey, Timestamp, FxBuildHasher> {
+        let now = now();
+        let numbered = held.iter().filter(|(_, held)| held.serial != 0);
+        let keys = numbered.map(|(agent, held)| key(&known[*agent], held));
+        keys.map(|key| (key, self.since(&key).unwrap_or(now))).collect()
+    }
+}
+
+/// Notes all holds, for a snapshot.
+pub(super) fn sight(known: &[Known], held: &[(usize, Held)]) {
+    let mut sightings = lock(&SIGHTINGS);
+    sightings.by_snapshot = sightings.of(known, held);
+}
+
+/// Notes who holds what claims wait for.
+pub(super) fn sight_awaited() {
+    let awaited: HashSet<_, FxBuildHasher> = STORE.lines().into_iter().collect();
+    let (known, held) = REGISTRY.held(|location| awaited.contains(&location));
+    let mut sightings = lock(&SIGHTINGS);
+    sightings.by_service = sightings.of(&known, &held);
 }
 
 /// Since when a hold has been seen.
-pub(super) fn sighted(outbox: &Arc<Outbox>, held: &Held) -> Option<Timestamp> {
-    let sighted = SIGHTED.lock().unwrap_or_else(PoisonError::into_inner);
-    sighted.as_ref()?.get(&key(outbox, held)).copied()
+pub(super) fn sighted(agent: &Known, held: &Held) -> Option<Timestamp> {
+    lock(&SIGHTINGS).since(&key(agent, held))
 }

@@ -1,9 +1,11 @@
 //! What is held and awaited in this process, as `snapshot()` and the errors of deadlocks tell it.
 //!
-//! No thread is stopped. The waiters and the holders of a word are read in one critical section of its bucket, in which nothing that
-//! is held there is released, and the robust lists are read twice: what is in both readings was held in between. So of each word the
-//! entries are right for one moment. Not told: a lock that is passed between threads, without a waiter, just while the words are
-//! collected; and what has been taken out of an outbox and is not in the robust list yet, a moment later.
+//! No thread is stopped. All robust lists are read once. Then each bucket is looked at in its critical section, in which nothing that
+//! is held there is released: its waiters, what has been granted to them, and which of the holds that were read there still are. So of
+//! each word the entries are right for one moment. If the holder of a word that has waiters is not among them, another thread has
+//! got it meanwhile: then the lists are read again for this bucket. Not reported: a lock that is passed between threads, without a waiter, just
+//! while the lists are read; one that changes hands each time; and what has been taken out of an outbox and is not in the robust list yet,
+//! a moment later. What is done in a critical section does not depend on how much threads hold elsewhere.
 //!
 //! Since when a thread sleeps or a promise of a lock waits is noted when that begins. Since when a lock is held is only known as
 //! far as [`crate::node::sightings`] says.
@@ -11,7 +13,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use rustc_hash::FxBuildHasher;
 
@@ -116,77 +118,121 @@ fn quoted(text: &[u16]) -> String {
     json
 }
 
+/// How often a bucket is looked at whose words' holders are not found.
+const MOST_LOOKS: usize = 4;
+
 /// What is held and awaited in this process, as JSON.
 pub(super) fn snapshot() -> String {
-    sight();
     let (known, held) = REGISTRY.held(|_| true);
+    sight(&known, &held);
+    // What may be on its way.
     let given = known.iter().flat_map(|agent| {
         let grants = agent.outbox.grants().into_iter().map(|(location, _)| location);
         grants.chain(agent.doing.sleep().map(|sleep| sleep.location))
     });
-    let buckets = STORE.by_bucket(held.iter().map(|(_, held)| held.location).chain(given));
-    let (mut held, mut waiting) = (Vec::new(), Vec::new());
-    for (bucket, locations) in buckets.iter().enumerate() {
-        STORE.inspect(bucket, locations, |waiters, granted| {
-            if !(locations.is_empty() && waiters.is_empty() && granted.is_empty()) {
-                look(locations, waiters, granted, &mut held, &mut waiting);
-            }
-        });
+    let given = STORE.by_bucket(given.map(|location| (location, location)));
+    let buckets = STORE.by_bucket(held.into_iter().map(|(agent, held)| (held.location, (agent, held))));
+    let (mut all_held, mut all_waiting) = (Vec::new(), Vec::new());
+    for (bucket, (candidates, mut given)) in buckets.into_iter().zip(given).enumerate() {
+        let mut seen = look(bucket, &known, &candidates, &given);
+        for _ in 1..MOST_LOOKS {
+            let Some(awaited) = seen.take_if(|seen| !seen.unheld.is_empty()).map(|seen| seen.awaited) else { break };
+            given.extend(candidates.iter().map(|(_, held)| held.location).chain(awaited));
+            let concerns: HashSet<_, FxBuildHasher> = given.iter().copied().collect();
+            let (known, candidates) = REGISTRY.held(|location| concerns.contains(&location));
+            seen = look(bucket, &known, &candidates, &given);
+        }
+        if let Some(seen) = seen {
+            all_held.extend(seen.held);
+            all_waiting.extend(seen.waiting);
+        }
     }
     let now = now();
     let list = |entries: &[Entry]| {
         let entries: Vec<_> = entries.iter().filter_map(|entry| entry.json(now)).collect();
         entries.join(",")
     };
-    format!("{{\"held\":[{}],\"waiting\":[{}]}}", list(&held), list(&waiting))
+    format!("{{\"held\":[{}],\"waiting\":[{}]}}", list(&all_held), list(&all_waiting))
 }
 
-/// Looks at the words of a bucket, in its critical section.
-fn look(
-    locations: &[Location],
-    waiters: &[Waiting],
-    granted: &[(Location, Waiter)],
-    held: &mut Vec<Entry>,
-    waiting: &mut Vec<Entry>,
-) {
-    let mut concerned: Vec<_> = locations.to_vec();
-    concerned.extend(granted.iter().map(|(location, _)| *location));
-    concerned.extend(waiters.iter().map(|waiter| waiter.location));
-    concerned.sort_unstable();
-    let concerns = |location: Location| concerned.binary_search(&location).is_ok();
-    // Before the robust lists, in which a thread that has been woken then finds what it was given.
-    let given: Vec<_> = REGISTRY.known().into_iter().flat_map(|agent| given_to(&agent, granted)).collect();
-    let (known, in_lists) = read_lists(concerns);
-
-    for (agent, hold) in &in_lists {
-        let agent = &known[*agent];
-        held.push(Entry { since: Some(sighted(&agent.outbox, hold).unwrap_or(JUST_NOW)), ..entry(agent, hold) });
-    }
-    for (thread_id, hold) in given.iter().filter(|(_, hold)| concerns(hold.location)) {
-        let Some(agent) = known.iter().position(|agent| agent.thread_id == *thread_id) else { continue };
-        // If another holds it now, it has been passed on meanwhile.
-        let has_it = |&(holder, other): &(usize, Held)| {
-            other.location == hold.location && (holder == agent || is_kept_by(hold.request, other.request))
-        };
-        if !in_lists.iter().any(has_it) {
-            held.push(Entry { since: Some(JUST_NOW), ..entry(&known[agent], hold) });
-        }
-    }
-    let mut last = 0;
-    for Waiting { location, waiter, request } in waiters {
-        // Mostly the agent of the waiter before it.
-        if !known.get(last).is_some_and(|agent| agent.is(waiter)) {
-            let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
-            last = agent;
-        }
-        waiting.push(awaited(&known[last], *location, waiter, *request));
-    }
+/// What is held and awaited in a bucket.
+struct Seen {
+    held: Vec<Entry>,
+    waiting: Vec<Entry>,
+    /// The locations that have claims.
+    awaited: Vec<Location>,
+    /// Those of them of which no holder was found, although there must be one.
+    unheld: Vec<Location>,
 }
 
-fn entry(agent: &Known, held: &Held) -> Entry {
+/// Looks at a bucket, in its critical section. `candidates` were held when the robust lists were read, each by the agent with this
+/// index; `given` are other locations of which something may be on its way. `None` if there is nothing.
+fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[Location]) -> Option<Seen> {
+    let numbered: Vec<_> = candidates.iter().map(|(agent, held)| (known[*agent].number, *held)).collect();
+    let locations: Vec<_> = candidates.iter().map(|(_, held)| held.location).chain(given.iter().copied()).collect();
+    STORE.inspect(bucket, &locations, |waiters, granted| {
+        if locations.is_empty() && waiters.is_empty() && granted.is_empty() {
+            return None;
+        }
+        // Before the robust lists, in which a thread that has been woken then finds what it was given.
+        let concerns: HashSet<_, FxBuildHasher> = locations
+            .iter()
+            .copied()
+            .chain(waiters.iter().map(|waiter| waiter.location))
+            .chain(granted.iter().map(|&(location, _)| location))
+            .collect();
+        let given = known
+            .iter()
+            .enumerate()
+            .flat_map(|(agent, each)| given_to(each, granted).into_iter().map(move |given| (agent, given)));
+        let given: Vec<_> = given.filter(|(_, (location, _))| concerns.contains(location)).collect();
+        let still = REGISTRY.still_held(&numbered);
+        let in_lists: Vec<_> = candidates.iter().zip(still).filter_map(|(hold, still)| still.then_some(hold)).collect();
+
+        let mut held: Vec<_> = in_lists
+            .iter()
+            .map(|(agent, hold)| {
+                let agent = &known[*agent];
+                Entry {
+                    since: Some(sighted(agent, hold).unwrap_or(JUST_NOW)),
+                    ..entry(agent, hold.location, hold.request)
+                }
+            })
+            .collect();
+        for &(agent, (location, request)) in &given {
+            // If another holds it now, it has been passed on meanwhile.
+            let has_it = |&&(holder, other): &&(usize, Held)| {
+                other.location == location && (holder == agent || is_kept_by(request, other.request))
+            };
+            if !in_lists.iter().any(has_it) {
+                held.push(Entry { since: Some(JUST_NOW), ..entry(&known[agent], location, request) });
+            }
+        }
+        let claims = waiters.iter().filter_map(|waiter| Some((waiter.location, waiter.request?)));
+        let awaited: Vec<_> = claims.clone().map(|(location, _)| location).collect();
+        let is_held: HashSet<_, FxBuildHasher> = held.iter().map(|entry| entry.location).collect();
+        let unheld = claims
+            .filter(|(location, request)| is_kept_by(*request, Request::Exclusive) && !is_held.contains(location));
+        let unheld = unheld.map(|(location, _)| location).collect();
+
+        let mut waiting = Vec::new();
+        let mut last = 0;
+        for Waiting { location, waiter, request } in waiters {
+            // Mostly the agent of the waiter before it.
+            if !known.get(last).is_some_and(|agent| agent.is(waiter)) {
+                let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
+                last = agent;
+            }
+            waiting.push(awaited_by(&known[last], *location, waiter, *request));
+        }
+        Some(Seen { held, waiting, awaited, unheld })
+    })
+}
+
+fn entry(agent: &Known, location: Location, request: Request) -> Entry {
     Entry {
-        location: held.location,
-        request: Some(held.request),
+        location,
+        request: Some(request),
         purpose: Purpose::Plain,
         thread_id: agent.thread_id,
         blocked: agent.doing.sleep().is_some(),
@@ -194,7 +240,7 @@ fn entry(agent: &Known, held: &Held) -> Entry {
     }
 }
 
-fn awaited(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
+fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
     let (purpose, since) = match waiter {
         Waiter::Thread(_) => {
             let sleep = agent.doing.sleep().filter(|sleep| sleep.location == location);
@@ -212,7 +258,7 @@ fn awaited(agent: &Known, location: Location, waiter: &Waiter, request: Option<R
 }
 
 /// What an agent has been given that may not be in its robust list yet.
-fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(u32, Held)> {
+fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(Location, Request)> {
     let by_mail = agent.outbox.grants();
     let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
     let slept_for = agent.doing.sleep().filter(|_| has_result);
@@ -224,19 +270,5 @@ fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(u32, Held)> {
             all.push((*location, Request::Lock));
         }
     }
-    all.into_iter().map(|(location, request)| (agent.thread_id, Held { location, request, serial: 0 })).collect()
-}
-
-/// The entries of the robust lists at the locations that `concerns` names, read twice: what is in both readings was held in
-/// between.
-fn read_lists(concerns: impl Fn(Location) -> bool) -> (Vec<Known>, Vec<(usize, Held)>) {
-    let key = |known: &[Known], &(agent, held): &(usize, Held)| {
-        (Arc::as_ptr(&known[agent].outbox).addr(), held.location, held.request.to_code(), held.serial)
-    };
-    let (former, was_held) = REGISTRY.held(&concerns);
-    let mut was_held: HashSet<_, FxBuildHasher> = was_held.iter().map(|hold| key(&former, hold)).collect();
-    let (known, mut held) = REGISTRY.held(&concerns);
-    // Once each: an entry that is moved may be read at both places.
-    held.retain(|hold| was_held.remove(&key(&known, hold)));
-    (known, held)
+    all
 }

@@ -84,7 +84,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// Appends a waiter if `is_equal`, asked after it has been counted, says so (invariant 3).
-    #[expect(clippy::cast_possible_truncation, reason = "there are no more than 2^16 buckets")]
     pub(super) fn append(
         &mut self,
         location: Location,
@@ -99,7 +98,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         let packed = packed(&mut self.lists);
         let key = self.lists.waiters.push_back(location, deadline, packed);
         counted.keep();
-        Some(Ticket { key, bucket: self.index as u16 })
+        Some(self.ticket(key))
     }
 
     /// Appends a claim if `waits`, asked after it has been counted, says so.
@@ -328,6 +327,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             }
             Packed::Other(_) => self.lists.other(key).map(|other| (other.waiter.clone(), other.claim)),
         }
+    }
+
+    /// What finds the waiter with this key again.
+    #[expect(clippy::cast_possible_truncation, reason = "there are no more than 2^16 buckets")]
+    pub(crate) fn ticket(&self, key: WaiterKey) -> Ticket {
+        Ticket { key, bucket: self.index as u16 }
     }
 
     /// The same, if it has no time-out.

@@ -170,6 +170,11 @@ impl<G> Outbox<G> {
         lock(&self.mail).grants.iter().flatten().copied().collect()
     }
 
+    /// How many grants, recalled ones included, have been put in since the agent last took its mail.
+    pub fn granted(&self) -> usize {
+        lock(&self.mail).grants.len()
+    }
+
     /// Whether there is mail. Exact for what the calling thread put in.
     pub fn has_mail(&self) -> bool {
         self.has_mail.load(Ordering::Acquire)
