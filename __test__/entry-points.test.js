@@ -193,6 +193,24 @@ test('ref and unref: every entry knows the pending waits of the others', { skip:
   await Promise.all(promises)
 })
 
+test('ref and unref: pending waits of the package, although a library has replaced the global Promise', async t => {
+  for (const name of ['pure', 'force', 'keep-alive']) {
+    const source = `
+      const Native = Promise
+      global.Promise = class Foreign {
+        constructor (executor) { this.inner = new Native(executor) }
+        then (...args) { return new Foreign((resolve) => resolve(this.inner.then(...args))) }
+      }
+      const { AsyncLock, waitAsync, ref, unref } = require(${JSON.stringify(entryFile(name))})
+      const array = new Int32Array(new SharedArrayBuffer(8))
+      const lock = new AsyncLock(array.buffer, { byteOffset: 4 })
+      lock.tryLock()
+      const promises = [waitAsync(array, 0, 0).value, lock.lockAsync(), lock.executeLocked(() => {}), new Promise(() => {})]
+      console.log(JSON.stringify(promises.map((promise) => [ref(promise), unref(promise)])))`
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [[true, true], [true, true], [true, true], [false, false]], name)
+  }
+})
+
 for (const name of ['ref', 'unref']) {
   test(`${name}: an argument that is no promise is refused by its name`, () => {
     for (const [argument, shown] of [[undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'], [Promise, 'a function']]) {

@@ -279,6 +279,20 @@ test('messages between a constructor that throws and the end of its tick arrive 
   assert.deepStrictEqual(received, sent)
 })
 
+test('a postMessage that other code has put in place after a constructor that throws stays there', async t => {
+  const { prototype } = threads.MessagePort
+  const before = Object.getOwnPropertyDescriptor(prototype, 'postMessage')
+  t.after(() => { Object.defineProperty(prototype, 'postMessage', before) })
+  installed(t)
+  assert.throws(() => new threads.Worker(3), TypeError)
+  const { postMessage } = prototype
+  const patched = prototype.postMessage = function () { return postMessage.apply(this, arguments) }
+  await new Promise(setImmediate)
+  assert.strictEqual(prototype.postMessage, patched)
+  for (let n = 0; n < 2; n++) assert.strictEqual((await messageOf(new threads.Worker(SAY_WORLD))).engine, 'addon')
+  assert.strictEqual(prototype.postMessage, patched)
+})
+
 test('options are read as often as without an install, in the same order, on their own object, and not changed', async t => {
   const read = (Worker) => {
     const log = []

@@ -87,8 +87,8 @@ function engineOf (waitAsync) {
 
 function requirePromise (promise, caller) {
   const util = require('util')
-  // It may be of another realm.
-  if (!util.types.isPromise(promise)) {
+  // It may be of another realm, or of a library that had replaced the global Promise.
+  if (!util.types.isPromise(promise) && !(promise instanceof own.Promise)) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
   }
 }
