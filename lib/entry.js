@@ -9,7 +9,7 @@
  */
 
 const { exportedOf, markOf } = require('./host')
-const { install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
+const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
 const locks = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
@@ -32,7 +32,7 @@ function standing () {
 
 function createEntry (name) {
   ENTRIES[name].load()
-  const { wait, notify, waitAsync: installed } = ENTRIES[name].trio()
+  const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio(), own)
   const waitAsync = exportedOf(installed)
   let count
   const entry = {
