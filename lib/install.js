@@ -161,6 +161,7 @@ function spread (entry, engine, force, workers, contexts) {
   const undo = []
   require('./workers/loader-thread')()
   if (workers) undo.push(require('./workers/reach').reach(engine))
+  else if (engine === 'addon') undo.push(besideHost())
   if (!contexts) return undo
   const cause = {}
   const enter = (global) => {
@@ -181,6 +182,13 @@ function spread (entry, engine, force, workers, contexts) {
     throw error
   }
   return undo
+}
+
+/** Lets this thread's locks notify the host's queue, too: code in its Workers that waits on a lock's word waits there. */
+function besideHost () {
+  const { native } = later.agent().agent()
+  native.besideHost = true
+  return () => { native.besideHost = false }
 }
 
 /** Replaces an object's functions by a trio. */
