@@ -5,10 +5,10 @@
 
 const assert = require('assert')
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const vm = require('vm')
 const { test } = require('./harness')
+const { folderWithPackage, packageWithoutLibrary } = require('./fixtures/entries/folders')
 const { runForJSON, runNode } = require('./fixtures/run-node')
 
 const pure = require('../pure')
@@ -30,21 +30,6 @@ const NAMES = [
 
 /** Loads these entries one after the other in a new process; gives their effects. */
 const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])
-
-/** A folder with a node_modules in which the package is found under its name. */
-function folderWithPackage (t, target = root) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-entries-'))
-  const modules = path.join(folder, 'node_modules')
-  const link = path.join(modules, 'atomics-waitasync')
-  fs.mkdirSync(modules)
-  fs.symlinkSync(target, link, 'junction')
-  t.after(() => {
-    fs.unlinkSync(link)
-    fs.rmdirSync(modules)
-    fs.rmdirSync(folder)
-  })
-  return folder
-}
 
 // Their effects.
 
@@ -88,19 +73,6 @@ test('an entry that changes nothing loads neither the native library nor worker_
   assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
   // The check would find them if they were loaded.
   assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
-})
-
-test('the names can be imported from each entry, by the name of the package', {
-  skip: MAJOR < 12 && 'this Node has no ES modules'
-}, async t => {
-  const folder = folderWithPackage(t)
-  const file = path.join(folder, 'imports.mjs')
-  fs.copyFileSync(path.join(__dirname, 'fixtures', 'entries', 'imports.mjs'), file)
-  t.after(() => { fs.unlinkSync(file) })
-  const { differences, functions, engine } = await runForJSON(t, ['--no-warnings', file])
-  assert.deepStrictEqual(differences, [])
-  assert.deepStrictEqual(functions, [])
-  assert.strictEqual(engine, 'addon')
 })
 
 test('preloaded by the name of the package', async t => {
@@ -275,35 +247,6 @@ for (const name of ['ref', 'unref']) {
 }
 
 // Platforms and Nodes on which it cannot work.
-
-/** A copy of the package without its native library. */
-function packageWithoutLibrary (t) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-entries-'))
-  const made = []
-  const copy = (from, to) => {
-    fs.mkdirSync(to)
-    made.push(() => fs.rmdirSync(to))
-    for (const name of fs.readdirSync(from)) {
-      const [source, target] = [path.join(from, name), path.join(to, name)]
-      if (fs.statSync(source).isDirectory()) {
-        copy(source, target)
-      } else {
-        fs.copyFileSync(source, target)
-        made.push(() => fs.unlinkSync(target))
-      }
-    }
-  }
-  t.after(() => {
-    made.reverse().forEach((remove) => remove())
-    fs.rmdirSync(folder)
-  })
-  copy(path.join(root, 'lib'), path.join(folder, 'lib'))
-  for (const name of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
-    fs.copyFileSync(entryFile(name), path.join(folder, name + '.js'))
-    made.push(() => fs.unlinkSync(path.join(folder, name + '.js')))
-  }
-  return folder
-}
 
 test('without a native library, an entry that needs it says so when it is loaded, and changes nothing', async t => {
   const folder = packageWithoutLibrary(t)

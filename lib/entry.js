@@ -10,10 +10,14 @@
 
 const { exportedOf, markOf } = require('./host')
 const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
-const locks = require('./locks')
+const { late, load } = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
+const { define } = require('./util/intrinsics')
 const { describe } = require('./util/values')
+
+/** The key of those exports which have their code loaded when they are read, without that: for ES modules (es-modules.js). */
+const LATE = Symbol.for('atomics-waitasync.late')
 
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
 const ENTRIES = {
@@ -64,8 +68,20 @@ function createEntry (name) {
       return count(typedArray, index)
     }
   }
-  for (const name of Object.keys(locks)) Object.defineProperty(entry, name, Object.getOwnPropertyDescriptor(locks, name))
-  return entry
+  for (const name of Object.keys(late)) {
+    const become = (object, value) => define(object, name, value, true, true)
+    Object.defineProperty(entry, name, {
+      get () {
+        const value = load(name)
+        become(this, value)
+        return value
+      },
+      set (value) { become(this, value) },
+      enumerable: true,
+      configurable: true
+    })
+  }
+  return define(entry, LATE, late) && entry
 }
 
 /** Lets a promise hold the event loop, or not. False if it is no pending wait of this thread. */

@@ -8,8 +8,9 @@
  */
 
 const os = require('os')
-const { Lock, LockManager, locks } = require('./locks/lock-manager')
+const { Lock, LockManager, locks } = require('./locks').late
 const globalObject = require('./util/global')
+const { loadNow } = require('./util/late-class')
 const NODE_VERSION = require('./util/node-version')
 const { isObject } = require('./util/values')
 const { reach } = require('./workers/reach')
@@ -19,6 +20,8 @@ const { hasOwnProperty } = Object.prototype
 
 const PLATFORMS = { darwin: 'MacIntel', linux: 'Linux ' + (os.arch() === 'x64' ? 'x86_64' : os.arch()), win32: 'Win32' }
 const LANGUAGES = Object.freeze(['en-US'])
+
+loadNow(LockManager)
 
 /** Code that only asks whether there is a navigator takes it for complete. */
 class Navigator {
