@@ -115,7 +115,8 @@ test('what is imported is a class like any other, before and after its first use
           token instanceof UnlockToken, token.constructor === UnlockToken, shared instanceof UnlockToken, calls === 2, token.locked === false,
           granted instanceof Lock, granted.name === 'name', locks instanceof LockManager, locks === required.locks, snapshot().held.length === 1,
           AsyncLock === required.AsyncLock, AsyncLock.length === 2, Semaphore.byteLength === 4, new AsyncLock(sab()).constructor === AsyncLock,
-          Object.getPrototypeOf(AsyncLock) === Function.prototype, Object.getPrototypeOf(AsyncLock.prototype) === Object.prototype
+          AsyncLock instanceof Function, Object.getPrototypeOf(AsyncLock.prototype) === Object.prototype,
+          Object.getPrototypeOf(new AsyncLock(sab())) === AsyncLock.prototype
         ]
       }))
     })`)

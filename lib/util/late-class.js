@@ -22,9 +22,13 @@ const loaders = createWeakMap()
  */
 function lateClass (name, load, made) {
   let loaded
-  const Class = class {
-    constructor () {
-      return construct(use(), arguments, new.target)
+  const Unloaded = function () {
+    return construct(use(), arguments, new.target)
+  }
+  const Class = class extends Unloaded {
+    // Not those of an implicit constructor: older engines pass them by an iterator, which may have been replaced.
+    constructor (first, second) {
+      super(first, second)
     }
   }
   defineProperty(Class, 'name', { value: name, configurable: true })
@@ -40,7 +44,8 @@ function lateClass (name, load, made) {
     copyAll(prototype, Class.prototype)
     // The package's own instances shall find those of the class, which other code may replace.
     for (const key of ownKeys(prototype)) deleteProperty(prototype, key)
-    setPrototypeOf(Class, Function.prototype)
+    // Its constructor.
+    setPrototypeOf(Class, Loaded)
     setPrototypeOf(Class.prototype, Object.prototype)
     setPrototypeOf(prototype, Class.prototype)
     loaded = Loaded
@@ -48,7 +53,7 @@ function lateClass (name, load, made) {
   }
 
   /** Puts a stand-in for the missing properties between an object and its prototype. */
-  const loading = (object, prototype) => setPrototypeOf(object, new Proxy(Object.create(prototype), {
+  const loading = (object, prototype) => setPrototypeOf(object, new Proxy(prototype, {
     get (target, key, receiver) {
       if (has(target, key)) return get(target, key, receiver)
       use()
@@ -60,8 +65,8 @@ function lateClass (name, load, made) {
       return has(object, key)
     }
   }))
-  loading(Class, Function.prototype)
-  loading(Class.prototype, Object.prototype)
+  loading(Class, Unloaded)
+  loading(Class.prototype, Object.create(Object.prototype))
   loaders.set(Class, use)
   return Class
 }
