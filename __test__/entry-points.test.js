@@ -272,6 +272,17 @@ test('without a native library, an entry that needs it says so when it is loaded
   }
 })
 
+test('without a native library, /web-locks says so when it is loaded, and puts nothing in place', async t => {
+  const source = `
+    const before = Object.getOwnPropertyDescriptor(global, 'navigator')
+    const { LockManager } = global
+    let error
+    try { require(${JSON.stringify(path.join(packageWithoutLibrary(t), 'web-locks'))}) } catch (e) { error = e }
+    const after = Object.getOwnPropertyDescriptor(global, 'navigator')
+    console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
+})
+
 test('without a native library, the exported notify still wakes the waiters of the host', { skip: NO_HOST_WAIT_ASYNC }, async t => {
   const folder = packageWithoutLibrary(t)
   for (const name of ['index', 'keep-alive']) {

@@ -64,6 +64,7 @@ test('without a native library, every name is there, and says so when it is used
   for (const name of ['index.mjs', 'keep-alive.mjs', 'index.js']) {
     const seen = await runModule(t, folder, `
       import * as api from './${name}'
+      import util from 'util'
       const sab = new SharedArrayBuffer(4)
       const uses = ['AsyncLock', 'Condition', 'RwLock', 'Semaphore'].map((name) => () => new api[name](sab)).concat(
         () => new api.Barrier(sab, { parties: 1 }),
@@ -72,6 +73,9 @@ test('without a native library, every name is there, and says so when it is used
         () => api.locks.request('name', () => {}),
         () => api.snapshot(),
         () => api.waiterCount(new Int32Array(sab), 0))
+      // To look at them is no use.
+      util.inspect(api)
+      for (const name of Object.keys(api)) JSON.stringify([await api[name]])
       const codes = []
       for (const use of uses) {
         try { codes.push(typeof await use()) } catch (error) { codes.push(error.code) }

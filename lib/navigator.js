@@ -8,6 +8,7 @@
  */
 
 const os = require('os')
+const { agent } = require('./agent/agent')
 const { Lock, LockManager, locks } = require('./locks').late
 const globalObject = require('./util/global')
 const { loadNow } = require('./util/late-class')
@@ -21,6 +22,8 @@ const { hasOwnProperty } = Object.prototype
 const PLATFORMS = { darwin: 'MacIntel', linux: 'Linux ' + (os.arch() === 'x64' ? 'x86_64' : os.arch()), win32: 'Win32' }
 const LANGUAGES = Object.freeze(['en-US'])
 
+// Without a native library, nothing is put in place.
+agent()
 loadNow(LockManager)
 
 /** Code that only asks whether there is a navigator takes it for complete. */

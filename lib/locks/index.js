@@ -3,7 +3,7 @@
 /**
  * Locks and their family: what every entry point exports beside the functions of `Atomics`. The code of each is loaded when its name is
  * read, since most programs use one or two. But `import` reads all names at once: so ES modules get what is there without that code, and
- * loads it at its first use.
+ * loads it at its first use. No code of them loads the native library before it needs it.
  */
 
 const { lateClass, loadNow } = require('../util/late-class')
@@ -29,14 +29,10 @@ const late = {
   snapshot: { snapshot: () => require('./snapshot').snapshot() }.snapshot
 }
 
-/** The export of that name, with its code. Without a native library it says so when it is used. */
+/** The export of that name, with its code. */
 function load (name) {
-  try {
-    if (name === 'snapshot') require('./snapshot')
-    else loadNow(name === 'locks' ? LockManager : late[name])
-  } catch (error) {
-    if (error.code !== 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY') throw error
-  }
+  if (name === 'snapshot') require('./snapshot')
+  else loadNow(name === 'locks' ? LockManager : late[name])
   return late[name]
 }
 
