@@ -9,7 +9,7 @@
 
 const os = require('os')
 const { agent } = require('./agent/agent')
-const { Lock, LockManager, locks } = require('./locks').late
+const { late: { Lock, LockManager, locks } } = require('./locks')
 const globalObject = require('./util/global')
 const { loadNow } = require('./util/late-class')
 const NODE_VERSION = require('./util/node-version')
