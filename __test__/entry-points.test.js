@@ -5,10 +5,10 @@
 
 const assert = require('assert')
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const vm = require('vm')
 const { test } = require('./harness')
+const { folderWithPackage, packageWithoutLibrary } = require('./fixtures/entries/folders')
 const { runForJSON, runNode } = require('./fixtures/run-node')
 
 const pure = require('../pure')
@@ -22,6 +22,7 @@ const entryFile = (name) => path.join(root, name + '.js')
 const DESCRIBE = path.join(__dirname, 'fixtures', 'entries', 'describe.js')
 /** Whether each exported function is the installed one: `waitAsync` has a twin, see wasm.test.js. */
 const IN_PLACE = [true, true, !HOST_HAS_WAIT_ASYNC]
+const EXPORTING = ['index', 'keep-alive', 'web-locks', 'pure', 'force']
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'RwLock', 'Semaphore', 'UnlockToken', 'locks', 'snapshot'
@@ -29,21 +30,6 @@ const NAMES = [
 
 /** Loads these entries one after the other in a new process; gives their effects. */
 const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])
-
-/** A folder with a node_modules in which the package is found under its name. */
-function folderWithPackage (t, target = root) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-entries-'))
-  const modules = path.join(folder, 'node_modules')
-  const link = path.join(modules, 'atomics-waitasync')
-  fs.mkdirSync(modules)
-  fs.symlinkSync(target, link, 'junction')
-  t.after(() => {
-    fs.unlinkSync(link)
-    fs.rmdirSync(modules)
-    fs.rmdirSync(folder)
-  })
-  return folder
-}
 
 // Their effects.
 
@@ -60,8 +46,9 @@ for (const { name, changes, engine, library, same } of expectations) {
     assert.strictEqual(seen.unchanged, !changes)
     assert.strictEqual(seen.engine, engine)
     assert.strictEqual(seen.libraryLoaded, library)
-    // On a host with a waitAsync, an install's differs from the exported one for WebAssembly memories: see wasm.test.js.
-    assert.deepStrictEqual(seen.same, [same, same, same && !(HOST_HAS_WAIT_ASYNC && changes)])
+    // On a host with a waitAsync, an install's differs from the exported one for WebAssembly memories: see wasm.test.js. And the host's
+    // notify serves one queue, the exported one both.
+    assert.deepStrictEqual(seen.same, [same, same && engine === 'addon', same && !(HOST_HAS_WAIT_ASYNC && changes)])
     assert.deepStrictEqual(seen.newGlobals, [])
     // Writable, not enumerable, configurable; waitAsync is the only new name.
     const shape = (name) => [name, true, false, true]
@@ -88,19 +75,6 @@ test('an entry that changes nothing loads neither the native library nor worker_
   assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
 })
 
-test('the names can be imported from each entry, by the name of the package', {
-  skip: MAJOR < 12 && 'this Node has no ES modules'
-}, async t => {
-  const folder = folderWithPackage(t)
-  const file = path.join(folder, 'imports.mjs')
-  fs.copyFileSync(path.join(__dirname, 'fixtures', 'entries', 'imports.mjs'), file)
-  t.after(() => { fs.unlinkSync(file) })
-  const { differences, functions, engine } = await runForJSON(t, ['--no-warnings', file])
-  assert.deepStrictEqual(differences, [])
-  assert.deepStrictEqual(functions, [])
-  assert.strictEqual(engine, 'addon')
-})
-
 test('preloaded by the name of the package', async t => {
   const folder = folderWithPackage(t)
   const ask = ['-p', 'JSON.stringify(Atomics.waitAsync[Symbol.for("atomics-waitasync")].engine)']
@@ -119,10 +93,10 @@ test('after /force, the plain entry and /keep-alive change nothing and export th
   }
 })
 
-test('after /keep-alive, the plain entry changes nothing and exports the functions in place', async t => {
+test('after /keep-alive, the plain entry changes nothing and exports the functions in place, but for a notify of both queues', async t => {
   const { engine, same } = await load(t, 'keep-alive', 'index')
   assert.strictEqual(engine, HOST_HAS_WAIT_ASYNC ? 'host' : 'addon')
-  assert.deepStrictEqual(same, IN_PLACE)
+  assert.deepStrictEqual(same, HOST_HAS_WAIT_ASYNC ? [true, false, false] : IN_PLACE)
 })
 
 test('after the other entries, /force puts its own in place', async t => {
@@ -139,6 +113,55 @@ test('all entries have one queue on their own functions', async t => {
     pure.waitAsync(array, 0, 0)
     console.log(JSON.stringify([force.waiterCount(array, 0), pure.notify(array, 0, 1), Atomics.notify(array, 0)]))`
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [2, 1, 1])
+})
+
+test('the notify of every entry wakes the waiters of both queues, ours first, whatever is installed', async t => {
+  const source = `
+    const names = ${JSON.stringify(EXPORTING)}
+    const later = (name) => require(${JSON.stringify(root)} + '/' + name)
+    const pure = later('pure')
+    const hostWaitAsync = Atomics.waitAsync
+    const pending = []
+    const lineUp = () => {
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      if (hostWaitAsync) pending.push(hostWaitAsync(array, 0, 0).value)
+      pending.push(pure.waitAsync(array, 0, 0).value)
+      return array
+    }
+    const counted = []
+    const count = ({ notify }) => {
+      const array = lineUp()
+      counted.push([notify(array, 0, 1), pure.waiterCount(array, 0), notify(array, 0), notify(array, 0)])
+    }
+    const apis = names.map(later)
+    apis.forEach(count)
+    apis[0].install({ force: true })
+    apis.concat([Atomics]).forEach(count)
+    const target = {}
+    pure.uninstall()
+    pure.install({ target })
+    count(target)
+    Promise.all(pending).then((outcomes) => console.log(JSON.stringify({ counted, outcomes })))`
+  const { counted, outcomes } = await runForJSON(t, ['-e', source])
+  const hosts = HOST_HAS_WAIT_ASYNC ? 1 : 0
+  assert.deepStrictEqual(counted, counted.map(() => [1, 0, hosts, 0]))
+  assert.strictEqual(outcomes.length, (1 + hosts) * counted.length)
+})
+
+test('the notify of the plain entry reaches a thread that waits in the package\'s queue, and loads the library for that', async t => {
+  const source = `
+    const { Worker } = require('worker_threads')
+    const api = require(${JSON.stringify(root)})
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    const worker = new Worker('const { workerData, parentPort } = require("worker_threads");' +
+      'parentPort.postMessage(require(${JSON.stringify(entryFile('pure'))}).wait(workerData, 0, 0))', { eval: true, workerData: array })
+    const isLoaded = () => Object.keys(require.cache).some((file) => file.endsWith('.node'))
+    const before = [api.engine, isLoaded()]
+    const notify = () => { if (api.notify(array, 0) === 0) setTimeout(notify, 1) }
+    notify()
+    worker.once('message', (outcome) => console.log(JSON.stringify([before, outcome, isLoaded()])))`
+  const plain = HOST_HAS_WAIT_ASYNC ? ['host', false] : ['addon', true]
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [plain, 'ok', true])
 })
 
 test('engine follows the functions in place', async t => {
@@ -193,6 +216,24 @@ test('ref and unref: every entry knows the pending waits of the others', { skip:
   await Promise.all(promises)
 })
 
+test('ref and unref: pending waits of the package, although a library has replaced the global Promise', async t => {
+  for (const name of ['pure', 'force', 'keep-alive']) {
+    const source = `
+      const Native = Promise
+      global.Promise = class Foreign {
+        constructor (executor) { this.inner = new Native(executor) }
+        then (...args) { return new Foreign((resolve) => resolve(this.inner.then(...args))) }
+      }
+      const { AsyncLock, waitAsync, ref, unref } = require(${JSON.stringify(entryFile(name))})
+      const array = new Int32Array(new SharedArrayBuffer(8))
+      const lock = new AsyncLock(array.buffer, { byteOffset: 4 })
+      lock.tryLock()
+      const promises = [waitAsync(array, 0, 0).value, lock.lockAsync(), lock.executeLocked(() => {}), new Promise(() => {})]
+      console.log(JSON.stringify(promises.map((promise) => [ref(promise), unref(promise)])))`
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [[true, true], [true, true], [true, true], [false, false]], name)
+  }
+})
+
 for (const name of ['ref', 'unref']) {
   test(`${name}: an argument that is no promise is refused by its name`, () => {
     for (const [argument, shown] of [[undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'], [Promise, 'a function']]) {
@@ -206,35 +247,6 @@ for (const name of ['ref', 'unref']) {
 }
 
 // Platforms and Nodes on which it cannot work.
-
-/** A copy of the package without its native library. */
-function packageWithoutLibrary (t) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-entries-'))
-  const made = []
-  const copy = (from, to) => {
-    fs.mkdirSync(to)
-    made.push(() => fs.rmdirSync(to))
-    for (const name of fs.readdirSync(from)) {
-      const [source, target] = [path.join(from, name), path.join(to, name)]
-      if (fs.statSync(source).isDirectory()) {
-        copy(source, target)
-      } else {
-        fs.copyFileSync(source, target)
-        made.push(() => fs.unlinkSync(target))
-      }
-    }
-  }
-  t.after(() => {
-    made.reverse().forEach((remove) => remove())
-    fs.rmdirSync(folder)
-  })
-  copy(path.join(root, 'lib'), path.join(folder, 'lib'))
-  for (const name of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
-    fs.copyFileSync(entryFile(name), path.join(folder, name + '.js'))
-    made.push(() => fs.unlinkSync(path.join(folder, name + '.js')))
-  }
-  return folder
-}
 
 test('without a native library, an entry that needs it says so when it is loaded, and changes nothing', async t => {
   const folder = packageWithoutLibrary(t)
@@ -257,6 +269,29 @@ test('without a native library, an entry that needs it says so when it is loaded
       assert.ok(error[2].includes(folder) && error[2].includes(process.platform) && error[2].includes('npm run build'), error[2])
       assert.ok(unchanged, name)
     }
+  }
+})
+
+test('without a native library, /web-locks says so when it is loaded, and puts nothing in place', async t => {
+  const source = `
+    const before = Object.getOwnPropertyDescriptor(global, 'navigator')
+    const { LockManager } = global
+    let error
+    try { require(${JSON.stringify(path.join(packageWithoutLibrary(t), 'web-locks'))}) } catch (e) { error = e }
+    const after = Object.getOwnPropertyDescriptor(global, 'navigator')
+    console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
+})
+
+test('without a native library, the exported notify still wakes the waiters of the host', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const folder = packageWithoutLibrary(t)
+  for (const name of ['index', 'keep-alive']) {
+    const source = `
+      const { notify, waitAsync } = require(${JSON.stringify(path.join(folder, name))})
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      waitAsync(array, 0, 0)
+      console.log(JSON.stringify([notify(array, 0), notify(array, 0)]))`
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [1, 0])
   }
 })
 

@@ -8,6 +8,7 @@ const assert = require('assert')
 const { spawnSync } = require('child_process')
 const { Worker } = require('worker_threads')
 const { test } = require('./harness')
+const { runForJSON } = require('./fixtures/run-node')
 
 // Before anything of the package is loaded.
 const captured = { wait: Atomics.wait, notify: Atomics.notify || Atomics.wake, waitAsync: Atomics.waitAsync }
@@ -124,6 +125,43 @@ test('a notify that was captured before the install does not reach the package\'
   assert.strictEqual(captured.notify.call(Atomics, words, 0, 1), 0)
   assert.strictEqual(own.notify(words, 0), 1)
   assert.strictEqual(await value, 'ok')
+})
+
+/** How a Worker's plain wait on the word of a lock ends, which main unlocks while it waits. The Worker does not have the package. */
+const waitInWorker = (t, timeout, program) => runForJSON(t, ['-e', `
+  const { Worker } = require('worker_threads')
+  const words = new Int32Array(new SharedArrayBuffer(8))
+  const start = () => {
+    const worker = new Worker(\`
+      const { parentPort, workerData: words } = require('worker_threads')
+      parentPort.on('message', () => {
+        Atomics.store(words, 1, 1)
+        parentPort.postMessage(Atomics.wait(words, 0, 1, ${timeout}))
+        parentPort.close()
+      })\`, { eval: true, workerData: words })
+    worker.on('message', (outcome) => console.log(JSON.stringify(outcome)))
+    return worker
+  }
+  ${program}
+  const token = new api.AsyncLock(words.buffer).tryLock()
+  worker.postMessage('begin')
+  const unlock = () => words[1] === 1 ? setTimeout(() => token.unlock(), 200) : setTimeout(unlock, 1)
+  unlock()`])
+
+test('a lock that is released in a thread with an install wakes no plain waiter of a Worker that was started before', async t => {
+  const outcome = await waitInWorker(t, 1000, `
+    const worker = start()
+    const api = require(${JSON.stringify(require.resolve('../force'))})`)
+  // If it came late, it did not wait at all.
+  assert.ok(outcome === 'timed-out' || outcome === 'not-equal', outcome)
+})
+
+test('but it does with workers: false', async t => {
+  const outcome = await waitInWorker(t, 15000, `
+    const api = require(${JSON.stringify(require.resolve('../pure'))})
+    api.install({ force: true, workers: false })
+    const worker = start()`)
+  assert.ok(outcome === 'ok' || outcome === 'not-equal', outcome)
 })
 
 test('a waiter of a function that was captured before the install comes after the package\'s own queue', { skip: WITHOUT_HOST }, async () => {

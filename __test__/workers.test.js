@@ -48,7 +48,7 @@ const SOME_WAYS = size('^(a file|an ES module|source text|an empty environment|a
   '^(a file|source text|no flags|a worker in a worker with flags)$')
 
 const parents = [
-  { name: 'without flags', flags: [], ways: '', least: 25 },
+  { name: 'without flags', flags: [], ways: '', least: 27 },
   { name: 'with flags and preloads', flags: ['--no-deprecation', '-r', PRELOAD] },
   { name: 'with flags that a Worker refuses', flags: ['--expose-gc', '--no-deprecation', '--max-old-space-size=300', '--stack-trace-limit=20', '--title=a, b'] },
   { name: 'with flags from NODE_OPTIONS', flags: ['--trace-warnings'], env: { NODE_OPTIONS: `--no-deprecation -r ${PRELOAD}` } },
@@ -75,7 +75,7 @@ for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least
         const heard = others[other]
         try {
           assert.deepStrictEqual(withoutEngine(heard), withoutEngine(plain))
-          if (plain.message && plain.message !== true) assert.strictEqual(heard.message.engine, 'addon')
+          if (plain.message && plain.message.engine !== undefined) assert.strictEqual(heard.message.engine, 'addon')
         } catch (error) {
           problems.push(`${way}, ${other}: ${error.message}`)
         }
@@ -277,6 +277,20 @@ test('messages between a constructor that throws and the end of its tick arrive 
   const received = await new Promise((resolve) => { port2.once('message', resolve) })
   port1.close()
   assert.deepStrictEqual(received, sent)
+})
+
+test('a postMessage that other code has put in place after a constructor that throws stays there', async t => {
+  const { prototype } = threads.MessagePort
+  const before = Object.getOwnPropertyDescriptor(prototype, 'postMessage')
+  t.after(() => { Object.defineProperty(prototype, 'postMessage', before) })
+  installed(t)
+  assert.throws(() => new threads.Worker(3), TypeError)
+  const { postMessage } = prototype
+  const patched = prototype.postMessage = function () { return postMessage.apply(this, arguments) }
+  await new Promise(setImmediate)
+  assert.strictEqual(prototype.postMessage, patched)
+  for (let n = 0; n < 2; n++) assert.strictEqual((await messageOf(new threads.Worker(SAY_WORLD))).engine, 'addon')
+  assert.strictEqual(prototype.postMessage, patched)
 })
 
 test('options are read as often as without an install, in the same order, on their own object, and not changed', async t => {

@@ -9,11 +9,15 @@
  */
 
 const { exportedOf, markOf } = require('./host')
-const { install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
-const locks = require('./locks')
+const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
+const { late, load } = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
+const { define } = require('./util/intrinsics')
 const { describe } = require('./util/values')
+
+/** The key of those exports which have their code loaded when they are read, without that: for ES modules (es-modules.js). */
+const LATE = Symbol.for('atomics-waitasync.late')
 
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
 const ENTRIES = {
@@ -32,7 +36,7 @@ function standing () {
 
 function createEntry (name) {
   ENTRIES[name].load()
-  const { wait, notify, waitAsync: installed } = ENTRIES[name].trio()
+  const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio(), own)
   const waitAsync = exportedOf(installed)
   let count
   const entry = {
@@ -64,8 +68,20 @@ function createEntry (name) {
       return count(typedArray, index)
     }
   }
-  for (const name of Object.keys(locks)) Object.defineProperty(entry, name, Object.getOwnPropertyDescriptor(locks, name))
-  return entry
+  for (const name of Object.keys(late)) {
+    const become = (object, value) => define(object, name, value, true, true)
+    Object.defineProperty(entry, name, {
+      get () {
+        const value = load(name)
+        become(this, value)
+        return value
+      },
+      set (value) { become(this, value) },
+      enumerable: true,
+      configurable: true
+    })
+  }
+  return define(entry, LATE, late) && entry
 }
 
 /** Lets a promise hold the event loop, or not. False if it is no pending wait of this thread. */
@@ -87,8 +103,8 @@ function engineOf (waitAsync) {
 
 function requirePromise (promise, caller) {
   const util = require('util')
-  // It may be of another realm.
-  if (!util.types.isPromise(promise)) {
+  // It may be of another realm, or of a library that had replaced the global Promise.
+  if (!util.types.isPromise(promise) && !(promise instanceof own.Promise)) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
   }
 }

@@ -64,6 +64,35 @@ const ownTrio = perRealm((realm) => {
   return later.functions().createAtomics(realm)
 })
 
+/**
+ * `notify` for both queues, beside the host's `wait` and `waitAsync`: other threads may wait in the package's own queue. Its first call
+ * loads the native library; if there is none, no thread waits there.
+ */
+const bothNotify = perRealm((realm) => {
+  let both
+  return mark({
+    notify (typedArray, index, count) {
+      if (both === undefined) both = loadNotify(realm)
+      return both(typedArray, index, count)
+    }
+  }.notify, 'addon', realm.host)
+})
+
+function loadNotify (realm) {
+  try {
+    return ownTrio(realm).notify
+  } catch (error) {
+    if (error.code === 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY') return realm.host.notify
+    throw error
+  }
+}
+
+/** The trio of an Atomics object as it is given to a program: with a `notify` for both queues. */
+function exportedTrio ({ wait, notify, waitAsync }, realm) {
+  const known = markOf(notify)
+  return { wait, notify: known !== undefined && known.engine === 'addon' ? notify : bothNotify(realm), waitAsync }
+}
+
 /** The host's own functions; undefined if it has no `waitAsync`. */
 const hostTrio = perRealm(({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync })
 
@@ -76,7 +105,8 @@ function chooseTrio (entry, { holder, realm, plain }, force) {
   const holding = entry === 'keep-alive' ? keepAliveTrio(realm) : undefined
   if (holder.waitAsync === undefined) {
     // An Atomics object without it needs a queue for promises; a plain object only needs the functions.
-    return (plain && (holding || hostTrio(realm))) || ownTrio(realm)
+    const trio = plain ? holding || hostTrio(realm) : undefined
+    return trio === undefined ? ownTrio(realm) : exportedTrio(trio, realm)
   }
   return plain || markOf(holder.waitAsync) !== undefined ? undefined : holding
 }
@@ -131,6 +161,7 @@ function spread (entry, engine, force, workers, contexts) {
   const undo = []
   require('./workers/loader-thread')()
   if (workers) undo.push(require('./workers/reach').reach(engine))
+  else if (engine === 'addon') undo.push(besideHost())
   if (!contexts) return undo
   const cause = {}
   const enter = (global) => {
@@ -151,6 +182,13 @@ function spread (entry, engine, force, workers, contexts) {
     throw error
   }
   return undo
+}
+
+/** Lets this thread's locks notify the host's queue, too: code in its Workers that waits on a lock's word waits there. */
+function besideHost () {
+  const { native } = later.agent().agent()
+  native.besideHost = true
+  return () => { native.besideHost = false }
 }
 
 /** Replaces an object's functions by a trio. */
@@ -235,4 +273,4 @@ function readOptions (options) {
   return { target, force, workers, contexts }
 }
 
-module.exports = { hostTrio, install, keepAliveTrio, ownTrio, uninstall }
+module.exports = { exportedTrio, hostTrio, install, keepAliveTrio, ownTrio, uninstall }

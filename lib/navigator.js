@@ -8,8 +8,10 @@
  */
 
 const os = require('os')
-const { Lock, LockManager, locks } = require('./locks/lock-manager')
+const { agent } = require('./agent/agent')
+const { late: { Lock, LockManager, locks } } = require('./locks')
 const globalObject = require('./util/global')
+const { loadNow } = require('./util/late-class')
 const NODE_VERSION = require('./util/node-version')
 const { isObject } = require('./util/values')
 const { reach } = require('./workers/reach')
@@ -19,6 +21,10 @@ const { hasOwnProperty } = Object.prototype
 
 const PLATFORMS = { darwin: 'MacIntel', linux: 'Linux ' + (os.arch() === 'x64' ? 'x86_64' : os.arch()), win32: 'Win32' }
 const LANGUAGES = Object.freeze(['en-US'])
+
+// Without a native library, nothing is put in place.
+agent()
+loadNow(LockManager)
 
 /** Code that only asks whether there is a navigator takes it for complete. */
 class Navigator {

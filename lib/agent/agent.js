@@ -31,8 +31,9 @@ function createAgent (binding) {
   const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
-  // `onSteal`: called when a named lock was stolen from this thread; see locks/internal/names.js.
-  const native = { binding, counters, expected, floats, operations, words, onSteal () {} }
+  // `onSteal`: called when a named lock was stolen from this thread; see locks/internal/names.js. `besideHost`: whether an install in
+  // this thread leaves its Workers to the host's queue.
+  const native = { binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
   // From a promise of locks/ to its Waiter or Steps.

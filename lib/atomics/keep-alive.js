@@ -22,8 +22,9 @@ const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays
 /** The longest interval that Node has: 24 days. The timer's only use is to hold the event loop. */
 const LONGEST = 2 ** 31 - 1
 
-const { apply } = Reflect
-const { then } = Promise.prototype
+const { apply, getPrototypeOf } = Reflect
+/** Of the host's promises: the global Promise may be that of a library. */
+const { then } = getPrototypeOf((async () => {})())
 
 /** From promise to whether it is ref'd. Weak: a wait that is unref'd and never notified may be forgotten. */
 const pending = new WeakMap()

@@ -1,36 +1,39 @@
 'use strict'
 
 /**
- * Locks and their family: what every entry point exports beside the functions of `Atomics`. Each of them is loaded at its first
- * use, since most programs use one or two.
+ * Locks and their family: what every entry point exports beside the functions of `Atomics`. The code of each is loaded when its name is
+ * read, since most programs use one or two. But `import` reads all names at once: so ES modules get what is there without that code, and
+ * loads it at its first use. No code of them loads the native library before it needs it.
  */
 
-const { define, keys } = require('../util/intrinsics')
+const { lateClass, loadNow } = require('../util/late-class')
+const locks = require('./manager')
 
-const load = {
-  AsyncLock: () => require('./async-lock'),
-  Barrier: () => require('./barrier'),
-  Condition: () => require('./condition'),
-  Latch: () => require('./latch'),
-  Lock: () => require('./lock-manager').Lock,
-  LockManager: () => require('./lock-manager').LockManager,
-  RwLock: () => require('./rw-lock'),
-  Semaphore: () => require('./semaphore'),
-  UnlockToken: () => require('./internal/token').UnlockToken,
-  locks: () => require('./lock-manager').locks,
-  snapshot: () => require('./snapshot').snapshot
+const Lock = lateClass('Lock', () => require('./lock-manager').Lock)
+const LockManager = lateClass('LockManager', () => require('./lock-manager').LockManager, Lock)
+const UnlockToken = lateClass('UnlockToken', () => require('./internal/token').UnlockToken)
+Object.setPrototypeOf(locks, LockManager.prototype)
+
+/** The exports, by name. */
+const late = {
+  AsyncLock: lateClass('AsyncLock', () => require('./async-lock'), UnlockToken),
+  Barrier: lateClass('Barrier', () => require('./barrier')),
+  Condition: lateClass('Condition', () => require('./condition')),
+  Latch: lateClass('Latch', () => require('./latch')),
+  Lock,
+  LockManager,
+  RwLock: lateClass('RwLock', () => require('./rw-lock'), UnlockToken),
+  Semaphore: lateClass('Semaphore', () => require('./semaphore'), UnlockToken),
+  UnlockToken,
+  locks,
+  snapshot: { snapshot: () => require('./snapshot').snapshot() }.snapshot
 }
 
-for (const name of keys(load)) {
-  const become = (object, value) => define(object, name, value, true, true)
-  Object.defineProperty(exports, name, {
-    get () {
-      const value = load[name]()
-      become(this, value)
-      return value
-    },
-    set (value) { become(this, value) },
-    enumerable: true,
-    configurable: true
-  })
+/** The export of that name, with its code. */
+function load (name) {
+  if (name === 'snapshot') require('./snapshot')
+  else loadNow(name === 'locks' ? LockManager : late[name])
+  return late[name]
 }
+
+module.exports = { late, load }

@@ -20,6 +20,7 @@ const { requireWorker } = require('./internal/acquire')
 const { abortReason } = require('./internal/errors')
 const { acquireAsync, acquireNow, acquireSync, lateError, query, steal } = require('./internal/names')
 const { milliseconds, requireFunction, waitOptions } = require('./internal/options')
+const locks = require('./manager')
 
 const { pid } = process
 const EXCLUSIVE = 'exclusive'
@@ -120,8 +121,6 @@ class Request {
   }
 }
 bare(Request)
-
-const locks = Object.create(LockManager.prototype)
 
 function requireThis (value, caller) {
   if (value !== locks) throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
@@ -300,4 +299,4 @@ for (const [Class, names] of [[Lock, ['name', 'mode', 'ownerDied']], [LockManage
   Object.defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
 }
 
-module.exports = { Lock, LockManager, locks }
+module.exports = { Lock, LockManager }

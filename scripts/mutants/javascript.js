@@ -35,6 +35,8 @@ module.exports = [
   { what: 'unlock does not look at the counter before', file: word, find: 'unlock (index) {\n      if (counters === undefined || counters.peek(this.counter) !== 0) {', put: 'unlock (index) {\n      if (counters === undefined) {', test: 'async-lock' },
   { what: 'unlock does not say that it is releasing', file: word, find: '      floats[RELEASING] = this.address\n      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', put: '      store(this.array, 0, UNLOCKED)\n      words[HELD] = last', test: 'untold-release' },
   { what: 'plain waiters of the host are not notified of a release', file: word, find: '        this.unlock(index)\n        hostNotify(this.array, 0, 1)\n', put: '        this.unlock(index)\n', test: 'second-look' },
+  { what: 'the exported notify is that of the host', file: 'lib/install.js', find: '? notify : bothNotify(realm)', put: '? notify : notify', test: 'entry-points' },
+  { what: 'an install that leaves Workers alone notifies no plain waiters of theirs', file: token, find: ' || theList().native.besideHost ?', put: ' ?', test: 'limits' },
   { what: 'a lock that is held is taken', file: word, find: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {', put: 'if (compareExchange(this.array, 0, UNLOCKED, LOCKED) > LOCKED) {', test: 'async-lock' },
   { what: 'a failed attempt leaves its number behind', file: word, find: '        list.serials[index] = 0\n        list.serial--\n        return false', put: '        return false', test: 'robust-list' },
   { what: 'strict lines are overtaken without a call', file: word, find: 'const isLined = counters === undefined || counters.read(this.counter) !== 0', put: 'const isLined = counters === undefined', test: 'rw-lock' },

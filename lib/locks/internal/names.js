@@ -56,6 +56,7 @@ bare(NamedWord)
 /** The right to a name, until it is released or stolen. It never leaves the package. */
 class Grant {
   constructor (name, shared) {
+    agent().native.onSteal = tellOfSteals
     this.hold = newHold(new NamedWord(name), shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
   }
 
@@ -206,7 +207,5 @@ function tell (word) {
     process.nextTick(() => { throw error })
   }
 }
-
-agent().native.onSteal = tellOfSteals
 
 module.exports = { acquireAsync, acquireNow, acquireSync, lateError, query, steal }

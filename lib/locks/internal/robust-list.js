@@ -45,6 +45,7 @@ function createRobustList (native) {
   // that have gone.
   const moved = createMap()
   const list = {
+    native,
     // By index: an address and a request.
     entries: new Float64Array(0),
     // By index. Behind the entries, in the same memory.

@@ -159,10 +159,13 @@ function release (index) {
   else word.release(index, request)
 }
 
-/** The host's `notify`, if the host's queue is in use, as it always is for a WebAssembly memory: then plain waiters on the word may be in it. */
+/**
+ * The host's `notify`, if plain waiters on the word may be in the host's queue: where no install replaced it, where one left Workers alone,
+ * and always on a WebAssembly memory.
+ */
 function hostNotify (word) {
   const { notify } = own.host
-  return own.Atomics.notify === notify || word.onWebAssembly ? notify : undefined
+  return own.Atomics.notify === notify || word.onWebAssembly || theList().native.besideHost ? notify : undefined
 }
 
 /** Unlocks the AsyncLock that `word` is, by the entry at `index`. */

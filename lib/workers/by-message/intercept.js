@@ -10,7 +10,7 @@
  * recognised and nothing changed, and a warning says so.
  *
  * Invariant: `postMessage` is replaced only while `starting` is not empty. That ends within the constructor, or with the current
- * tick if the constructor throws.
+ * tick if the constructor throws. If other code has wrapped our function by then, its function stays, and ours passes messages on.
  */
 
 const startingWorkers = require('../../agent/starting-workers')
@@ -24,8 +24,8 @@ const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect
 
 /** From a Worker whose message is still to come to the entries that it will load. */
 const starting = new Map()
-/** The original property, while it is replaced. */
-let postMessageBefore
+/** While `postMessage` is replaced: the property before, and after. */
+let replaced
 
 /**
  * What constructs the parent's part of a Worker.
@@ -46,11 +46,10 @@ function expectMessage (worker, entries) {
   if (starting.size === 0) nextTick(stopExpecting)
   starting.set(worker, entries)
   const { prototype } = threads.MessagePort
-  const property = getOwnPropertyDescriptor(prototype, 'postMessage')
-  if (postMessageBefore !== undefined || property === undefined || typeof property.value !== 'function') return
-  const postMessage = property.value
-  postMessageBefore = property
-  defineProperty(prototype, 'postMessage', Object.assign({}, property, {
+  const before = getOwnPropertyDescriptor(prototype, 'postMessage')
+  if (replaced !== undefined || before === undefined || typeof before.value !== 'function') return
+  const postMessage = before.value
+  const after = Object.assign({}, before, {
     value (message) {
       if (isLoadScript(message)) {
         const worker = workerOf(this)
@@ -65,15 +64,18 @@ function expectMessage (worker, entries) {
       }
       return apply(postMessage, this, arguments)
     }
-  }))
+  })
+  replaced = { before, after }
+  defineProperty(prototype, 'postMessage', after)
 }
 
 function stopExpecting () {
   starting.forEach((_, worker) => { if (hasThread(worker)) warn(worker.threadId) })
   starting.clear()
-  if (postMessageBefore === undefined) return
-  defineProperty(threads.MessagePort.prototype, 'postMessage', postMessageBefore)
-  postMessageBefore = undefined
+  if (replaced === undefined) return
+  const { prototype } = threads.MessagePort
+  if (prototype.postMessage === replaced.after.value) defineProperty(prototype, 'postMessage', replaced.before)
+  replaced = undefined
 }
 
 /** Not if its constructor has thrown. */

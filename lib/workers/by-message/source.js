@@ -6,9 +6,10 @@
  * `Module.runMain`, the text of a script by `vm.Script`.
  */
 
+const { Buffer } = require('buffer')
 const fs = require('fs')
 const path = require('path')
-const { pathToFileURL } = require('url')
+const { URL, pathToFileURL } = require('url')
 const vm = require('vm')
 
 const START = path.join(__dirname, 'start.js')
@@ -47,14 +48,15 @@ module.exports = function letStart (message, entries) {
     // It will never run, and its error must show what the user has written.
     if (!isScript && !mayBeModule(filename)) return
     sent.source = filename
-    // `vm` cannot run a script that imports: neither on all versions nor without a warning.
-    sent.isSeparate = isScript && !/\bimport\b/.test(filename)
+    // `vm` cannot run a script that imports, nor one that makes code which does: neither on all versions nor without a warning.
+    sent.isSeparate = isScript && !/\b(?:import|eval|Function)\b|\.\s*constructor\b/.test(filename)
     message.filename = sent.text = sent.isSeparate ? CALL : prefixed(filename, isScript)
   } else if (doEval === 'module') {
     message.filename = inFront(IMPORT, filename)
   } else if (doEval === 'data-url') {
-    message.doEval = 'module'
-    message.filename = IMPORT + 'import ' + JSON.stringify(filename)
+    const entry = asEntry(filename)
+    if (entry === undefined) message.doEval = 'module'
+    message.filename = entry || IMPORT + 'import ' + JSON.stringify(filename)
   } else {
     return
   }
@@ -73,6 +75,20 @@ function letWebWorkerStart (message) {
   data.source = data.type === 'module' ? inFront(IMPORT, data.source) : prefixed(data.source, compiles(data.source))
   message.doEval = 'classic'
   message.webWorkerData = data
+}
+
+/** The URL of a `data:` module that has the prefix, if the module may ask whether it is the entry point; otherwise undefined. */
+function asEntry (url) {
+  const [, isBase64, body] = /^text\/javascript[^,]*?(;base64)?,([^]*)$/.exec(new URL(url).pathname) || []
+  if (body === undefined) return undefined
+  try {
+    const source = Buffer.from(decodeURIComponent(body), isBase64 ? 'base64' : 'utf8').toString()
+    if (!/\bimport\s*\.\s*meta\b/.test(source)) return undefined
+    return 'data:text/javascript,' + encodeURIComponent(inFront(IMPORT + 'import.meta.url=' + JSON.stringify(url) + ';', source))
+  } catch (_) {
+    // The worker will report the URL.
+    return undefined
+  }
 }
 
 /** Source text with what runs `start.js` in front of it. A strict script stays strict. */
