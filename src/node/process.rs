@@ -40,7 +40,7 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
 fn check_words() -> bool {
     let any = look();
     if any {
-        sight_awaited();
+        sight_awaited(STORE.lines());
     }
     any
 }

@@ -10,7 +10,6 @@ use std::sync::{LazyLock, Mutex};
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
-use crate::node::process::STORE;
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
 use crate::queue::location::Location;
@@ -52,9 +51,9 @@ pub(super) fn sight(known: &[Known], held: &[(usize, Held)]) {
     sightings.by_snapshot = sightings.of(known, held);
 }
 
-/// Notes who holds what claims wait for.
-pub(super) fn sight_awaited() {
-    let awaited: HashSet<_, FxBuildHasher> = STORE.lines().into_iter().collect();
+/// Notes who holds what claims wait for, at these locations.
+pub(super) fn sight_awaited(lines: impl IntoIterator<Item = Location>) {
+    let awaited: HashSet<_, FxBuildHasher> = lines.into_iter().collect();
     let (known, held) = REGISTRY.held(|location| awaited.contains(&location));
     let mut sightings = lock(&SIGHTINGS);
     sightings.by_service = sightings.of(&known, &held);
