@@ -229,6 +229,7 @@ async function hold (request, grant) {
   try {
     const { callback, signal } = request
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
+    if (grant !== null && grant.isStolen) throw stolen(request)
     let result = callback(grant === null ? null : new GrantedLock(request.name, request.shared, grant))
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {

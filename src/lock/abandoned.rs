@@ -28,42 +28,50 @@ impl Section<'_> {
             Request::Permits(_) | Request::Signals(_) => false,
         }
     }
+
+    fn abandon(&mut self, location: Location, request: Request, word: &impl Word) {
+        if self.was_stolen(request) {
+            return;
+        }
+        if request == Request::Lock {
+            self.policy_mut().granted.remove(&location);
+            if let Some((first, ..)) = self.first_claim(location)
+                && self.is_ready(location, first)
+            {
+                // The dead thread may have ended before it read the note of an earlier death.
+                self.inherit(location, request);
+                self.grant(first, location, WaitResult::AcquiredFromDead);
+                return;
+            }
+        }
+        if request.is_exclusive() && self.policy_mut().abandoned.insert(location) {
+            self.policy_counter().fetch_add(1, Ordering::SeqCst);
+        }
+        // After the count: a thread that takes the word from now on reads the counter.
+        request.give_back(word);
+        self.word_changed(location, word);
+    }
+
+    /// [`WaiterListStore::return_unused`].
+    pub(super) fn return_unused(&mut self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
+        if result == WaitResult::AcquiredFromDead {
+            self.abandon(location, request, word);
+        } else {
+            // Only threads that go on release locks of which a blocked one may get the processor.
+            let _ = self.release(location, request, word);
+        }
+    }
 }
 
 impl WaiterListStore {
     /// The thread that took `request` from the word has died.
     pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
-        self.critical_section_at(location, |section| {
-            if section.was_stolen(request) {
-                return;
-            }
-            if request == Request::Lock {
-                section.policy_mut().granted.remove(&location);
-                if let Some((first, ..)) = section.first_claim(location)
-                    && section.is_ready(location, first)
-                {
-                    // The dead thread may have ended before it read the note of an earlier death.
-                    section.inherit(location, request);
-                    section.grant(first, location, WaitResult::AcquiredFromDead);
-                    return;
-                }
-            }
-            if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {
-                section.policy_counter().fetch_add(1, Ordering::SeqCst);
-            }
-            // After the count: a thread that takes the word from now on reads the counter.
-            request.give_back(word);
-            section.word_changed(location, word);
-        });
+        self.critical_section_at(location, |section| section.abandon(location, request, word));
     }
 
     /// Gives back a grant, made with `result`, that was not made use of: the next holder is told of a death if this one was.
     pub fn return_unused(&self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
-        if result == WaitResult::AcquiredFromDead {
-            self.abandon(location, request, word);
-        } else {
-            self.release(location, request, word);
-        }
+        self.critical_section_at(location, |section| section.return_unused(location, request, result, word));
     }
 
     /// Whether the lock, which the calling thread has taken without a native call, had been abandoned.
@@ -78,7 +86,7 @@ impl WaiterListStore {
 
     /// Whether any lock at these addresses is abandoned.
     pub fn any_abandoned_in(&self, addresses: &Range<usize>) -> bool {
-        let is_in = |location: &Location| addresses.contains(&location.address());
+        let is_in = |location: &Location| !location.is_of_process() && addresses.contains(&location.address());
         self.buckets_with_abandoned()
             .any(|index| self.critical_section(index, |section| section.policy().abandoned.iter().any(is_in)))
     }
@@ -88,7 +96,8 @@ impl WaiterListStore {
         for index in self.buckets_with_abandoned() {
             self.critical_section(index, |section| {
                 let abandoned = &mut section.policy_mut().abandoned;
-                let forgotten = abandoned.extract_if(|location| addresses.contains(&location.address()));
+                let forgotten = abandoned
+                    .extract_if(|location| !location.is_of_process() && addresses.contains(&location.address()));
                 let forgotten = i32::try_from(forgotten.count()).expect("the counter has counted them");
                 section.policy_counter().fetch_sub(forgotten, Ordering::SeqCst);
             });

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxBuildHasher;
@@ -23,7 +23,7 @@ pub(super) struct Name {
 
 impl Name {
     pub(super) fn location(&self) -> Location {
-        Location::from_address((&raw const self.word).expose_provenance())
+        Location::of_process((&raw const self.word).expose_provenance())
     }
 }
 
@@ -83,9 +83,14 @@ impl Requester {
         Arc::ptr_eq(&self.outbox, outbox)
     }
 
-    fn id(&self) -> usize {
-        Arc::as_ptr(&self.outbox).addr()
+    pub(super) fn id(&self) -> usize {
+        agent_id(&self.outbox)
     }
+}
+
+/// Tells an agent from all others that exist.
+pub(super) fn agent_id(outbox: &Arc<Outbox>) -> usize {
+    Arc::as_ptr(outbox).addr()
 }
 
 /// Why a request was not made.
@@ -122,8 +127,8 @@ pub(super) struct Table {
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
     counts: HashMap<(usize, Location), u32, FxBuildHasher>,
     pub(super) last_id: u32,
-    /// The requests whose locks were stolen, until their agents have taken the news.
-    pub(super) stolen: Vec<(Arc<Outbox>, u32)>,
+    /// By [`Requester::id`]: the agent's requests whose locks were stolen, until it has taken the news.
+    pub(super) stolen: HashMap<usize, VecDeque<u32>, FxBuildHasher>,
 }
 
 impl WaiterListStore {
@@ -217,5 +222,19 @@ impl Table {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_at_no_location_that_memory_of_javascript_can_have() {
+        let name = Table::default().name(&[65]);
+        let address = (&raw const name.word).addr();
+        assert_ne!(name.location(), Location::from_address(address));
+        assert!(name.location().is_of_process() && !Location::from_address(address).is_of_process());
+        assert_eq!(name.location().word_address(), address);
     }
 }

@@ -6,11 +6,12 @@
 //!
 //! # Lock order
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
-//! moment at which a request joins its line.
+//! moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::name_table::{Live, Name, Table};
+use super::name_table::{Live, Name, Table, agent_id};
 pub use super::name_table::{Mode, Refusal, Requester};
 use super::policy::{Outbox, Section, Waiter, WaiterListStore};
 use super::request::Request;
@@ -77,7 +78,7 @@ pub struct RequestInfo {
 #[derive(Debug, Default)]
 pub struct Names {
     table: Mutex<Table>,
-    /// How many news of stolen locks there are.
+    /// How many agents have lost a lock of which they have not heard.
     stolen: AtomicUsize,
 }
 
@@ -123,6 +124,8 @@ impl Names {
         requester: Requester,
         waits: Waits,
     ) -> Requested {
+        // Dropped last: then its waiters are woken.
+        let _wakes;
         let table = &mut *lock(&self.table);
         let name = table.name(text);
         let (location, id) = (name.location(), table.next_id());
@@ -134,19 +137,18 @@ impl Names {
             }
             Waits::As(waiter, deadline) => Ok((waiter, deadline)),
         };
-        let claimed = match waiter {
-            Ok((waiter, deadline)) => store.claim(location, waiter, request, deadline, &name.word),
-            Err(refusal) => {
-                let Some(result) = store.try_take(location, request, &name.word) else {
-                    table.tidy(store, &name);
-                    return Requested::Refused(refusal);
-                };
-                Claimed::Now(result)
-            }
-        };
+        let claimed;
+        (claimed, _wakes) = store.critical_section_and_wakes(location, |section| match waiter {
+            Ok((waiter, deadline)) => Ok(section.claim_or_append(location, waiter, request, deadline, &name.word)),
+            Err(refusal) => section.try_take(location, request, &name.word).map(Claimed::Now).ok_or(refusal),
+        });
         let outcome = match claimed {
-            Claimed::Now(result) => Requested::Now(location, request, result),
-            Claimed::Pending(ticket) => Requested::Pending(location, request, ticket),
+            Ok(Claimed::Now(result)) => Requested::Now(location, request, result),
+            Ok(Claimed::Pending(ticket)) => Requested::Pending(location, request, ticket),
+            Err(refusal) => {
+                table.tidy(store, &name);
+                return Requested::Refused(refusal);
+            }
         };
         table.insert(id, Live { name, mode, requester });
         outcome
@@ -164,16 +166,20 @@ impl Names {
         text: &[u16],
         requester: Requester,
     ) -> (Location, Request, WaitResult) {
-        let mut losers = Vec::new();
+        let mut losers: Vec<Arc<Outbox>> = Vec::new();
         let taken = {
+            // A steal wakes nobody.
             let table = &mut *lock(&self.table);
             let (name, id) = (table.name(text), table.next_id());
             let (location, request) = (name.location(), Request::NamedExclusive(id));
             let (result, stolen) = store.steal(location, request, &name.word);
             for id in stolen {
-                if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.take(id) {
-                    table.stolen.push((Arc::clone(&outbox), id));
-                    losers.push(outbox);
+                if let Some(Live { requester, .. }) = table.take(id) {
+                    let news = table.stolen.entry(requester.id()).or_default();
+                    if news.is_empty() {
+                        losers.push(requester.outbox);
+                    }
+                    news.push_back(id);
                 }
             }
             self.stolen.store(table.stolen.len(), Ordering::Release);
@@ -188,17 +194,19 @@ impl Names {
 
     /// Whether a lock of this agent was stolen, of which it has not taken the news.
     pub fn any_stolen(&self, outbox: &Arc<Outbox>) -> bool {
-        self.stolen.load(Ordering::Acquire) != 0
-            && lock(&self.table).stolen.iter().any(|(loser, _)| Arc::ptr_eq(loser, outbox))
+        self.stolen.load(Ordering::Acquire) != 0 && lock(&self.table).stolen.contains_key(&agent_id(outbox))
     }
 
     /// The number of a request of this agent whose lock was stolen: each once.
     pub fn take_stolen(&self, outbox: &Arc<Outbox>) -> Option<u32> {
         let table = &mut *lock(&self.table);
-        let index = table.stolen.iter().position(|(loser, _)| Arc::ptr_eq(loser, outbox))?;
-        let (_, id) = table.stolen.remove(index);
-        self.stolen.store(table.stolen.len(), Ordering::Release);
-        Some(id)
+        let Entry::Occupied(mut news) = table.stolen.entry(agent_id(outbox)) else { return None };
+        let id = news.get_mut().pop_front();
+        if news.get().is_empty() {
+            news.remove();
+            self.stolen.store(table.stolen.len(), Ordering::Release);
+        }
+        id
     }
 
     /// What was granted is given back. False: it had been stolen.
@@ -208,9 +216,14 @@ impl Names {
 
     /// The holder of a grant has no use for it; a holder that died, or was told of a death, is `AcquiredFromDead`.
     pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
+        // Dropped last: then its waiters are woken.
+        let _wakes;
         let table = &mut *lock(&self.table);
         let Some(Live { name, mode, .. }) = table.get(id) else { return false };
-        store.return_unused(name.location(), mode.request(id), holder, &name.word);
+        let (location, request) = (name.location(), mode.request(id));
+        ((), _wakes) = store.critical_section_and_wakes(location, |section| {
+            section.return_unused(location, request, holder, &name.word);
+        });
         table.remove(store, id);
         true
     }
@@ -227,7 +240,7 @@ impl Names {
         for id in ended {
             table.remove(store, id);
         }
-        table.stolen.retain(|(loser, _)| !Arc::ptr_eq(loser, outbox));
+        table.stolen.remove(&agent_id(outbox));
         self.stolen.store(table.stolen.len(), Ordering::Release);
     }
 

@@ -37,7 +37,7 @@ pub enum Freed<H> {
 
 impl Section<'_> {
     /// The holder gives back what it took. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
-    fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
+    pub(super) fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
         if request == Request::Lock {
             self.policy_mut().granted.remove(&location);
@@ -58,6 +58,35 @@ impl Section<'_> {
     fn has_line(&self, location: Location) -> bool {
         self.policy().line(location).is_some()
     }
+
+    /// [`WaiterListStore::claim`].
+    pub(super) fn claim_or_append(
+        &mut self,
+        location: Location,
+        waiter: Waiter,
+        request: Request,
+        deadline: Timestamp,
+        word: &impl Word,
+    ) -> Claimed {
+        if request.is_strict() && self.policy().line(location).is_some_and(Line::awaits_promise) {
+            // The promise's event loop may be busy, and this claim waits for no more than its turn.
+            self.word_changed(location, word);
+        }
+        let mut taken = None;
+        let ticket = self.append_claim(location, waiter, request, deadline, |section| {
+            if !(request.is_strict() && section.has_line(location)) {
+                taken = section.take(location, request, word);
+            }
+            taken.is_none()
+        });
+        ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
+    }
+
+    /// [`WaiterListStore::try_take`].
+    pub(super) fn try_take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
+        let would_overtake = request.is_strict() && self.has_line(location);
+        if would_overtake { None } else { self.take(location, request, word) }
+    }
 }
 
 impl WaiterListStore {
@@ -73,28 +102,12 @@ impl WaiterListStore {
         deadline: Timestamp,
         word: &impl Word,
     ) -> Claimed {
-        self.critical_section_at(location, |section| {
-            if request.is_strict() && section.policy().line(location).is_some_and(Line::awaits_promise) {
-                // The promise's event loop may be busy, and this claim waits for no more than its turn.
-                section.word_changed(location, word);
-            }
-            let mut taken = None;
-            let ticket = section.append_claim(location, waiter, request, deadline, |section| {
-                if !(request.is_strict() && section.has_line(location)) {
-                    taken = section.take(location, request, word);
-                }
-                taken.is_none()
-            });
-            ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
-        })
+        self.critical_section_at(location, |section| section.claim_or_append(location, waiter, request, deadline, word))
     }
 
     /// Takes what `request` asks for if that needs no waiting.
     pub fn try_take(&self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
-        self.critical_section_at(location, |section| {
-            let would_overtake = request.is_strict() && section.has_line(location);
-            if would_overtake { None } else { section.take(location, request, word) }
-        })
+        self.critical_section_at(location, |section| section.try_take(location, request, word))
     }
 
     /// Until when a blocked thread's claim that has been woken puts off its retry, so that a promise's goes first. `None`: it

@@ -59,7 +59,7 @@ impl SharedWord {
 
     fn atomic(&self) -> &AtomicI32 {
         // SAFETY: `at` demands a live, aligned word (invariant 8).
-        unsafe { AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(self.0.address())) }
+        unsafe { AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(self.0.word_address())) }
     }
 }
 

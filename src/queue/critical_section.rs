@@ -59,6 +59,11 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes::default() }
     }
 
+    /// Leaves it to the caller to wake the waiters whose results have been recorded, after the section.
+    pub(super) fn take_wakes(&mut self) -> Wakes<P::Grant> {
+        std::mem::take(&mut self.wakes)
+    }
+
     /// The present moment, looked up once per section.
     pub(crate) fn now(&mut self) -> Timestamp {
         *self.now.get_or_insert_with(self.clock)

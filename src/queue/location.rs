@@ -18,9 +18,25 @@ impl Location {
         Self(address)
     }
 
-    /// The address.
+    /// The location of a word of this process's own, at an address that is a multiple of 4. It differs from that of every word of
+    /// memory that JavaScript has, which may get the same address later.
+    pub(crate) const fn of_process(address: usize) -> Self {
+        Self(address | 1)
+    }
+
+    /// Whether it is that of a word of this process's own.
+    pub(crate) const fn is_of_process(self) -> bool {
+        !self.0.is_multiple_of(4)
+    }
+
+    /// The number that stands for it in JavaScript: of a word of JavaScript's memory the address.
     pub const fn address(self) -> usize {
         self.0
+    }
+
+    /// Where the word is.
+    pub(crate) const fn word_address(self) -> usize {
+        self.0 & !3
     }
 
     /// For hash tables: the words of one cache line are neighbours in the table.

@@ -10,7 +10,7 @@ use super::outbox::{Outbox, Settlement};
 use super::parker::{BlockedThread, Woken};
 use super::policy::Successor;
 use super::result::WaitResult;
-use super::waiter::Waiter;
+use super::waiter::{Waiter, Wakes};
 use super::waiter_list::WaiterKey;
 use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicI32, Ordering};
@@ -87,6 +87,18 @@ impl<P: Policy> WaiterListStore<P> {
         body: impl FnOnce(&mut CriticalSection<'a, P>) -> R,
     ) -> R {
         self.critical_section(self.index_of(location), body)
+    }
+
+    /// The same; the waiters are woken when the second result is dropped, which may be after other locks are released.
+    pub(crate) fn critical_section_and_wakes<'a, R>(
+        &'a self,
+        location: Location,
+        body: impl FnOnce(&mut CriticalSection<'a, P>) -> R,
+    ) -> (R, Wakes<P::Grant>) {
+        self.critical_section_at(location, |section| {
+            let result = body(section);
+            (result, section.take_wakes())
+        })
     }
 
     /// Runs `body` on a waiter that was given this ticket, unless it is settled already.

@@ -39,7 +39,7 @@ impl<G> Clone for Waiter<G> {
 }
 
 /// What is woken after a critical section.
-pub(super) enum Wake<G> {
+pub(crate) enum Wake<G> {
     Thread(Arc<BlockedThread>),
     Agent(Arc<Outbox<G>>),
 }
@@ -54,7 +54,7 @@ impl<G> Wake<G> {
 }
 
 /// Wakes its members when it is dropped.
-pub(super) struct Wakes<G> {
+pub(crate) struct Wakes<G> {
     // Most critical sections wake one waiter at most, so the first one needs no allocation.
     first: Option<Wake<G>>,
     rest: Vec<Wake<G>>,

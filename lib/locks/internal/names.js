@@ -7,7 +7,7 @@
 
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD, HELD_HERE, KIND } = require('../../agent/registers')
-const { bare, createArray, parse } = require('../../util/intrinsics')
+const { bare, createArray, createMap, parse, sizeOf } = require('../../util/intrinsics')
 const { Claim } = require('./acquire')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { deadlock, deadlockCycle, timeoutError } = require('./errors')
@@ -65,6 +65,11 @@ class Grant {
     return this.hold.token.ownerDied
   }
 
+  /** Whether another request has stolen the name, as far as this thread has heard. */
+  get isStolen () {
+    return this.hold.word.isStolen
+  }
+
   /** Called in a later turn of the event loop, at most once, if another request steals the name: see `steal`. */
   set onStolen (listener) {
     this.hold.word.onStolen = listener
@@ -87,10 +92,20 @@ class NamedClaim extends Claim {
     return ownerDied
   }
 
+  adopt (index, ownerDied) {
+    const token = super.adopt(index, ownerDied)
+    // Its number, which is that of the entry, is known only now.
+    if (early.delete(amountOf(theList().entries[2 * index + 1]))) this.word.isStolen = true
+    return token
+  }
+
   lateError () {
     return lateError(this.word.name, this.timeout)
   }
 }
+
+/** The numbers of requests whose steal this thread has heard of before their grant, which is still in its mail. */
+const early = createMap()
 
 const lateError = (name, timeout) => timeoutError(nounOf({ name }), timeout)
 
@@ -178,34 +193,41 @@ function query () {
   return { held, pending }
 }
 
-/** Tells the grants that were stolen from this thread. */
+/**
+ * Tells the grants that were stolen from this thread. Their entries go: what the callbacks still do, they do without the name.
+ *
+ * What a grant's request is known by is found in its entry. All that have been stolen until now are looked for at once.
+ */
 function tellOfSteals () {
   const { operations, words } = agent().native
+  const list = theList()
+  const stolen = createMap()
+  if (list.claims === 0) early.clear()
   for (;;) {
     operations.nextStolen()
     const id = words[ANSWER] >>> 0
-    if (id === 0) return
-    const { entries, held } = theList()
-    for (let index = words[HELD] - 1; index >= 0; index--) {
-      const request = entries[2 * index + 1]
-      if (kindOf(request) >= NAMED_SHARED && amountOf(request) === id) {
-        tell(held[index])
-        break
-      }
+    if (id === 0) break
+    stolen.set(id, true)
+  }
+  // An entry that is removed changes places with the last one, which has been looked at.
+  for (let index = words[HELD] - 1; index >= 0 && sizeOf(stolen) > 0; index--) {
+    const request = list.entries[2 * index + 1]
+    if (kindOf(request) < NAMED_SHARED || !stolen.delete(amountOf(request))) continue
+    const word = list.held[index]
+    word.isStolen = true
+    try {
+      word.release(index)
+      tell(word)
+    } catch (error) {
+      // It must not keep the others from being told: it is reported as an uncaught error.
+      process.nextTick(() => { throw error })
     }
   }
+  stolen.forEach((_, id) => early.set(id, true))
 }
 
-function tell (word) {
-  word.isStolen = true
-  const { onStolen } = word
-  if (onStolen === undefined) return
-  try {
-    onStolen()
-  } catch (error) {
-    // It must not keep the others from being told: it is reported as an uncaught error.
-    process.nextTick(() => { throw error })
-  }
+function tell ({ onStolen }) {
+  if (onStolen !== undefined) onStolen()
 }
 
 module.exports = { acquireAsync, acquireNow, acquireSync, lateError, query, steal }
