@@ -87,19 +87,22 @@ impl Given {
             Self::Notification(location) => {
                 STORE.notify(location, 1, None);
             }
-            Self::Acquired(location, request) => return_unused(location, request, WaitResult::AcquiredFromDead),
+            Self::Acquired(location, request) => {
+                return_unused(location, request, WaitResult::AcquiredFromDead);
+            }
         }
     }
 }
 
 /// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead, and is told
-/// if a holder died.
-pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) {
+/// if a holder died. False: it had been stolen.
+pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
     match request.id() {
-        Some(id) => {
-            NAMES.end_grant(&STORE, id, result);
+        Some(id) => NAMES.end_grant(&STORE, id, result),
+        None => {
+            STORE.return_unused(location, request, result, &word_at(location));
+            true
         }
-        None => STORE.return_unused(location, request, result, &word_at(location)),
     }
 }
 
