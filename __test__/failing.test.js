@@ -263,18 +263,55 @@ test('a grant with news that comes to a promise which has given up goes to the n
 
 // ——— a time limit ———
 
-test('a time limit of vm that ends a callback leaves the lock held; unlock() of its thread frees it', () => {
-  const lock = new AsyncLock(memory(4))
-  const context = vm.createContext({ lock })
-  assert.throws(() => vm.runInContext('lock.executeLocked(() => { for (;;); })', context, { timeout: 20 }), /timed out/)
-  assert.strictEqual(lock.locked, true)
-  lock.unlock()
-  assert.strictEqual(lock.locked, false)
-})
-
 test('a time limit of vm within a callback is an error like others', async () => {
   const lock = new AsyncLock(memory(4))
   const error = await rejection(lock.executeLocked(() => vm.runInNewContext('for (;;);', {}, { timeout: 20 })))
   assert.ok(/timed out/.test(error.message))
   assert.strictEqual(lock.locked, false)
+})
+
+// ——— a storm ———
+
+test('a storm of names, workers that die, requests that are aborted and steals: every death is told', async () => {
+  const NAMES = 4
+  // By name: how many workers died while they held it, and how often an exclusive holder that went on was told since the last death.
+  const counts = new Int32Array(new SharedArrayBuffer(4 * NAMES))
+  const work = ({ locks }, { counts, seed, names }) => {
+    const random = () => { seed = (Math.imul(seed, 1103515245) + 12345) >>> 0; return (seed >>> 8) / 0x1000000 }
+    const step = async (left) => {
+      if (left === 0) return
+      const index = Math.floor(random() * names)
+      let abort = () => {}
+      const dice = random()
+      const signal = { aborted: false, addEventListener (_, listener) { abort = () => { signal.aborted = true; listener() } } }
+      const options = dice < 0.4 ? { signal } : dice < 0.5 ? { mode: 'shared' } : {}
+      const request = locks.request('storm ' + index, options, (lock) => {
+        if (lock.mode === 'shared') {
+          if (Atomics.load(counts, index) === 1 && !lock.ownerDied) throw new Error('a reader was not told')
+          return
+        }
+        if (Atomics.load(counts, index) === 1 && !lock.ownerDied) throw new Error('a death was not told')
+        if (random() < 0.1) {
+          Atomics.store(counts, index, 1)
+          if (random() < 0.5) process.exit()
+          return new Promise(() => process.exit())
+        }
+        if (lock.ownerDied && random() < 0.3) throw new RangeError('the repair failed')
+        Atomics.store(counts, index, 0)
+      })
+      if (options.signal !== undefined && random() < 0.7) {
+        if (random() < 0.5) abort()
+        else setImmediate(abort)
+      }
+      await request.catch((error) => { if (/not told/.test(error.message)) throw error })
+      return step(left - 1)
+    }
+    step(60).catch(error => process.nextTick(() => { throw error }))
+  }
+  for (let round = 0; round < 6; round++) {
+    await Promise.all([1, 2, 3, 4].map(n => inWorker({ counts, seed: 7919 * round + n, names: NAMES }, work)))
+  }
+  for (let index = 0; index < NAMES; index++) {
+    assert.strictEqual(await toldOf('storm ' + index), counts[index] === 1)
+  }
 })

@@ -63,7 +63,7 @@ module.exports = [
   { what: 'a claim that has given up keeps what it is granted', file: acquire, find: '      if (this.owned) releaseUnused(this.hold, this.ownerDied)\n', put: '', test: 'async-lock' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
-  { what: 'a callback that fails says that it has repaired', file: token, find: '} else if (failed && wasTold(token)) passOn(token)', put: '} else if (false) passOn(token)', test: 'failing' },
+  { what: 'a callback that fails says that it has repaired', file: token, find: 'if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return', put: 'if (giveBack(token)) return', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading)', put: 'if (reading !== undefined) {}', test: 'failing' },
   { what: 'a name that is not used loses the news of a death', file: 'lib/locks/internal/names.js', find: '    if (!token.ownerDied) return this.release()\n', put: '    if (token !== undefined) return this.release()\n', test: 'failing' },
   { what: 'a downgrade says that the writer has repaired', file: word, find: '      if (ownerDied) this.noteDeath()\n', put: '', test: 'failing' },

@@ -197,13 +197,9 @@ function wasTold (token) {
  * that it repaired what a dead holder left behind: so the next one is told, too.
  */
 function giveBackAfter (token, failed) {
-  if (indexOf(token) < 0) {
-    const reading = readingTokens.get(token)
-    if (reading !== undefined) giveBack(reading)
-    // Otherwise a Condition's wait with it may be pending.
-    else rejectWait(token)
-  } else if (failed && wasTold(token)) passOn(token)
-  else giveBack(token)
+  if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return
+  const reading = readingTokens.get(token)
+  if (reading !== undefined) giveBack(reading)
 }
 
 /** Releases what the entry at `index` stands for. */
