@@ -371,7 +371,7 @@ export class UnlockToken {
   /** Whether the lock is still held with this token. */
   readonly locked: boolean
   /**
-   * Whether the previous holder ended without releasing the lock: the protected memory may be half changed.
+   * Whether the previous holder ended without releasing the lock, or abandoned it: the protected memory may be half changed.
    */
   readonly ownerDied: boolean
 
@@ -382,6 +382,15 @@ export class UnlockToken {
    * @returns true the first time; false if the lock is not held
    */
   unlock(): boolean
+
+  /**
+   * Releases the lock like {@link UnlockToken.unlock}, and the next exclusive holder's token has `ownerDied`: what the lock protects may
+   * be half changed. For a holder that failed halfway.
+   *
+   * @returns true the first time; false if the lock is not held
+   * @throws {TypeError} the token is that of a share or of permits
+   */
+  abandon(): boolean
 }
 
 /** `using token = …` releases the lock at the end of the block, where the host has `Symbol.dispose`. */
@@ -616,7 +625,8 @@ export class RwLock {
 /** The right to write under an {@link RwLock}. */
 export interface ExclusiveToken extends UnlockToken {
   /**
-   * Changes the right to write into a right to read; no thread writes in between. This token is no longer locked.
+   * Changes the right to write into a right to read; no thread writes in between. This token is no longer locked. If it has `ownerDied`,
+   * so have all readers' tokens up to and including that of the next writer.
    *
    * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live
    */

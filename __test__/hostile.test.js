@@ -243,6 +243,7 @@ test('new UnlockToken() stands for nothing, with whichever arguments', () => {
     const forged = new api.UnlockToken(...args)
     assert.strictEqual(forged.locked, false)
     assert.strictEqual(forged.unlock(), false)
+    assert.strictEqual(forged.abandon(), false)
   }
   assert.strictEqual(token.unlock(), true)
 })

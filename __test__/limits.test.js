@@ -6,6 +6,7 @@
 
 const assert = require('assert')
 const { spawnSync } = require('child_process')
+const vm = require('vm')
 const { Worker } = require('worker_threads')
 const { test } = require('./harness')
 const { runForJSON } = require('./fixtures/run-node')
@@ -176,4 +177,13 @@ test('a waiter of a function that was captured before the install comes after th
   const alive = setInterval(() => {}, 1000)
   assert.strictEqual(await first.value, 'ok')
   clearInterval(alive)
+})
+
+test('a time limit of vm that ends a callback leaves the lock held; unlock() of its thread frees it', () => {
+  const lock = new own.AsyncLock(new SharedArrayBuffer(4))
+  const context = vm.createContext({ lock })
+  assert.throws(() => vm.runInContext('lock.executeLocked(() => { for (;;); })', context, { timeout: 20 }), /timed out/)
+  assert.strictEqual(lock.locked, true)
+  lock.unlock()
+  assert.strictEqual(lock.locked, false)
 })

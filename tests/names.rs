@@ -35,6 +35,8 @@ struct Expected {
     agent: usize,
     /// While it is pending.
     pending: Option<(u32, Ticket)>,
+    /// Whether its holder was told of a death.
+    told: bool,
 }
 
 /// What is known of a name: its requests in the order in which they were made, and whether a dead holder is still to be reported.
@@ -105,6 +107,7 @@ impl World {
             }
             let result = line.told(mode);
             line.requests[index].pending = None;
+            line.requests[index].told = result == WaitResult::AcquiredFromDead;
             self.expected_mail[agent].push((pending.unwrap().0, result));
         }
     }
@@ -122,14 +125,15 @@ impl World {
                 assert!(at_once);
                 let line = self.model.get_mut(&name).unwrap();
                 assert_eq!(result, line.told(mode));
-                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending: None });
+                let told = result == WaitResult::AcquiredFromDead;
+                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending: None, told });
             }
             Requested::Pending(location, request, ticket) => {
                 self.tickets.insert(slot, (location, ticket));
                 assert!(!at_once && matches!(waits, Waits::As(..)));
                 let pending = Some((slot, ticket));
                 let line = self.model.get_mut(&name).unwrap();
-                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending });
+                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending, told: false });
             }
             Requested::Refused(refusal) => {
                 assert!(!at_once && matches!(waits, Waits::Never));
@@ -143,15 +147,18 @@ impl World {
         let line = self.model.get_mut(&name).unwrap();
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
             self.expected_steals[stolen.agent].push(stolen.id);
+            // It may not have repaired anything yet.
+            line.left_behind |= stolen.told;
         }
         assert_eq!(result, line.told(Mode::Exclusive));
-        let taken = Expected { id: request.id().unwrap(), mode: Mode::Exclusive, agent, pending: None };
+        let told = result == WaitResult::AcquiredFromDead;
+        let taken = Expected { id: request.id().unwrap(), mode: Mode::Exclusive, agent, pending: None, told };
         line.requests.push(taken);
     }
 
     /// A request ends, and how.
     fn end(&mut self, name: usize, index: usize, dies: bool) {
-        let Expected { id, mode, agent, pending } = self.model.get_mut(&name).unwrap().requests.remove(index);
+        let Expected { id, mode, agent, pending, .. } = self.model.get_mut(&name).unwrap().requests.remove(index);
         match pending {
             None if dies => {
                 self.names.end_grant(&self.store, id, WaitResult::AcquiredFromDead);

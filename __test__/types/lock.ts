@@ -28,6 +28,7 @@ const maybe: UnlockToken | null = lock.lockIfAvailable(0) || lock.lockIfAvailabl
 // @ts-expect-error it may be null
 lock.tryLock().unlock()
 const released: boolean = token.unlock()
+const abandoned: boolean = token.abandon()
 const facts: boolean = token.locked && token.ownerDied
 // @ts-expect-error found out, not set
 token.ownerDied = true

@@ -16,7 +16,7 @@ const notice = require('./internal/notice')
 const { requireFunction, requireNoPromise, waitOptions } = require('./internal/options')
 const requireStack = require('./internal/require-stack')
 const Steps = require('./internal/steps')
-const { holdOf, isExclusive, isToken, notifyHost, release, theList } = require('./internal/token')
+const { holdOf, isExclusive, isToken, notifyHost, releaseToWait, theList, wasTold } = require('./internal/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 class Condition {
@@ -82,6 +82,8 @@ function block (word, held, timeout, caller) {
   if (held.word.isAwaited()) throw deadlock(caller, 'awaits the lock')
   // A thread that has released the lock must be able to take it again.
   requireStack()
+  // Its wait repairs nothing: whoever takes the lock meanwhile is told, too.
+  if (wasTold(held.token)) held.word.noteDeath()
   const index = theList().toEnd(indexOf(held))
   try {
     return waitGivingBack(word.address, timeout, index, () => {
@@ -140,7 +142,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
       result = await notice.waitAsync(word, value, wait, steps, {
         purpose: notice.CONDITION,
         waitsFor: 'a Condition',
-        onEnqueued: () => { release(indexOf(held)) },
+        onEnqueued: () => { releaseToWait(indexOf(held), held.token) },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)
       })

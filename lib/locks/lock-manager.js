@@ -239,7 +239,7 @@ async function hold (request, grant) {
     if (grant === null || grant.release()) request.resolve(result)
     else request.reject(stolen(request))
   } catch (error) {
-    if (grant === null || grant.release()) request.reject(error)
+    if (grant === null || grant.releaseAfterError()) request.reject(error)
     else request.reject(stolen(request))
   }
 }
@@ -269,11 +269,13 @@ function holdSync (request) {
   const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout, 'requestSync')
   if (grant === null && !ifAvailable) throw lateError(name, timeout)
   let result
+  let failed = true
   let isStolen
   try {
     result = callback(grant === null ? null : new GrantedLock(name, shared, grant))
+    failed = false
   } finally {
-    isStolen = grant !== null && !grant.release()
+    isStolen = grant !== null && !(failed ? grant.releaseAfterError() : grant.release())
   }
   if (isObject(result) && typeof result.then === 'function') {
     throw new TypeError('requestSync: callback must not return a promise (or another thenable), since the lock is released when it returns: use request()')

@@ -59,13 +59,17 @@ module.exports = [
   { what: 'the list does not grow', file: list, find: 'if (words[HELD] >= list.room) enlarge()', put: 'if (list.capacity === 0) enlarge()', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: '  if (index < 0) return rejectWait(token)\n', put: '  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: 'if (steps !== undefined) steps.reject(notLocked(', put: 'if (false) steps.reject(notLocked(', test: 'condition' },
-  { what: 'what was a dead thread\'s is released without a word', file: token, find: '  if (!token.ownerDied) {\n    release(index)\n    return\n  }', put: '  release(index)\n  return\n', test: 'robust-list' },
+  { what: 'what was a dead thread\'s is released without a word', file: token, find: '  if (ownerDied) leave(index)\n', put: '  if (false) leave(index)\n', test: 'robust-list' },
 
   // ——— waiting for a lock ———
-  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: '      if (this.owned) releaseUnused(this.hold)\n', put: '', test: 'async-lock' },
+  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: '      if (this.owned) releaseUnused(this.hold, this.ownerDied)\n', put: '', test: 'async-lock' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
-  { what: 'executeLocked does not unlock', file: acquire, find: '      giveBack(token)\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
+  { what: 'a callback that fails says that it has repaired', file: token, find: 'if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return', put: 'if (giveBack(token)) return', test: 'failing' },
+  { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading)', put: 'if (reading !== undefined) {}', test: 'failing' },
+  { what: 'a name that is not used loses the news of a death', file: 'lib/locks/internal/names.js', find: '    if (!token.ownerDied) return this.release()\n', put: '    if (token !== undefined) return this.release()\n', test: 'failing' },
+  { what: 'a downgrade says that the writer has repaired', file: word, find: '      if (ownerDied) this.noteDeath()\n', put: '', test: 'failing' },
+  { what: 'executeLocked does not unlock', file: acquire, find: '      giveBackAfter(token, failed)\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
   { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw timeoutError(nounFor(request), 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
   { what: 'main blocks', file: acquire, find: 'if (IS_MAIN_THREAD) throw', put: 'if (false) throw', test: 'async-lock' },
   { what: 'an aborted signal is not noticed', file: acquire, find: '  throwIfAborted(signal)\n  if (word.take(request, token)) return true', put: '  if (word.take(request, token)) return true', test: 'async-lock' },
@@ -96,7 +100,9 @@ module.exports = [
   { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
 
   // ——— Condition, Barrier, Latch ———
-  { what: 'an awaiting Condition keeps its lock', file: condition, find: 'onEnqueued: () => { release(indexOf(held)) },', put: 'onEnqueued: () => {},', test: 'condition' },
+  { what: 'an awaiting Condition keeps its lock', file: condition, find: 'onEnqueued: () => { releaseToWait(indexOf(held), held.token) },', put: 'onEnqueued: () => {},', test: 'condition' },
+  { what: 'an awaiting Condition says that its holder has repaired', file: token, find: '  if (wasTold(token)) leave(index)\n', put: '  if (false) leave(index)\n', test: 'failing' },
+  { what: 'a blocking wait says that its holder has repaired', file: condition, find: '  if (wasTold(held.token)) held.word.noteDeath()\n', put: '', test: 'failing' },
   { what: 'a blocking wait does not take the lock again', file: condition, find: 'if (!isHeld(held)) acquire(held, Infinity, caller)', put: '', test: 'condition' },
   { what: 'an aborted wait does not take the lock again', file: condition, find: '      await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },
   { what: 'a timed-out wait does not take the lock again', file: condition, find: "    if (result !== 'ok') await lockAgain(held, steps)\n", put: '', test: 'condition' },

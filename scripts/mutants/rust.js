@@ -193,18 +193,19 @@ module.exports = [
   { what: 'a dead holder hands the lock to a promise that has not retried', file: abandoned, find: '                    && section.is_ready(location, first)\n', put: '', cargo: ['line', ''] },
 
   // ——— death ———
-  { what: 'a death is not remembered', file: abandoned, find: 'if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {', put: 'if false {', model: 'death_newcomer_claim' },
+  { what: 'a death is not remembered', file: abandoned, find: 'if request.is_exclusive() {\n                section.note_death(location);', put: 'if false {\n                section.note_death(location);', model: 'death_newcomer_claim' },
   {
     what: 'a lock is freed before its death is noted',
     file: abandoned,
-    find: '            if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {',
-    put: '            request.give_back(word);\n            if request.is_exclusive() && section.policy_mut().abandoned.insert(location) {',
+    find: '            if request.is_exclusive() {\n                section.note_death(location);',
+    put: '            request.give_back(word);\n            if request.is_exclusive() {\n                section.note_death(location);',
     model: 'death_newcomer_claim'
   },
   { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                    section.inherit(location, request);\n', put: '', model: 'death_newcomer_death' },
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
   { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared | Request::NamedShared(_) => self.policy().abandoned.contains(&location),', put: 'Request::Shared | Request::NamedShared(_) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
+  { what: 'a thief is not told of a death of which the loser was told', file: 'src/lock/names.rs', find: 'if stolen.iter().any(|(_, hold)| hold.from_dead) {', put: 'if false {', cargo: ['names', ''] },
   { what: 'the note of a death is taken from a memory that lives', file: 'src/lock/memories.rs', find: '        let is_gone = memory.objects == 0;\n', put: '        let is_gone = true;\n', cargo: ['memories', ''] },
   { what: 'a memory that is gone is forgotten outside of the lock of the registry', file: 'src/lock/memories.rs', find: '        if is_gone {\n            store.forget_abandoned(&memory.addresses(base));\n            memories.remove(&base);', put: '        if is_gone {\n            let addresses = memory.addresses(base);\n            memories.remove(&base);\n            drop(memories);\n            store.forget_abandoned(&addresses);\n            return true;', model: 'lose_register_death' },
 

@@ -44,8 +44,8 @@ impl Section<'_> {
                 return;
             }
         }
-        if request.is_exclusive() && self.policy_mut().abandoned.insert(location) {
-            self.policy_counter().fetch_add(1, Ordering::SeqCst);
+        if request.is_exclusive() {
+            self.note_death(location);
         }
         // After the count: a thread that takes the word from now on reads the counter.
         request.give_back(word);
@@ -61,9 +61,21 @@ impl Section<'_> {
             let _ = self.release(location, request, word);
         }
     }
+
+    /// The next exclusive holder of the word is told of a death.
+    pub(super) fn note_death(&mut self, location: Location) {
+        if self.policy_mut().abandoned.insert(location) {
+            self.policy_counter().fetch_add(1, Ordering::SeqCst);
+        }
+    }
 }
 
 impl WaiterListStore {
+    /// The next exclusive holder of the word, which the calling thread holds, is told of a death.
+    pub fn note_death(&self, location: Location) {
+        self.critical_section_at(location, |section| section.note_death(location));
+    }
+
     /// The thread that took `request` from the word has died.
     pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section_at(location, |section| section.abandon(location, request, word));

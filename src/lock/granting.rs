@@ -28,8 +28,9 @@ impl Section<'_> {
 
     /// What was requested has been taken from the word.
     pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
-        self.note_named(location, request);
-        if self.inherit(location, request) { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
+        let from_dead = self.inherit(location, request);
+        self.note_named(location, request, from_dead);
+        if from_dead { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
     }
 
     /// The claim with this key has been granted what it asks for: it leaves the line.

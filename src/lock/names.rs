@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::name_table::{Live, Name, Table, agent_id};
 pub use super::name_table::{Mode, Refusal, Requester};
-use super::policy::{Outbox, Section, Waiter, WaiterListStore};
+use super::policy::{NamedHold, Outbox, Section, Waiter, WaiterListStore};
 use super::request::Request;
 use super::store::Claimed;
 use super::word::Word;
@@ -85,15 +85,15 @@ pub struct Names {
 impl Section<'_> {
     /// What was requested has been taken. If it is a named lock, its request holds it from now on.
     #[inline]
-    pub(super) fn note_named(&mut self, location: Location, request: Request) {
+    pub(super) fn note_named(&mut self, location: Location, request: Request, from_dead: bool) {
         if let Some(id) = request.id() {
-            self.note_holder(location, id);
+            self.note_holder(id, NamedHold { location, from_dead });
         }
     }
 
     #[inline(never)]
-    fn note_holder(&mut self, location: Location, id: u32) {
-        self.policy_mut().named.insert(id, location);
+    fn note_holder(&mut self, id: u32, hold: NamedHold) {
+        self.policy_mut().named.insert(id, hold);
     }
 
     /// Whether a request for a named lock does not hold it any more. It is told so once.
@@ -107,7 +107,12 @@ impl WaiterListStore {
     fn steal(&self, location: Location, request: Request, word: &impl Word) -> (WaitResult, Vec<u32>) {
         self.critical_section_at(location, |section| {
             let named = &mut section.policy_mut().named;
-            let stolen = named.extract_if(|_, at| *at == location).map(|(id, _)| id).collect();
+            let stolen: Vec<_> = named.extract_if(|_, hold| hold.location == location).collect();
+            // A loser that was told of a death may not have repaired anything yet.
+            if stolen.iter().any(|(_, hold)| hold.from_dead) {
+                section.note_death(location);
+            }
+            let stolen = stolen.into_iter().map(|(id, _)| id).collect();
             request.overwrite(word);
             (section.taken(location, request), stolen)
         })

@@ -34,7 +34,15 @@ pub struct Lines {
     /// moment.
     pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
     /// The named locks that are held, by the number of the request: what is not here any more was given back, or stolen.
-    pub(super) named: HashMap<u32, Location, FxBuildHasher>,
+    pub(super) named: HashMap<u32, NamedHold, FxBuildHasher>,
+}
+
+/// A named lock that is held.
+#[derive(Debug)]
+pub(super) struct NamedHold {
+    pub(super) location: Location,
+    /// Whether its holder was told of a death.
+    pub(super) from_dead: bool,
 }
 
 /// The critical section of a bucket with lines.

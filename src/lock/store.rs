@@ -44,7 +44,8 @@ impl Section<'_> {
             let turn;
             (turn, released) = self.turn(location);
             if let Some(next) = turn {
-                self.grant(next, location, WaitResult::Acquired);
+                let result = self.taken(location, request);
+                self.grant(next, location, result);
                 return released;
             }
         } else if self.was_stolen(request) {

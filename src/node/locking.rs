@@ -15,7 +15,7 @@ use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::pending::{LockWait, Noted, Purpose};
-use crate::node::process::{Given, NAMES, STORE, service, word_at};
+use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Holder, REGISTRY};
 use crate::queue::location::Location;
@@ -167,12 +167,12 @@ impl Agent {
         true
     }
 
-    /// The same for what a dead thread held and this one has not used: the next holder is told of the death.
-    pub(super) fn pass_on(&self) {
-        if let Some((location, request)) = self.robust_list.remove() {
-            Given::Acquired(location, request).pass_on();
-            self.robust_list.retract();
-        }
+    /// The same where what it protects may be half changed: the next exclusive holder is told of a death.
+    pub(super) fn pass_on(&self) -> bool {
+        let Some((location, request)) = self.robust_list.remove() else { return true };
+        let was_held = return_unused(location, request, WaitResult::AcquiredFromDead);
+        self.robust_list.retract();
+        was_held
     }
 
     /// JavaScript has changed the word while a waiter was counted there: the line gets its try.

@@ -94,8 +94,10 @@ operations! {
     c"resume" finishes AllButWait: |agent| agent.blocking.resume(&agent.robust_list).into();
     /// Releases the entry at the index of the robust list. 0 if it is a named lock that was stolen before.
     c"giveBack" finishes Everything: |agent| agent.give_back().into();
-    /// The same for what came from a dead holder and was not used.
-    c"passOn" finishes Everything: |agent| { agent.pass_on(); 0 };
+    /// The same for what a dead holder may have left half changed: the next exclusive holder is told.
+    c"passOn" finishes Everything: |agent| agent.pass_on().into();
+    /// The next exclusive holder of the word at the location is told of a death.
+    c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
     /// JavaScript has changed the word at the location while a waiter was counted there.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Whether the holder of what JavaScript has just taken died.

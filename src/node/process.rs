@@ -87,20 +87,21 @@ impl Given {
             Self::Notification(location) => {
                 STORE.notify(location, 1, None);
             }
-            Self::Acquired(location, request) => return_unused(location, request, WaitResult::AcquiredFromDead),
+            Self::Acquired(location, request) => {
+                return_unused(location, request, WaitResult::AcquiredFromDead);
+            }
         }
     }
 }
 
 /// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead, and is told
-/// if a holder died.
-pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) {
-    match request.id() {
-        Some(id) => {
-            NAMES.end_grant(&STORE, id, result);
-        }
-        None => STORE.return_unused(location, request, result, &word_at(location)),
+/// if a holder died. False: it had been stolen.
+pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
+    if let Some(id) = request.id() {
+        return NAMES.end_grant(&STORE, id, result);
     }
+    STORE.return_unused(location, request, result, &word_at(location));
+    true
 }
 
 /// A claim has left its line with nothing.

@@ -11,7 +11,7 @@ const { described, nameOf, nounOf } = require('./kinds')
 const { requireFunction, waitOptions } = require('./options')
 const { EXCLUSIVE, amountOf, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
-const { giveBack, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
+const { giveBackAfter, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
 const Waiter = require('./waiter')
 
@@ -190,7 +190,7 @@ class Claim extends Waiter {
       if (this.ownerDied) tellDeath(this.word, this.hold.request)
       this.tell('acquired')
     } else {
-      if (this.owned) releaseUnused(this.hold)
+      if (this.owned) releaseUnused(this.hold, this.ownerDied)
       else this.word.addPermits(amountOf(this.hold.request))
       this.notifyAnother()
     }
@@ -252,17 +252,20 @@ async function run (instance, request, callback, options, caller) {
   const wait = waitOptions(options, caller)
   const token = newToken(wanted)
   if (!takeNow(word, wanted, token, wait)) await begin(newHold(word, wanted, token), wait)
+  let failed = true
   try {
-    const result = callback(token)
+    let result = callback(token)
     // A primitive cannot be a promise, and needs no further turn.
-    return typeof result === 'object' || typeof result === 'function' ? await result : result
+    if (typeof result === 'object' || typeof result === 'function') result = await result
+    failed = false
+    return result
   } finally {
     try {
-      giveBack(token)
+      giveBackAfter(token, failed)
     } catch (_) {
       // No stack is left for it. In a turn of its own there is.
       await undefined
-      giveBack(token)
+      giveBackAfter(token, failed)
     }
   }
 }

@@ -14,7 +14,7 @@ const { deadlock, deadlockCycle, timeoutError } = require('./errors')
 const { nounOf } = require('./kinds')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, amountOf, kindOf } = require('./request')
 const requireStack = require('./require-stack')
-const { newHold, theList } = require('./token')
+const { newHold, passOn, theList } = require('./token')
 
 /** A name as it is requested once: what a Word is to other locks. */
 class NamedWord {
@@ -79,6 +79,13 @@ class Grant {
   release () {
     const { token, word } = this.hold
     return token.unlock() && !word.isStolen
+  }
+
+  /** The same where the callback failed, or has not begun: the next exclusive holder is told of a death of which this one was told. */
+  releaseAfterError () {
+    const { token, word } = this.hold
+    if (!token.ownerDied) return this.release()
+    return passOn(token) && agent().native.words[ANSWER] !== 0 && !word.isStolen
   }
 }
 bare(Grant)

@@ -5,9 +5,9 @@
 const { Int32Array, SharedArrayBuffer } = require('../../util/intrinsics')
 const { acquire, acquireOrThrow } = require('./acquire')
 const { requireFunction, requireNoPromise } = require('./options')
-const { EXCLUSIVE, LOCK } = require('./request')
+const { EXCLUSIVE, LOCK, SHARED } = require('./request')
 const requireStack = require('./require-stack')
-const { giveBack, newHold, newToken, theList } = require('./token')
+const { giveBack, giveBackAfter, newHold, newToken, passOn, theList } = require('./token')
 
 /**
  * Runs `callback(token)`.
@@ -20,10 +20,12 @@ module.exports = function runHoldingSync (hold, callback, options, caller, twin)
   requireRelease()
   const token = acquireOrThrow(hold, options, caller)
   let result
+  let failed = true
   try {
     result = callback(token)
+    failed = false
   } finally {
-    giveBack(token)
+    giveBackAfter(token, failed)
   }
   requireNoPromise(result, caller + ': callback', twin)
   return result
@@ -46,9 +48,11 @@ function rehearse () {
   const rwLock = wordAt(memory, 4)
   const token = take(lock, LOCK)
   const last = take(rwLock, EXCLUSIVE)
-  giveBack(token)
+  giveBackAfter(token, true)
   giveBack(last)
   giveBack(last)
+  giveBackAfter(last, false)
+  passOn(take(rwLock, SHARED))
   // As where there are waiters.
   rehearseLine(lock, LOCK)
   rehearseLine(rwLock, EXCLUSIVE)

@@ -9,11 +9,15 @@
 
 const util = require('util')
 const { own } = require('../../realm')
-const { bare, define, shield } = require('../../util/intrinsics')
+const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
 const { notLocked } = require('./errors')
 const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
 const { NOT_HELD, robustList } = require('./robust-list')
+const requireStack = require('./require-stack')
 const { INDEX, SERIAL } = require('./word')
+
+/** By the token of a writer that has become a reader: its token as a reader. */
+const readingTokens = createWeakMap()
 
 class UnlockToken {
   /** @private */
@@ -34,6 +38,20 @@ class UnlockToken {
    */
   unlock () {
     return giveBack(this)
+  }
+
+  /**
+   * Releases the lock as `unlock` does, and the next exclusive holder is told `ownerDied`: what the lock protects may be half changed.
+   * @throws {TypeError} it is the token of a share or of permits
+   */
+  abandon () {
+    const index = indexOf(this)
+    if (index < 0) return rejectWait(this)
+    if (!isExclusive({ request: theList().entries[2 * index + 1] })) {
+      throw new TypeError('abandon: the token must be that of a lock that is held exclusively, not of a share or of permits: use unlock()')
+    }
+    requireStack()
+    return passOn(this)
   }
 
   [util.inspect.custom] (depth, options) {
@@ -58,14 +76,16 @@ class ExclusiveToken extends UnlockToken {
   }
 
   /**
-   * Becomes a reader, with no other writer in between.
+   * Becomes a reader, with no other writer in between. This does not say that the state is consistent: if this writer was told of a
+   * death, so are all readers and the next writer.
    * @returns {UnlockToken} the token of a reader; this one is no longer locked
    */
   downgrade () {
     const held = holdOf(this)
     if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
     const hold = newHold(held.word, SHARED)
-    held.word.downgrade(held.index, this.ownerDied, hold)
+    readingTokens.set(this, hold.token)
+    held.word.downgrade(held.index, wasTold(this), hold)
     return hold.token
   }
 }
@@ -142,12 +162,44 @@ function giveBack (token) {
   const index = indexOf(token)
   if (index < 0) return rejectWait(token)
   release(index)
+  forget(token)
+  return true
+}
+
+/** `abandon` of a token, of whatever kind: the next exclusive holder is told of a death, unless this one was a reader. */
+function passOn (token) {
+  const index = indexOf(token)
+  if (index < 0) return rejectWait(token)
+  leave(index)
+  forget(token)
+  return true
+}
+
+function forget (token) {
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {
     // The token is frozen.
   }
-  return true
+}
+
+/** The holder with this token was told of a death. The token may be a proxy. */
+function wasTold (token) {
+  try {
+    return token.ownerDied === true
+  } catch (_) {
+    return false
+  }
+}
+
+/**
+ * Releases what a callback was given this token for, in whatever form it is held now. If the callback ended by an error, it has not said
+ * that it repaired what a dead holder left behind: so the next one is told, too.
+ */
+function giveBackAfter (token, failed) {
+  if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return
+  const reading = readingTokens.get(token)
+  if (reading !== undefined) giveBack(reading)
 }
 
 /** Releases what the entry at `index` stands for. */
@@ -178,13 +230,24 @@ function unlock (word, index) {
 /** Whether a value is a token, of whichever copy of this package. */
 const isToken = (value) => typeof value === 'object' && value !== null && typeof value[SERIAL] === 'number'
 
-/** Releases a hold whose token has not been handed out. */
-function releaseUnused ({ word, request, token }) {
+/** Releases a hold that is not used, and with it the news of a death that it came with. */
+function releaseUnused ({ token }, ownerDied) {
   const index = indexOf(token)
-  if (!token.ownerDied) {
-    release(index)
-    return
-  }
+  if (ownerDied) leave(index)
+  else release(index)
+}
+
+/** Releases a hold so that its wait is no repair: the next exclusive holder is told of the death of which this one was told. */
+function releaseToWait (index, token) {
+  if (wasTold(token)) leave(index)
+  else release(index)
+}
+
+/** Releases what the entry at `index` stands for; the next exclusive holder is told of a death, if this one was exclusive. */
+function leave (index) {
+  const { entries, held } = theList()
+  const word = held[index]
+  const request = entries[2 * index + 1]
   theList().passOn(index)
   if (request === LOCK) notifyHost(word)
 }
@@ -209,5 +272,21 @@ function rejectWait (token) {
 }
 
 module.exports = {
-  UnlockToken, giveBack, holdOf, isExclusive, isToken, newHold, newToken, notifyHost, release, releaseUnused, takeAgain, theList, tryTake, unlock
+  UnlockToken,
+  giveBack,
+  giveBackAfter,
+  holdOf,
+  isExclusive,
+  isToken,
+  newHold,
+  newToken,
+  notifyHost,
+  passOn,
+  releaseToWait,
+  releaseUnused,
+  takeAgain,
+  theList,
+  tryTake,
+  unlock,
+  wasTold
 }

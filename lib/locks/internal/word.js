@@ -156,6 +156,12 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       ownerDied(this, request)
     }
 
+    /** The next exclusive holder is told of a death. */
+    noteDeath () {
+      floats[ADDRESS] = this.address
+      operations.noteDeath()
+    }
+
     /** Releases the lock that this word is, by the entry at `index`. */
     unlock (index) {
       if (counters === undefined || counters.peek(this.counter) !== 0) {
@@ -231,6 +237,7 @@ function createWords (list, { binding, counters, floats, operations, words }) {
 
     /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. */
     downgrade (index, ownerDied, shared) {
+      if (ownerDied) this.noteDeath()
       floats[RELEASING] = this.address
       store(this.array, 0, 1)
       list.entries[2 * index + 1] = SHARED

@@ -73,9 +73,16 @@ async function lock (actor, index) {
     await holdLock(actor, index + 1, inner)
     actor.require(inner.unlock(), () => 'a lock was lost')
   }
-  actor.require(token.unlock(), () => 'a lock was lost')
+  release(actor, token, 'a lock was lost')
   actor.require(!token.unlock(), () => 'a lock was released twice')
   return true
+}
+
+/** Unlocks, or abandons the lock, which counts as a death. */
+function release (actor, token, message) {
+  const abandons = actor.chance(0.05)
+  if (abandons) actor.arena.add('deaths', 0, 1)
+  actor.require(abandons ? token.abandon() : token.unlock(), () => message)
 }
 
 function executeLocked (actor, index) {
