@@ -11,7 +11,9 @@ const os = require('os')
 const { Lock, LockManager, locks } = require('./locks/lock-manager')
 const globalObject = require('./util/global')
 const NODE_VERSION = require('./util/node-version')
+const { syncBuiltinESMExports } = require('./util/node-module')
 const { isObject } = require('./util/values')
+const { threads } = require('./util/worker-threads')
 const { reach } = require('./workers/reach')
 
 const { defineProperty, getPrototypeOf } = Reflect
@@ -35,6 +37,11 @@ module.exports = function installLocks () {
   put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
   put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
   put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
+  // The same object as `navigator.locks` on the Node that has it.
+  if (threads !== undefined && threads.locks !== undefined) {
+    put(threads, 'locks', { value: locks, writable: true, enumerable: true })
+    syncBuiltinESMExports()
+  }
   reach('locks')
 }
 
