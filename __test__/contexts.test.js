@@ -287,3 +287,28 @@ test('the REPL has one queue with its thread', { skip: typeof Module.syncBuiltin
   server.close()
   assert.ok(isOurs(vm.runInContext('Atomics', context)))
 })
+
+for (const when of ['before', 'after']) {
+  test(`vm.Script replaced by a subclass ${when} the install: new contexts are reached`, async t => {
+    const seen = await runForJSON(t, ['-e', `
+      const vm = require('vm')
+      const patch = () => { vm.Script = class extends vm.Script {} }
+      if (${when === 'before'}) patch()
+      require(${JSON.stringify(FORCE)})
+      if (${when === 'after'}) patch()
+      const has = (notify) => Symbol.for('atomics-waitasync') in notify
+      console.log(JSON.stringify([vm.runInNewContext('Atomics.notify'), new vm.Script('Atomics.notify').runInNewContext()].map(has)))`])
+    assert.deepStrictEqual(seen, [true, true])
+  })
+}
+
+test('vm is frozen before the load: the entry warns, and reaches what can be reached', async t => {
+  const seen = await runForJSON(t, ['-e', `
+    const vm = require('vm')
+    Object.freeze(vm)
+    process.on('warning', ({ code }) => {
+      console.log(JSON.stringify([code, Symbol.for('atomics-waitasync') in vm.runInNewContext('Atomics.notify')]))
+    })
+    require(${JSON.stringify(FORCE)})`])
+  assert.deepStrictEqual(seen, ['ATOMICS_WAITASYNC_CONTEXT', true])
+})

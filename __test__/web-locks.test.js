@@ -114,3 +114,25 @@ test('without worker_threads it works in the one thread', { skip: MAJOR !== 10 &
   const { stdout, stderr } = spawnSync(process.execPath, ['-e', `require(${JSON.stringify(WEB_LOCKS)}); navigator.locks.request('x', lock => console.log(lock.name)); navigator.locks.request('-', () => {}).catch(error => console.log(error.name))`], { encoding: 'utf8' })
   assert.deepStrictEqual(stdout.trim().split('\n').sort(), ['NotSupportedError', 'x'], stderr)
 })
+
+test('worker_threads.locks is navigator.locks, here and in Workers', { skip: MAJOR < 24 && 'this Node has none' }, async t => {
+  const seen = await run(t, async (require, file) => {
+    const threads = require('worker_threads')
+    const { locks } = require(file)
+    const inWorker = await new Promise((resolve, reject) => {
+      new threads.Worker("const { locks, parentPort } = require('worker_threads'); parentPort.postMessage(locks === navigator.locks && typeof locks.requestSync)",
+        { eval: true }).on('message', resolve).on('error', reject)
+    })
+    return [threads.locks === locks, global.navigator.locks === locks, inWorker]
+  })
+  assert.deepStrictEqual(seen, [true, true, 'function'])
+})
+
+test('worker_threads.locks is replaced for import, too', { skip: MAJOR < 24 && 'this Node has none' }, async t => {
+  const seen = await runForJSON(t, ['--input-type=module', '-e', `
+    import { locks } from 'worker_threads'
+    import { createRequire } from 'module'
+    createRequire(${JSON.stringify(WEB_LOCKS)})(${JSON.stringify(WEB_LOCKS)})
+    console.log(JSON.stringify([locks === navigator.locks, typeof locks.requestSync]))`])
+  assert.deepStrictEqual(seen, [true, 'function'])
+})

@@ -15,11 +15,14 @@ const vm = require('vm')
 const { createWeakRef } = require('./util/intrinsics')
 const { syncBuiltinESMExports } = require('./util/node-module')
 
-const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
+const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { isPrototypeOf } = Object.prototype
 const { emitWarning } = process
 
+/** Other code may have put a subclass in the place of `vm.Script`, and may do so later: this is the prototype that has the method. */
+const scripts = holderOf(vm.Script && vm.Script.prototype, 'runInNewContext')
 /** What is replaced, by its holder. */
-const REPLACED = [[vm, 'createContext', replaceCreateContext], [vm.Script.prototype, 'runInNewContext', replaceRunInNewContext]]
+const REPLACED = [[vm, 'createContext', replaceCreateContext], [scripts, 'runInNewContext', replaceRunInNewContext]]
 
 /** A script, once it is needed. Its result in a context is that context's global object, which is not the object that stands for it. */
 const script = { global: undefined }
@@ -37,7 +40,6 @@ let warned = false
  * @param {(holder: object) => void} leave undoes that
  * @returns {() => void} undoes it, also in the contexts that have been made. Node before 14.6 has no way to remember these
  *   without keeping them in memory, so there they stay as they are
- * @throws {TypeError} the functions of `vm` cannot be replaced
  */
 exports.follow = function follow (enter, leave) {
   if (installs.length === 0) restore = replaceAll()
@@ -56,11 +58,11 @@ exports.follow = function follow (enter, leave) {
 function replaceAll () {
   const undo = []
   for (const [holder, name, replace] of REPLACED) {
-    const before = getOwnPropertyDescriptor(holder, name)
+    const before = holder && getOwnPropertyDescriptor(holder, name)
     const value = before === undefined ? undefined : replace(before.value)
     if (value === undefined || !defineProperty(holder, name, Object.assign({}, before, { value }))) {
-      undo.forEach((step) => step())
-      throw new TypeError('install: contexts must be false, because ' + name + ' of vm cannot be replaced')
+      warn(new Error(name + ' of vm cannot be replaced'))
+      continue
     }
     undo.push(() => {
       if (holder[name] === value) defineProperty(holder, name, before)
@@ -71,6 +73,13 @@ function replaceAll () {
     undo.forEach((step) => step())
     syncExports()
   }
+}
+
+/** The object along a prototype chain that has a property of this name. Undefined: there is none. */
+function holderOf (object, name) {
+  let each = object
+  while (each && getOwnPropertyDescriptor(each, name) === undefined) each = getPrototypeOf(each)
+  return each || undefined
 }
 
 /** For `import { createContext } from 'vm'`. */
@@ -91,7 +100,7 @@ function replaceCreateContext (createContext) {
 function replaceRunInNewContext (runInNewContext) {
   return typeof runInNewContext !== 'function' ? undefined : new Proxy(runInNewContext, {
     apply (target, script, args) {
-      if (!(script instanceof vm.Script)) return apply(target, script, args)
+      if (!apply(isPrototypeOf, scripts, [script])) return apply(target, script, args)
       const own = getOwnPropertyDescriptor(script, 'runInContext') === undefined &&
         defineProperty(script, 'runInContext', { value: runInContext, configurable: true })
       if (!own) warn(new Error('the script is frozen, or has a runInContext of its own'))

@@ -13,7 +13,9 @@ const { late: { Lock, LockManager, locks } } = require('./locks')
 const globalObject = require('./util/global')
 const { loadNow } = require('./util/late-class')
 const NODE_VERSION = require('./util/node-version')
+const { syncBuiltinESMExports } = require('./util/node-module')
 const { isObject } = require('./util/values')
+const { threads } = require('./util/worker-threads')
 const { reach } = require('./workers/reach')
 
 const { defineProperty, getPrototypeOf } = Reflect
@@ -41,6 +43,11 @@ module.exports = function installLocks () {
   put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
   put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
   put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
+  // The same object as `navigator.locks` on the Node that has it.
+  if (threads !== undefined && threads.locks !== undefined) {
+    put(threads, 'locks', { value: locks, writable: true, enumerable: true })
+    syncBuiltinESMExports()
+  }
   reach('locks')
 }
 
