@@ -161,10 +161,10 @@ module.exports = [
   { what: 'a waiter stands in front instead of behind', file: 'src/queue/waiter_list.rs', find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },
 
   // ——— lines ———
-  { what: 'a claim does not try once more in the critical section', file: lockStore, find: 'taken = section.take(location, request, word);\n                }', put: 'let _ = &mut taken;\n                }', model: 'unlock_claim' },
+  { what: 'a claim does not try once more in the critical section', file: lockStore, find: 'taken = section.take(location, request, word);\n            }', put: 'let _ = &mut taken;\n            }', model: 'unlock_claim' },
   { what: 'a claim overtakes a strict line', file: lockStore, find: 'if !(request.is_strict() && section.has_line(location)) {', put: 'if true {', cargo: ['line', ''] },
-  { what: 'try_take overtakes a strict line', file: lockStore, find: 'let would_overtake = request.is_strict() && section.has_line(location);', put: 'let would_overtake = false;', cargo: ['line', ''] },
-  { what: 'a lock is handed over and freed', file: lockStore, find: '                self.grant(next, location, WaitResult::Acquired);\n                return released;', put: '                self.grant(next, location, WaitResult::Acquired);', model: 'grant_newcomer' },
+  { what: 'try_take overtakes a strict line', file: lockStore, find: 'let would_overtake = request.is_strict() && self.has_line(location);', put: 'let would_overtake = false;', cargo: ['line', ''] },
+  { what: 'a lock is handed over and freed', file: lockStore, find: '                self.grant(next, location, result);\n                return released;', put: '                self.grant(next, location, result);', model: 'grant_newcomer' },
   { what: 'a release wakes nobody', file: lockStore, find: '        request.give_back(word);\n        self.word_changed(location, word);\n        released', put: '        request.give_back(word);\n        released', model: 'unlock_claim' },
   { what: 'a claim retries that was not woken', file: lockStore, find: 'retries(key, waiter.blocks()) == Retry::Unasked {', put: 'retries(key, waiter.blocks()) == Retry::Unasked && false {', equivalent: 'it takes what is free, as a newcomer may; in a strict line the next check refuses it' },
   { what: 'a claim behind others retries in a strict line', file: lockStore, find: 'if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {', put: 'if false {', cargo: ['line', 'does_not_overtake'] },
@@ -190,18 +190,18 @@ module.exports = [
   { what: 'releases make room ever as often', file: overtaken, find: '            promise.patience *= 2;\n', put: '', cargo: ['line', 'releases_make_room'] },
   { what: 'no head start for a promise', file: line, find: 'self.overtaken.head_start_of(is_awake)', put: 'self.overtaken.head_start_of(is_awake).filter(|_| false)', cargo: ['line', 'head_start'] },
   { what: 'a promise that has not retried is handed the lock', file: fairness, find: 'if !self.is_ready(location, key) {', put: 'if false {', cargo: ['line', ''] },
-  { what: 'a dead holder hands the lock to a promise that has not retried', file: abandoned, find: '                    && section.is_ready(location, first)\n', put: '', cargo: ['line', ''] },
+  { what: 'a dead holder hands the lock to a promise that has not retried', file: abandoned, find: '                && self.is_ready(location, first)\n', put: '', cargo: ['line', ''] },
 
   // ——— death ———
-  { what: 'a death is not remembered', file: abandoned, find: 'if request.is_exclusive() {\n                section.note_death(location);', put: 'if false {\n                section.note_death(location);', model: 'death_newcomer_claim' },
+  { what: 'a death is not remembered', file: abandoned, find: 'if request.is_exclusive() {\n            self.note_death(location);', put: 'if false {\n            self.note_death(location);', model: 'death_newcomer_claim' },
   {
     what: 'a lock is freed before its death is noted',
     file: abandoned,
-    find: '            if request.is_exclusive() {\n                section.note_death(location);',
-    put: '            request.give_back(word);\n            if request.is_exclusive() {\n                section.note_death(location);',
+    find: '        if request.is_exclusive() {\n            self.note_death(location);',
+    put: '        request.give_back(word);\n        if request.is_exclusive() {\n            self.note_death(location);',
     model: 'death_newcomer_claim'
   },
-  { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                    section.inherit(location, request);\n', put: '', model: 'death_newcomer_death' },
+  { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                self.inherit(location, request);\n', put: '', model: 'death_newcomer_death' },
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
   { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared | Request::NamedShared(_) => self.policy().abandoned.contains(&location),', put: 'Request::Shared | Request::NamedShared(_) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
@@ -217,5 +217,12 @@ module.exports = [
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },
   { what: 'a writer enters beside readers', file: request, find: 'Self::Exclusive | Self::NamedExclusive(_) => (current == UNLOCKED).then_some(WRITING),', put: 'Self::Exclusive | Self::NamedExclusive(_) => (current >= UNLOCKED).then_some(WRITING),', cargo: ['line', ''] },
   { what: 'more permits are taken than there are', file: request, find: '.filter(|&left| left >= 0)', put: '.filter(|&left| left >= -1)', cargo: ['line', ''] },
-  { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' }
+  { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' },
+
+  // Deadlocks, snapshots, names.
+  { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'if blocked.request.is_share() { section.before(key).find_map(writer) } else { None }', put: 'None', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'a writer ahead is only known if it is published', file: 'src/lock/deadlock.rs', find: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'a thread that finds no cycle is not published', file: 'src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
+  { what: 'a promise that is granted a lock while its thread blocks is not looked at', file: 'src/node/blocking.rs', find: 'self.outbox.granted() != self.grants_seen.get()', put: 'false', test: 'deadlock' },
+  { what: 'a name is at the location of its address', file: 'src/queue/location.rs', find: 'Self(address | 1)', put: 'Self(address)', cargo: ['lib', 'a_name_is_at'] }
 ]
