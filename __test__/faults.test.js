@@ -68,7 +68,7 @@ test('without a thread for the service, what needs it says so, and the rest work
       console.log(JSON.stringify({ timed, claim, left, blocked, gone, woken, ok, later, locked: lock.locked }))
     }
     run()`], { env: env({ FAULT_THREADS: '1' }) })
-  const refusal = 'atomics-waitasync: the system could not start the timer\'s thread'
+  const refusal = 'atomics-waitasync: the timer could not be started: the system gives this process no more threads or file descriptors (ulimit -u, ulimit -n)'
   assert.deepStrictEqual(result, { timed: refusal, claim: refusal, left: 1, blocked: 'timed-out', gone: 0, woken: 1, ok: 'ok', later: 'timed-out', locked: false })
 })
 
@@ -192,6 +192,71 @@ test('a panic while a thread blocks is an error of that call, or ends the proces
     if (first !== 'timed-out') failed++
   }
   assert(failed > 1, `${failed} of 8 have failed`)
+})
+
+test('a panic while a worker blocks for a lock or a Condition leaves no waiter and no lock behind', { skip, timeout: 110000 }, async t => {
+  const forms = {
+    lock: 'lock.lock().unlock()',
+    'rw.lock': 'rw.lock().unlock()',
+    requestSync: 'locks.requestSync("x", () => {})',
+    'condition.wait': 'lock.executeLockedSync(token => condition.wait(token, { timeout: 40 }))'
+  }
+  let failed = 0
+  for (const [name, form] of Object.entries(forms)) {
+    for (let nth = 1; nth < 7; nth++) {
+      const { code, signal, stdout, stderr } = await runNode(t, ['-e', `
+        const { Worker, isMainThread, parentPort, workerData } = require('worker_threads')
+        const source = ${JSON.stringify(`
+          const { parentPort, workerData } = require('worker_threads')
+          const { AsyncLock, Condition, RwLock, locks } = require(${force})
+          const [lock, rw, condition] = [AsyncLock, RwLock, Condition].map((Class, n) => new Class(workerData, { byteOffset: 32 + 4 * n }))
+          parentPort.once('message', () => {
+            process.umask()
+            try {
+              ${form}
+              parentPort.postMessage('done')
+            } catch (error) {
+              parentPort.postMessage(error.message)
+            }
+            // What was left is given up by the next call.
+            locks.requestSync('other', { ifAvailable: true }, () => {})
+            parentPort.postMessage('again')
+          })`)}
+        ${withFaults(`
+          const buffer = new SharedArrayBuffer(64)
+          const [lock, rw] = [AsyncLock, RwLock].map((Class, n) => new Class(buffer, { byteOffset: 32 + 4 * n }))
+          const worker = new Worker(source, { eval: true, workerData: buffer })
+          worker.once('online', async () => {
+            const name = ${JSON.stringify(name)}
+            const tokens = name === 'condition.wait' ? [] : [lock.tryLock(), rw.tryLock()]
+            let release
+            const held = name === 'requestSync' ? locks.request('x', () => new Promise(resolve => { release = resolve })) : undefined
+            await turn()
+            const heard = []
+            worker.on('message', message => heard.push(message))
+            worker.postMessage('go')
+            const begin = Date.now()
+            while (heard.length === 0 && Date.now() - begin < 60) await new Promise(resolve => setTimeout(resolve, 5))
+            for (const token of tokens) token.unlock()
+            if (release) release()
+            await held
+            while (heard.length < 2) await new Promise(resolve => setTimeout(resolve, 1))
+            const { held: left, waiting } = api.snapshot()
+            console.log(JSON.stringify({ said: heard[0], left: left.length + waiting.length, locked: lock.locked || rw.locked || rw.readers > 0 }))
+            process.exit()
+          })`)}`], { env: env({ FAULT_WORKER_CLOCK: String(nth) }) })
+      const where = name + ', look ' + nth
+      if (signal === 'SIGABRT') {
+        assert(/fatal runtime error: .*aborting/.test(stderr), where + ': ' + stderr)
+        continue
+      }
+      assert.strictEqual(code, 0, where + ': ' + stderr)
+      const { said, left, locked } = JSON.parse(stdout)
+      assert.deepStrictEqual({ left, locked }, { left: 0, locked: false }, where + ': ' + stdout)
+      if (said !== 'done') failed++
+    }
+  }
+  assert(failed >= 3, `${failed} have failed`)
 })
 
 test('a thread that holds much and gets no memory for more says so, and keeps what it holds', { skip }, async t => {

@@ -22,7 +22,7 @@ use crate::node::blocking::Blocking;
 use crate::node::delivery::{Delivered, Delivery};
 use crate::node::environment::{Environment, contained, pin_buffer};
 use crate::node::owners;
-use crate::node::pending::Pending;
+use crate::node::pending::{Pending, Waits};
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, Known, REGISTRY};
@@ -228,55 +228,80 @@ impl Agent {
     ///
     /// Each step is contained: if one panics the others are taken all the same, and the outbox is closed.
     fn end(&self) {
-        // Where a notification goes that this thread has not used: passed on when none of its own waiters can receive it.
-        let mut relays: Vec<_> = self.registers.take_relay().into_iter().map(Given::Notification).collect();
-        if let Some(given) = self.blocking.take_given() {
-            contained(|| given.pass_on());
+        let mut ending = Ending::default();
+        for step in Self::END {
+            contained(|| step(self, &mut ending));
         }
-        contained(|| self.blocking.end_watch());
-        contained(|| match self.blocking.end_wait() {
-            Some(Given::Notification(location)) => relays.push(Given::Notification(location)),
+        self.outbox.close();
+    }
+
+    /// The steps of an agent's end.
+    const END: [fn(&Self, &mut Ending); 12] = [
+        |agent, ending| ending.relays.extend(agent.registers.take_relay().map(Given::Notification)),
+        |agent, _| agent.blocking.take_given().into_iter().for_each(Given::pass_on),
+        |agent, _| agent.blocking.end_watch(),
+        |agent, ending| match agent.blocking.end_wait() {
+            Some(Given::Notification(location)) => ending.relays.push(Given::Notification(location)),
             Some(acquired) => acquired.pass_on(),
             None => {}
-        });
-        let waits = self.pending.take();
-        for (slot, ticket) in waits.iter() {
+        },
+        Self::withdraw_waits,
+        |agent, _| agent.delivery.end(),
+        // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
+        Self::pass_on_mail,
+        |agent, _| {
+            agent.robust_list.drain(|location, request| {
+                contained(|| owners::died(location, request, agent.thread_id));
+                contained(|| Given::Acquired(location, request).pass_on());
+            });
+        },
+        |agent, _| NAMES.end(&STORE, &agent.outbox),
+        |agent, _| {
+            for (base, objects) in agent.memories.take() {
+                contained(|| MEMORIES.end(&STORE, agent.id(), base, objects));
+            }
+        },
+        // It may have been ended between a change of a word in JavaScript and the call that tells the line.
+        |agent, _| agent.finish_release(),
+        // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
+        |agent, _| REGISTRY.leave(&agent.outbox),
+    ];
+
+    fn withdraw_waits(&self, ending: &mut Ending) {
+        ending.waits = self.pending.take();
+        for (slot, ticket) in ending.waits.iter() {
             contained(|| {
                 let withdrawn = STORE.withdraw_agent(ticket, &self.outbox, slot);
                 let claim =
-                    waits.lock_wait(slot).filter(|wait| withdrawn == Withdrawal::Done && wait.request.is_some());
-                relays.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
+                    ending.waits.lock_wait(slot).filter(|wait| withdrawn == Withdrawal::Done && wait.request.is_some());
+                ending.relays.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
             });
         }
-        self.delivery.end();
-        // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
+    }
+
+    fn pass_on_mail(&self, ending: &mut Ending) {
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
         for Settlement { slot, result } in mail.settlements {
-            let wait = waits.lock_wait(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
-            relays.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
+            let wait = ending.waits.lock_wait(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
+            ending.relays.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
         }
-        let acquired = mail.grants.into_iter().flatten();
-        for given in relays.into_iter().chain(acquired.map(|(location, request)| Given::Acquired(location, request))) {
+        let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Given::Acquired(location, request));
+        for given in ending.relays.drain(..).chain(acquired) {
             if let Given::Acquired(location, request) = given {
-                owners::died(location, request, self.thread_id);
+                contained(|| owners::died(location, request, self.thread_id));
             }
             contained(|| given.pass_on());
         }
-        self.robust_list.drain(|location, request| {
-            owners::died(location, request, self.thread_id);
-            contained(|| Given::Acquired(location, request).pass_on());
-        });
-        contained(|| NAMES.end(&STORE, &self.outbox));
-        for (base, objects) in self.memories.take() {
-            MEMORIES.end(&STORE, self.id(), base, objects);
-        }
-        // It may have been ended between a change of a word in JavaScript and the call that tells the line.
-        contained(|| self.finish_release());
-        // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
-        contained(|| REGISTRY.leave(&self.outbox));
-        self.outbox.close();
     }
+}
+
+/// What the steps of an agent's end know of the earlier ones.
+#[derive(Default)]
+struct Ending {
+    /// Where notifications go that this thread has not used: passed on when none of its own waiters can receive them.
+    relays: Vec<Given>,
+    waits: Waits,
 }
 
 /// Called by Node on the agent's thread after a ring. With a null `env` the environment is ending.

@@ -1,12 +1,17 @@
 //! The operations of locks: claiming, taking, releasing, and telling who holds them. Operands are in the registers.
 //!
 //! JavaScript makes room in the robust list before it asks for anything.
+//!
+//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Blocking::prepare`, `Pending::insert`)
+//! nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and what it is granted would be lost. So the
+//! service is started before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::clock::now;
+use crate::clock::{Timestamp, now};
 use crate::lock::fairness::{ROOM, Released};
 use crate::lock::request::Request;
 use crate::lock::word::UNLOCKED;
@@ -18,8 +23,10 @@ use crate::node::pending::{LockWait, Noted, Purpose};
 use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Holder, REGISTRY};
+use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
+use crate::service::Service;
 
 /// For how long it may be open whether a thread is taking a lock: a matter of some instructions, unless the system has
 /// suspended the thread.
@@ -32,13 +39,6 @@ const SETTLING: Duration =
 /// Takes a lock that is free.
 fn take_free(word: &impl Word) -> Option<()> {
     (word.load() == UNLOCKED && Request::Lock.take(word)).then_some(())
-}
-
-/// A claim has joined a line: from now on the service looks at the words of lines.
-pub(super) fn watch_lines() {
-    if let Some(service) = service() {
-        service.check_words();
-    }
 }
 
 impl Agent {
@@ -55,13 +55,12 @@ impl Agent {
         if request == Request::Lock && self.blocking.lock_spinner.spin(deadline, || take_free(&word)).is_some() {
             return self.acquired_free(location);
         }
+        let service = service();
         match STORE.claim(location, self.blocking.waiter(), request, deadline, &word) {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
                 self.robust_list.retract();
-                watch_lines();
-                let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
-                self.blocking.block(wait, &self.robust_list)
+                self.block_in_line(ticket, location, deadline, request, service)
             }
         }
     }
@@ -86,17 +85,48 @@ impl Agent {
                 return self.acquired_free(location);
             }
         }
-        let since = now();
+        let (since, service) = (now(), service());
         self.robust_list.announce(location, request);
         match STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, &word) {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
                 self.robust_list.retract();
-                watch_lines();
                 let wait = LockWait { location, request: Some(request), relay };
-                self.add_pending(ticket, deadline, Some(Noted { wait, purpose: Purpose::Plain, since }))
+                self.await_in_line(ticket, deadline, Noted { wait, purpose: Purpose::Plain, since }, service)
             }
         }
+    }
+
+    /// Blocks for a claim that has joined a line. The service looks at the words of lines from now on.
+    pub(super) fn block_in_line(
+        &self,
+        ticket: Ticket,
+        location: Location,
+        deadline: Timestamp,
+        request: Request,
+        service: Option<&Arc<Service>>,
+    ) -> Answer {
+        let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
+        self.blocking.prepare(wait);
+        if let Some(service) = service {
+            service.check_words();
+        }
+        self.blocking.block(wait, &self.robust_list)
+    }
+
+    /// The same for the promise in the slot.
+    pub(super) fn await_in_line(
+        &self,
+        ticket: Ticket,
+        deadline: Timestamp,
+        noted: Noted,
+        service: Option<&Arc<Service>>,
+    ) -> Answer {
+        let answer = self.add_pending(ticket, deadline, Some(noted));
+        if let Some(service) = service {
+            service.check_words();
+        }
+        answer
     }
 
     /// Takes what is requested if that needs no waiting.
@@ -133,13 +163,13 @@ impl Agent {
         self.blocking.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
         self.blocking.doing.set_purpose(Purpose::Condition);
-        let ticket = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true);
+        let Some(ticket) = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true) else {
+            return Answer::Settled(WaitResult::NotEqual);
+        };
+        self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
         // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();
-        ticket.map_or(Answer::Settled(WaitResult::NotEqual), |ticket| {
-            self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
-            Answer::Pending
-        })
+        Answer::Pending
     }
 
     /// Releases the entry at the index of the robust list. False if it is a named lock that was stolen before.

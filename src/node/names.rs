@@ -9,11 +9,9 @@ use napi_derive::napi;
 use crate::clock::now;
 use crate::lock::names::{Mode, Refusal, Requested, Requester, Waits};
 use crate::node::agent::Agent;
-use crate::node::blocking::BlockingWait;
 use crate::node::environment::Utf16;
-use crate::node::locking::watch_lines;
 use crate::node::pending::{LockWait, Noted, Purpose};
-use crate::node::process::{NAMES, STORE};
+use crate::node::process::{NAMES, STORE, service};
 use crate::node::registers::{AWAITED_HERE, Answer, HELD_HERE};
 use crate::queue::result::WaitResult;
 
@@ -24,13 +22,8 @@ impl Agent {
 
     fn request_name(&self, text: &[u16], waits: Waits) -> Requested {
         let requested = NAMES.request(&STORE, text, self.registers.mode(), self.requester(), waits);
-        match requested {
-            Requested::Now(location, ..) => self.registers.set_location(location),
-            Requested::Pending(location, ..) => {
-                self.registers.set_location(location);
-                watch_lines();
-            }
-            Requested::Refused(_) => {}
+        if let Requested::Now(location, ..) | Requested::Pending(location, ..) = requested {
+            self.registers.set_location(location);
         }
         requested
     }
@@ -65,13 +58,13 @@ impl Agent {
         if !self.can_time_out() {
             return Answer::NoTimer;
         }
-        let (deadline, since) = (self.registers.deadline(), now());
+        let (deadline, since, service) = (self.registers.deadline(), now(), service());
         let wait = || self.request_name(text, Waits::As(self.waiter(self.registers.slot.get()), deadline));
         match self.spin_for_name(text).unwrap_or_else(wait) {
             Requested::Now(location, request, result) => self.acquired(location, request, result),
             Requested::Pending(location, request, ticket) => {
                 let wait = LockWait { location, request: Some(request), relay: None };
-                self.add_pending(ticket, deadline, Some(Noted { wait, purpose: Purpose::Plain, since }))
+                self.await_in_line(ticket, deadline, Noted { wait, purpose: Purpose::Plain, since }, service)
             }
             Requested::Refused(_) => Answer::Settled(WaitResult::NotEqual),
         }
@@ -82,12 +75,11 @@ impl Agent {
         if self.blocking.sleeps() {
             return Answer::Interrupted.into();
         }
-        let deadline = self.registers.deadline();
+        let (deadline, service) = (self.registers.deadline(), service());
         let answer = match self.request_name(text, Waits::As(self.blocking.waiter(), deadline)) {
             Requested::Now(location, request, result) => self.acquired(location, request, result),
             Requested::Pending(location, request, ticket) => {
-                let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
-                self.blocking.block(wait, &self.robust_list)
+                self.block_in_line(ticket, location, deadline, request, service)
             }
             Requested::Refused(Refusal::HeldHere) => return HELD_HERE,
             Requested::Refused(Refusal::AwaitedHere) => return AWAITED_HERE,

@@ -74,10 +74,10 @@ impl Agent {
     /// The promise in the slot has been enqueued.
     pub(super) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<Noted>) -> Answer {
         let timed = self.registers.has_timeout();
+        self.pending.insert(self.registers.slot.get(), ticket, timed, claim);
         if timed && let Some(service) = service() {
             service.time_out(deadline);
         }
-        self.pending.insert(self.registers.slot.get(), ticket, timed, claim);
         Answer::Pending
     }
 
