@@ -13,12 +13,12 @@ const { rejection } = require('./fixtures/lock-toolbox')
 const { startWorker, until } = require('./fixtures/queue-toolbox')
 
 const CLASSES = {
-  AsyncLock: { options: {}, keys: ['buffer', 'byteOffset', 'i32a', 'sab'] },
-  RwLock: { options: {}, keys: ['buffer', 'byteOffset'] },
-  Semaphore: { options: {}, keys: ['buffer', 'byteOffset'] },
-  Condition: { options: {}, keys: ['buffer', 'byteOffset'] },
-  Barrier: { options: { parties: 2 }, keys: ['buffer', 'byteOffset', 'parties'] },
-  Latch: { options: { count: 2 }, keys: ['buffer', 'byteOffset', 'count'] }
+  AsyncLock: { options: {}, keys: ['buffer', 'byteOffset', 'i32a', 'kind', 'sab'] },
+  RwLock: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
+  Semaphore: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
+  Condition: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
+  Barrier: { options: { parties: 2 }, keys: ['buffer', 'byteOffset', 'kind', 'parties'] },
+  Latch: { options: { count: 2 }, keys: ['buffer', 'byteOffset', 'count', 'kind'] }
 }
 const NAMES = Object.keys(CLASSES)
 
@@ -65,6 +65,25 @@ for (const name of NAMES) {
       if (further !== undefined) assert.strictEqual(instance[further], options[further])
     }
     assert.deepStrictEqual(Array.from(new Int32Array(original.buffer)), [0, 0, 0, 0], 'nothing is written')
+  })
+
+  test(`${name}: the constructors of the other classes refuse it, and its clone`, async () => {
+    const original = make(name)
+    const clone = await posted(original)
+    for (const other of NAMES.filter(each => each !== name)) {
+      for (const given of [original, clone]) {
+        assert.throws(() => new api[other](given, CLASSES[other].options), error => error instanceof TypeError && error.message === `${other}: kind must be the string "${other}", not the string "${name}": this is of another class`, other)
+      }
+    }
+    // Of a version that had no kinds.
+    const { buffer, byteOffset } = clone
+    assertSameWord(original, new Class(Object.assign({ buffer, byteOffset }, options)))
+  })
+
+  test(`${name}: a method without its object says so`, () => {
+    const { waiters } = Object.getOwnPropertyDescriptors(Class.prototype)
+    assert.throws(() => waiters.get.call(undefined), /^TypeError: this method must be called on a lock, .* not on undefined: call it as a method, or bind it$/)
+    assert.throws(() => waiters.get.call(null), TypeError)
   })
 
   test(`${name}: as workerData, beside other things, and by structuredClone`, async t => {

@@ -132,9 +132,9 @@ test('no value that is reached from an instance or a token is an address, and hi
 
 test('instances have no properties of their own but those that are documented', () => {
   const { sab, ...things } = oneOfEach()
-  const keys = { lock: ['buffer', 'byteOffset', 'sab', 'i32a'], barrier: ['buffer', 'byteOffset', 'parties'], latch: ['buffer', 'byteOffset', 'count'] }
+  const keys = { lock: ['kind', 'buffer', 'byteOffset', 'sab', 'i32a'], barrier: ['kind', 'buffer', 'byteOffset', 'parties'], latch: ['kind', 'buffer', 'byteOffset', 'count'] }
   for (const name of Object.keys(things)) {
-    assert.deepStrictEqual(Object.keys(things[name]), keys[name] || ['buffer', 'byteOffset'], name)
+    assert.deepStrictEqual(Object.keys(things[name]), keys[name] || ['kind', 'buffer', 'byteOffset'], name)
     assert.strictEqual(Object.getOwnPropertyNames(things[name]).length, Object.keys(things[name]).length)
     assert.deepStrictEqual(Object.assign({}, things[name])[Object.getOwnPropertySymbols(things[name])[0]], undefined)
   }

@@ -312,6 +312,6 @@ test('requestSync gives and throws what its callback does, with the name free; a
     attempt(lock => locks.requestSync('x', { ifAvailable: true }, async () => 1))
     return seen
   }).done()
-  const thenable = 'requestSync: callback must not return a promise (or another thenable), since'.slice(0, 60)
+  const thenable = 'requestSync: callback must not return a promise, which a blocked thread cannot await: use request()'.slice(0, 60)
   assert.deepStrictEqual(outcome, ['x,exclusive,false', true, 'shared', true, 'thrown', true, thenable, true, thenable, true, thenable, true])
 })

@@ -86,6 +86,28 @@ test('each lock is warned of once, for many promises and when the loop runs dry 
   }), [PENDING + 'an AsyncLock' + DRY + ITSELF, 'again', 'again', 'again'])
 })
 
+test('what a later listener of beforeExit settles is not warned of', async t => {
+  assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    const token = lock.tryLock()
+    lock.lockAsync().then(() => say('locked'))
+    process.once('beforeExit', () => token.unlock())
+  }), ['locked'])
+})
+
+test('of many locks ten are warned of one by one, and the others are counted', async t => {
+  const lines = await linesOf(t, ({ api }) => {
+    for (let n = 0; n < 500; n++) {
+      api.locks.request('name ' + n, () => new Promise(() => {}))
+      api.locks.request('name ' + n, () => {})
+    }
+  })
+  assert.strictEqual(lines.length, 11)
+  assert.strictEqual(lines[0], PENDING + 'the lock named "name 0"' + DRY + ITSELF)
+  assert.strictEqual(lines[10], 'Warning ATOMICS_WAITASYNC_PENDING: 490 more promises that wait for other locks are pending, and the event loop of this thread ' +
+  'has nothing left to do that could settle them.')
+})
+
 test('promises that are unref\'d, have a time-out or are settled in time are not listed', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))

@@ -7,7 +7,7 @@
 
 const NODE_VERSION = require('../util/node-version')
 const {
-  ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createMap, define, getOwnPropertyDescriptor, keys
+  ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('../util/intrinsics')
 const { threads } = require('../util/worker-threads')
 const { load } = require('./binding')
@@ -16,6 +16,11 @@ const { createCounters } = require('./counters')
 const { ADDRESS, ANSWER, COUNT, EXPECTED, FLOATS, INTERRUPTED, WORDS } = require('./registers')
 const createSlots = require('./slots')
 const startingWorkers = require('./starting-workers')
+
+const { nextTick } = process
+const PENDING = 'ATOMICS_WAITASYNC_PENDING'
+/** How many locks are warned of one by one. */
+const MOST_WARNINGS = 10
 
 /** How many settlements native code delivers at once. */
 const BATCH = 4096
@@ -96,9 +101,27 @@ function createAgent (binding) {
    */
   function beforeExit () {
     operations.runsDry()
+    // Other listeners have their turn first: one of them may settle what is pending.
+    if (words[ANSWER] !== 1) nextTick(warnPending)
+  }
+
+  /** Warns, once for each word, that nothing is left that could settle a promise: otherwise the program would end without a message. */
+  function warnPending () {
+    operations.runsDry()
     if (words[ANSWER] === 1) return
     const left = slots.refedWaiters()
-    for (let n = 0; n < left.length; n++) left[n].warnPending()
+    const notes = createArray(0)
+    for (let n = 0; n < left.length; n++) {
+      const note = left[n].pendingNote
+      if (note !== undefined) notes[notes.length] = note
+    }
+    const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
+    for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
+      const { waitsFor, isHolder } = notes[n]
+      process.emitWarning('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + (isHolder ? ' This thread is a holder itself.' : ''), { code: PENDING })
+    }
+    const more = notes.length - MOST_WARNINGS
+    if (more > 0) process.emitWarning(more + ' more promises that wait for other locks are' + end + 'them.', { code: PENDING })
   }
 
   process.on('beforeExit', beforeExit)
@@ -168,12 +191,21 @@ function shielded (operations, words) {
 
 let current
 
+/**
+ * Runs a function outside of the asynchronous context of the caller, who happens to be the first: the agent, which lives as long as the
+ * thread, would keep that context's stores, and settlements would run in it. Other runtimes than Node have no such call.
+ */
+function inRootContext (binding, run) {
+  if (process.versions.bun !== undefined || process.versions.deno !== undefined) run()
+  else binding.inRootContext(run)
+}
+
 /** This thread's agent. It is a property of the native library's exports, so that all copies of the package find it. */
 function agent () {
   if (current === undefined) {
     const binding = load()
     // Not an inherited property.
-    if (getOwnPropertyDescriptor(binding, 'agent') === undefined) define(binding, 'agent', createAgent(binding))
+    if (getOwnPropertyDescriptor(binding, 'agent') === undefined) inRootContext(binding, () => define(binding, 'agent', createAgent(binding)))
     current = binding.agent
     // Each copy tells of the Workers that it reaches.
     startingWorkers.tell(binding)

@@ -112,7 +112,7 @@ function blockForLock (hold, timeout) {
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)
-defineView(AsyncLock, ['buffer', 'byteOffset', 'sab', 'i32a'], ({ locked, holder, waiters }) => {
+defineView(AsyncLock, ['kind', 'buffer', 'byteOffset', 'sab', 'i32a'], ({ locked, holder, waiters }) => {
   return locked ? { locked, holder: holder === null ? 'unknown' : 'thread ' + holder, waiters } : { locked, waiters }
 })
 

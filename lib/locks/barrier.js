@@ -108,7 +108,7 @@ function withdraw (word, mine) {
   }
 }
 
-defineView(Barrier, ['buffer', 'byteOffset', 'parties'], ({ parties }, word) => (
+defineView(Barrier, ['kind', 'buffer', 'byteOffset', 'parties'], ({ parties }, word) => (
   { parties, arrived: arrived(load(word.array, 0)) }))
 
 module.exports = Barrier

@@ -191,6 +191,6 @@ const notHeld = (caller) => notLocked(caller + ': the token\'s lock is not held'
 const indexOf = ({ serial, index }) => theList().indexOf(serial, index)
 const isHeld = (held) => indexOf(held) >= 0
 
-defineView(Condition, ['buffer', 'byteOffset'], ({ waiters }) => ({ waiters }))
+defineView(Condition, ['kind', 'buffer', 'byteOffset'], ({ waiters }) => ({ waiters }))
 
 module.exports = Condition

@@ -79,6 +79,6 @@ function times (n, what, least) {
   return n
 }
 
-defineView(Latch, ['buffer', 'byteOffset', 'count'], ({ count, remaining }) => ({ count, remaining }))
+defineView(Latch, ['kind', 'buffer', 'byteOffset', 'count'], ({ count, remaining }) => ({ count, remaining }))
 
 module.exports = Latch

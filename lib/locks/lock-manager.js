@@ -14,12 +14,12 @@ const util = require('util')
 const { agent } = require('../agent/agent')
 const { Promise, TypeError, bare } = require('../util/intrinsics')
 const { option, requireOptions } = require('../util/options')
-const { describe, isObject } = require('../util/values')
+const { describe, isObject, quote } = require('../util/values')
 const { createException } = require('./dom-exception')
 const { requireWorker } = require('./internal/acquire')
 const { abortReason } = require('./internal/errors')
 const { acquireAsync, acquireNow, acquireSync, lateError, query, steal } = require('./internal/names')
-const { milliseconds, requireFunction, waitOptions } = require('./internal/options')
+const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('./internal/options')
 const locks = require('./manager')
 
 const { pid } = process
@@ -210,7 +210,7 @@ function requireNoTimeout (request, caller) {
 
 const nowOf = (request) => request.steal ? 'steal' : 'ifAvailable'
 const notSupported = (message) => createException('NotSupportedError', message)
-const stolen = ({ name }) => createException('AbortError', 'The lock named ' + name + ' was stolen by another request')
+const stolen = ({ name }) => createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
 const reasonOf = (signal) => signal.reason === undefined ? createException('AbortError', 'The operation was aborted') : abortReason(signal)
 
 // ——— Holding ———
@@ -222,10 +222,17 @@ function begin (request) {
   else hold(request, grant)
 }
 
-/** Runs the callback, with null if the name was not available, releases the name, and settles the promise. */
-async function hold (request, grant) {
+/**
+ * Runs the callback, with null if the name was not available, releases the name, and settles the promise. It is called by `request`,
+ * also where the name has to be awaited: so the callback runs in the asynchronous context of that call.
+ *
+ * @param {Grant | null} now
+ * @param {Promise<Grant>} [later] if it has to be awaited
+ */
+async function hold (request, now, later) {
   // The caller of `request` returns first.
-  await undefined
+  const awaited = await later
+  const grant = later === undefined ? now : awaited
   try {
     const { callback, signal } = request
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
@@ -251,11 +258,15 @@ function rejectIfStolen (request, grant) {
 
 /** Puts a request into its line. */
 function enqueue (request) {
+  let resolve
+  const later = new Promise((to) => { resolve = to })
   const granted = (grant) => {
     // A steal may be told in this turn.
     rejectIfStolen(request, grant)
-    hold(request, grant)
+    resolve(grant)
   }
+  // Before the request is in its line: afterwards there might be no stack for it. If the name is not granted, it waits for ever, and goes.
+  hold(request, null, later)
   const { signal } = request
   // Signals of old Node have no reason.
   const rejected = signal === undefined ? request.reject
@@ -277,9 +288,7 @@ function holdSync (request) {
   } finally {
     isStolen = grant !== null && !(failed ? grant.releaseAfterError() : grant.release())
   }
-  if (isObject(result) && typeof result.then === 'function') {
-    throw new TypeError('requestSync: callback must not return a promise (or another thenable), since the lock is released when it returns: use request()')
-  }
+  requireNoPromise(result, 'requestSync: callback', 'request()')
   if (isStolen) throw stolen(request)
   return result
 }

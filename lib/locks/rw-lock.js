@@ -90,6 +90,6 @@ class RwLock {
 const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
 const shared = (lock) => newHold(wordOf(lock), SHARED)
 
-defineView(RwLock, ['buffer', 'byteOffset'], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
+defineView(RwLock, ['kind', 'buffer', 'byteOffset'], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
 
 module.exports = RwLock

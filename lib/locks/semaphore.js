@@ -94,6 +94,6 @@ function permits (n, caller, next) {
   return n
 }
 
-defineView(Semaphore, ['buffer', 'byteOffset'], ({ available, waiters }) => ({ available, waiters }))
+defineView(Semaphore, ['kind', 'buffer', 'byteOffset'], ({ available, waiters }) => ({ available, waiters }))
 
 module.exports = Semaphore

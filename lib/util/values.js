@@ -7,9 +7,13 @@ const { String, is, stringify } = require('./intrinsics')
 exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
 
 /** What a value is, for an error message. */
+/** A string in quotation marks, for messages: of a long one the beginning. */
+const quote = (string) => stringify(string.length > 40 ? shortened(string) : string)
+exports.quote = quote
+
 exports.describe = function describe (value) {
   switch (typeof value) {
-    case 'string': return 'the string ' + stringify(value.length > 40 ? shortened(value) : value)
+    case 'string': return 'the string ' + quote(value)
     case 'symbol': return 'a symbol'
     case 'bigint': return 'the BigInt ' + String(value)
     case 'function': return 'a function'

@@ -31,6 +31,18 @@ pub fn start(
     operations::create(&env)
 }
 
+/// Calls `run()` in no asynchronous context.
+#[napi(catch_unwind)]
+pub fn in_root_context(env: Env, run: Function<'_, (), ()>) -> Result<()> {
+    let (env, mut global, mut result) = (env.raw(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: on the thread of `env`, in a call from JavaScript; the wrapper checked the type, and the out-parameters are live locals.
+    unsafe {
+        check_status!(sys::napi_get_global(env, &raw mut global))?;
+        let (no_context, no_arguments) = (ptr::null_mut(), ptr::null());
+        check_status!(sys::napi_make_callback(env, no_context, global, run.raw(), 0, no_arguments, &raw mut result))
+    }
+}
+
 /// The address of a typed array's first byte.
 #[napi(catch_unwind)]
 #[allow(clippy::cast_precision_loss, reason = "addresses of user memory have 48 bits (57 at the very most: checked)")]
@@ -54,10 +66,11 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
     Ok(Agent::of(env.raw())?.holder())
 }
 
-/// What is held and awaited in this process, as JSON.
+/// What is held and awaited in this process, as JSON; nothing if that is longer than JavaScript's longest string.
 #[napi(catch_unwind)]
-pub fn snapshot() -> String {
-    snapshot::snapshot()
+pub fn snapshot() -> Option<String> {
+    const LONGEST: usize = (1 << 29) - 24;
+    Some(snapshot::snapshot()).filter(|json| json.len() <= LONGEST)
 }
 
 /// The cycle because of which this thread's last claim was refused, as JSON.

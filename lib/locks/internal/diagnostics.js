@@ -9,6 +9,8 @@ const { agent } = require('../../agent/agent')
 const { hrtime } = require('../../util/intrinsics')
 const { described, nameOf } = require('./kinds')
 
+const { AsyncResource } = require('async_hooks')
+
 const { nextTick } = process
 
 /** Null where there are none. Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16). */
@@ -29,9 +31,13 @@ function subscribed (key) {
   return channel !== null && channel.hasSubscribers ? channel : null
 }
 
-/** A wait is about to begin. Returns what `waited` wants; undefined if nobody wants to know. */
+/**
+ * A wait is about to begin. Returns what `waited` wants: when it began, and its asynchronous context, in which subscribers are called;
+ * undefined if nobody wants to know.
+ */
 exports.waits = function waits () {
-  return subscribed('wait') === null ? undefined : hrtime()
+  if (subscribed('wait') === null) return undefined
+  return { began: hrtime(), context: new AsyncResource('atomics-waitasync:wait') }
 }
 
 /**
@@ -42,11 +48,12 @@ exports.waited = function waited (since, { word, request }, outcome) {
   try {
     const channel = subscribed('wait')
     if (channel === null) return
-    const past = hrtime(since)
+    const past = hrtime(since.began)
     const { kind, mode } = described(request)
-    channel.publish({
+    const message = {
       kind, mode, name: nameOf(word), id: idOf(word), milliseconds: past[0] * 1e3 + past[1] / 1e6, outcome
-    })
+    }
+    since.context.runInAsyncScope(() => channel.publish(message))
   } catch (_) {
     // No stack is left, or a subscriber has thrown. The lock must not suffer for that.
   }

@@ -2,7 +2,7 @@
 
 /** What users read of a lock: its kind, mode and name. The native library has the same words (src/node/snapshot.rs). */
 
-const { stringify } = require('../../util/intrinsics')
+const { quote } = require('../../util/values')
 const { EXCLUSIVE, LOCK, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, kindOf } = require('./request')
 
 /** The kind and the mode of a request. */
@@ -19,7 +19,7 @@ function described (request) {
 
 /** A noun phrase for an entry of a snapshot, or for a lock with its kind, mode and name. */
 function nounOf ({ kind, mode, name }) {
-  if (name !== undefined) return 'the lock named ' + stringify(name)
+  if (name !== undefined) return 'the lock named ' + quote(name)
   switch (kind) {
     case 'AsyncLock': return 'an AsyncLock'
     case 'RwLock': return 'an RwLock (' + mode + ')'

@@ -38,6 +38,12 @@ function milliseconds (timeout, caller) {
   return timeout > 0 ? timeout : 0
 }
 
+async function ignore (promise) {
+  try {
+    await promise
+  } catch (_) {}
+}
+
 function isSignal (signal) {
   return typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function'
 }
@@ -56,6 +62,8 @@ function requireFunction (argument, caller, name = 'callback') {
  */
 function requireNoPromise (result, what, twin) {
   if (isObject(result) && typeof result.then === 'function') {
+    // The error is this one. That the promise rejects, too, is nothing that the program has forgotten to handle.
+    ignore(result)
     throw new TypeError(what + ' must not return a promise, which a blocked thread cannot await: use ' + twin)
   }
 }

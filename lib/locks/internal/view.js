@@ -29,18 +29,22 @@ const SHOW = Symbol('atomics-waitasync.word')
 const shown = { word: undefined }
 
 /**
- * Makes an instance a view of a word, to be called by its constructor. It gets the properties `buffer` and `byteOffset`.
+ * Makes an instance a view of a word, to be called by its constructor. It gets the properties `kind`, `buffer` and `byteOffset`.
  *
  * @param {SharedArrayBuffer | object} given a buffer; or what structured cloning makes of an instance
  * @param {{ byteOffset?: number } | undefined} options may repeat what a clone says, but not contradict it
  * @param {string} owner the class, for messages
  * @param {string} [further] the name of a further option of the class, which is a property of its instances
  * @returns {{ array: Int32Array, value: unknown }} the array on the word, and the value of the further option
- * @throws {TypeError} given is neither, byteOffset no integer, an option contradicts the clone, or there is an unknown option
+ * @throws {TypeError} given is neither, or of another class, byteOffset no integer, an option contradicts the clone, or there is an unknown option
  * @throws {RangeError} byteOffset is no multiple of 4, or the word does not fit into the buffer or cannot be accessed
  */
 function becomeView (instance, given, options, owner, further) {
   const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
+  const kind = clone === undefined ? undefined : ownValue(clone, 'kind')
+  if (kind !== undefined && kind !== owner) {
+    throw new TypeError(owner + ': kind must be the string "' + owner + '", not ' + describe(kind) + ': this is of another class')
+  }
   const buffer = clone === undefined ? given : ownValue(clone, 'buffer')
   if (!IsSharedArrayBuffer(buffer)) {
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' + describe(given))
@@ -52,6 +56,7 @@ function becomeView (instance, given, options, owner, further) {
   const array = new Int32Array(buffer, byteOffset, 1)
   const word = robustList().createWord(array)
   define(instance, SHOW, () => { shown.word = word })
+  instance.kind = owner
   instance.buffer = buffer
   // It may have been -0.
   instance.byteOffset = byteOffset + 0
@@ -95,7 +100,7 @@ function requirePlace (byteOffset, last, owner) {
  * @throws {TypeError} it has none
  */
 function wordOf (instance) {
-  const show = instance[SHOW]
+  const show = isObject(instance) ? instance[SHOW] : undefined
   if (show === undefined) refuse(instance)
   // Cleared before, since a function that is not ours may throw and leave a word here; and after, since it may show others.
   shown.word = undefined
@@ -108,7 +113,8 @@ function wordOf (instance) {
 function refuse (instance) {
   const isClone = isObject(instance) && IsSharedArrayBuffer(ownValue(instance, 'buffer'))
   throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' +
-    (isClone ? 'the clone of one: give it to the constructor of its class' : describe(instance)))
+    (isClone ? 'the clone of one: give it to the constructor of its class'
+      : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
 }
 
 /** How many waiters there are at an instance's word: blocked threads and promises, of all threads. */

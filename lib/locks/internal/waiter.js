@@ -104,14 +104,13 @@ class Waiter {
     return true
   }
 
-  /** Warns, once for each word, that the event loop has run dry: otherwise the program would end without a message. */
-  warnPending () {
+  /** What the warning of a loop that has run dry says of it; undefined if its word has been warned of before. */
+  get pendingNote () {
     const name = nameOf(this.word)
     const key = name === undefined ? this.word.address : name
-    if (warned.has(key)) return
+    if (warned.has(key)) return undefined
     warned.set(key, true)
-    process.emitWarning('A promise that waits for ' + this.waitsFor + ' is pending, and the event loop of this thread has nothing left to do ' +
-      'that could settle it.' + (this.word.find() < 0 ? '' : ' This thread is a holder itself.'), { code: 'ATOMICS_WAITASYNC_PENDING' })
+    return { waitsFor: this.waitsFor, isHolder: this.word.find() >= 0 }
   }
 }
 bare(Waiter)
