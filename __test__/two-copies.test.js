@@ -249,3 +249,17 @@ test('the thread that came second may stay when the first one ends', async t => 
     })`)
   assert.strictEqual(seen, 'ok')
 })
+
+for (const [one, other] of [['force', 'web-locks'], ['web-locks', 'force']]) {
+  test(`a Worker gets what /${one} of one copy and /${other} of the other install`, async t => {
+    const seen = await run(t, `
+      from(first, ${JSON.stringify(one)})
+      from(second, ${JSON.stringify(other)})
+      new Worker(\`
+        const { parentPort } = require('worker_threads')
+        const mark = Symbol.for('atomics-waitasync')
+        const known = Atomics.waitAsync[mark]
+        parentPort.postMessage([known && known.engine, typeof navigator === 'object' && typeof navigator.locks.requestSync])\`, { eval: true }).on('message', say)`)
+    assert.deepStrictEqual(seen, ['addon', 'function'])
+  })
+}

@@ -306,3 +306,45 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
     });
     assert_eq!(world.names.count(), 0);
 }
+
+/// How many names that nobody requests are kept for their last holders' deaths: `MOST_LEFT`.
+const MOST_LEFT: usize = 1024;
+const ALL: usize = 3000;
+
+#[test]
+fn the_deaths_of_holders_of_so_many_names_are_remembered_the_latest_ones() {
+    let World { store, names, outboxes, .. } = World::new();
+    let requester = |agent: usize| Requester { outbox: Arc::clone(&outboxes[agent]), thread_id: 0 };
+    let take = |name: usize| match names.request(&store, &text(name), Mode::Exclusive, requester(0), Waits::Never) {
+        Requested::Now(_, request, result) => (request.id().unwrap(), result),
+        other => panic!("{other:?}"),
+    };
+    let die = |name| names.end_grant(&store, take(name).0, WaitResult::AcquiredFromDead);
+    for name in 0..ALL {
+        assert!(die(name));
+    }
+    assert_eq!(names.count(), MOST_LEFT);
+    let tells = |name| {
+        let (id, result) = take(name);
+        assert!(names.release(&store, id));
+        result == WaitResult::AcquiredFromDead
+    };
+    assert!((ALL - MOST_LEFT / 2..ALL).all(tells));
+    assert!(!(0..ALL - MOST_LEFT).any(tells));
+    assert_eq!(names.count(), MOST_LEFT / 2);
+}
+
+#[test]
+fn a_dead_holder_of_a_name_is_not_counted_where_locks_look() {
+    let World { store, names, outboxes, .. } = World::new();
+    let requester = Requester { outbox: Arc::clone(&outboxes[0]), thread_id: 0 };
+    for name in 0..500 {
+        let Requested::Now(_, request, _) =
+            names.request(&store, &text(name), Mode::Exclusive, requester.clone(), Waits::Never)
+        else {
+            panic!("it is free")
+        };
+        assert!(names.end_grant(&store, request.id().unwrap(), WaitResult::AcquiredFromDead));
+    }
+    assert!((0..10_000).all(|word| !store.any_abandoned_near(Location::from_address(0x1000 + 4 * word))));
+}

@@ -1,14 +1,14 @@
 'use strict'
 
 /**
- * The counters that native code keeps in memory which JavaScript can read: of waiters, by word, and of the locks that dead threads
- * have left behind, by bucket. So an operation that concerns no waiter makes no native call.
+ * The counters that native code keeps in memory which JavaScript can read: of waiters, and of the locks that dead threads have left
+ * behind, both by word. So an operation that concerns no waiter makes no native call.
  *
  * A waiter is counted before it reads its word (see src/queue/counters.rs). So a counter of 0 proves that there is no waiter, to a
  * thread that has changed the word and then passed a fence. Any other number says that there may be one.
  */
 
-const { Int32Array, clz32, imul, load } = require('../util/intrinsics')
+const { Int32Array, clz32, load } = require('../util/intrinsics')
 const { TypedArrayLength } = require('../util/typed-arrays')
 
 /** For tests: with this variable set, the path of other processors is taken on these, too. Deno has to be allowed to read variables. */
@@ -20,9 +20,6 @@ const PORTABLE = process.versions.deno === undefined && process.env.ATOMICS_WAIT
  * instruction instead of a call. Bun's engine is another.
  */
 const FENCED = !PORTABLE && (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
-
-/** Bytes of a cache line. */
-const LINE = 64
 
 /**
  * The counters' memory; undefined where JavaScript cannot read it: some embedders have no external buffers, and Node before 15
@@ -47,11 +44,10 @@ function loadsUnshared () {
 function createCounters (binding) {
   const words = readable(binding)
   if (words === undefined) return undefined
-  // The counters of words, a power of two; behind them, fewer, one for each bucket, another one.
+  // The counters of waiters, a power of two; behind them, fewer, those of what is left behind, another one.
   const length = TypedArrayLength(words)
   const mask = (1 << 31 - clz32(length)) - 1
-  const buckets = length - mask - 1
-  const shift = clz32(buckets) + 1
+  const left = length - mask - 1
 
   // As in src/queue/counters.rs. `word`: an address in units of four bytes; its lower 32 bits are enough.
   const ofWord = (word) => (word & 1023 ^ word >>> 6 ^ word >>> 4 << 14) & mask
@@ -59,8 +55,8 @@ function createCounters (binding) {
   return {
     of: (address) => ofWord(address / 4),
     ofWord,
-    /** The index of the counter of what is left behind in an address's bucket; as `index_of` in src/queue/store.rs. */
-    abandonedOf: (address) => mask + 1 + (imul(address / LINE, 0x9e3779b1) >>> shift),
+    /** The index of the counter of what is left behind at an address, and at others. */
+    abandonedOf: (address) => mask + 1 + (ofWord(address / 4) & left - 1),
     /** A counter's value, read after all that this thread has written before. */
     read: (counter) => FENCED ? words[counter] : load(words, counter),
     /** A counter's value, in no particular order: one that this thread has learnt of already, or a later one. */

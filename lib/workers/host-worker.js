@@ -4,6 +4,7 @@
 
 const EventEmitter = require('events')
 const { MARK } = require('../host')
+const { isObject } = require('../util/values')
 const { threads } = require('../util/worker-threads')
 
 const { get, getPrototypeOf, setPrototypeOf } = Reflect
@@ -13,13 +14,26 @@ function unwrap (Class) {
   return Class[MARK] || Class
 }
 
-/** The class that extends EventEmitter, or what installs have put in between. Undefined where there is none. */
+/**
+ * The class that extends EventEmitter, or what installs have put in between. It is looked for among the parents of what is exported; and,
+ * since that may be a function around the class, among those of the constructors that its prototypes know. Undefined where there is none.
+ */
 function hostWorker () {
-  let each = threads === undefined ? undefined : threads.Worker
-  while (typeof each === 'function') {
+  if (threads === undefined) return undefined
+  const { Worker } = threads
+  let found = amongParents(Worker)
+  let prototype = typeof Worker === 'function' ? Worker.prototype : undefined
+  while (found === undefined && isObject(prototype)) {
+    found = amongParents(prototype.constructor)
+    prototype = getPrototypeOf(prototype)
+  }
+  return found
+}
+
+function amongParents (Class) {
+  for (let each = Class; typeof each === 'function'; each = getPrototypeOf(each)) {
     const Parent = getPrototypeOf(each)
     if (Parent !== null && unwrap(Parent) === EventEmitter) return unwrap(each)
-    each = Parent
   }
   return undefined
 }

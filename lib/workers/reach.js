@@ -11,6 +11,7 @@
 const path = require('path')
 const { intercept } = require('./by-message/intercept')
 const { hostWorker, interpose } = require('./host-worker')
+const { threads } = require('../util/worker-threads')
 
 /** By what was installed, the engine of Atomics or the locks of navigator: the entry that workers load before anything else. */
 const ENTRY_OF = {
@@ -19,14 +20,23 @@ const ENTRY_OF = {
   locks: path.join(__dirname, '..', '..', 'web-locks.js')
 }
 
-/** The entries of all installs that have not been undone. */
-const entries = []
+/** Where this thread has its list of entries, which all copies of the package share: only the copy that installed last is asked. */
+const ENTRIES = Symbol.for('atomics-waitasync.entries')
+
+/**
+ * The entries of all installs that have not been undone.
+ * @type {{ entry: string, concerns: 'Atomics' | 'navigator' }[]}
+ */
+function sharedEntries () {
+  if (process[ENTRIES] === undefined) Object.defineProperty(process, ENTRIES, { value: [] })
+  return process[ENTRIES]
+}
 
 /** For the worker that is being started: the last entry that concerns Atomics, and that of navigator. Undefined if there is none. */
 function currentEntries () {
-  const last = entries.filter((entry) => entry !== ENTRY_OF.locks).slice(-1)
-  if (entries.includes(ENTRY_OF.locks)) last.push(ENTRY_OF.locks)
-  return last.length === 0 ? undefined : last
+  const last = (what) => sharedEntries().filter(({ concerns }) => concerns === what).slice(-1)
+  const entries = last('Atomics').concat(last('navigator'))
+  return entries.length === 0 ? undefined : entries.map(({ entry }) => entry)
 }
 
 /**
@@ -35,15 +45,24 @@ function currentEntries () {
  * @throws {TypeError} Node's class has been frozen
  */
 exports.reach = function reach (engine) {
-  const entry = ENTRY_OF[engine]
+  const added = { entry: ENTRY_OF[engine], concerns: engine === 'locks' ? 'navigator' : 'Atomics' }
   const HostWorker = hostWorker()
   const isOther = process.versions.bun || process.versions.deno
-  if (HostWorker === undefined && !isOther) return () => {}
+  if (HostWorker === undefined && !isOther) {
+    if (threads !== undefined) warn()
+    return () => {}
+  }
   const leave = isOther ? require('./by-wrapping')(currentEntries) : interpose(HostWorker, intercept(currentEntries))
   if (leave === undefined) throw new TypeError('install: workers must be false, because worker_threads.Worker is not extensible')
-  entries.push(entry)
+  const entries = sharedEntries()
+  entries.push(added)
   return () => {
-    entries.splice(entries.lastIndexOf(entry), 1)
+    entries.splice(entries.indexOf(added), 1)
     leave()
   }
+}
+
+function warn () {
+  process.emitWarning('An install does not reach Workers: other code has replaced worker_threads.Worker, and Node\'s class is not found ' +
+    'behind it. Give Workers execArgv: [\'-r\', \'atomics-waitasync/force\']', { code: 'ATOMICS_WAITASYNC_WORKER' })
 }

@@ -87,7 +87,7 @@ module.exports = [
   { what: 'a blocked thread\'s gift is not accepted', file: blocking, find: '      if (isAlive) floats[GIVEN] = 0', put: '      floats[GIVEN] = 0', test: 'given-to-the-dying' },
   { what: 'a notification of a blocked thread is used twice', file: blocking, find: '    floats[RELAY] = 0\n', put: '', test: 'condition' },
   { what: 'the counter of another word is read', file: counters, find: 'word >>> 4 << 14) & mask', put: 'word >>> 4 << 14 ^ 1) & mask', test: 'notify' },
-  { what: 'the death of a holder is looked for in another bucket', file: counters, find: 'imul(address / LINE, ', put: 'imul(address / LINE + 1, ', test: 'async-lock-owner-death' },
+  { what: 'the death of a holder is looked for at another place', file: counters, find: 'mask + 1 + (ofWord(address / 4) & left - 1)', put: 'mask + 1 + (ofWord(address / 4 + 1) & left - 1)', test: 'async-lock-owner-death' },
 
   // ——— Atomics ———
   { what: 'threads without the package are not notified', file: functions, find: '        woken += hostNotify(typedArray, i, c === Infinity ? undefined : c - woken)', put: '        woken += 0', test: 'notify', orTest: 'install' },

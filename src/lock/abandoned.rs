@@ -1,6 +1,7 @@
 //! Locks whose holders died: the next holder is told.
 //!
-//! A lock that nobody waits for is remembered by its location. Whether any is, per bucket, is a counter that JavaScript reads.
+//! A lock that nobody waits for is remembered by its location. Whether any is, at a location or at others that share its counter, is read
+//! by JavaScript before it asks. Names are requested by native calls, and are not counted.
 
 use std::ops::Range;
 
@@ -19,8 +20,8 @@ impl Section<'_> {
         match request {
             Request::Lock | Request::Exclusive | Request::NamedExclusive(_) => {
                 let was_abandoned = self.policy_mut().abandoned.remove(&location);
-                if was_abandoned {
-                    self.policy_counter().fetch_sub(1, Ordering::SeqCst);
+                if was_abandoned && !location.is_of_process() {
+                    self.count_for_policy(location, -1);
                 }
                 was_abandoned
             }
@@ -64,8 +65,8 @@ impl Section<'_> {
 
     /// The next exclusive holder of the word is told of a death.
     pub(super) fn note_death(&mut self, location: Location) {
-        if self.policy_mut().abandoned.insert(location) {
-            self.policy_counter().fetch_add(1, Ordering::SeqCst);
+        if self.policy_mut().abandoned.insert(location) && !location.is_of_process() {
+            self.count_for_policy(location, 1);
         }
     }
 }
@@ -91,32 +92,39 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.inherit(location, request))
     }
 
-    /// Whether any lock in the bucket of `location` is abandoned.
+    /// Whether the lock at `location`, or at others that share its counter, is abandoned.
     pub fn any_abandoned_near(&self, location: Location) -> bool {
-        self.policy_counter(self.index_of(location)).load(Ordering::SeqCst) != 0
+        self.policy_counter(location).load(Ordering::SeqCst) != 0
     }
 
     /// Whether any lock at these addresses is abandoned.
     pub fn any_abandoned_in(&self, addresses: &Range<usize>) -> bool {
-        let is_in = |location: &Location| !location.is_of_process() && addresses.contains(&location.address());
-        self.buckets_with_abandoned()
-            .any(|index| self.critical_section(index, |section| section.policy().abandoned.iter().any(is_in)))
+        let is_in = |location: &Location| is_at(*location, addresses);
+        self.policy_counts()
+            && (0..self.buckets())
+                .any(|index| self.critical_section(index, |section| section.policy().abandoned.iter().any(is_in)))
     }
 
     /// Forgets the abandoned locks at these addresses: their memory is gone.
     pub fn forget_abandoned(&self, addresses: &Range<usize>) {
-        for index in self.buckets_with_abandoned() {
+        for index in (0..self.buckets()).filter(|_| self.policy_counts()) {
             self.critical_section(index, |section| {
                 let abandoned = &mut section.policy_mut().abandoned;
-                let forgotten = abandoned
-                    .extract_if(|location| !location.is_of_process() && addresses.contains(&location.address()));
-                let forgotten = i32::try_from(forgotten.count()).expect("the counter has counted them");
-                section.policy_counter().fetch_sub(forgotten, Ordering::SeqCst);
+                let forgotten: Vec<_> = abandoned.extract_if(|location| is_at(*location, addresses)).collect();
+                for location in forgotten {
+                    section.count_for_policy(location, -1);
+                }
             });
         }
     }
 
-    fn buckets_with_abandoned(&self) -> impl Iterator<Item = usize> {
-        (0..self.buckets()).filter(|&index| self.policy_counter(index).load(Ordering::SeqCst) != 0)
+    /// Forgets that the name at `location` was abandoned.
+    pub(super) fn forget_abandoned_name(&self, location: Location) {
+        self.critical_section_at(location, |section| section.policy_mut().abandoned.remove(&location));
     }
+}
+
+/// Whether a location is that of a word of JavaScript's at these addresses.
+fn is_at(location: Location, addresses: &Range<usize>) -> bool {
+    !location.is_of_process() && addresses.contains(&location.address())
 }

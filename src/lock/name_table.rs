@@ -12,13 +12,15 @@ use super::request::Request;
 use super::word::UNLOCKED;
 use crate::clock::Timestamp;
 use crate::queue::location::Location;
-use crate::sync::{Arc, AtomicI32};
+use crate::sync::{Arc, AtomicBool, AtomicI32, Ordering};
 
 /// A name that is in use: its UTF-16 code units, and its word.
 #[derive(Debug)]
 pub(super) struct Name {
     pub(super) text: Box<[u16]>,
     pub(super) word: AtomicI32,
+    /// Whether it is in [`Table::left`].
+    is_left: AtomicBool,
 }
 
 impl Name {
@@ -129,6 +131,32 @@ pub(super) struct Table {
     pub(super) last_id: u32,
     /// By [`Requester::id`]: the agent's requests whose locks were stolen, until it has taken the news.
     pub(super) stolen: HashMap<usize, VecDeque<u32>, FxBuildHasher>,
+    /// The names that are kept because a dead holder's successor is to be told, the oldest first. Some may be in use again, or gone.
+    left: VecDeque<Arc<Name>>,
+}
+
+/// Whether no request refers to a name: one reference is the set's, one the caller's.
+fn is_unused(name: &Arc<Name>) -> bool {
+    Arc::strong_count(name) == 2 + usize::from(name.is_left.load(Ordering::Relaxed))
+}
+
+/// Of how many names that nobody requests any more it is remembered that their last holders died.
+const MOST_LEFT: usize = 1024;
+
+/// Tables up to this capacity keep it.
+const RETAINED: usize = 1024;
+
+/// A table that was much larger gives memory back: seldom, so that it costs little.
+fn shrink_map<K: Eq + Hash, V>(map: &mut HashMap<K, V, FxBuildHasher>) {
+    if map.capacity() > RETAINED && map.len() < map.capacity() / 8 {
+        map.shrink_to(2 * map.len());
+    }
+}
+
+fn shrink_set<T: Eq + Hash>(set: &mut HashSet<T>) {
+    if set.capacity() > RETAINED && set.len() < set.capacity() / 8 {
+        set.shrink_to(2 * set.len());
+    }
 }
 
 impl WaiterListStore {
@@ -138,8 +166,7 @@ impl WaiterListStore {
     }
 
     pub(super) fn is_abandoned(&self, location: Location) -> bool {
-        self.any_abandoned_near(location)
-            && self.critical_section_at(location, |section| section.policy().abandoned.contains(&location))
+        self.critical_section_at(location, |section| section.policy().abandoned.contains(&location))
     }
 }
 
@@ -148,7 +175,8 @@ impl Table {
         if let Some(ByText(name)) = self.names.get(text) {
             return Arc::clone(name);
         }
-        let name = Arc::new(Name { text: text.into(), word: AtomicI32::new(UNLOCKED) });
+        let name =
+            Arc::new(Name { text: text.into(), word: AtomicI32::new(UNLOCKED), is_left: AtomicBool::new(false) });
         self.names.insert(ByText(Arc::clone(&name)));
         name
     }
@@ -164,8 +192,30 @@ impl Table {
 
     /// A name may not be in use any more.
     pub(super) fn tidy(&mut self, store: &WaiterListStore, name: &Arc<Name>) {
-        // One is the set's, one is this.
-        if Arc::strong_count(name) == 2 && !store.is_abandoned(name.location()) {
+        if !is_unused(name) {
+            return;
+        }
+        if store.is_abandoned(name.location()) {
+            if !name.is_left.swap(true, Ordering::Relaxed) {
+                self.left.push_back(Arc::clone(name));
+                if self.left.len() > MOST_LEFT {
+                    self.forget_left(store);
+                }
+            }
+        } else {
+            self.names.remove(&*name.text);
+            shrink_set(&mut self.names);
+        }
+    }
+
+    /// Forgets the name that has been left behind for the longest time, unless it is in use again.
+    fn forget_left(&mut self, store: &WaiterListStore) {
+        let Some(name) = self.left.pop_front() else { return };
+        name.is_left.store(false, Ordering::Relaxed);
+        // Another name with this text may have come since.
+        let is_known = self.names.get(&*name.text).is_some_and(|ByText(known)| Arc::ptr_eq(known, &name));
+        if is_known && is_unused(&name) {
+            store.forget_abandoned_name(name.location());
             self.names.remove(&*name.text);
         }
     }
@@ -186,10 +236,12 @@ impl Table {
     /// Removes a request; its name may not be in use any more.
     pub(super) fn take(&mut self, id: u32) -> Option<Live> {
         let live = self.requests.remove(&id)?;
+        shrink_map(&mut self.requests);
         if let Entry::Occupied(mut count) = self.counts.entry(live.key()) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
+                shrink_map(&mut self.counts);
             }
         }
         Some(live)

@@ -98,7 +98,14 @@ impl Section<'_> {
 
     /// Whether a request for a named lock does not hold it any more. It is told so once.
     pub(super) fn was_stolen(&mut self, request: Request) -> bool {
-        request.id().is_some_and(|id| self.policy_mut().named.remove(&id).is_none())
+        request.id().is_some_and(|id| {
+            let named = &mut self.policy_mut().named;
+            let was_stolen = named.remove(&id).is_none();
+            if named.is_empty() && named.capacity() > 64 {
+                named.shrink_to_fit();
+            }
+            was_stolen
+        })
     }
 }
 

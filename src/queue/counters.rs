@@ -29,23 +29,32 @@ const fn words(buckets: usize) -> usize {
     LINE * buckets * buckets
 }
 
-/// The counters of a store: those of words; behind them one for each bucket, which the policy uses.
+/// How many the policy has, likewise for words: fewer, since it counts what is rare.
+const fn policy(buckets: usize) -> usize {
+    let some = words(buckets) >> 6;
+    if some < LINE { LINE } else { some }
+}
+
+/// The counters of a store: those of waiters, by word; behind them those of the policy, by word, too.
 #[derive(Debug)]
 pub(super) struct Counters {
     memory: Box<[AtomicI32]>,
     /// The first one that is at the start of a cache line.
     first: usize,
-    /// How many are of words: a power of two.
+    /// How many are of waiters, and how many of the policy: powers of two.
     words: usize,
+    policy: usize,
+    /// The sum of the policy's.
+    total: AtomicI32,
 }
 
 impl Counters {
     /// `buckets`: a power of two.
     pub(super) fn new(buckets: usize) -> Self {
-        let words = words(buckets);
-        let memory = zeroed(LINE + words + buckets.next_multiple_of(LINE));
+        let (words, policy) = (words(buckets), policy(buckets));
+        let memory = zeroed(LINE + words + policy);
         let first = if cfg!(feature = "model") { 0 } else { memory.as_ptr().align_offset(CACHE_LINE) };
-        Self { memory, first, words }
+        Self { memory, first, words, policy, total: AtomicI32::default() }
     }
 
     /// All of them, from the start of a cache line to the end of one. `lib/agent/counters.js` reads them.
@@ -65,9 +74,20 @@ impl Counters {
         &self.memory[self.first + self.index_of(location)]
     }
 
-    /// The policy's counter of a bucket.
-    pub(super) fn of_bucket(&self, bucket: usize) -> &AtomicI32 {
-        &self.memory[self.first + self.words + bucket]
+    /// The policy's counter of `location`, and of others.
+    pub(super) fn of_policy(&self, location: Location) -> &AtomicI32 {
+        &self.memory[self.first + self.words + (self.index_of(location) & (self.policy - 1))]
+    }
+
+    /// The policy counts one more at `location`, or one less.
+    pub(super) fn count(&self, location: Location, change: i32) {
+        self.of_policy(location).fetch_add(change, Ordering::SeqCst);
+        self.total.fetch_add(change, Ordering::SeqCst);
+    }
+
+    /// Whether the policy counts anything.
+    pub(super) fn any(&self) -> bool {
+        self.total.load(Ordering::SeqCst) != 0
     }
 }
 

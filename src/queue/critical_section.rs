@@ -79,9 +79,9 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         &self.lists.policy
     }
 
-    /// The policy's counter of this bucket.
-    pub(crate) fn policy_counter(&self) -> &'a AtomicI32 {
-        self.counters.of_bucket(self.index)
+    /// The policy counts one more at `location`, or one less.
+    pub(crate) fn count_for_policy(&self, location: Location, change: i32) {
+        self.counters.count(location, change);
     }
 
     fn counter(&self, location: Location) -> &'a AtomicI32 {

@@ -38,7 +38,7 @@ impl<P: Policy> WaiterListStore<P> {
         Self { buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(), counters, now }
     }
 
-    /// The counters that JavaScript reads: of waiters by word, and then the policy's by bucket.
+    /// The counters that JavaScript reads: of waiters, and then the policy's.
     pub fn counters(&self) -> &[AtomicI32] {
         self.counters.all()
     }
@@ -48,9 +48,14 @@ impl<P: Policy> WaiterListStore<P> {
         self.counters.of_word(location)
     }
 
-    /// The policy's counter of a bucket.
-    pub(crate) fn policy_counter(&self, bucket: usize) -> &AtomicI32 {
-        self.counters.of_bucket(bucket)
+    /// The policy's counter of `location`, and of others.
+    pub(crate) fn policy_counter(&self, location: Location) -> &AtomicI32 {
+        self.counters.of_policy(location)
+    }
+
+    /// Whether the policy counts anything.
+    pub(crate) fn policy_counts(&self) -> bool {
+        self.counters.any()
     }
 
     /// The index of the bucket of `location`: that of its cache line. `lib/agent/counters.js` finds it likewise.

@@ -15,7 +15,14 @@ const vm = require('vm')
 const START = path.join(__dirname, 'start.js')
 /** The property under which `start.js` is sent what it needs, in place of the worker's own `workerData`. */
 const STARTED_BY_MESSAGE = 'atomics-waitasync:started-by-message'
-const isThere = fs.existsSync(START)
+const { existsSync } = fs
+const wasThere = existsSync(START)
+
+/**
+ * Whether `start.js` is there still: a package manager may have replaced the folder while the process runs. Where this Node's own binary
+ * is not there either, the file system is mocked, which does not concern workers.
+ */
+const isThere = () => wasThere && (existsSync(START) || !existsSync(process.execPath))
 
 /**
  * Runs `start.js` from source text. Node gives the text of a script `require` as a global variable; a module has none. No name is
@@ -30,7 +37,7 @@ const IMPORT = 'import ' + JSON.stringify(pathToFileURL(START).href) + ';'
  * of a module; 'data-url', a URL. With any other value it is a worker of Node's own.
  */
 module.exports = function letStart (message, entries) {
-  if (!isThere) {
+  if (!isThere()) {
     process.emitWarning('An install does not reach this worker: there is no ' + START + '. A bundler has to leave atomics-waitasync ' +
       'out (external), and the file system may be mocked only after a first worker', { code: 'ATOMICS_WAITASYNC_WORKER' })
     return
