@@ -10,7 +10,9 @@ const { load } = require('../lib/agent/binding')
 const { test } = require('./harness')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
 const { startWorker, until, words } = require('./fixtures/queue-toolbox')
-const { api: { locks } } = require('./subject')
+const { api } = require('./subject')
+
+const { locks } = api
 
 const binding = load()
 
@@ -314,4 +316,39 @@ test('requestSync gives and throws what its callback does, with the name free; a
   }).done()
   const thenable = 'requestSync: callback must not return a promise, which a blocked thread cannot await: use request()'.slice(0, 60)
   assert.deepStrictEqual(outcome, ['x,exclusive,false', true, 'shared', true, 'thrown', true, thenable, true, thenable, true, thenable, true])
+})
+
+test('a lock that was granted and stolen before its thread heard of either is not begun, and its request rejects', async t => {
+  const flags = new Int32Array(new SharedArrayBuffer(12))
+  const [HELD, PENDING, STOLEN] = [0, 1, 2]
+  const worker = startWorker(t, async ({ api: { locks }, data: { flags, HELD, PENDING, STOLEN } }) => {
+    locks.requestSync('x', () => {
+      Atomics.store(flags, HELD, 1)
+      Atomics.notify(flags, HELD)
+      while (Atomics.load(flags, PENDING) === 0);
+    })
+    await locks.request('x', { steal: true }, () => {})
+    Atomics.store(flags, STOLEN, 1)
+  }, { flags, HELD, PENDING, STOLEN })
+  await until(() => Atomics.load(flags, HELD) === 1)
+  let began = false
+  const request = locks.request('x', () => { began = true })
+  Atomics.store(flags, PENDING, 1)
+  // This thread's event loop stands still until both have happened.
+  while (Atomics.load(flags, STOLEN) === 0);
+  const error = await request.then(() => 'granted', error => error)
+  assert.strictEqual(error.name, 'AbortError')
+  assert.strictEqual(began, false)
+  await worker.done()
+  assert.deepStrictEqual(await locks.query(), { held: [], pending: [] })
+})
+
+test('a stolen lock leaves no entry in its thread, also if its callback never ends', async () => {
+  for (let n = 0; n < 100; n++) locks.request('endless ' + n, () => new Promise(() => {})).catch(() => {})
+  for (let n = 0; n < 100; n++) await locks.request('endless ' + n, { steal: true }, () => {})
+  await new Promise(setImmediate)
+  assert.deepStrictEqual(api.snapshot(), { held: [], waiting: [] })
+  // Entries that had stayed would be those of locks at the same addresses.
+  const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' })
 })

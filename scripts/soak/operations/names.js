@@ -1,7 +1,8 @@
 'use strict'
 
 // Locks by name. Laws: those of read-write locks; what `query` tells agrees with itself; a request that is told of a theft was robbed,
-// and of two that overlap one was robbed. Only one name is stolen from.
+// and of two that overlap one was robbed. One name is stolen from, and
+// another one whose callbacks never end.
 
 const { TICKETS } = require('../arena')
 const { laws, infosOf } = require('../snapshot')
@@ -98,6 +99,23 @@ async function requestStealable (actor, index) {
   return result
 }
 
+/** A callback that never ends, and thefts: its request is told, at whatever moment the theft comes, and its name is not kept. */
+async function endless (actor) {
+  const name = 'endless'
+  let error
+  const steal = actor.chance(0.5)
+  const request = locks.request(name, { steal }, () => new Promise(() => {})).catch(thrown => { error = thrown })
+  // If it waits behind another one, that one's theft lets it in.
+  for (let n = 0; error === undefined; n++) {
+    actor.require(n < 1000, () => 'a request with a callback that never ends was not told of a theft')
+    await locks.request(name, { steal: true }, () => {}).catch(() => {})
+    // The news come in a job of their own.
+    if (error === undefined) await new Promise(resolve => setTimeout(resolve, n))
+  }
+  await request
+  actor.require(error.name === 'AbortError', () => `a robbed request has rejected with ${error}`)
+}
+
 /** What is told of all names agrees with itself. */
 async function query (actor) {
   const { held } = await locks.query()
@@ -107,5 +125,6 @@ async function query (actor) {
 
 module.exports = [
   { name: 'request', weight: 12, of: 'name', bursts: true, run: request },
+  { name: 'endless', weight: 1, run: endless },
   { name: 'query', weight: 1, run: query }
 ]
