@@ -107,3 +107,17 @@ for (const gone of ['all of it', 'all but the file that workers run first']) {
     assert.deepStrictEqual(seen, ['addon', 'host', gone === 'all of it' ? 'ATOMICS_WAITASYNC_WORKER' : 'in the worker'])
   })
 }
+
+for (const entry of ['force', 'keep-alive', 'web-locks']) {
+  test(`/${entry} loads where worker_threads and its Worker are frozen, and warns`, async t => {
+    const seen = await runForJSON(t, ['-e', `
+      ${ASK}
+      const threads = require('worker_threads')
+      Object.freeze(threads.Worker)
+      Object.freeze(threads)
+      const { AsyncLock } = require(${JSON.stringify(path.join(root, `${entry}.js`))})
+      const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
+      ask(threads.Worker).then(engine => say([engine, Array.from(new Set(codes)).filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS'), token.unlock()]))`])
+    assert.deepStrictEqual(seen, ['host', ['ATOMICS_WAITASYNC_WORKER'], true])
+  })
+}

@@ -21,9 +21,9 @@ const LATE = Symbol.for('atomics-waitasync.late')
 
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
 const ENTRIES = {
-  index: { load: () => install('index'), trio: () => standing() || hostTrio(own) || ownTrio(own) },
-  force: { load: () => install('force', { force: true }), trio: () => ownTrio(own) },
-  'keep-alive': { load: () => install('keep-alive'), trio: () => standing() || keepAliveTrio(own) || ownTrio(own) },
+  index: { load: () => install('index', undefined, true), trio: () => standing() || hostTrio(own) || ownTrio(own) },
+  force: { load: () => install('force', { force: true }, true), trio: () => ownTrio(own) },
+  'keep-alive': { load: () => install('keep-alive', undefined, true), trio: () => standing() || keepAliveTrio(own) || ownTrio(own) },
   pure: { load () {}, trio: () => ownTrio(own) },
   'web-locks': { load: () => require('./navigator')(), trio: () => standing() || hostTrio(own) || ownTrio(own) }
 }

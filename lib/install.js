@@ -137,16 +137,17 @@ function isOurs (holder) {
  *
  * @param {string} entry the name of the entry point
  * @param {{ target?: object, force?: boolean, workers?: boolean, contexts?: boolean }} [options]
+ * @param {boolean} [isAtLoad] whether the entry is being loaded: Workers that cannot be reached are a warning then, not an error
  * @returns {boolean} whether the target was changed
  * @throws {TypeError} an option is wrong, or the target does not let its properties be defined; nothing is changed
  */
-function install (entry, options) {
+function install (entry, options, isAtLoad = false) {
   const { target, force, workers, contexts } = readOptions(options)
   const resolved = resolveTarget(target, 'install')
   const trio = chooseTrio(entry, resolved, force)
   if (trio === undefined) return false
   // Before the functions are replaced, since it may throw.
-  const undo = resolved.holder === Atomics ? spread(entry, markOf(trio.waitAsync).engine, force, workers, contexts) : []
+  const undo = resolved.holder === Atomics ? spread(entry, markOf(trio.waitAsync).engine, force, workers, contexts, isAtLoad) : []
   try {
     put(resolved, trio, undo)
   } catch (error) {
@@ -157,10 +158,10 @@ function install (entry, options) {
 }
 
 /** Makes an install reach Workers and contexts that this thread makes from now on. Returns what undoes it. */
-function spread (entry, engine, force, workers, contexts) {
+function spread (entry, engine, force, workers, contexts, isAtLoad) {
   const undo = []
   require('./workers/loader-thread')()
-  if (workers) undo.push(require('./workers/reach').reach(engine))
+  if (workers) undo.push(require('./workers/reach').reach(engine, isAtLoad))
   else if (engine === 'addon') undo.push(besideHost())
   if (!contexts) return undo
   const cause = {}

@@ -45,10 +45,10 @@ module.exports = function installLocks () {
   put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
   // The same object as `navigator.locks` on the Node that has it.
   if (threads !== undefined && threads.locks !== undefined) {
-    put(threads, 'locks', { value: locks, writable: true, enumerable: true })
-    syncBuiltinESMExports()
+    if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) syncBuiltinESMExports()
+    else process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced, and excludes none of the holders of these locks', { code: 'ATOMICS_WAITASYNC_LOCKS' })
   }
-  reach('locks')
+  reach('locks', true)
 }
 
 /** The object that gets the property: the prototype, as in browsers, unless the navigator is a plain object or has one of its own. */
@@ -58,8 +58,10 @@ function holderOf (navigator) {
   return isPlain || hasOwnProperty.call(navigator, 'locks') ? navigator : prototype
 }
 
+const define = (object, name, property) => defineProperty(object, name, Object.assign({ configurable: true }, property))
+
 function put (object, name, property) {
-  if (!defineProperty(object, name, Object.assign({ configurable: true }, property))) {
+  if (!define(object, name, property)) {
     throw new TypeError('atomics-waitasync/web-locks: ' + name + ' cannot be replaced: its object is frozen, or the property is not configurable')
   }
 }

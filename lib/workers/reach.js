@@ -41,19 +41,25 @@ function currentEntries () {
 
 /**
  * @param {'addon' | 'host' | 'locks'} engine the queue that workers will use; or that they get the locks
+ * @param {boolean} isAtLoad whether an entry asks, which is being loaded: then there is a warning instead of an error
  * @returns {() => void} undoes it, unless other code has replaced the same things since
  * @throws {TypeError} Node's class has been frozen
  */
-exports.reach = function reach (engine) {
+exports.reach = function reach (engine, isAtLoad) {
   const added = { entry: ENTRY_OF[engine], concerns: engine === 'locks' ? 'navigator' : 'Atomics' }
   const HostWorker = hostWorker()
   const isOther = process.versions.bun || process.versions.deno
   if (HostWorker === undefined && !isOther) {
-    if (threads !== undefined) warn()
+    if (threads !== undefined) warn('other code has replaced worker_threads.Worker, and Node\'s class is not found behind it')
     return () => {}
   }
   const leave = isOther ? require('./by-wrapping')(currentEntries) : interpose(HostWorker, intercept(currentEntries))
-  if (leave === undefined) throw new TypeError('install: workers must be false, because worker_threads.Worker is not extensible')
+  if (leave === undefined) {
+    const problem = 'install: workers must be false, because worker_threads.Worker is not extensible'
+    if (!isAtLoad) throw new TypeError(problem)
+    warn('worker_threads.Worker is not extensible')
+    return () => {}
+  }
   const entries = sharedEntries()
   entries.push(added)
   return () => {
@@ -62,7 +68,6 @@ exports.reach = function reach (engine) {
   }
 }
 
-function warn () {
-  process.emitWarning('An install does not reach Workers: other code has replaced worker_threads.Worker, and Node\'s class is not found ' +
-    'behind it. Give Workers execArgv: [\'-r\', \'atomics-waitasync/force\']', { code: 'ATOMICS_WAITASYNC_WORKER' })
+function warn (why) {
+  process.emitWarning('An install does not reach Workers: ' + why + '. Give Workers execArgv: [\'-r\', \'atomics-waitasync/force\']', { code: 'ATOMICS_WAITASYNC_WORKER' })
 }
