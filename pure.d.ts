@@ -238,6 +238,8 @@ export interface ViewOptions {
  * it is given to the constructor of its class. An instance will do as well.
  */
 export interface ViewClone {
+  /** The name of the class; missing in clones of versions that had none. */
+  readonly kind?: string
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
   /** A typed array, which has a length, is no clone. */
@@ -281,6 +283,8 @@ export class AsyncLock {
    */
   constructor(sab: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: 'AsyncLock'
   /** The buffer that holds the state. */
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
@@ -443,6 +447,8 @@ export class Condition {
    */
   constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: 'Condition'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
@@ -509,6 +515,8 @@ export class Semaphore {
    */
   constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: 'Semaphore'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
@@ -589,6 +597,8 @@ export class RwLock {
    */
   constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
 
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: 'RwLock'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
@@ -662,6 +672,8 @@ export class Barrier {
   constructor(buffer: { readonly parties: 'must be given in the options' })
   constructor(buffer: SharedArrayBuffer, options: ViewOptions & { parties: number })
 
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: 'Barrier'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
@@ -705,6 +717,8 @@ export class Latch {
   constructor(buffer: { readonly count: 'must be given in the options' })
   constructor(buffer: SharedArrayBuffer, options: ViewOptions & { count: number })
 
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: 'Latch'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
