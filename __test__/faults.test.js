@@ -165,7 +165,7 @@ test('a panic at any look at the clock is an error of that call: no other wait i
     all()`)], { env: env({}) })
   assert.deepStrictEqual(problems, [])
   assert(count > 20, `the clock has failed ${count} times`)
-  const clear = /^atomics-waitasync: the operation failed$|Result::unwrap|^Timed out after 1 ms|^The lock named a was stolen/
+  const clear = /^atomics-waitasync: the operation failed$|Result::unwrap|^Timed out after 1 ms|^The lock named "a" was stolen/
   assert.deepStrictEqual(errors.filter(error => !clear.test(error)), [])
   assert(errors.filter(error => /operation failed|Result::unwrap/.test(error)).length > 10, errors.join('\n'))
 })
@@ -194,7 +194,9 @@ test('a panic while a thread blocks is an error of that call, or ends the proces
   assert(failed > 1, `${failed} of 8 have failed`)
 })
 
-test('a panic while a worker blocks for a lock or a Condition leaves no waiter and no lock behind', { skip, timeout: 110000 }, async t => {
+// Workers of Node 10 have no `process.umask`, by which such a worker says that its clock is to fail.
+const skipWorkers = skip || (process.version.startsWith('v10.') && 'workers of this Node have no process.umask')
+test('a panic while a worker blocks for a lock or a Condition leaves no waiter and no lock behind', { skip: skipWorkers, timeout: 110000 }, async t => {
   const forms = {
     lock: 'lock.lock().unlock()',
     'rw.lock': 'rw.lock().unlock()',

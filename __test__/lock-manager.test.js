@@ -521,9 +521,11 @@ for (const awaited of [false, true]) {
 testLocks('built-ins that were replaced after the package was loaded are not used', async t => {
   const touched = []
   const replaced = [
-    [Promise.prototype, 'then'], [Promise, 'resolve'], [Array.prototype, 'push'], [Map.prototype, 'set'], [Map.prototype, 'get'],
+    [Promise, 'resolve'], [Array.prototype, 'push'], [Map.prototype, 'set'], [Map.prototype, 'get'],
     [Function.prototype, 'call'], [Function.prototype, 'apply'], [WeakMap.prototype, 'get'], [String.prototype, 'startsWith']
   ]
+  // `await` of Node 10 itself calls the `then` that it finds.
+  if (!process.version.startsWith('v10.')) replaced.push([Promise.prototype, 'then'])
   const holder = hold('x')
   await holder.granted
   const undo = replaced.map(([object, name]) => {
