@@ -231,8 +231,7 @@ function begin (request) {
  */
 async function hold (request, now, later) {
   // The caller of `request` returns first.
-  const awaited = await later
-  const grant = later === undefined ? now : awaited
+  const grant = await later || now
   try {
     const { callback, signal } = request
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)

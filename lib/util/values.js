@@ -6,11 +6,11 @@ const { String, is, stringify } = require('./intrinsics')
 
 exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
 
-/** What a value is, for an error message. */
 /** A string in quotation marks, for messages: of a long one the beginning. */
 const quote = (string) => stringify(string.length > 40 ? shortened(string) : string)
 exports.quote = quote
 
+/** What a value is, for an error message. */
 exports.describe = function describe (value) {
   switch (typeof value) {
     case 'string': return 'the string ' + quote(value)

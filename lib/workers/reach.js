@@ -55,9 +55,9 @@ exports.reach = function reach (engine, isAtLoad) {
   }
   const leave = isOther ? require('./by-wrapping')(currentEntries) : interpose(HostWorker, intercept(currentEntries))
   if (leave === undefined) {
-    const problem = 'install: workers must be false, because worker_threads.Worker is not extensible'
-    if (!isAtLoad) throw new TypeError(problem)
-    warn('worker_threads.Worker is not extensible')
+    const problem = 'worker_threads.Worker is not extensible'
+    if (!isAtLoad) throw new TypeError('install: workers must be false, because ' + problem)
+    warn(problem)
     return () => {}
   }
   const entries = sharedEntries()
