@@ -9,6 +9,7 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
+const { packageCopy } = require('./fixtures/entries/folders')
 const { runForJSON, runNode } = require('./fixtures/run-node')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
@@ -156,28 +157,7 @@ test('a preload that is not there: Node names it', async t => {
 })
 
 test('a copy that lacks the file which Workers load first: they start, with a warning', async t => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-environments-'))
-  const made = []
-  t.after(() => {
-    for (const file of made.reverse()) {
-      if (fs.statSync(file).isDirectory()) fs.rmdirSync(file)
-      else fs.unlinkSync(file)
-    }
-    fs.rmdirSync(folder)
-  })
-  const copy = (name) => {
-    const [from, to] = [path.join(root, name), path.join(folder, name)]
-    if (fs.statSync(from).isDirectory()) {
-      fs.mkdirSync(to)
-      made.push(to)
-      fs.readdirSync(from).forEach(each => copy(path.join(name, each)))
-    } else if (!from.endsWith('start.js') || !from.includes('by-message')) {
-      fs.copyFileSync(from, to)
-      made.push(to)
-    }
-  }
-  for (const name of ['lib', 'force.js', 'package.json']) copy(name)
-  fs.readdirSync(root).filter(name => name.endsWith('.node')).forEach(copy)
+  const folder = packageCopy(t, file => file !== path.join('lib', 'workers', 'by-message', 'start.js'))
   const { code, stdout, stderr } = await runNode(t, ['-e', `
     require(${JSON.stringify(path.join(folder, 'force.js'))})
     const { Worker } = require('worker_threads')

@@ -5,10 +5,9 @@
 // other.
 
 const assert = require('assert')
-const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
+const { packageCopy } = require('./fixtures/entries/folders')
 const { runForJSON } = require('./fixtures/run-node')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
@@ -16,30 +15,8 @@ const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
 const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
 const root = path.join(__dirname, '..')
 
-/** Copies what the package needs to run, and removes it when the test is over. */
-function secondCopy (t) {
-  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-copy-')))
-  const made = [() => fs.rmdirSync(folder)]
-  t.after(() => { made.reverse().forEach((remove) => remove()) })
-  const copy = (name) => {
-    const [source, target] = [path.join(root, name), path.join(folder, name)]
-    if (fs.statSync(source).isDirectory()) {
-      fs.mkdirSync(target)
-      made.push(() => fs.rmdirSync(target))
-      for (const inner of fs.readdirSync(source)) copy(path.join(name, inner))
-    } else {
-      fs.copyFileSync(source, target)
-      made.push(() => fs.unlinkSync(target))
-    }
-  }
-  for (const name of fs.readdirSync(root)) {
-    if (name === 'lib' || /^(index|force|keep-alive|pure|web-locks)\.js$/.test(name) || name.endsWith('.node')) copy(name)
-  }
-  return folder
-}
-
 /** Runs source text with the folders of both copies; it calls `say` with what is to be compared. */
-function run (t, source, folders = [root, secondCopy(t)]) {
+function run (t, source, folders = [root, packageCopy(t)]) {
   return runForJSON(t, ['-e', `
     const path = require('path')
     const [first, second] = ${JSON.stringify(folders)}

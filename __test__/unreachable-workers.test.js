@@ -5,10 +5,9 @@
 // found; if not they run as without the install, and a warning says so.
 
 const assert = require('assert')
-const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
+const { packageCopy } = require('./fixtures/entries/folders')
 const { runForJSON } = require('./fixtures/run-node')
 
 const root = path.join(__dirname, '..')
@@ -54,40 +53,13 @@ test('Worker is a function behind which no class is found: a warning says so, an
   assert.deepStrictEqual(seen, ['host', ['ATOMICS_WAITASYNC_WORKER']])
 })
 
-/** A copy of the package that the test may remove. */
-function copy (t) {
-  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-gone-')))
-  const copyTree = (name) => {
-    const [source, target] = [path.join(root, name), path.join(folder, name)]
-    if (fs.statSync(source).isDirectory()) {
-      fs.mkdirSync(target)
-      for (const inner of fs.readdirSync(source)) copyTree(path.join(name, inner))
-    } else {
-      fs.copyFileSync(source, target)
-    }
-  }
-  for (const name of fs.readdirSync(root)) if (name === 'lib' || /^(force|keep-alive)\.js$/.test(name) || name.endsWith('.node')) copyTree(name)
-  t.after(() => removeTree(folder))
-  return folder
-}
-
-function removeTree (folder) {
-  if (!fs.existsSync(folder)) return
-  for (const name of fs.readdirSync(folder)) {
-    const file = path.join(folder, name)
-    if (fs.statSync(file).isDirectory()) removeTree(file)
-    else fs.unlinkSync(file)
-  }
-  fs.rmdirSync(folder)
-}
-
 for (const gone of ['all of it', 'all but the file that workers run first']) {
   test(`the package's folder has gone, ${gone}: workers start without the install, with a warning`, async t => {
     const seen = await runForJSON(t, ['-e', `
       const fs = require('fs')
       const path = require('path')
       const { Worker } = require('worker_threads')
-      const folder = ${JSON.stringify(copy(t))}
+      const folder = ${JSON.stringify(packageCopy(t))}
       require(folder + '/force')
       ${ASK}
       const start = path.join(folder, 'lib', 'workers', 'by-message', 'start.js')
