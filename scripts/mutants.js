@@ -21,12 +21,11 @@
 // any more or that does not compile. Node 20.19 or newer.
 
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
-const { spawnSync } = require('child_process')
 const { argumentsOf, someOf } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
+const { copyTree } = require('./lib/copy-tree')
 const testFile = require('./lib/test-file')
 
 const root = path.join(__dirname, '..')
@@ -37,21 +36,6 @@ const TIMEOUT = 90000
 const MODEL_TIMEOUT = 300000
 const COMPILE_TIMEOUT = 600000
 const KINDS = ['model', 'cargo', 'test']
-
-/** A copy of the tree as it is now, without what git ignores. */
-function copyTree () {
-  const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'mutants-'))
-  const { stdout } = spawnSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 })
-  const libraries = fs.readdirSync(root).filter(name => name.endsWith('.node'))
-  for (const name of [...stdout.split('\0').filter(Boolean), ...libraries]) {
-    const from = path.join(root, name)
-    if (!fs.existsSync(from)) continue
-    fs.mkdirSync(path.dirname(path.join(copy, name)), { recursive: true })
-    fs.copyFileSync(from, path.join(copy, name))
-  }
-  fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'), 'junction')
-  return copy
-}
 
 class Mutants {
   constructor (copy) {
@@ -172,7 +156,8 @@ function begin () {
 async function main () {
   const mutations = chosen()
   const end = begin()
-  const copy = copyTree()
+  const copy = copyTree('mutants-')
+  for (const name of fs.readdirSync(root).filter(name => name.endsWith('.node'))) fs.copyFileSync(path.join(root, name), path.join(copy, name))
   const counts = { passed: 0, failed: 0, skipped: 0 }
   try {
     const mutants = new Mutants(copy)

@@ -21,6 +21,8 @@ const WINDOWS = process.platform === 'win32'
 const BINARY = path.join('bin', WINDOWS ? 'node.exe' : 'node')
 
 const pending = new Map()
+/** From the path of a binary to its version. */
+const asked = new Map()
 
 /**
  * Reads the `--node` of a command: with commas between them, full versions (14.21.3), major ones of the list above (14), `current` (the
@@ -56,12 +58,18 @@ function get (version) {
 
 /** The full version that a text means, see `get`. */
 function resolve (text) {
-  if (isBinary(text)) return execFileSync(text, ['--version'], { encoding: 'utf8' }).trim().slice(1)
+  if (isBinary(text)) return versionOf(text)
   if (text === 'current') return process.versions.node
   if (/^\d+\.\d+\.\d+$/.test(text)) return text
   const version = versions.find(each => each.startsWith(`${text}.`))
   if (version === undefined) throw new Error(`no Node version '${text}': give a full version, 'current', or one of ${versions.join(' ')}`)
   return version
+}
+
+/** Asked once: an emulated one takes seconds to say it. */
+function versionOf (binary) {
+  if (!asked.has(binary)) asked.set(binary, execFileSync(binary, ['--version'], { encoding: 'utf8' }).trim().slice(1))
+  return asked.get(binary)
 }
 
 async function find (version) {

@@ -19,7 +19,7 @@ const { argumentsOf, list } = require('./lib/arguments')
 const { compile } = require('./build')
 const { bundle } = require('./lib/bundle')
 const { cargo, environment } = require('./lib/cargo')
-const { run } = require('./lib/child')
+const { run, succeeded } = require('./lib/child')
 const { inspect } = require('./lib/inspect')
 const { thirdPartyLicences } = require('./lib/licences')
 const { npm } = require('./lib/npm')
@@ -136,11 +136,6 @@ async function mustRun (command, args, env) {
 
 async function mustRunNpm (args) {
   return succeeded(await npm(args, { cwd: root }), ['npm', ...args])
-}
-
-function succeeded (ended, words) {
-  if (ended.error || ended.code !== 0) throw new Error(`${words.join(' ')} failed:\n${ended.error || ended.output}`)
-  return ended
 }
 
 module.exports = { makePackages, mainManifest, stageMain }

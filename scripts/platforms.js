@@ -12,15 +12,15 @@
 // Needs Linux x64 with Debian's package sources, and user namespaces. What cannot be had is skipped, by name, with its reason. Not part of
 // `npm test`: it takes hours, since emulated code is ten times as slow. The last line is `N passed, N failed[, N skipped]`.
 
-const { execFileSync } = require('child_process')
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { libraryFile } = require('../lib/agent/target')
 const { argumentsOf, someOf } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const { run } = require('./lib/child')
+const { copyTree } = require('./lib/copy-tree')
 const { clock } = require('./lib/progress')
+const { countScript } = require('./lib/steps')
 const { arm64, armv7, musl, nodeForMusl, nodeOf } = require('./platforms/emulation')
 const { build, check } = require('./platforms/toolchain')
 const setup = require('./setup')
@@ -56,21 +56,6 @@ function say (platform, text, { passed = 0, failed = 0, skipped = 0 }) {
   console.log(summary[summary.length - 1])
 }
 
-/** A copy of the tree with the library of a platform. */
-function copyTree (target, library) {
-  const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'platforms-'))
-  const names = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8' }).split('\0')
-  for (const name of names.filter(name => name !== '' && fs.existsSync(path.join(root, name)))) {
-    fs.mkdirSync(path.dirname(path.join(copy, name)), { recursive: true })
-    fs.copyFileSync(path.join(root, name), path.join(copy, name))
-  }
-  fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'))
-  fs.copyFileSync(library, path.join(copy, libraryFile(target)))
-  return copy
-}
-
-const closing = output => /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/m.exec(output.trimEnd().split('\n').pop())
-
 /** Runs the tests and a soak on one Node of a platform. */
 async function testOn (name, version, copy, words, { node, slowness }, files) {
   const binary = await node(version)
@@ -79,8 +64,8 @@ async function testOn (name, version, copy, words, { node, slowness }, files) {
   const command = [process.execPath, path.join(copy, 'scripts', 'test.js'), '--no-rust', '--no-setup', '--node', binary, '--subject', 'none,force', '--only', files || ALL]
   const { output, seconds } = await run(words[0], [...words.slice(1), ...command], { cwd: copy, env, timeout: 6 * HOUR })
   fs.writeFileSync(log, output)
-  const [, passed, failed, skipped = 0] = closing(output) || [null, 0, 1]
-  const counts = { passed: Number(passed), failed: Number(failed), skipped: Number(skipped) }
+  const counts = countScript(output) || { passed: 0, failed: 1, skipped: 0 }
+  const { passed, failed, skipped } = counts
   say(name, `Node ${version}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${clock(seconds)} (${path.relative(root, log)})`, counts)
   for (const line of output.match(/^FAILED .*$/gm) || []) console.log(`${' '.repeat(14)} ${line}`)
   if (files !== undefined) return
@@ -98,8 +83,10 @@ async function testPlatform (name, only, files) {
   }
   const { target, versions, emulation } = platform
   const words = await emulation()
-  const copy = copyTree(target, await build(target))
+  const library = await build(target)
+  const copy = copyTree('platforms-')
   try {
+    fs.copyFileSync(library, path.join(copy, libraryFile(target)))
     for (const version of versions.filter(version => only === undefined || version.split('.')[0] === only)) {
       await testOn(name, version, copy, words, platform, files)
     }

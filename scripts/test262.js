@@ -5,7 +5,7 @@
 // INTERPRETING.md says; the time constants of its harness are left as they are.
 
 const path = require('path')
-const { argumentsOf, list, someOf, whole } = require('./lib/arguments')
+const { argumentsOf, folder, list, someOf, whole } = require('./lib/arguments')
 const versions = require('./nodes')
 const setup = require('./setup')
 const { collectTests } = require('./test262/checkout')
@@ -43,11 +43,6 @@ const OPTIONS = {
   markdown: { type: 'boolean', default: false }
 }
 
-function folder (text) {
-  if (text === '') throw new Error('a folder is needed')
-  return path.resolve(text)
-}
-
 async function main () {
   const values = argumentsOf(USAGE, OPTIONS)
   const tests = collectTests(values.dir, { only: values.only })
@@ -81,8 +76,7 @@ async function main () {
   }
   if (values.json) console.log(JSON.stringify({ runs, missing }, null, 2))
   if (values.markdown) say('\n' + markdown(runs))
-  if (runs.length === 0) process.exitCode = 1
-  if (runs.some(run => count(run, 'failed') > 0)) process.exitCode = 1
+  if (runs.length === 0 || runs.some(run => count(run, 'failed') > 0)) process.exitCode = 1
 }
 
 function entryOf (name) {

@@ -5,7 +5,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf, positive, someOf } = require('./lib/arguments')
+const { argumentsOf, folder, positive, someOf } = require('./lib/arguments')
 const { run } = require('./lib/child')
 const nodes = require('./nodes')
 const setup = require('./setup')
@@ -29,11 +29,6 @@ const OPTIONS = {
   only: { type: 'string', default: '' },
   timeout: { type: 'string', default: '10', read: positive },
   markdown: { type: 'boolean', default: false }
-}
-
-function folder (text) {
-  if (text === '') throw new Error('a folder is needed')
-  return path.resolve(text)
 }
 
 /** The files that are not run, and why. All other `.any.js` are; each `.html` is a page, and needs a browser. */

@@ -2,6 +2,7 @@
 
 // The arguments of a command, by util.parseArgs. Every command takes --help; a wrong argument is an error that ends with the usage.
 
+const path = require('path')
 const { parseArgs } = require('util')
 
 /**
@@ -63,4 +64,10 @@ function whole (text) {
   return Number(text)
 }
 
-module.exports = { argumentsOf, list, oneOf, positive, someOf, whole }
+/** The absolute path of a folder that has to be given: its option's default is ''. */
+function folder (text) {
+  if (text === '') throw new Error('a folder is needed')
+  return path.resolve(text)
+}
+
+module.exports = { argumentsOf, folder, list, oneOf, positive, someOf, whole }

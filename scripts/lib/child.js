@@ -128,4 +128,14 @@ process.once('SIGTERM', interrupted)
 if (!WINDOWS) process.once('SIGHUP', interrupted)
 process.once('exit', () => { for (const child of alive) killTree(child) })
 
-module.exports = { run }
+/**
+ * What `run` gave, if the program succeeded.
+ * @param {string[]} words the command, for the message
+ * @throws {Error} with the output
+ */
+function succeeded (ended, words) {
+  if (ended.error || ended.code !== 0) throw new Error(`${words.join(' ')} failed:\n${ended.error || ended.output}`)
+  return ended
+}
+
+module.exports = { run, succeeded }

@@ -1,8 +1,8 @@
 'use strict'
 
-// The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, and `count`, which reads from its
-// output how many tests there were (a step without one is one test). `optional`: a toolchain may be without this subcommand (reported as skipped); `lint`: it is part of `npm run lint`;
-// `slow`: only `npm run test:all` runs it.
+// The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, and `count`, which reads from its output how many
+// tests there were (a step without one is one test). `optional`: a toolchain may be without this subcommand (reported as skipped);
+// `lint`: it is part of `npm run lint`; `slow`: only `npm run test:all` runs it.
 
 const { find } = require('./cargo')
 

@@ -13,8 +13,8 @@ const TIMEOUT = 30 * 60 * 1000
 
 /**
  * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each other. A step:
- * `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command, args, env }` or `{ skipped }`, `count` reads from its output how many tests
- * there were; a step without `count` is one test.
+ * `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command, args, env }` or `{ skipped }`,
+ * `count` reads from its output how many tests there were; a step without `count` is one test.
  */
 function plannedSteps ({ all, only, rust, size }) {
   const everything = only === null

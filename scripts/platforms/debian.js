@@ -6,7 +6,7 @@
 const fs = require('fs')
 const path = require('path')
 const cache = require('../lib/cache')
-const { run } = require('../lib/child')
+const { run, succeeded } = require('../lib/child')
 
 const SUITE = 'sid'
 const SOURCES = '/etc/apt/sources.list.d/debian.sources'
@@ -14,9 +14,7 @@ const TIMEOUT = 20 * 60 * 1000
 
 /** Runs a program. @throws {Error} with its output, if it fails */
 async function must (command, args, options) {
-  const { code, error, output, stdout } = await run(command, args, { timeout: TIMEOUT, ...options })
-  if (error || code !== 0) throw new Error(`${command} ${args.join(' ')} failed:\n${error || output.slice(-4000)}`)
-  return stdout
+  return succeeded(await run(command, args, { timeout: TIMEOUT, ...options }), [command, ...args]).stdout
 }
 
 /** The line of a sources.list, as the machine's own has it. */

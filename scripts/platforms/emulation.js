@@ -8,9 +8,7 @@ const path = require('path')
 const cache = require('../lib/cache')
 const npm = require('../lib/npm')
 const { alone, must } = require('./debian')
-const { system } = require('./toolchain')
-
-const quoted = text => `'${text.replace(/'/g, '\'\\\'\'')}'`
+const { quoted, system } = require('./toolchain')
 
 /** The words that run a command with a folder's files over /usr/lib; `rules` are those of binfmt_misc. */
 function within (libraries, rules = []) {

@@ -39,6 +39,9 @@ async function system () {
   return folder
 }
 
+/** A word of a shell's command. */
+const quoted = text => `'${text.replace(/'/g, '\'\\\'\'')}'`
+
 /** Runs a command of the system, in the tree. */
 async function inSystem (command) {
   const folder = await system()
@@ -49,7 +52,6 @@ async function inSystem (command) {
   fs.copyFileSync(process.env.SSL_CERT_FILE || '/etc/ssl/certs/ca-certificates.crt', path.join(folder, 'etc', 'ssl', 'certs', 'ca-certificates.crt'))
   fs.copyFileSync('/etc/resolv.conf', path.join(folder, 'etc', 'resolv.conf'))
   const env = { PATH: '/zig/bin:/zig/ziglang:/usr/bin', HOME: '/tmp', CARGO_HOME: '/cargo', RUSTC_BOOTSTRAP: '1', CARGO_TARGET_DIR: '/src/target/platforms' }
-  const quoted = text => `'${text.replace(/'/g, '\'\\\'\'')}'`
   const script = [
     'set -eu',
     ...Object.entries(bound).map(([name, from]) => `mount --bind ${quoted(from)} ${quoted(path.join(folder, name))}`),
@@ -71,4 +73,4 @@ async function build (name) {
 /** Checks that the source compiles for a target. */
 const check = rust => inSystem(`cargo check ${FLAGS} --target ${rust}`)
 
-module.exports = { build, check, system }
+module.exports = { build, check, quoted, system }

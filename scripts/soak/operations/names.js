@@ -1,8 +1,7 @@
 'use strict'
 
 // Locks by name. Laws: those of read-write locks; what `query` tells agrees with itself; a request that is told of a theft was robbed,
-// and of two that overlap one was robbed. One name is stolen from, and
-// another one whose callbacks never end.
+// and of two that overlap one was robbed. One name is stolen from, and another one whose callbacks never end.
 
 const { TICKETS } = require('../arena')
 const { laws, infosOf } = require('../snapshot')
