@@ -58,6 +58,8 @@ enum State {
     Asleep(Ticket),
     /// It has what it claimed, and is still published.
     Awake,
+    /// It has found a cycle, and its claim is in the line still.
+    Leaves(Ticket),
     /// It gives back what it holds.
     Ends,
     Ended,
@@ -125,12 +127,17 @@ impl World {
                 keeping.map(|hold| Keeper {
                     thread: Arc::clone(&thread.record),
                     obstacle: Obstacle::Holds(hold.1),
+                    holds: true,
                     claim: None,
                 })
             });
+            let holds = |claim: &Blocked| {
+                threads.iter().any(|thread| Arc::ptr_eq(&thread.record, &claim.thread) && !thread.holds.is_empty())
+            };
             let ahead = ahead.map(|claim| Keeper {
                 thread: Arc::clone(&claim.thread),
                 obstacle: Obstacle::IsAhead(claim.request),
+                holds: holds(&claim),
                 claim: Some(claim),
             });
             holders.chain(ahead).collect()
@@ -232,7 +239,7 @@ impl World {
                 let is_published = script.0 != GivesUp && !matches!(request, Permits(_)) && holds;
                 let blocked = Blocked { thread: Arc::clone(&record), ticket, location: location(at), request };
                 let cycle = if is_published {
-                    self.graph.block(&blocked, || |other: &Blocked| self.keepers(other))
+                    self.graph.block(&blocked, |_| |other: &Blocked| self.keepers(other))
                 } else {
                     None
                 };
@@ -241,13 +248,19 @@ impl World {
                     Some(cycle) => {
                         self.check(&cycle, index);
                         self.found += 1;
-                        assert_eq!(
-                            self.store.withdraw_thread(ticket, &record),
-                            WaitResult::TimedOut,
-                            "it cannot be granted"
-                        );
-                        self.set(index, State::Ends);
+                        self.set(index, State::Leaves(ticket));
                     }
+                }
+            }
+            State::Leaves(ticket) => {
+                let result = self.store.withdraw_thread(ticket, &record);
+                self.graph.leave(&record);
+                if result.is_acquired() {
+                    assert!(self.died, "it cannot be granted");
+                    self.acquired(index);
+                    self.set(index, State::Runs);
+                } else {
+                    self.set(index, State::Ends);
                 }
             }
             State::Asleep(ticket) => {
@@ -404,6 +417,15 @@ fn a_cycle_past_writers_that_hold_nothing_and_are_ahead() {
     let writer: Script = (Patient, &[(0, Exclusive)]);
     is_found(&[(Patient, &[(0, Shared), B]), writer, writer, (Patient, &[B, (0, Shared)])]);
     is_found(&[(Patient, &[(0, Shared), B]), writer, (Patient, &[B, (0, Exclusive)])]);
+}
+
+#[test]
+fn a_cycle_is_found_once_though_a_reader_comes_before_the_writer_that_found_it_has_left() {
+    is_found(&[
+        (Patient, &[(0, Shared), (1, Exclusive)]),
+        (Patient, &[(1, Shared), (0, Exclusive)]),
+        (Patient, &[(1, Shared), (0, Shared)]),
+    ]);
 }
 
 #[test]

@@ -1407,7 +1407,7 @@ impl TwoLocks {
     fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
         let lock = usize::from(blocked.location != HERE);
         let holder = self.store.while_waiting(blocked, |_, _, _| self.holders.lock().unwrap()[lock].clone()).flatten();
-        let keeper = |thread| Keeper { thread, obstacle: Obstacle::Holds(Request::Lock), claim: None };
+        let keeper = |thread| Keeper { thread, obstacle: Obstacle::Holds(Request::Lock), holds: true, claim: None };
         holder.map(keeper).into_iter().collect()
     }
 
@@ -1424,7 +1424,7 @@ impl TwoLocks {
             self.store.claim(location, waiter.clone(), Request::Lock, NEVER, &self.words[second])
         {
             let blocked = Blocked { thread: thread.clone(), ticket, location, request: Request::Lock };
-            let cycle = self.graph.block(&blocked, || |blocked: &Blocked| self.keepers(blocked));
+            let cycle = self.graph.block(&blocked, |_| |blocked: &Blocked| self.keepers(blocked));
             finds = cycle.is_some();
             if let Some(cycle) = cycle {
                 assert_eq!(cycle.len(), 2);

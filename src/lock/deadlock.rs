@@ -15,15 +15,17 @@
 //! # Why every cycle is found, by one thread
 //! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under the same lock. A thread
 //! that holds nothing need do neither: others wait for it only if it is a writer ahead of them, and its claim is found in the line. Such a
-//! claim joined before that of the reader behind it; so when the last holder of a cycle looks, it sees the waits of all others. A thread that
-//! finds a cycle is not published, so no other finds the same one. A promise that is granted a lock while its thread blocks makes
-//! that a holder and can close a cycle: so a thread looks again after a slice of its sleep in which that has happened.
+//! claim joined before that of the reader behind it, which holds something, as a thread of the cycle waits for it. So when the last holder
+//! of a cycle looks, it sees the waits of all others. A writer ahead that holds something counts once it is published, as other holders
+//! do: it may be the one that finds the cycle. A thread that finds a cycle is not published, so no other finds the same one. A promise that
+//! is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again after a slice of its
+//! sleep in which that has happened.
 //!
 //! # Why no false one is found
 //! Published threads change nothing that they hold: each takes its wait back, under the lock of the graph, before it goes on. So what a
 //! published thread is found to hold once the lock of the graph is held, it holds during the whole search. That a claim is unsettled is
 //! found in the critical section of its line. In a cycle of such threads no claim can be granted, as each needs that another goes
-//! on. A thread may be terminated, which the search cannot know: it has not taken its wait back, so the cycle was there.
+//! on. A thread may be terminated, which the search cannot know: its claim was in the line, so the cycle was there.
 
 use std::collections::{HashMap, HashSet};
 
@@ -83,6 +85,8 @@ pub struct Keeper {
     pub thread: Arc<BlockedThread>,
     /// What it has.
     pub obstacle: Obstacle,
+    /// Whether it holds anything, here or elsewhere.
+    pub holds: bool,
     /// Its claim, if it is ahead in the line.
     pub claim: Option<Blocked>,
 }
@@ -99,27 +103,23 @@ fn key(thread: &Arc<BlockedThread>) -> usize {
 }
 
 impl WaitForGraph {
-    /// Publishes that `blocked`, the calling thread, is about to sleep.
-    pub fn publish(&self, blocked: &Blocked) {
-        lock(&self.published).insert(key(&blocked.thread), blocked.clone());
-    }
-
-    /// The same for a thread that holds something; or returns the cycle that this would close, which begins with it. To be called again
-    /// for the same wait: looks anew.
+    /// Publishes that `blocked`, the calling thread, which holds something, is about to sleep; or returns the cycle that this would
+    /// close, which begins with it. To be called again for the same wait: looks anew.
     ///
     /// `look`, called once the lock of the graph is held, returns a function that tells which threads keep a blocked one waiting; none
-    /// if its claim has been settled.
+    /// if its claim has been settled. The search asks only about claims at the locations that `look` is given.
     pub fn block<K: Fn(&Blocked) -> Vec<Keeper>>(
         &self,
         blocked: &Blocked,
-        look: impl FnOnce() -> K,
+        look: impl FnOnce(&HashSet<Location, FxBuildHasher>) -> K,
     ) -> Option<Vec<Link>> {
         let mut published = lock(&self.published);
         published.remove(&key(&blocked.thread));
+        let locations = published.values().chain([blocked]).map(|blocked| blocked.location).collect();
         let mut search = Search {
             published: &published,
             start: blocked,
-            keepers: look(),
+            keepers: look(&locations),
             seen: HashSet::default(),
             path: Vec::new(),
         };
@@ -154,14 +154,15 @@ struct Search<'a, K> {
 impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
     /// What the first thread has that closes a cycle through `blocked`, if there is one.
     fn visit(&mut self, blocked: &Blocked) -> Option<Obstacle> {
-        for Keeper { thread, obstacle, claim } in (self.keepers)(blocked) {
+        for Keeper { thread, obstacle, holds, claim } in (self.keepers)(blocked) {
             if Arc::ptr_eq(&thread, &self.start.thread) {
                 return Some(obstacle);
             }
             if !self.seen.insert(key(&thread)) {
                 continue;
             }
-            if let Some(next) = claim.or_else(|| self.published.get(&key(&thread)).cloned())
+            let next = if holds { self.published.get(&key(&thread)).cloned() } else { claim };
+            if let Some(next) = next
                 && let Some(closing) = self.visit(&next)
             {
                 self.path.push(Link { blocked: next, obstacle });

@@ -100,7 +100,7 @@ pub(super) struct Blocking {
     outbox: Arc<Outbox>,
     /// Whether other threads know that it blocks without a time-out.
     is_published: Cell<bool>,
-    /// How many grants there were in the outbox when it was published, or last looked for a cycle.
+    /// How many grants there were in the outbox when it last looked for a cycle during its sleep.
     grants_seen: Cell<usize>,
     /// The cycle that its last claim would have closed, until JavaScript asks for it.
     pub(super) cycle: RefCell<Option<Cycle>>,
@@ -197,6 +197,7 @@ impl Blocking {
         let BlockingWait { location, request, .. } = wait;
         let sleeping = Sleeping::begin(self, Sleep { location, request, since: now() });
         // A thread that holds nothing closes no cycle.
+        self.grants_seen.set(0);
         let holds = robust_list.len() > 0 || self.outbox.granted() > 0;
         let deadlock = if holds { self.closes_cycle(wait, robust_list) } else { None };
         let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, robust_list));
@@ -237,7 +238,7 @@ impl Blocking {
                         slice = slice.min(SLICE_MILLISECONDS);
                     }
                     // A promise of a blocked thread may have been granted what others wait for.
-                    let is_news = !self.is_published.get() || self.outbox.granted() != self.grants_seen.get();
+                    let is_news = self.outbox.granted() != self.grants_seen.get();
                     if let Some(answer) = is_news.then(|| self.closes_cycle(wait, robust_list)).flatten() {
                         return answer;
                     }
@@ -250,14 +251,13 @@ impl Blocking {
         }
     }
 
-    /// Publishes that the thread is about to sleep without a time-out, and ends its wait if that would be for ever.
+    /// Publishes that the thread, which holds something, is about to sleep without a time-out; ends its wait if that would be for ever.
     fn closes_cycle(&self, wait: BlockingWait, robust_list: &RobustList) -> Option<Answer> {
         let BlockingWait { ticket, location, deadline, .. } = wait;
         let request = wait.request.filter(|_| deadline == Timestamp::NEVER)?;
         let blocked = Blocked { thread: Arc::clone(&self.thread), ticket, location, request };
         self.grants_seen.set(self.outbox.granted());
-        let holds = robust_list.len() > 0 || self.grants_seen.get() > 0;
-        let cycle = deadlock::block(&blocked, holds);
+        let cycle = deadlock::block(&blocked);
         self.is_published.set(cycle.is_none());
         let cycle = cycle?;
         let result = STORE.withdraw_thread(ticket, &self.thread);

@@ -1,6 +1,6 @@
 //! The wait-for graph of the threads of this process: [`crate::lock::deadlock`] has the rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
@@ -23,18 +23,14 @@ static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 /// A cycle that has been found, as JSON: what `error.cycle` is.
 pub(super) type Cycle = String;
 
-/// Publishes a thread, the calling one, that is about to sleep. If it holds something, tells the cycle that this would close.
-pub(super) fn block(blocked: &Blocked, holds: bool) -> Option<Cycle> {
+/// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close.
+pub(super) fn block(blocked: &Blocked) -> Option<Cycle> {
     // What any thread may give keeps nobody waiting.
     if !is_kept_by(blocked.request, Request::Exclusive) {
         return None;
     }
-    if !holds {
-        GRAPH.publish(blocked);
-        return None;
-    }
-    let cycle = GRAPH.block(blocked, || {
-        let holders = Holders::read();
+    let cycle = GRAPH.block(blocked, |locations| {
+        let holders = Holders::read(|location| locations.contains(&location));
         move |blocked: &Blocked| holders.keepers(blocked)
     });
     cycle.map(|links| described(&links))
@@ -45,24 +41,37 @@ pub(super) fn leave(thread: &Arc<BlockedThread>) {
     GRAPH.leave(thread);
 }
 
-/// Who holds what. What is on its way to a promise counts as held.
+/// Who holds what, at some locations. What is on its way to a promise counts as held.
 struct Holders {
     known: Vec<Known>,
+    /// The numbers of the agents that hold anything, anywhere.
+    all: HashSet<u64, FxBuildHasher>,
     held: HashMap<Location, Vec<(usize, Request)>, FxBuildHasher>,
 }
 
 impl Holders {
-    fn read() -> Self {
-        let (known, in_lists) = REGISTRY.held(|_| true);
-        let in_lists = in_lists.into_iter().map(|(agent, held)| (agent, (held.location, held.request)));
-        let on_their_way = known.iter().enumerate();
-        let on_their_way =
-            on_their_way.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |grant| (agent, grant)));
+    fn read(concerns: impl Fn(Location) -> bool) -> Self {
+        let (known, in_lists) = REGISTRY.held(&concerns);
+        let mut all = REGISTRY.holding();
         let mut held: HashMap<_, Vec<_>, _> = HashMap::default();
-        for (agent, (location, request)) in in_lists.chain(on_their_way) {
+        for (agent, Held { location, request, .. }) in in_lists {
             held.entry(location).or_default().push((agent, request));
         }
-        Self { known, held }
+        for (agent, each) in known.iter().enumerate() {
+            for (location, request) in each.outbox.grants() {
+                all.insert(each.number);
+                if concerns(location) {
+                    held.entry(location).or_default().push((agent, request));
+                }
+            }
+        }
+        Self { known, all, held }
+    }
+
+    /// Whether a thread holds anything.
+    fn holds(&self, thread: &Arc<BlockedThread>) -> bool {
+        let agent = self.known.iter().find(|agent| Arc::ptr_eq(&agent.blocked_thread, thread));
+        agent.is_some_and(|agent| self.all.contains(&agent.number))
     }
 
     /// Which threads keep a blocked one waiting.
@@ -77,11 +86,13 @@ impl Holders {
             let holders = holders.map(|(agent, held)| Keeper {
                 thread: Arc::clone(&agent.blocked_thread),
                 obstacle: Obstacle::Holds(held),
+                holds: true,
                 claim: None,
             });
             let ahead = ahead.map(|claim| Keeper {
                 thread: Arc::clone(&claim.thread),
                 obstacle: Obstacle::IsAhead(claim.request),
+                holds: self.holds(&claim.thread),
                 claim: Some(claim),
             });
             holders.chain(ahead).collect()

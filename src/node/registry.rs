@@ -8,7 +8,7 @@
 //! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
 //! in between. A worker that ends earlier is removed by its parent, or with its parent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
@@ -179,6 +179,12 @@ impl Registry {
             });
             (agents.iter().map(|agent| agent.known.clone()).collect(), held.collect())
         })
+    }
+
+    /// The numbers of the agents whose robust lists have anything.
+    pub(super) fn holding(&self) -> HashSet<u64, FxBuildHasher> {
+        let holds = |agent: &&Entry| agent.robust_list.len() > 0;
+        self.locked(|agents| agents.iter().filter(holds).map(|agent| agent.known.number).collect())
     }
 
     /// Which of these holds, each with the number of its agent, there still are.

@@ -72,7 +72,7 @@ impl Table {
     /// The serial number of an announcement of native code, and of an entry that JavaScript has not numbered yet. No token has it.
     pub(super) const ANNOUNCED: u32 = 0x7fff_ffff;
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.registers.held.load(Ordering::Acquire) as usize
     }
 
