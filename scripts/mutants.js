@@ -13,7 +13,7 @@
 //
 // - `model`: a model of tests/model.rs
 // - `cargo`: `[program, filter]`: `lib` or a file of tests/, and a filter of `cargo test`
-// - `test`: a file of __test__/, run on this Node with the built library; `subject` if it is not the first one
+// - `test`: a file of __test__/, run on this Node, with the library built anew if the file is one of src/; `subject` if it is not the first one
 // - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
 // - `equivalent`: why nothing can catch it. It is not run
 //
@@ -37,6 +37,10 @@ const MODEL_TIMEOUT = 300000
 const COMPILE_TIMEOUT = 600000
 const KINDS = ['model', 'cargo', 'test']
 
+function copyLibraries (copy) {
+  for (const name of fs.readdirSync(root).filter(name => name.endsWith('.node'))) fs.copyFileSync(path.join(root, name), path.join(copy, name))
+}
+
 class Mutants {
   constructor (copy) {
     this.copy = copy
@@ -49,15 +53,21 @@ class Mutants {
     return run(cargo(), args, { cwd: this.copy, env, timeout })
   }
 
+  /** The library, of the mutated source. */
+  build () {
+    const env = environment({ CARGO_TARGET_DIR: target('mutants') })
+    return run(process.execPath, [path.join(this.copy, 'scripts', 'build.js')], { cwd: this.copy, env, timeout: COMPILE_TIMEOUT })
+  }
+
   /** The checks of a mutation: each `{ name, compile(), run() }`. */
-  checksOf ({ model, orModel, cargo, orCargo, test, orTest, subject }) {
+  checksOf ({ file, model, orModel, cargo, orCargo, test, orTest, subject }) {
     const ofModel = name => this.cargoCheck(`model ${name}`, ['--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')], [name, '--', '--exact'])
     const ofCargo = ([program, filter]) => this.cargoCheck(`${program} ${filter}`.trim(),
       [...(program === 'lib' ? ['--lib'] : ['--test', program]), '--target-dir', target('mutants')], filter === '' ? [] : [filter])
     return [
       ...[model, orModel].filter(Boolean).map(ofModel),
       ...[cargo, orCargo].filter(Boolean).map(ofCargo),
-      ...[test, orTest].filter(Boolean).map(name => this.testCheck(name, subject))
+      ...[test, orTest].filter(Boolean).map(name => this.testCheck(name, subject, isNative(file)))
     ]
   }
 
@@ -73,11 +83,11 @@ class Mutants {
     }
   }
 
-  testCheck (name, subject) {
+  testCheck (name, subject, native) {
     const node = { path: process.execPath, flags: [] }
     return {
       name: `${name}.test.js`,
-      compile: async () => ({ code: 0 }),
+      compile: async () => native ? this.build() : { code: 0 },
       run: async () => {
         const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`))
         const { problem } = await testFile.run({ ...declared, timeout: TIMEOUT / 1000 }, node, subject || declared.subjects[declared.subjects.length - 1], { size: 'small' })
@@ -115,9 +125,12 @@ class Mutants {
       return { caught: false, how: `not by ${checks.map(({ name }) => name).join(' or ')}` }
     } finally {
       fs.writeFileSync(file, source)
+      if (isNative(mutation.file)) copyLibraries(this.copy)
     }
   }
 }
+
+const isNative = file => file.startsWith('src/')
 
 function how ({ timedOut, output, signal }) {
   if (timedOut) return 'hangs'
@@ -157,7 +170,7 @@ async function main () {
   const mutations = chosen()
   const end = begin()
   const copy = copyTree('mutants-')
-  for (const name of fs.readdirSync(root).filter(name => name.endsWith('.node'))) fs.copyFileSync(path.join(root, name), path.join(copy, name))
+  copyLibraries(copy)
   const counts = { passed: 0, failed: 0, skipped: 0 }
   try {
     const mutants = new Mutants(copy)
