@@ -34,7 +34,7 @@ function main (results) {
     const values = results[figure.id]
     if (values === undefined || figure.group === 'bystanders') continue
     const { ratio, noise, goals } = judge(figure, values)
-    const goal = goals.map(({ text, value, reached }) => `${text}${text.includes('Web Locks') && value !== undefined ? ` (${factor(value)})` : ''}`).join(', ')
+    const goal = goals.map(({ text, value, reached }) => `${text}${/ × ./.test(text) && value !== undefined ? ` (${factor(value)})` : ''}`).join(', ')
     const reached = goals.map(({ reached, close }) => reached === undefined ? ABSENT : (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')).join(', ')
     body.push([
       figure.title, withUnit(values.host, figure.unit), withUnit(values.ours, figure.unit), withUnit(values.floor, figure.unit),

@@ -1,0 +1,69 @@
+'use strict'
+
+// Many workers in loops on one lock that grants claims in their order: a `RwLock` taken exclusively, and a name. The processor time of each
+// operation, without and with a time-out, which spares the search for deadlocks.
+
+const { sleep, takeTurns } = require('../sampling')
+const { Member, serve } = require('../team')
+
+const NAMES = ['ours', 'again', 'floor']
+/** Which no operation takes. Milliseconds. */
+const TIMEOUT = 1e9
+
+async function run ({ rounds, quick, progress }) {
+  const results = {}
+  for (const [index, count] of [16, 64].entries()) {
+    const words = new Int32Array(new SharedArrayBuffer(16))
+    const members = Array.from({ length: count }, () => new Member('strict', 'loop', { words }))
+    for (const [nth, kind] of ['rw', 'named'].entries()) {
+      Object.assign(results, await takeTurns(NAMES, rounds(5), async (name) => {
+        const micros = await race(members, words, { kind, timeout: name === 'floor' ? TIMEOUT : undefined }, quick ? 50 : 1000)
+        return { [`strict-${kind}-${count}`]: micros }
+      }, share => progress((index + (nth + share) / 2) / 2), { warmUp: 1, gc: false }))
+    }
+    await Promise.all(members.map(member => member.end()))
+  }
+  return results
+}
+
+/** Microseconds of processor time of each operation. */
+async function race (members, words, request, milliseconds) {
+  words.fill(0)
+  const counts = Promise.all(members.map(member => member.ask(request)))
+  while (Atomics.load(words, 1) < members.length) await sleep(1)
+  const cpu = process.cpuUsage()
+  Atomics.store(words, 2, 1)
+  Atomics.notify(words, 2)
+  await sleep(milliseconds)
+  Atomics.store(words, 2, 2)
+  const done = (await counts).reduce((sum, count) => sum + count, 0)
+  const { user, system } = process.cpuUsage(cpu)
+  return (user + system) / done
+}
+
+const threads = {
+  /** words: the lock, how many threads are ready, the state (1: go, 2: over). */
+  async loop ({ words }, port) {
+    const { RwLock, locks } = require('../../../pure')
+    const lock = new RwLock(words.buffer)
+    const nothing = () => {}
+    const operations = {
+      rw: options => lock.lock(options).unlock(),
+      named: options => locks.requestSync('strict', options, nothing)
+    }
+    serve(port, ({ kind, timeout }) => {
+      const operation = operations[kind]
+      const options = timeout === undefined ? {} : { timeout }
+      let done = 0
+      Atomics.add(words, 1, 1)
+      Atomics.wait(words, 2, 0)
+      while (Atomics.load(words, 2) === 1) {
+        operation(options)
+        done++
+      }
+      return done
+    })
+  }
+}
+
+module.exports = { run, threads }
