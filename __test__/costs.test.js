@@ -1,0 +1,170 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+// timeout: 300
+
+// Costs that must not grow with the number of threads that wait for the same, or with what threads hold.
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { api } = require('./subject')
+const { memory } = require('./fixtures/lock-toolbox')
+const { now, onAQuietMachine, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+
+const { AsyncLock, RwLock, snapshot, waitAsync } = api
+
+const THREADS = 64
+/** How much larger one of two times may be that ought to be equal. A search for deadlocks by each sleeper made it five to ten times as large. */
+const FACTOR = 3
+
+/** Milliseconds of processor time that the process takes while `body` runs. */
+async function processorTime (body) {
+  const before = process.cpuUsage()
+  await body()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1e3
+}
+
+/** The shortest of some times: other work only adds to them. By turns, with and without a time-out. */
+async function byTurns (measure) {
+  const times = { timed: Infinity, untimed: Infinity }
+  for (let round = 0; round < 2; round++) {
+    for (const [name, options] of [['timed', { timeout: 1e9 }], ['untimed', {}]]) times[name] = Math.min(times[name], await measure(options))
+  }
+  return times
+}
+
+/** Threads that all do the same when told so. */
+async function crowd (t) {
+  const sab = memory(64)
+  const state = new Int32Array(sab, 16, 2)
+  const threads = Array.from({ length: THREADS }, () => startWorker(t, ({ api, data: sab, post, require }) => new Promise(() => {
+    const { parentPort } = require('worker_threads')
+    const state = new Int32Array(sab, 16, 2)
+    const lock = new api.RwLock(sab)
+    const nothing = () => {}
+    const operations = {
+      RwLock: options => lock.lock(options).unlock(),
+      name: options => api.locks.requestSync('costs', options, nothing)
+    }
+    parentPort.on('message', ({ kind, options, once }) => {
+      let done = 0
+      do {
+        operations[kind](options)
+        done++
+      } while (!once && Atomics.load(state, 0) === 0)
+      post(done)
+    })
+    post('ready')
+  }), sab))
+  await Promise.all(threads.map(thread => thread.next()))
+  return {
+    sab,
+    state,
+    /** Gives how often they have done it. */
+    async do (request) {
+      Atomics.store(state, 0, 0)
+      for (const { worker } of threads) worker.postMessage(request)
+      const counts = await Promise.all(threads.map(thread => thread.next()))
+      return counts.reduce((sum, count) => sum + count, 0)
+    },
+    end: () => Promise.all(threads.map(thread => thread.terminate()))
+  }
+}
+
+for (const kind of ['RwLock', 'name']) {
+  test(`${THREADS} threads in loops on one ${kind} take no more processor time than with a time-out`, { timeout: 120000 }, t => onAQuietMachine(async () => {
+    const threads = await crowd(t)
+    const times = await byTurns(async (options) => {
+      let done
+      const took = await processorTime(async () => {
+        const counted = threads.do({ kind, options })
+        await sleep(1000)
+        Atomics.store(threads.state, 0, 1)
+        done = await counted
+      })
+      return took / done
+    })
+    await threads.end()
+    assert.ok(times.untimed < FACTOR * times.timed, JSON.stringify(times))
+  }))
+}
+
+test(`${THREADS} threads that are blocked for one RwLock take no more processor time than with a time-out`, { timeout: 120000 }, t => onAQuietMachine(async () => {
+  const threads = await crowd(t)
+  const lock = new RwLock(threads.sab)
+  const times = await byTurns(async (options) => {
+    const token = lock.tryLock()
+    const done = threads.do({ kind: 'RwLock', options, once: true })
+    const took = await processorTime(async () => {
+      await until(() => lock.waiters === THREADS)
+      // In its first second a blocked thread looks a few times whether it is to end.
+      await sleep(1000)
+    })
+    token.unlock()
+    assert.strictEqual(await done, THREADS)
+    return took
+  })
+  await threads.end()
+  assert.ok(times.untimed < FACTOR * times.timed, JSON.stringify(times))
+}))
+
+/** Runs `body` while this thread holds so many locks. */
+async function whileHolding (count, body) {
+  const sab = memory(4 * count)
+  const tokens = Array.from({ length: count }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }).tryLock())
+  try {
+    return await body(sab)
+  } finally {
+    while (tokens.length > 0) tokens.pop().unlock()
+  }
+}
+
+test('a snapshot takes twenty times as long for twenty times as many locks', { timeout: 120000 }, () => onAQuietMachine(async () => {
+  const [few, many] = [3000, 60000]
+  const times = {}
+  for (const count of [few, many]) {
+    times[count] = await whileHolding(count, () => Math.min(...Array.from({ length: 3 }, () => {
+      const begin = now()
+      assert.strictEqual(snapshot().held.length, count)
+      return now() - begin
+    })))
+  }
+  assert.ok(times[many] < 2 * (many / few) * times[few], JSON.stringify(times))
+}))
+
+test('time-outs are on time while a claim waits and 100 000 locks are held', { timeout: 120000 }, () => onAQuietMachine(() => whileHolding(1e5, async (sab) => {
+  const waiting = new AsyncLock(sab).lockAsync()
+  const array = new Int32Array(memory(4))
+  const late = []
+  for (let n = 0; n < 200; n++) {
+    const begin = now()
+    await waitAsync(array, 0, 0, 5).value
+    late.push(now() - begin - 5)
+  }
+  new AsyncLock(sab).unlock()
+  ;(await waiting).unlock()
+  late.sort((a, b) => a - b)
+  // The search for who holds what comes every 50 ms; it made half of them late by 40 ms.
+  assert.ok(late[160] < 10, `a fifth is late by more than ${late[160]} ms`)
+})))
+
+test('a lock is not told to have been held for longer than its thread has run', { timeout: 120000 }, async t => {
+  const sab = memory(4)
+  // What is known of a thread may lie where that of an earlier one did: of one in thirty.
+  for (let round = 0; round < 100; round++) {
+    const begin = now()
+    const thread = startWorker(t, ({ api, data: sab, post }) => {
+      new api.AsyncLock(sab).lock()
+      post('holds')
+      // So that the thread does not end.
+      setInterval(() => {}, 1000)
+      return new Promise(() => {})
+    }, sab)
+    await thread.next()
+    const [{ milliseconds }] = snapshot().held
+    assert.ok(milliseconds <= now() - begin, `${milliseconds} ms, in round ${round}`)
+    await thread.terminate()
+  }
+})
