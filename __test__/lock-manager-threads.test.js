@@ -352,3 +352,30 @@ test('a stolen lock leaves no entry in its thread, also if its callback never en
   const lock = new api.AsyncLock(new SharedArrayBuffer(4))
   assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' })
 })
+
+test('what a steal costs the thread of the loser does not grow with what that thread holds', async () => {
+  const stolen = 200
+  /** Milliseconds for thefts of names, of which each loser is told before the next one. */
+  const cost = async (held) => {
+    const losers = []
+    for (let n = 0; n < held; n++) losers[n] = rejection(locks.request('cost ' + n, { mode: 'shared' }, () => new Promise(() => {})))
+    await new Promise(setImmediate)
+    const steal = async (from, to) => {
+      for (let n = from; n < to; n++) await Promise.all([locks.request('cost ' + n, { steal: true }, () => {}), losers[n]])
+    }
+    // The first theft goes through the list once.
+    await steal(0, 1)
+    const start = process.hrtime()
+    await steal(1, 1 + stolen)
+    const [seconds, nanoseconds] = process.hrtime(start)
+    await steal(1 + stolen, held)
+    return 1e3 * seconds + nanoseconds / 1e6
+  }
+  // The best of several: the machine may be busy.
+  let [few, many] = [Infinity, Infinity]
+  for (let n = 0; n < 3; n++) {
+    few = Math.min(few, await cost(stolen + 1))
+    many = Math.min(many, await cost(20000))
+  }
+  assert.ok(many < 6 * few, `${many} ms beside many, ${few} ms beside few`)
+})

@@ -7,7 +7,9 @@
 mod random;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use atomics_waitasync::clock::{Timestamp, now};
 use atomics_waitasync::lock::names::{Mode, Names, Refusal, Requested, Requester, Waits};
@@ -74,6 +76,8 @@ struct World {
     /// What agents are to find in their outboxes: the slot's result.
     expected_mail: Vec<Vec<(u32, WaitResult)>>,
     expected_steals: Vec<Vec<u32>>,
+    /// The steals that agents have heard of.
+    steals: Vec<Vec<u32>>,
     slots: u32,
     /// Of the promises, by their slots.
     tickets: BTreeMap<u32, (Location, Ticket)>,
@@ -88,6 +92,7 @@ impl World {
             model: (0..NAMES).map(|name| (name, Line::default())).collect(),
             expected_mail: vec![Vec::new(); AGENTS],
             expected_steals: vec![Vec::new(); AGENTS],
+            steals: vec![Vec::new(); AGENTS],
             slots: 0,
             tickets: BTreeMap::new(),
         }
@@ -183,7 +188,6 @@ impl World {
             }
         }
         self.names.end(&self.store, &self.outboxes[agent]);
-        self.expected_steals[agent].clear();
     }
 
     /// Agents take their mail, and let their claims retry, until nothing is left.
@@ -194,6 +198,7 @@ impl World {
                 let mut mail = Mail::default();
                 outbox.take(&mut mail);
                 settled[agent].extend(mail.settlements.iter().map(|settled| (settled.slot, settled.result)));
+                self.steals[agent].extend(mail.losses);
                 for slot in mail.retries {
                     let (location, ticket) = self.tickets[&slot];
                     // SAFETY: the name has a request, so it has its word.
@@ -221,16 +226,13 @@ impl World {
                 expected.map(|request| (request.id, request.mode, request.agent, request.pending.is_none())).collect();
             assert_eq!(here, expected);
         }
+        for (steals, expected) in self.steals.iter_mut().zip(&mut self.expected_steals) {
+            steals.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(std::mem::take(steals), std::mem::take(expected));
+        }
         let in_use = self.model.values().filter(|line| line.left_behind || !line.requests.is_empty()).count();
         assert_eq!(self.names.count(), in_use);
-    }
-
-    fn take_steals(&mut self, agent: usize) {
-        let mut taken: Vec<_> = std::iter::from_fn(|| self.names.take_stolen(&self.outboxes[agent])).collect();
-        taken.sort_unstable();
-        self.expected_steals[agent].sort_unstable();
-        assert_eq!(taken, std::mem::take(&mut self.expected_steals[agent]));
-        assert!(!self.names.any_stolen(&self.outboxes[agent]));
     }
 }
 
@@ -247,7 +249,6 @@ fn names_are_granted_as_the_model_says() {
                 0..=3 => world.request(name, mode, agent, true),
                 4 => world.request(name, mode, agent, false),
                 5 if random.one_in(2) => world.steal(name, agent),
-                6 => world.take_steals(agent),
                 7 if random.one_in(6) => world.end_agent(agent),
                 8..=11 if len > 0 => world.end(name, random.below(len), random.one_in(4)),
                 _ => {}
@@ -297,14 +298,81 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
                     if let Some(id) = taken.and_then(Request::id) {
                         let held = world.names.release(&world.store, id);
                         // It may only be gone if it was stolen.
-                        let was_stolen = std::iter::from_fn(|| world.names.take_stolen(&world.outboxes[agent]));
-                        assert_eq!(held, !was_stolen.collect::<Vec<_>>().contains(&id));
+                        let mut mail = Mail::default();
+                        world.outboxes[agent].take(&mut mail);
+                        assert_eq!(held, !mail.losses.contains(&id));
                     }
                 }
             });
         }
     });
     assert_eq!(world.names.count(), 0);
+}
+
+#[test]
+fn the_news_of_a_steal_never_comes_before_that_of_the_grant() {
+    let mut world = World::new();
+    let agent = Arc::clone(&world.outboxes[1]);
+    world.request(0, Mode::Exclusive, 0, true);
+    world.request(0, Mode::Exclusive, 1, true);
+    world.end(0, 0, false);
+    // Now agent 1 has it, and has taken its mail.
+    let waiter = Waiter::Agent(Arc::clone(&agent), 7);
+    let World { store, names, .. } = &world;
+    let requester = || world.requester(1);
+    let waits = Waits::As(waiter, Timestamp::NEVER);
+    let Requested::Pending(_, request, _) = names.request(store, &text(0), Mode::Shared, requester(), waits) else {
+        panic!("it is held")
+    };
+    let holder = names.requests(store)[0].id;
+    assert!(names.release(store, holder));
+    let _thief = names.steal(store, &text(0), world.requester(2));
+    let mut mail = Mail::default();
+    agent.take(&mut mail);
+    let settled: Vec<_> = mail.settlements.iter().map(|settled| (settled.slot, settled.result)).collect();
+    assert_eq!(settled, [(7, WaitResult::Acquired)]);
+    assert_eq!(mail.losses, [request.id().unwrap()]);
+    assert!(!names.release(store, request.id().unwrap()));
+}
+
+/// The agents that hear their bells look at the names.
+#[test]
+fn no_agent_is_rung_while_the_names_are_locked() {
+    let (store, names) = (WaiterListStore::new(4, now), Arc::new(Names::default()));
+    let rung = Arc::new(AtomicUsize::new(0));
+    let bell = {
+        let (names, rung) = (Arc::clone(&names), Arc::clone(&rung));
+        move || {
+            rung.fetch_add(1, Ordering::SeqCst);
+            let (names, (looks, looked)) = (Arc::clone(&names), mpsc::channel());
+            std::thread::spawn(move || looks.send(names.count()));
+            assert!(looked.recv_timeout(Duration::from_secs(10)).is_ok(), "the names are locked");
+        }
+    };
+    let outbox = Arc::new(Outbox::new(Box::new(bell)));
+    let requester = || Requester { outbox: Arc::clone(&outbox), thread_id: 0 };
+    let take_mail = || {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        mail
+    };
+    let request = |mode, slot| {
+        let waits = Waits::As(Waiter::Agent(Arc::clone(&outbox), slot), Timestamp::NEVER);
+        match names.request(&store, &text(0), mode, requester(), waits) {
+            Requested::Now(_, request, _) | Requested::Pending(_, request, _) => request.id().unwrap(),
+            Requested::Refused(refusal) => panic!("{refusal:?}"),
+        }
+    };
+    let [first, second, third] = [0, 1, 2].map(|slot| request(Mode::Exclusive, slot));
+    // Each of these rings the agent.
+    assert!(names.release(&store, first));
+    assert_eq!(take_mail().settlements.len(), 1);
+    assert!(names.end_grant(&store, second, WaitResult::AcquiredFromDead));
+    assert_eq!(take_mail().settlements.len(), 1);
+    let (_, thief, _) = names.steal(&store, &text(0), requester());
+    assert_eq!(take_mail().losses, [third]);
+    assert!(names.release(&store, thief.id().unwrap()));
+    assert_eq!(rung.load(Ordering::SeqCst), 3);
 }
 
 /// How many names that nobody requests are kept for their last holders' deaths: `MOST_LEFT`.

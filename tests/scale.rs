@@ -130,3 +130,22 @@ fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are(
         })
     });
 }
+
+#[test]
+fn stealing_a_name_costs_the_same_however_many_are_held() {
+    assert_does_not_grow(100, 100_000, |held| {
+        let (store, names, agent) = (WaiterListStore::new(1, now), Names::default(), outbox());
+        let requester = || Requester { outbox: Arc::clone(&agent), thread_id: 0 };
+        let texts: Vec<Vec<_>> = (0..held).map(|name| name.to_string().encode_utf16().collect()).collect();
+        for text in &texts {
+            let answer = names.request(&store, text, Mode::Shared, requester(), Waits::Never);
+            assert!(matches!(answer, Requested::Now(..)));
+        }
+        timed(|| {
+            for text in &texts[..100] {
+                let (_, thief, _) = names.steal(&store, text, requester());
+                assert!(names.release(&store, thief.id().expect("it is a named lock's")));
+            }
+        })
+    });
+}

@@ -31,7 +31,7 @@ impl Section<'_> {
     }
 
     fn abandon(&mut self, location: Location, request: Request, word: &impl Word) {
-        if self.was_stolen(request) {
+        if self.was_stolen(location, request) {
             return;
         }
         if request == Request::Lock {

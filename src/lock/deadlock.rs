@@ -192,7 +192,7 @@ impl WaiterListStore {
             };
             let ahead = if blocked.request.is_share() { section.before(key).find_map(writer) } else { None };
             let policy = section.policy();
-            let is_left = |granted: Request| granted.id().is_none_or(|id| policy.named.contains_key(&id));
+            let is_left = |granted: Request| granted.id().is_none_or(|id| policy.holds(location, id));
             body(policy.granted.get(&location), ahead, &is_left)
         })
     }

@@ -85,14 +85,9 @@ impl Requester {
         Arc::ptr_eq(&self.outbox, outbox)
     }
 
-    pub(super) fn id(&self) -> usize {
-        agent_id(&self.outbox)
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.outbox).addr()
     }
-}
-
-/// Tells an agent from all others that exist.
-pub(super) fn agent_id(outbox: &Arc<Outbox>) -> usize {
-    Arc::as_ptr(outbox).addr()
 }
 
 /// Why a request was not made.
@@ -129,8 +124,6 @@ pub(super) struct Table {
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
     counts: HashMap<(usize, Location), u32, FxBuildHasher>,
     pub(super) last_id: u32,
-    /// By [`Requester::id`]: the agent's requests whose locks were stolen, until it has taken the news.
-    pub(super) stolen: HashMap<usize, VecDeque<u32>, FxBuildHasher>,
     /// The names that are kept because a dead holder's successor is to be told, the oldest first. Some may be in use again, or gone.
     left: VecDeque<Arc<Name>>,
 }
@@ -162,7 +155,7 @@ fn shrink_set<T: Eq + Hash>(set: &mut HashSet<T>) {
 impl WaiterListStore {
     /// Whether the request has been granted, and the lock not been stolen since.
     pub(super) fn holds(&self, location: Location, id: u32) -> bool {
-        self.critical_section_at(location, |section| section.policy().named.contains_key(&id))
+        self.critical_section_at(location, |section| section.policy().holds(location, id))
     }
 
     pub(super) fn is_abandoned(&self, location: Location) -> bool {

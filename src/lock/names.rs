@@ -9,16 +9,16 @@
 //! moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::name_table::{Live, Name, Table, agent_id};
+use super::name_table::{Live, Name, Table};
 pub use super::name_table::{Mode, Refusal, Requester};
-use super::policy::{NamedHold, Outbox, Section, Waiter, WaiterListStore};
+use super::policy::{Outbox, Section, Waiter, WaiterListStore};
 use super::request::Request;
 use super::store::Claimed;
 use super::word::Word;
 use crate::clock::Timestamp;
 use crate::queue::location::Location;
+use crate::queue::outbox::Ring;
 use crate::queue::result::WaitResult;
 use crate::sync::{Arc, Mutex, lock};
 
@@ -78,8 +78,6 @@ pub struct RequestInfo {
 #[derive(Debug, Default)]
 pub struct Names {
     table: Mutex<Table>,
-    /// How many agents have lost a lock of which they have not heard.
-    stolen: AtomicUsize,
 }
 
 impl Section<'_> {
@@ -87,20 +85,24 @@ impl Section<'_> {
     #[inline]
     pub(super) fn note_named(&mut self, location: Location, request: Request, from_dead: bool) {
         if let Some(id) = request.id() {
-            self.note_holder(id, NamedHold { location, from_dead });
+            self.note_holder(location, id, from_dead);
         }
     }
 
     #[inline(never)]
-    fn note_holder(&mut self, id: u32, hold: NamedHold) {
-        self.policy_mut().named.insert(id, hold);
+    fn note_holder(&mut self, location: Location, id: u32, from_dead: bool) {
+        self.policy_mut().named.entry(location).or_default().add(id, from_dead);
     }
 
     /// Whether a request for a named lock does not hold it any more. It is told so once.
-    pub(super) fn was_stolen(&mut self, request: Request) -> bool {
+    pub(super) fn was_stolen(&mut self, location: Location, request: Request) -> bool {
         request.id().is_some_and(|id| {
             let named = &mut self.policy_mut().named;
-            let was_stolen = named.remove(&id).is_none();
+            let Entry::Occupied(mut holders) = named.entry(location) else { return true };
+            let was_stolen = !holders.get_mut().remove(id);
+            if holders.get().is_empty() {
+                holders.remove();
+            }
             if named.is_empty() && named.capacity() > 64 {
                 named.shrink_to_fit();
             }
@@ -113,13 +115,17 @@ impl WaiterListStore {
     /// Takes the word for `request` from everyone who holds it; gives them the numbers of their requests.
     fn steal(&self, location: Location, request: Request, word: &impl Word) -> (WaitResult, Vec<u32>) {
         self.critical_section_at(location, |section| {
-            let named = &mut section.policy_mut().named;
-            let stolen: Vec<_> = named.extract_if(|_, hold| hold.location == location).collect();
+            let losers = section.policy_mut().named.remove(&location).unwrap_or_default();
+            let mut were_told = false;
+            let stolen = losers.all().map(|(id, from_dead)| {
+                were_told |= from_dead;
+                id
+            });
+            let stolen = stolen.collect();
             // A loser that was told of a death may not have repaired anything yet.
-            if stolen.iter().any(|(_, hold)| hold.from_dead) {
+            if were_told {
                 section.note_death(location);
             }
-            let stolen = stolen.into_iter().map(|(id, _)| id).collect();
             request.overwrite(word);
             (section.taken(location, request), stolen)
         })
@@ -186,15 +192,12 @@ impl Names {
             let (location, request) = (name.location(), Request::NamedExclusive(id));
             let (result, stolen) = store.steal(location, request, &name.word);
             for id in stolen {
-                if let Some(Live { requester, .. }) = table.take(id) {
-                    let news = table.stolen.entry(requester.id()).or_default();
-                    if news.is_empty() {
-                        losers.push(requester.outbox);
-                    }
-                    news.push_back(id);
+                if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.take(id)
+                    && outbox.lose(id) == Ring::Needed
+                {
+                    losers.push(outbox);
                 }
             }
-            self.stolen.store(table.stolen.len(), Ordering::Release);
             table.insert(id, Live { name, mode: Mode::Exclusive, requester });
             (location, request, result)
         };
@@ -202,23 +205,6 @@ impl Names {
             outbox.ring();
         }
         taken
-    }
-
-    /// Whether a lock of this agent was stolen, of which it has not taken the news.
-    pub fn any_stolen(&self, outbox: &Arc<Outbox>) -> bool {
-        self.stolen.load(Ordering::Acquire) != 0 && lock(&self.table).stolen.contains_key(&agent_id(outbox))
-    }
-
-    /// The number of a request of this agent whose lock was stolen: each once.
-    pub fn take_stolen(&self, outbox: &Arc<Outbox>) -> Option<u32> {
-        let table = &mut *lock(&self.table);
-        let Entry::Occupied(mut news) = table.stolen.entry(agent_id(outbox)) else { return None };
-        let id = news.get_mut().pop_front();
-        if news.get().is_empty() {
-            news.remove();
-            self.stolen.store(table.stolen.len(), Ordering::Release);
-        }
-        id
     }
 
     /// What was granted is given back. False: it had been stolen.
@@ -252,8 +238,6 @@ impl Names {
         for id in ended {
             table.remove(store, id);
         }
-        table.stolen.remove(&agent_id(outbox));
-        self.stolen.store(table.stolen.len(), Ordering::Release);
     }
 
     /// All requests, in the order in which they were made.

@@ -33,16 +33,43 @@ pub struct Lines {
     /// The locks on their way to a waiter, until its thread's robust list has them: so that the holder of a lock is known at every
     /// moment.
     pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
-    /// The named locks that are held, by the number of the request: what is not here any more was given back, or stolen.
-    pub(super) named: HashMap<u32, NamedHold, FxBuildHasher>,
+    /// The named locks that are held: a request that is not here any more gave its lock back, or was robbed of it.
+    pub(super) named: HashMap<Location, Holders, FxBuildHasher>,
 }
 
-/// A named lock that is held.
-#[derive(Debug)]
-pub(super) struct NamedHold {
-    pub(super) location: Location,
-    /// Whether its holder was told of a death.
-    pub(super) from_dead: bool,
+/// The requests that hold a named lock, by their numbers: each with whether it was told of a death.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    // Mostly the only one, and so it needs no allocation.
+    one: Option<(u32, bool)>,
+    others: HashMap<u32, bool, FxBuildHasher>,
+}
+
+impl Holders {
+    pub(super) fn add(&mut self, id: u32, from_dead: bool) {
+        if self.one.is_none() {
+            self.one = Some((id, from_dead));
+        } else {
+            self.others.insert(id, from_dead);
+        }
+    }
+
+    pub(super) fn has(&self, id: u32) -> bool {
+        self.one.is_some_and(|(one, _)| one == id) || self.others.contains_key(&id)
+    }
+
+    /// Whether it was one of them.
+    pub(super) fn remove(&mut self, id: u32) -> bool {
+        self.one.take_if(|(one, _)| *one == id).is_some() || self.others.remove(&id).is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.one.is_none() && self.others.is_empty()
+    }
+
+    pub(super) fn all(self) -> impl Iterator<Item = (u32, bool)> {
+        self.one.into_iter().chain(self.others)
+    }
 }
 
 /// The critical section of a bucket with lines.
@@ -51,6 +78,11 @@ pub(super) type Section<'a> = CriticalSection<'a, Lines>;
 impl Lines {
     pub(super) fn line(&self, location: Location) -> Option<&Line> {
         self.by_location.get(&location)
+    }
+
+    /// Whether the request has been granted a named lock, and not been robbed of it since.
+    pub(super) fn holds(&self, location: Location, id: u32) -> bool {
+        self.named.get(&location).is_some_and(|holders| holders.has(id))
     }
 
     pub(super) fn line_mut(&mut self, location: Location) -> Option<&mut Line> {

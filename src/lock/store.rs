@@ -48,7 +48,7 @@ impl Section<'_> {
                 self.grant(next, location, result);
                 return released;
             }
-        } else if self.was_stolen(request) {
+        } else if self.was_stolen(location, request) {
             return released;
         }
         request.give_back(word);

@@ -41,7 +41,7 @@ pub(super) struct Agent {
     pub(super) blocking: Blocking,
     pub(super) pending: Pending,
     pub(super) robust_list: RobustList,
-    delivery: Delivery,
+    pub(super) delivery: Delivery,
     /// Whether the event loop is held.
     is_held: Cell<bool>,
     /// How many buffer objects of this agent are registered, by the addresses of their memories. 0 where all were collected
@@ -153,7 +153,6 @@ impl Agent {
     pub(super) fn update_hold(&self) {
         let hold = self.pending.holds_loop(|| REGISTRY.has_several_threads())
             || self.outbox.has_mail()
-            || NAMES.any_stolen(&self.outbox)
             || self.delivery.is_broken_off();
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);
@@ -188,8 +187,6 @@ impl Agent {
         self.update_hold();
         if delivered == Delivered::Partly {
             self.outbox.ring();
-        } else if NAMES.any_stolen(&self.outbox) {
-            self.delivery.tell_of_steals();
         }
     }
 

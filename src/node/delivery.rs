@@ -1,7 +1,8 @@
 //! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and what another waiter gets of them if the
 //! environment ends before JavaScript has been told.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -86,6 +87,8 @@ pub(super) struct Delivery {
     outbox: Arc<Outbox>,
     /// `None` while JavaScript is being told.
     progress: Cell<Option<Box<Progress>>>,
+    /// The requests for named locks that were stolen, of which JavaScript has been told that they were granted.
+    losses: RefCell<VecDeque<u32>>,
     /// Whether it was broken off and is to be continued.
     is_broken_off: Cell<bool>,
 }
@@ -93,7 +96,14 @@ pub(super) struct Delivery {
 impl Delivery {
     pub(super) fn new(environment: Environment, registers: RegistersRef, outbox: &Arc<Outbox>) -> Self {
         let progress = Cell::new(Some(Box::default()));
-        Self { environment, registers, outbox: Arc::clone(outbox), progress, is_broken_off: Cell::new(false) }
+        Self {
+            environment,
+            registers,
+            outbox: Arc::clone(outbox),
+            progress,
+            losses: RefCell::default(),
+            is_broken_off: Cell::new(false),
+        }
     }
 
     pub(super) fn is_broken_off(&self) -> bool {
@@ -127,7 +137,11 @@ impl Delivery {
             }
         }
         if progress.is_complete() {
+            self.losses.borrow_mut().extend(&progress.mail.losses);
             progress.clear();
+            if !self.losses.borrow().is_empty() && self.environment.settle(0).is_err() {
+                self.is_broken_off.set(true);
+            }
         }
         self.progress.set(Some(progress));
         if self.is_broken_off.get() { Delivered::Partly } else { Delivered::Fully }
@@ -206,9 +220,14 @@ impl Delivery {
         result
     }
 
-    /// Lets JavaScript ask which of its named locks were stolen. If that fails, it asks another time.
-    pub(super) fn tell_of_steals(&self) {
-        drop(self.environment.settle(0));
+    /// JavaScript, having been told that some of its named locks were stolen, asks for the number of the next one's request.
+    pub(super) fn next_loss(&self) -> Option<u32> {
+        let next = self.losses.borrow_mut().pop_front();
+        if next.is_none() {
+            // There may have been many.
+            self.losses.take();
+        }
+        next
     }
 
     /// Passes on what JavaScript has not been told of: the environment ends. The robust list has what was adopted.

@@ -97,7 +97,7 @@ impl Agent {
 
     /// The number of a request whose lock was stolen from this thread; 0 if it has heard of all.
     pub(super) fn next_stolen(&self) -> u32 {
-        NAMES.take_stolen(&self.outbox).unwrap_or(0)
+        self.delivery.next_loss().unwrap_or(0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Results on their way to an agent: of its asynchronous waits, and the calls to its claims to retry.
+//! Results on their way to an agent: of its asynchronous waits, the calls to its claims to retry, and what it has lost again.
 //!
 //! Any thread puts mail in, in the critical section in which it removes or wakes the waiter; the outbox's lock is the last in
 //! the lock order (invariant 6). A thread that finds the outbox empty rings it afterwards, with no lock held: so a thousand
@@ -30,6 +30,9 @@ pub struct Mail<G> {
     /// What the settlements acquired, in their order; `None` for one that was recalled. If the agent ends before it takes its
     /// mail, it passes the grants on.
     pub grants: Vec<Option<G>>,
+    /// What was granted to the agent and has been taken from it since, by numbers that the grants know. The agent looks at these last:
+    /// what was granted is in this mail, or in an earlier one.
+    pub losses: Vec<u32>,
     /// The settlements that can be recalled. Only made when one is.
     index: Option<Index>,
 }
@@ -39,7 +42,7 @@ type Index = HashMap<u32, (usize, Option<usize>), FxBuildHasher>;
 
 impl<G> Default for Mail<G> {
     fn default() -> Self {
-        Self { settlements: Vec::new(), retries: Vec::new(), grants: Vec::new(), index: None }
+        Self { settlements: Vec::new(), retries: Vec::new(), grants: Vec::new(), losses: Vec::new(), index: None }
     }
 }
 
@@ -71,18 +74,19 @@ impl<G> Mail<G> {
     }
 
     fn is_empty(&self) -> bool {
-        self.settlements.is_empty() && self.retries.is_empty()
+        self.settlements.is_empty() && self.retries.is_empty() && self.losses.is_empty()
     }
 
     /// Removes everything. Keeps the allocations if they are small.
     pub fn clear(&mut self) {
         const RETAINED: usize = 4096;
-        if self.settlements.capacity() > RETAINED {
+        if self.settlements.capacity().max(self.losses.capacity()) > RETAINED {
             *self = Self::default();
         }
         self.settlements.clear();
         self.retries.clear();
         self.grants.clear();
+        self.losses.clear();
         self.index = None;
     }
 }
@@ -141,6 +145,11 @@ impl<G> Outbox<G> {
     /// Puts in that a claim is to retry.
     pub(crate) fn retry(&self, slot: u32) -> Ring {
         self.put(|mail| mail.retries.push(slot))
+    }
+
+    /// Puts in that something that was granted has been taken from the agent.
+    pub(crate) fn lose(&self, number: u32) -> Ring {
+        self.put(|mail| mail.losses.push(number))
     }
 
     /// Moves all mail into `taken`, which the caller has emptied.

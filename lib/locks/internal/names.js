@@ -7,12 +7,12 @@
 
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD, HELD_HERE, KIND } = require('../../agent/registers')
-const { bare, createArray, createMap, parse, sizeOf } = require('../../util/intrinsics')
+const { bare, createArray, parse } = require('../../util/intrinsics')
 const { Claim } = require('./acquire')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { deadlock, deadlockCycle, timeoutError } = require('./errors')
 const { nounOf } = require('./kinds')
-const { NAMED_EXCLUSIVE, NAMED_SHARED, amountOf, kindOf } = require('./request')
+const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('./request')
 const requireStack = require('./require-stack')
 const { newHold, passOn, theList } = require('./token')
 
@@ -20,6 +20,7 @@ const { newHold, passOn, theList } = require('./token')
 class NamedWord {
   constructor (name) {
     this.name = name
+    this.token = undefined
     /** Of the native word, once the name has been requested. */
     this.address = 0
     this.isStolen = false
@@ -57,7 +58,9 @@ bare(NamedWord)
 class Grant {
   constructor (name, shared) {
     agent().native.onSteal = tellOfSteals
-    this.hold = newHold(new NamedWord(name), shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
+    const word = new NamedWord(name)
+    this.hold = newHold(word, shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
+    word.token = this.hold.token
   }
 
   /** Whether the last exclusive holder's thread ended while it held the name. */
@@ -99,20 +102,10 @@ class NamedClaim extends Claim {
     return ownerDied
   }
 
-  adopt (index, ownerDied) {
-    const token = super.adopt(index, ownerDied)
-    // Its number, which is that of the entry, is known only now.
-    if (early.delete(amountOf(theList().entries[2 * index + 1]))) this.word.isStolen = true
-    return token
-  }
-
   lateError () {
     return lateError(this.word.name, this.timeout)
   }
 }
-
-/** The numbers of requests whose steal this thread has heard of before their grant, which is still in its mail. */
-const early = createMap()
 
 const lateError = (name, timeout) => timeoutError(nounOf({ name }), timeout)
 
@@ -132,6 +125,7 @@ function newGrant (name, shared) {
   requireStack()
   const grant = new Grant(name, shared)
   theList().makeRoom()
+  theList().tidyNamed()
   return grant
 }
 
@@ -200,26 +194,17 @@ function query () {
   return { held, pending }
 }
 
-/**
- * Tells the grants that were stolen from this thread. Their entries go: what the callbacks still do, they do without the name.
- *
- * What a grant's request is known by is found in its entry. All that have been stolen until now are looked for at once.
- */
+/** Tells the grants that were stolen from this thread. Their entries go: what the callbacks still do, they do without the name. */
 function tellOfSteals () {
   const { operations, words } = agent().native
   const list = theList()
-  const stolen = createMap()
-  if (list.claims === 0) early.clear()
   for (;;) {
     operations.nextStolen()
-    const id = words[ANSWER] >>> 0
-    if (id === 0) break
-    stolen.set(id, true)
-  }
-  // An entry that is removed changes places with the last one, which has been looked at.
-  for (let index = words[HELD] - 1; index >= 0 && sizeOf(stolen) > 0; index--) {
-    const request = list.entries[2 * index + 1]
-    if (kindOf(request) < NAMED_SHARED || !stolen.delete(amountOf(request))) continue
+    const number = words[ANSWER] >>> 0
+    if (number === 0) return
+    const index = list.indexOfRequest(number)
+    // It was released before this thread heard of the steal.
+    if (index < 0) continue
     const word = list.held[index]
     word.isStolen = true
     try {
@@ -230,7 +215,6 @@ function tellOfSteals () {
       process.nextTick(() => { throw error })
     }
   }
-  stolen.forEach((_, id) => early.set(id, true))
 }
 
 function tell ({ onStolen }) {

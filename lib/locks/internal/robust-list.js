@@ -28,6 +28,7 @@ const { HELD, MOVES, PLACE } = require('../../agent/registers')
 const {
   ArrayBuffer, Float64Array, Int32Array, createArray, createMap, max, sizeOf
 } = require('../../util/intrinsics')
+const { NAMED_SHARED, amountOf, kindOf } = require('./request')
 const { INDEX, SERIAL, createWords } = require('./word')
 
 /** The serial number of a token that is not live. */
@@ -44,6 +45,9 @@ function createRobustList (native) {
   // From the serial numbers of entries that were moved to their indexes: their tokens know an earlier index. Some are of entries
   // that have gone.
   const moved = createMap()
+  // From the numbers of the requests for named locks to their tokens, of which some are not live any more. Kept once a lock has been
+  // stolen from this thread, since it makes each named lock dearer.
+  let named
   const list = {
     native,
     // By index: an address and a request.
@@ -67,11 +71,13 @@ function createRobustList (native) {
     assign,
     createWord: undefined,
     indexOf,
+    indexOfRequest,
     inform,
     makeRoom,
     nextSerial,
     passOn,
     releaseInLine,
+    tidyNamed,
     toEnd,
     vacate
   }
@@ -111,7 +117,9 @@ function createRobustList (native) {
   function adopt (hold, index, ownerDied) {
     list.held[index] = hold.word
     list.serials[index] = nextSerial()
-    return assign(hold, index, ownerDied)
+    const token = assign(hold, index, ownerDied)
+    if (named !== undefined) noteNamed(index, token)
+    return token
   }
 
   /** The same for the last entry, with `inform`. */
@@ -177,6 +185,29 @@ function createRobustList (native) {
     words[PLACE] = toEnd(index)
     operations.passOn()
     vacate()
+  }
+
+  /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
+  function indexOfRequest (number) {
+    if (named === undefined) {
+      named = createMap()
+      for (let index = 0; index < words[HELD]; index++) if (list.held[index] !== undefined) noteNamed(index, list.held[index].token)
+    }
+    const token = named.get(number)
+    if (token === undefined) return -1
+    named.delete(number)
+    return indexOf(token[SERIAL], token[INDEX])
+  }
+
+  function noteNamed (index, token) {
+    const request = list.entries[2 * index + 1]
+    if (kindOf(request) >= NAMED_SHARED) named.set(amountOf(request), token)
+  }
+
+  /** Removes from that map, if it has become large, the tokens that are not live. Called before a name is acquired: after it nothing may fail. */
+  function tidyNamed () {
+    if (named === undefined || sizeOf(named) <= 2 * words[HELD] + 32) return
+    named.forEach((token, number) => { if (indexOf(token[SERIAL], token[INDEX]) < 0) named.delete(number) })
   }
 
   /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
