@@ -99,12 +99,12 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
   const values = [
     () => undefined, () => undefined, () => null, () => below(20), () => -1, () => 0.5, () => NaN, () => -0, () => Infinity, () => -Infinity, () => 2 ** 31, () => 2 ** 53,
     () => '', () => '0', () => 'x', () => true, () => Symbol('s'), () => [], () => [1], () => ({}), () => ({ valueOf: () => below(8) }), () => throwing, hostile, revoked,
-    () => ignore, () => () => { throw thrown }, () => async () => { throw thrown }, () => async () => 1, () => class {}, () => new Date(), () => new Map(), () => Promise.resolve(),
+    () => ignore, () => () => { throw thrown }, () => async () => { throw thrown }, () => async () => 1, () => () => new Promise(ignore), () => class {}, () => new Date(), () => new Map(), () => Promise.resolve(),
     () => theirs('({})'), () => theirs('[]'), () => theirs('(() => 1)'), () => Object.create(null), () => globalThis_, () => Object.freeze({}),
     () => pick(arrays), () => pick(arrays), () => pick(arrays), () => pick(buffers), () => pick(buffers), () => pick(buffers),
     () => ({ timeout: below(3) }), () => ({ timeout: pick([NaN, '1', -1, 1e300, null]) }), () => ({ byteOffset: pick([0, 4, 8, 3, -4, 256, 1.5, '4', null]) }),
     () => ({ parties: below(4) }), () => ({ count: below(4) - 1 }), () => ({ signal: signal(), timeout: 1 }), () => ({ signal: hostile() }), () => ({ unknown: 1 }),
-    () => ({ get timeout () { throw thrown } }), () => ({ target: {}, force: true }), () => ({ target: hostile() }),
+    () => ({ steal: below(2) }), () => ({ get timeout () { throw thrown } }), () => ({ target: {}, force: true }), () => ({ target: hostile() }),
     () => pick(tokens) || null, () => Object.create(api.UnlockToken.prototype), () => Object.assign(Object.create(api.UnlockToken.prototype), pick(tokens)),
     ...Object.keys(make).map(name => make[name]), ...Object.keys(make).map(name => () => Object.create(make[name]())),
     () => pick(classes).Class.prototype
@@ -114,7 +114,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
 
   // ——— the calls ———
 
-  const isError = (error) => error === thrown || (Object.prototype.toString.call(error) === '[object Error]' && typeof error.message === 'string' && error.message !== '')
+  const isError = (error) => error === thrown || (/^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(error)) && typeof error.message === 'string' && error.message !== '')
   const judge = (label, error) => {
     if (!isError(error)) wrong.push(`${label} failed with ${util.inspect(error)}`)
   }
@@ -128,7 +128,10 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
     promises.push(result)
     result.then(value => keep(label, value), error => judge(label, error)).catch(error => wrong.push(`${label}: ${error.stack}`))
   }
+  const names = () => api.snapshot().held.filter(({ kind }) => kind === 'named').map(({ name }) => name)
   const letGo = () => {
+    // Callbacks may never end.
+    for (const name of names()) api.locks.request(name, { steal: true }, ignore).catch(ignore)
     for (const token of tokens.splice(0)) token.unlock()
     for (let byteOffset = 0; byteOffset < 16; byteOffset += 4) {
       try { new api.AsyncLock(family, { byteOffset }).unlock() } catch (_) {}
@@ -142,6 +145,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
       const { label, part, fn } = pick(callees)
       const own = /^([A-Z]\w*)\./.exec(label)
       const receivers = own && random() < 0.6 ? Object.keys(make).map(name => make[name]()).concat(tokens).filter(it => it instanceof api[own[1]]) : []
+      if (/^(locks|LockManager)\./.test(label) && random() < 0.6) receivers.push(api.locks)
       const receiver = receivers.length > 0 ? pick(receivers) : pick(values)()
       const args = Array.from({ length: below(5) }, () => pick(values)())
       // A thread that may block does so for a moment only.
@@ -158,10 +162,11 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
       if (n % 20 === 19) letGo()
       if (n % 200 === 199) await sleep(0)
     }
-    for (let n = 0; n < 5; n++) {
+    for (let n = 0; n < 5 || (n < 1000 && names().length > 0); n++) {
       letGo()
       await sleep(2)
     }
+    for (const name of names()) wrong.push(`the name ${name} is held`)
     words.forEach((word, at) => { if (word !== value) wrong.push(`word ${at} was written: ${word}`) })
     return { wrong: wrong.slice(0, 20), callees: callees.length, promises: promises.length }
   }
