@@ -6,7 +6,9 @@
 // `locks` among threads: exclusion, order, steal, giving up, and what remains of a thread that ends.
 
 const assert = require('assert')
+const { agent } = require('../lib/agent/agent')
 const { load } = require('../lib/agent/binding')
+const { HELD } = require('../lib/agent/registers')
 const { test } = require('./harness')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
 const { startWorker, until, words } = require('./fixtures/queue-toolbox')
@@ -351,6 +353,38 @@ test('a stolen lock leaves no entry in its thread, also if its callback never en
   // Entries that had stayed would be those of locks at the same addresses.
   const lock = new api.AsyncLock(new SharedArrayBuffer(4))
   assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' })
+})
+
+test('what is held after a first steal is found, too; no entry is left of what was stolen, also where others were released before', async () => {
+  const forever = (name) => {
+    let begun
+    const begins = new Promise(resolve => { begun = resolve })
+    return { told: rejection(locks.request(name, () => { begun(); return new Promise(() => {}) })), begins }
+  }
+  const held = () => agent().native.words[HELD]
+  const steal = (name) => locks.request(name, { steal: true }, () => {})
+  await until(() => held() === 0, 'no entry is left of earlier tests')
+  const [kept, first] = [forever('kept'), forever('first')]
+  await Promise.all([kept.begins, first.begins])
+  await steal('first')
+  await first.told
+  // Their entries change places while some are released.
+  const others = []
+  for (let n = 0; n < 100; n++) {
+    others[n] = forever('other ' + n)
+    await others[n].begins
+    await locks.request('released', () => {})
+  }
+  for (const n of [50, 0, 99]) {
+    await steal('other ' + n)
+    assert.strictEqual((await others[n].told).name, 'AbortError')
+  }
+  // Released before this thread hears of the steal.
+  const late = rejection(locks.request('late', () => {}))
+  await Promise.all([steal('late'), late])
+  await Promise.all([steal('kept'), kept.told].concat(others.map((other, n) => steal('other ' + n))))
+  await Promise.all(others.map(other => other.told))
+  await until(() => held() === 0, 'no entry is left')
 })
 
 test('what a steal costs the thread of the loser does not grow with what that thread holds', async () => {

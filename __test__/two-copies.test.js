@@ -240,3 +240,26 @@ for (const [one, other] of [['force', 'web-locks'], ['web-locks', 'force']]) {
     assert.deepStrictEqual(seen, ['addon', 'function'])
   })
 }
+
+test('in one thread, a lock of each is stolen by the other, before and after the first steal', async t => {
+  const seen = await run(t, `
+    const [a, b] = [from(first, 'pure').locks, from(second, 'pure').locks]
+    const told = []
+    const hold = (locks, name) => new Promise(resolve => {
+      locks.request(name, () => { resolve(); return new Promise(() => {}) }).catch(error => { told.push(name + ' ' + error.name) })
+    })
+    const steal = (locks, name) => locks.request(name, { steal: true }, () => {})
+    const turn = () => new Promise(resolve => setTimeout(resolve, 1))
+    const main = async () => {
+      await hold(a, 'one')
+      await hold(b, 'two')
+      await steal(b, 'one')
+      await hold(a, 'three')
+      await hold(b, 'four')
+      for (const [locks, name] of [[a, 'two'], [b, 'three'], [a, 'four']]) await steal(locks, name)
+      while (told.length < 4) await turn()
+      say(told)
+    }
+    main()`)
+  assert.deepStrictEqual(seen, ['one AbortError', 'two AbortError', 'three AbortError', 'four AbortError'])
+})

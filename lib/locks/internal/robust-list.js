@@ -45,8 +45,8 @@ function createRobustList (native) {
   // From the serial numbers of entries that were moved to their indexes: their tokens know an earlier index. Some are of entries
   // that have gone.
   const moved = createMap()
-  // From the numbers of the requests for named locks to their tokens, of which some are not live any more. Kept once a lock has been
-  // stolen from this thread, since it makes each named lock dearer.
+  // From the numbers of the requests for named locks to their tokens, of which some are not live any more. Kept from a steal on until
+  // nothing is held, since it makes each named lock dearer.
   let named
   const list = {
     native,
@@ -204,9 +204,14 @@ function createRobustList (native) {
     if (kindOf(request) >= NAMED_SHARED) named.set(amountOf(request), token)
   }
 
-  /** Removes from that map, if it has become large, the tokens that are not live. Called before a name is acquired: after it nothing may fail. */
+  /** Removes the tokens that are not live from that map, if it has become large. Called before a name is acquired: after it nothing may fail. */
   function tidyNamed () {
-    if (named === undefined || sizeOf(named) <= 2 * words[HELD] + 32) return
+    if (named === undefined) return
+    if (words[HELD] === 0) named = undefined
+    else if (sizeOf(named) > 2 * words[HELD] + 32) forgetEnded()
+  }
+
+  function forgetEnded () {
     named.forEach((token, number) => { if (indexOf(token[SERIAL], token[INDEX]) < 0) named.delete(number) })
   }
 
