@@ -126,6 +126,29 @@ test('the array that was used last is not kept', { skip: NO_WEAK_REFERENCES, tim
   assert.deepStrictEqual([code, lines], [0, ['0', '0', '0']], stderr)
 })
 
+test('the memory that 100 000 named locks needed is given back when they are released', { timeout: 60000 }, async t => {
+  const { code, lines, stderr } = await runChild(t, async ({ api: { locks }, sleep, say }) => {
+    const outside = () => process.memoryUsage().external
+    const free = async () => {
+      await sleep(1)
+      await locks.request('another', () => {})
+      global.gc()
+    }
+    await free()
+    const before = outside()
+    let release
+    const held = new Promise(resolve => { release = resolve })
+    const requests = Array.from({ length: 100000 }, (_, n) => locks.request(`name ${n}`, () => held))
+    say(outside() - before > 2e6)
+    release()
+    await Promise.all(requests)
+    for (let pass = 0; pass < 100 && outside() - before > 2e5; pass++) await free()
+    say(outside() - before < 2e5)
+    await locks.request('name 0', lock => { say(lock.name) })
+  }, undefined, { execArgv: ['--expose-gc'] })
+  assert.deepStrictEqual([code, lines], [0, ['true', 'true', 'name 0']], stderr)
+})
+
 test('1 000 000 waiters on one word: one is woken as fast as ever, and the end of their thread takes them all', { timeout: 120000 }, async t => {
   const MILLION = 1000000
   const array = words(2)

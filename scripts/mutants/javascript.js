@@ -56,7 +56,7 @@ module.exports = [
   { what: 'an entry that goes leaves its number', file: list, find: '    const index = words[HELD]\n    list.serials[index] = 0\n', put: '    const index = words[HELD]\n', equivalent: 'native code has removed it before (`retract` in src/node/robust_list.rs)' },
   { what: 'the last entry goes instead of the released one', file: list, find: 'return index === last ? last : swap(index, last)', put: 'return last', test: 'async-lock' },
   { what: 'a token that keeps its number is not found at its new index', file: list, find: '    tidyMoved()\n    moved.set(serial, index)\n    list.serials[index] = serial', put: '    list.serials[index] = serial', test: 'robust-list' },
-  { what: 'the list does not grow', file: list, find: 'if (words[HELD] >= list.room) enlarge()', put: 'if (list.capacity === 0) enlarge()', test: 'async-lock' },
+  { what: 'the list does not grow', file: list, find: 'if (words[HELD] >= list.room) resize(', put: 'if (list.capacity === 0) resize(', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: 'function giveBack (token) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: 'if (steps !== undefined) steps.reject(notLocked(', put: 'if (false) steps.reject(notLocked(', test: 'condition' },
   { what: 'what was a dead thread\'s is released without a word', file: token, find: '  if (ownerDied) leave(index)\n', put: '  if (false) leave(index)\n', test: 'robust-list' },

@@ -125,7 +125,7 @@ function newGrant (name, shared) {
   requireStack()
   const grant = new Grant(name, shared)
   theList().makeRoom()
-  theList().tidyNamed()
+  theList().tidy()
   return grant
 }
 

@@ -39,6 +39,8 @@ const NOT_HELD = -1
  * whose lock was released by `lock.unlock()` could then be taken for the new holder's.
  */
 const LAST_SERIAL = 0x3fffffff
+/** How many entries an empty list keeps room for. */
+const RETAINED = 4096
 
 function createRobustList (native) {
   const { binding, operations, words } = native
@@ -77,18 +79,17 @@ function createRobustList (native) {
     nextSerial,
     passOn,
     releaseInLine,
-    tidyNamed,
+    tidy,
     toEnd,
     vacate
   }
 
   /** Makes sure that there is room for one more entry. */
   function makeRoom () {
-    if (words[HELD] >= list.room) enlarge()
+    if (words[HELD] >= list.room) resize(max(16, 2 * list.capacity))
   }
 
-  function enlarge () {
-    const capacity = max(16, 2 * list.capacity)
+  function resize (capacity) {
     const memory = new ArrayBuffer(20 * capacity)
     const entries = new Float64Array(memory, 0, 2 * capacity)
     const serials = new Int32Array(memory, 16 * capacity, capacity)
@@ -204,11 +205,19 @@ function createRobustList (native) {
     if (kindOf(request) >= NAMED_SHARED) named.set(amountOf(request), token)
   }
 
-  /** Removes the tokens that are not live from that map, if it has become large. Called before a name is acquired: after it nothing may fail. */
-  function tidyNamed () {
-    if (named === undefined) return
-    if (words[HELD] === 0) named = undefined
-    else if (sizeOf(named) > 2 * words[HELD] + 32) forgetEnded()
+  /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */
+  function tidy () {
+    if (words[HELD] === 0) {
+      named = undefined
+      if (list.capacity > RETAINED && list.claims === 0) shrink()
+    } else if (named !== undefined && sizeOf(named) > 2 * words[HELD] + 32) {
+      forgetEnded()
+    }
+  }
+
+  function shrink () {
+    moved.clear()
+    resize(RETAINED)
   }
 
   function forgetEnded () {
