@@ -455,18 +455,22 @@ testLocks('ref and unref take the promise of a pending request', async () => {
 
 test('a process does not end while another thread may grant what it awaits; it does if that is unref\'d', async t => {
   const program = async ({ api: { locks, unref }, say, startWorker, data }) => {
-    const worker = startWorker(({ api: { locks }, post, sleep }) => {
+    const worker = startWorker(({ api: { locks }, post, receive }) => {
       const held = locks.request('x', () => {
         post('held')
-        return sleep(100)
+        return receive()
       })
       return held.then(() => 'over')
     })
     await worker.next()
     worker.worker.unref()
     const promise = locks.request('x', () => { say('granted') })
-    if (data.unref) say(String(unref(promise)))
-    else await promise
+    if (data.unref) {
+      say(String(unref(promise)))
+    } else {
+      setTimeout(() => worker.worker.postMessage('release'), 100).unref()
+      await promise
+    }
   }
   const [refed, unrefed] = [await runChild(t, program, { unref: false }), await runChild(t, program, { unref: true })]
   assert.deepStrictEqual([refed.lines, refed.code, refed.stderr], [['granted'], 0, ''])
