@@ -16,6 +16,7 @@ const MOST_LINES = 400
 const LAYERS = [
   ['util'],
   ['agent'],
+  ['waiting'],
   ['host.js'],
   ['realm.js'],
   ['atomics', 'locks/internal', 'workers/by-message'],

@@ -10,9 +10,9 @@
 
 const { define, load } = require('../util/intrinsics')
 const { threads } = require('../util/worker-threads')
+const { notLocked } = require('../waiting/errors')
+const { milliseconds, waitOptions } = require('../waiting/options')
 const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = require('./internal/acquire')
-const { notLocked } = require('./internal/errors')
-const { milliseconds, waitOptions } = require('./internal/options')
 const { LOCK, LOCKED, UNLOCKED } = require('./internal/request')
 const runHoldingSync = require('./internal/run-sync')
 const { UnlockToken, newHold, notifyHost, unlock } = require('./internal/token')

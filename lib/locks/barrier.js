@@ -9,13 +9,13 @@
  */
 
 const { RangeError, TypeError, compareExchange, isInteger, load } = require('../util/intrinsics')
+const requireStack = require('../util/require-stack')
 const { describe } = require('../util/values')
+const { throwIfAborted, timeoutError } = require('../waiting/errors')
+const { BARRIER, countdown, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
+const { waitOptions } = require('../waiting/options')
+const Steps = require('../waiting/steps')
 const { requireWorker } = require('./internal/acquire')
-const { throwIfAborted, timeoutError } = require('./internal/errors')
-const { BARRIER, countdown, notify, waitUntil, waitUntilAsync } = require('./internal/notice')
-const { waitOptions } = require('./internal/options')
-const requireStack = require('./internal/require-stack')
-const Steps = require('./internal/steps')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 const MOST_PARTIES = 0xffff

@@ -9,13 +9,13 @@
 
 const { agent } = require('../agent/agent')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
+const requireStack = require('../util/require-stack')
 const { describe } = require('../util/values')
+const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
+const notice = require('../waiting/notice')
+const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
+const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./internal/acquire')
-const { deadlock, notLocked, throwIfAborted } = require('./internal/errors')
-const notice = require('./internal/notice')
-const { requireFunction, requireNoPromise, waitOptions } = require('./internal/options')
-const requireStack = require('./internal/require-stack')
-const Steps = require('./internal/steps')
 const { holdOf, isExclusive, isToken, notifyHost, releaseToWait, theList, wasTold } = require('./internal/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 

@@ -8,12 +8,12 @@
 
 const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
 const { describe } = require('../util/values')
+const { throwIfAborted, timeoutError } = require('../waiting/errors')
+const { LATCH, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('../waiting/notice')
+const { waitOptions } = require('../waiting/options')
+const Steps = require('../waiting/steps')
 const { requireWorker } = require('./internal/acquire')
-const { throwIfAborted, timeoutError } = require('./internal/errors')
-const { LATCH, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('./internal/notice')
-const { waitOptions } = require('./internal/options')
 const { MOST } = require('./internal/request')
-const Steps = require('./internal/steps')
 const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
 
 const OPENING = { purpose: LATCH, waitsFor: 'a Latch' }

@@ -15,11 +15,11 @@ const { agent } = require('../agent/agent')
 const { Promise, TypeError, bare } = require('../util/intrinsics')
 const { option, requireOptions } = require('../util/options')
 const { describe, isObject, quote } = require('../util/values')
+const { abortReason } = require('../waiting/errors')
+const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
 const { createException } = require('./dom-exception')
 const { requireWorker } = require('./internal/acquire')
-const { abortReason } = require('./internal/errors')
 const { acquireAsync, acquireNow, acquireSync, lateError, query, steal } = require('./internal/names')
-const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('./internal/options')
 const locks = require('./manager')
 
 const { pid } = process

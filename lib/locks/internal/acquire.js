@@ -5,15 +5,15 @@
 const { agent } = require('../../agent/agent')
 const { Promise, TypeError, parse } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
+const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('../../waiting/errors')
+const { nameOf, nounOf } = require('../../waiting/kinds')
+const { requireFunction, waitOptions } = require('../../waiting/options')
+const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
-const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('./errors')
-const { described, nameOf, nounOf } = require('./kinds')
-const { requireFunction, waitOptions } = require('./options')
-const { EXCLUSIVE, amountOf, isOwned, kindOf } = require('./request')
+const { EXCLUSIVE, amountOf, described, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { giveBackAfter, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
-const Waiter = require('./waiter')
 
 const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
 

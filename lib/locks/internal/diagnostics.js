@@ -7,7 +7,8 @@
 
 const { agent } = require('../../agent/agent')
 const { hrtime } = require('../../util/intrinsics')
-const { described, nameOf } = require('./kinds')
+const { nameOf } = require('../../waiting/kinds')
+const { described } = require('./request')
 
 const { AsyncResource } = require('async_hooks')
 

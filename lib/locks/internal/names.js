@@ -8,12 +8,12 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD, HELD_HERE, KIND } = require('../../agent/registers')
 const { bare, createArray, parse } = require('../../util/intrinsics')
+const requireStack = require('../../util/require-stack')
+const { deadlock, deadlockCycle, timeoutError } = require('../../waiting/errors')
+const { nounOf } = require('../../waiting/kinds')
 const { Claim } = require('./acquire')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
-const { deadlock, deadlockCycle, timeoutError } = require('./errors')
-const { nounOf } = require('./kinds')
 const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('./request')
-const requireStack = require('./require-stack')
 const { newHold, passOn, theList } = require('./token')
 
 /** A name as it is requested once: what a Word is to other locks. */

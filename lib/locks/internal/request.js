@@ -32,6 +32,18 @@ const amountOf = (request) => (request - kindOf(request)) / 8
 /** Whether what is requested has a holder. */
 const isOwned = (request) => kindOf(request) !== SIGNALS
 
+/** The kind and the mode of a request. */
+function described (request) {
+  switch (kindOf(request)) {
+    case LOCK: return { kind: 'AsyncLock', mode: 'exclusive' }
+    case SHARED: return { kind: 'RwLock', mode: 'shared' }
+    case EXCLUSIVE: return { kind: 'RwLock', mode: 'exclusive' }
+    case NAMED_SHARED: return { kind: 'named', mode: 'shared' }
+    case NAMED_EXCLUSIVE: return { kind: 'named', mode: 'exclusive' }
+    default: return { kind: 'Semaphore', mode: 'permits' }
+  }
+}
+
 /** What a word that holds `current` holds after the request has been granted; UNAVAILABLE if it cannot be granted now. */
 function after (kind, amount, current) {
   if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
@@ -40,5 +52,5 @@ function after (kind, amount, current) {
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, isOwned, kindOf, requestOf
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, described, isOwned, kindOf, requestOf
 }

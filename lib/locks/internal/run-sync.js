@@ -3,10 +3,10 @@
 /** Runs a callback with a hold that this thread blocks for, and gives the hold back, however the callback ends. */
 
 const { Int32Array, SharedArrayBuffer } = require('../../util/intrinsics')
+const requireStack = require('../../util/require-stack')
+const { requireFunction, requireNoPromise } = require('../../waiting/options')
 const { acquire, acquireOrThrow } = require('./acquire')
-const { requireFunction, requireNoPromise } = require('./options')
 const { EXCLUSIVE, LOCK, SHARED } = require('./request')
-const requireStack = require('./require-stack')
 const { giveBack, giveBackAfter, newHold, newToken, passOn, theList } = require('./token')
 
 /**

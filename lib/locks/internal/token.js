@@ -10,10 +10,10 @@
 const util = require('util')
 const { own } = require('../../realm')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
-const { notLocked } = require('./errors')
+const requireStack = require('../../util/require-stack')
+const { notLocked } = require('../../waiting/errors')
 const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
 const { NOT_HELD, robustList } = require('./robust-list')
-const requireStack = require('./require-stack')
 const { INDEX, SERIAL } = require('./word')
 
 /** By the token of a writer that has become a reader: its token as a reader. */

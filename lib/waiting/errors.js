@@ -2,7 +2,7 @@
 
 /** The errors of locks and their family. They can be made even where `Error.prototype` is frozen, so that assigning a name would throw. */
 
-const { Error, define } = require('../../util/intrinsics')
+const { Error, define } = require('../util/intrinsics')
 const { nounOf } = require('./kinds')
 
 function createError (message, code, name) {

@@ -5,8 +5,8 @@
  * `ref` and `unref` of the promise apply to each of these steps.
  */
 
-const { agent } = require('../../agent/agent')
-const { bare } = require('../../util/intrinsics')
+const { agent } = require('../agent/agent')
+const { bare } = require('../util/intrinsics')
 
 class Steps {
   constructor () {

@@ -2,10 +2,10 @@
 
 /** Waits for a notification at a word: the basis of Condition, Barrier and Latch. */
 
-const { agent } = require('../../agent/agent')
-const { Promise, hrtime, load, max } = require('../../util/intrinsics')
+const { agent } = require('../agent/agent')
+const { Promise, hrtime, load, max } = require('../util/intrinsics')
+const requireStack = require('../util/require-stack')
 const { throwIfAborted } = require('./errors')
-const requireStack = require('./require-stack')
 const Waiter = require('./waiter')
 
 // What a notification is awaited for, for `snapshot()`: the numbers of `Purpose` in the native library.

@@ -4,7 +4,7 @@
  * Throws the RangeError of a stack overflow if little of the stack is left: before something that must not be interrupted begins.
  */
 
-const NODE_VERSION = require('../../util/node-version')
+const NODE_VERSION = require('./node-version')
 
 /** More frames than any sequence that must not be interrupted takes. */
 const FRAMES = 48

@@ -2,9 +2,9 @@
 
 /** The options of everything in locks/ that waits, `{ timeout, signal }`. */
 
-const { TypeError, freeze } = require('../../util/intrinsics')
-const { option, requireOptions } = require('../../util/options')
-const { describe, isObject } = require('../../util/values')
+const { TypeError, freeze } = require('../util/intrinsics')
+const { option, requireOptions } = require('../util/options')
+const { describe, isObject } = require('../util/values')
 
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
 const KNOWN = ['timeout', 'signal']

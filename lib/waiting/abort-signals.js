@@ -7,7 +7,7 @@
  * Invariant: while there are waiters, the signal has the listener. The waiters are told in the order in which they came.
  */
 
-const { bare, createWeakMap } = require('../../util/intrinsics')
+const { bare, createWeakMap } = require('../util/intrinsics')
 
 const { nextTick } = process
 

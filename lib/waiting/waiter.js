@@ -11,8 +11,8 @@
  * - `waitsFor`: a noun phrase for warnings
  */
 
-const { agent } = require('../../agent/agent')
-const { bare, createMap } = require('../../util/intrinsics')
+const { agent } = require('../agent/agent')
+const { bare, createMap } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
 const { abortReason } = require('./errors')
 const { nameOf } = require('./kinds')
