@@ -19,7 +19,8 @@ const LAYERS = [
   ['waiting'],
   ['host.js'],
   ['realm.js'],
-  ['atomics', 'locks/internal', 'workers/by-message'],
+  ['atomics', 'locks/held', 'workers/by-message'],
+  ['locks/named'],
   ['locks', 'workers', 'contexts.js'],
   ['install.js', 'navigator.js'],
   ['entry.js']
@@ -186,7 +187,7 @@ test('the text of every mutation is in its file once', () => {
 })
 
 test('a word and the robust list change together: no function is called in between, at whose entry a thread may be ended', () => {
-  const text = lib.get('locks/internal/word.js')
+  const text = lib.get('locks/held/word.js')
   const change = /\b(?:compareExchange|store|add|sub)\(this\.array\b[^)]*\)|this\.array\[0\] =/g
   const together = text.split(/words\[HELD\] = /).slice(0, -1)
   assert.ok(together.length >= 4, `${together.length} changes of the list`)

@@ -36,7 +36,7 @@ function createAgent (binding) {
   const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
-  // `onSteal`: called when a named lock was stolen from this thread; see locks/internal/names.js. `besideHost`: whether an install in
+  // `onSteal`: called when a named lock was stolen from this thread; see locks/held/names.js. `besideHost`: whether an install in
   // this thread leaves its Workers to the host's queue.
   const native = { binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false }
   const slots = createSlots(native)
@@ -149,7 +149,7 @@ function createAgent (binding) {
     waitGivingBack: blocking.waitGivingBack,
     useNotification: blocking.useNotification,
     cancel: slots.cancel,
-    /** What this thread holds, once it has made its first lock: see locks/internal/robust-list.js. */
+    /** What this thread holds, once it has made its first lock: see locks/held/robust-list.js. */
     robustList: undefined
   }
 }

@@ -51,7 +51,7 @@ function createBlocking ({ floats, words, expected, operations }) {
   }
 
   /**
-   * Blocks until a request is granted by a word (see locks/internal/word.js).
+   * Blocks until a request is granted by a word (see locks/held/word.js).
    *
    * @returns {boolean | null | undefined} undefined: timed out; null: this thread would wait for ever. Otherwise this thread has
    *   it, as the last entry of its robust list; true: its former holder died

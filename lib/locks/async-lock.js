@@ -12,12 +12,12 @@ const { define, load } = require('../util/intrinsics')
 const { threads } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
 const { milliseconds, waitOptions } = require('../waiting/options')
-const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = require('./internal/acquire')
-const { LOCK, LOCKED, UNLOCKED } = require('./internal/request')
-const runHoldingSync = require('./internal/run-sync')
-const { UnlockToken, newHold, notifyHost, unlock } = require('./internal/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
-const { FREE } = require('./internal/word')
+const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = require('./held/acquire')
+const { LOCK, LOCKED, UNLOCKED } = require('./held/request')
+const runHoldingSync = require('./held/run-sync')
+const { UnlockToken, newHold, notifyHost, unlock } = require('./held/token')
+const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
+const { FREE } = require('./held/word')
 
 const INDEX = 0
 

@@ -15,8 +15,8 @@ const { throwIfAborted, timeoutError } = require('../waiting/errors')
 const { BARRIER, countdown, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { requireWorker } = require('./internal/acquire')
-const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
+const { requireWorker } = require('./held/acquire')
+const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 const MOST_PARTIES = 0xffff
 const PARTIES = { purpose: BARRIER, waitsFor: 'the other parties of a Barrier' }

@@ -15,9 +15,9 @@ const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const notice = require('../waiting/notice')
 const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { acquire, reacquire, requireWorker } = require('./internal/acquire')
-const { holdOf, isExclusive, isToken, notifyHost, releaseToWait, theList, wasTold } = require('./internal/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
+const { acquire, reacquire, requireWorker } = require('./held/acquire')
+const { holdOf, isExclusive, isToken, notifyHost, releaseToWait, theList, wasTold } = require('./held/token')
+const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 class Condition {
   constructor (buffer, options) {

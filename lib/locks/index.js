@@ -7,11 +7,11 @@
  */
 
 const { lateClass, loadNow } = require('../util/late-class')
-const locks = require('./manager')
+const locks = require('./named/manager')
 
-const Lock = lateClass('Lock', () => require('./lock-manager').Lock)
-const LockManager = lateClass('LockManager', () => require('./lock-manager').LockManager, Lock)
-const UnlockToken = lateClass('UnlockToken', () => require('./internal/token').UnlockToken)
+const Lock = lateClass('Lock', () => require('./named/lock-manager').Lock)
+const LockManager = lateClass('LockManager', () => require('./named/lock-manager').LockManager, Lock)
+const UnlockToken = lateClass('UnlockToken', () => require('./held/token').UnlockToken)
 Object.setPrototypeOf(locks, LockManager.prototype)
 
 /** The exports, by name. */

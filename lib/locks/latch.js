@@ -12,9 +12,9 @@ const { throwIfAborted, timeoutError } = require('../waiting/errors')
 const { LATCH, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { requireWorker } = require('./internal/acquire')
-const { MOST } = require('./internal/request')
-const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
+const { requireWorker } = require('./held/acquire')
+const { MOST } = require('./held/request')
+const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 const OPENING = { purpose: LATCH, waitsFor: 'a Latch' }
 const late = (timeout) => timeoutError('the latch to open', timeout)

@@ -8,11 +8,11 @@
  */
 
 const { load, max } = require('../util/intrinsics')
-const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
-const { EXCLUSIVE, SHARED, WRITING } = require('./internal/request')
-const runHoldingSync = require('./internal/run-sync')
-const { newHold, tryTake } = require('./internal/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
+const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
+const { EXCLUSIVE, SHARED, WRITING } = require('./held/request')
+const runHoldingSync = require('./held/run-sync')
+const { newHold, tryTake } = require('./held/token')
+const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 class RwLock {
   constructor (buffer, options) {

@@ -10,11 +10,11 @@
 
 const { RangeError, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./internal/acquire')
-const { MOST, PERMITS, SIGNALS, requestOf } = require('./internal/request')
-const runHoldingSync = require('./internal/run-sync')
-const { newHold, tryTake } = require('./internal/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./internal/view')
+const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
+const { MOST, PERMITS, SIGNALS, requestOf } = require('./held/request')
+const runHoldingSync = require('./held/run-sync')
+const { newHold, tryTake } = require('./held/token')
+const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 class Semaphore {
   constructor (buffer, options) {

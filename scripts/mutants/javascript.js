@@ -6,11 +6,11 @@
 // a notification in a register before it settles it, and how far a batch has come; that waiter.js forgets its slot; that abort-signals.js goes
 // on after an error.
 
-const word = 'lib/locks/internal/word.js'
-const list = 'lib/locks/internal/robust-list.js'
-const request = 'lib/locks/internal/request.js'
-const acquire = 'lib/locks/internal/acquire.js'
-const token = 'lib/locks/internal/token.js'
+const word = 'lib/locks/held/word.js'
+const list = 'lib/locks/held/robust-list.js'
+const request = 'lib/locks/held/request.js'
+const acquire = 'lib/locks/held/acquire.js'
+const token = 'lib/locks/held/token.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
@@ -67,11 +67,11 @@ module.exports = [
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
   { what: 'a callback that fails says that it has repaired', file: token, find: 'if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return', put: 'if (giveBack(token)) return', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading)', put: 'if (reading !== undefined) {}', test: 'failing' },
-  { what: 'a stolen grant begins its callback', file: 'lib/locks/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolen(request)\n', put: '', test: 'lock-manager-threads' },
+  { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolen(request)\n', put: '', test: 'lock-manager-threads' },
   { what: 'what is acquired after a theft is not found', file: list, find: '    if (named !== undefined) noteNamed(index, token)\n', put: '', test: 'lock-manager-threads' },
-  { what: 'the entry of a stolen lock stays', file: 'lib/locks/internal/names.js', find: '      word.release(index)\n', put: '', test: 'lock-manager-threads' },
+  { what: 'the entry of a stolen lock stays', file: 'lib/locks/named/names.js', find: '      word.release(index)\n', put: '', test: 'lock-manager-threads' },
   { what: 'a theft looks through the list', file: list, find: '    if (named === undefined) {\n', put: '    {\n', test: 'lock-manager-threads' },
-  { what: 'a name that is not used loses the news of a death', file: 'lib/locks/internal/names.js', find: '    if (!token.ownerDied) return this.release()\n', put: '    if (token !== undefined) return this.release()\n', test: 'failing' },
+  { what: 'a name that is not used loses the news of a death', file: 'lib/locks/named/names.js', find: '    if (!token.ownerDied) return this.release()\n', put: '    if (token !== undefined) return this.release()\n', test: 'failing' },
   { what: 'a downgrade says that the writer has repaired', file: word, find: '      if (ownerDied) this.noteDeath()\n', put: '', test: 'failing' },
   { what: 'executeLocked does not unlock', file: acquire, find: '      giveBackAfter(token, failed)\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
   { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw timeoutError(nounFor(request), 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },

@@ -22,7 +22,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// From its number in `lib/locks/internal/`, and the number of permits or of the request.
+    /// From its number in `lib/locks/held/`, and the number of permits or of the request.
     pub const fn from_code(kind: u32, amount: u32) -> Self {
         match kind {
             0 => Self::Lock,
@@ -35,7 +35,7 @@ impl Request {
         }
     }
 
-    /// Its number in `lib/locks/internal/`, and the number of permits or of the request.
+    /// Its number in `lib/locks/held/`, and the number of permits or of the request.
     pub const fn to_code(self) -> (u32, u32) {
         match self {
             Self::Lock => (0, 0),

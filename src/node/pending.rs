@@ -51,7 +51,7 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    /// From its number in `lib/locks/internal/`.
+    /// From its number in `lib/locks/held/`.
     pub(super) const fn from_code(code: u32) -> Self {
         match code {
             1 => Self::Condition,

@@ -11,10 +11,10 @@ const { bare, createArray, parse } = require('../../util/intrinsics')
 const requireStack = require('../../util/require-stack')
 const { deadlock, deadlockCycle, timeoutError } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
-const { Claim } = require('./acquire')
-const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
-const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('./request')
-const { newHold, passOn, theList } = require('./token')
+const { Claim } = require('../held/acquire')
+const { ownerDied: tellDeath, waited, waits } = require('../held/diagnostics')
+const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
+const { newHold, passOn, theList } = require('../held/token')
 
 /** A name as it is requested once: what a Word is to other locks. */
 class NamedWord {

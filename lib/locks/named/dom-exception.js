@@ -6,9 +6,9 @@
  * Node has it since version 10, and as a global since 17. Before, it is the class of the error that a MessagePort throws.
  */
 
-const globalObject = require('../util/global')
-const { Error, define } = require('../util/intrinsics')
-const { threads } = require('../util/worker-threads')
+const globalObject = require('../../util/global')
+const { Error, define } = require('../../util/intrinsics')
+const { threads } = require('../../util/worker-threads')
 
 /** The class; null where there is none. Undefined until it is needed. */
 let DOMException

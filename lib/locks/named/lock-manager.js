@@ -11,15 +11,15 @@
  */
 
 const util = require('util')
-const { agent } = require('../agent/agent')
-const { Promise, TypeError, bare } = require('../util/intrinsics')
-const { option, requireOptions } = require('../util/options')
-const { describe, isObject, quote } = require('../util/values')
-const { abortReason } = require('../waiting/errors')
-const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
+const { agent } = require('../../agent/agent')
+const { Promise, TypeError, bare } = require('../../util/intrinsics')
+const { option, requireOptions } = require('../../util/options')
+const { describe, isObject, quote } = require('../../util/values')
+const { abortReason } = require('../../waiting/errors')
+const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
-const { requireWorker } = require('./internal/acquire')
-const { acquireAsync, acquireNow, acquireSync, lateError, query, steal } = require('./internal/names')
+const { requireWorker } = require('../held/acquire')
+const { acquireAsync, acquireNow, acquireSync, lateError, query, steal } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
