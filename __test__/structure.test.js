@@ -159,6 +159,12 @@ test('the files that ARCHITECTURE.md and the heads of files name are there', () 
   assert.deepStrictEqual(missing, [])
 })
 
+test('ARCHITECTURE.md has the files of lib/ with the first sentences of their heads', () => {
+  const { architecture, withMap } = require('../scripts/lib/lib-map')
+  const text = fs.readFileSync(architecture, 'utf8')
+  assert.strictEqual(text, withMap(text))
+})
+
 test('Dependabot, cargo deny and the form for bugs know all lock files, platforms and entries', () => {
   const text = name => fs.readFileSync(path.join(root, name), 'utf8')
   const quoted = (source, from, to) => Array.from(source.slice(source.indexOf(from), source.indexOf(to, source.indexOf(from))).matchAll(/['"]([^'"]+)['"]/g), ([, item]) => item)

@@ -1,0 +1,42 @@
+'use strict'
+
+// The map of lib/ in ARCHITECTURE.md: each file with the first sentence of its head.
+
+const fs = require('fs')
+const path = require('path')
+
+const root = path.join(__dirname, '..', '..')
+const BEGIN = '<!-- map of lib/: `npm run lint -- --fix` writes it -->\n'
+const END = '<!-- end of the map -->\n'
+
+function filesOf (folder) {
+  return fs.readdirSync(path.join(root, folder), { withFileTypes: true })
+    .sort((a, b) => a.isDirectory() - b.isDirectory() || (a.name < b.name ? -1 : 1))
+    .flatMap(entry => entry.isDirectory() ? filesOf(`${folder}/${entry.name}`) : [`${folder}/${entry.name}`])
+}
+
+function sentenceOf (file) {
+  const [, head] = /\/\*\*([^]*?)\*\//.exec(fs.readFileSync(path.join(root, file), 'utf8'))
+  const text = head.replace(/^ *\* ?/gm, '').trim().split(/\n\n/)[0].replace(/\s+/g, ' ')
+  return /^.*?[.](?= |$)/.exec(text)[0].slice(0, -1)
+}
+
+function map () {
+  let folder = ''
+  const rows = filesOf('lib').flatMap(file => {
+    const row = `| \`${path.posix.basename(file)}\` | ${sentenceOf(file)} |`
+    if (path.posix.dirname(file) === folder) return [row]
+    folder = path.posix.dirname(file)
+    return [`| **\`${folder}/\`** | |`, row]
+  })
+  return `${BEGIN}| | |\n|---|---|\n${rows.join('\n')}\n${END}`
+}
+
+/** ARCHITECTURE.md with the map as it should be. */
+function withMap (text) {
+  const [before, after] = [text.indexOf(BEGIN), text.indexOf(END)]
+  if (before < 0 || after < 0) throw new Error('ARCHITECTURE.md has no place for the map of lib/')
+  return text.slice(0, before) + map() + text.slice(after + END.length)
+}
+
+module.exports = { architecture: path.join(root, 'ARCHITECTURE.md'), withMap }
