@@ -20,8 +20,8 @@ const HOST_HAS_WAKE = MAJOR < 12
 const root = path.join(__dirname, '..')
 const entryFile = (name) => path.join(root, name + '.js')
 const DESCRIBE = path.join(__dirname, 'fixtures', 'entries', 'describe.js')
-/** Whether each exported function is the installed one: `waitAsync` has a twin, see wasm.test.js. */
-const IN_PLACE = [true, true, !HOST_HAS_WAIT_ASYNC]
+/** Whether each exported function is the installed one: `waitAsync` has a twin that takes a signal. */
+const IN_PLACE = [true, true, false]
 const EXPORTING = ['index', 'keep-alive', 'web-locks', 'pure', 'force']
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
@@ -46,9 +46,8 @@ for (const { name, changes, engine, library, same } of expectations) {
     assert.strictEqual(seen.unchanged, !changes)
     assert.strictEqual(seen.engine, engine)
     assert.strictEqual(seen.libraryLoaded, library)
-    // On a host with a waitAsync, an install's differs from the exported one for WebAssembly memories: see wasm.test.js. And the host's
-    // notify serves one queue, the exported one both.
-    assert.deepStrictEqual(seen.same, [same, same && engine === 'addon', same && !(HOST_HAS_WAIT_ASYNC && changes)])
+    // The exported waitAsync takes a signal. And the host's notify serves one queue, the exported one both.
+    assert.deepStrictEqual(seen.same, [same, same && engine === 'addon', false])
     assert.deepStrictEqual(seen.newGlobals, [])
     // Writable, not enumerable, configurable; waitAsync is the only new name.
     const shape = (name) => [name, true, false, true]
@@ -103,6 +102,46 @@ test('after the other entries, /force puts its own in place', async t => {
   const { engine, same } = await load(t, 'index', 'keep-alive', 'pure', 'force')
   assert.strictEqual(engine, 'addon')
   assert.deepStrictEqual(same, IN_PLACE)
+})
+
+test('a waitAsync on the host\'s queue refuses a signal, and says where there is one; without a signal it is the host\'s', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  for (const name of ['index', 'keep-alive', 'web-locks']) {
+    const source = `
+      const hostWaitAsync = Atomics.waitAsync
+      const { waitAsync } = require(${JSON.stringify(entryFile(name))})
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      const message = (...args) => { try { return waitAsync(...args).value } catch (error) { return error.name + ': ' + error.message } }
+      const signal = { aborted: true, addEventListener () {} }
+      const pending = [waitAsync(array, 0, 0, 1000), waitAsync(array, 0, 0, 1000, {}), hostWaitAsync(array, 0, 0, 1000, { signal })]
+      const said = [message(array, 0, 0, 1000, { signal }), message(array, 0, 0, 1000, { timeout: 5 }), message(array, 0, 1, 0, { signal: undefined })]
+      said.push(Atomics.notify(array, 0), hostWaitAsync === waitAsync, waitAsync.length)
+      Promise.all(pending.map(({ value }) => value)).then(outcomes => { console.log(JSON.stringify([said, outcomes])) })`
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [[
+      'TypeError: waitAsync: a signal cannot cancel a wait in the host\'s queue, where this function waits: those of atomics-waitasync/force and atomics-waitasync/pure take one',
+      'TypeError: waitAsync: options may have signal, not "timeout"',
+      'not-equal', 3, false, 4
+    ], ['ok', 'ok', 'ok']])
+  }
+})
+
+test('after /force, every entry takes a signal; an install on an object and the plain entry before it do not', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const source = `
+    const entries = ['index', 'force', 'index', 'keep-alive', 'web-locks', 'pure'].map((name, n) => {
+      const entry = require(${JSON.stringify(root)} + '/' + name)
+      return n === 0 ? { waitAsync: entry.waitAsync } : entry
+    })
+    const target = {}
+    entries[5].install({ target, force: true })
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { this.listener = listener } }
+    const tried = entries.concat([target, Atomics]).map(({ waitAsync }) => {
+      try { return waitAsync(array, 0, 0, 1000, { signal }).value } catch (error) { return error.name }
+    })
+    signal.listener()
+    entries[1].notify(array, 0)
+    Promise.all(tried.map(async (value) => { try { return await value } catch (reason) { return reason } })).then(outcomes => { console.log(JSON.stringify(outcomes)) })`
+  // The plain entry chose its function when it was first used.
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'aborted', 'TypeError', 'aborted', 'aborted', 'aborted', 'ok', 'ok'])
 })
 
 test('all entries have one queue on their own functions', async t => {

@@ -11,8 +11,6 @@ const { runChild } = require('./fixtures/queue-toolbox')
 const { turns } = require('./fixtures/family-toolbox')
 const { api } = require('./subject')
 
-const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
-
 /** The pending promises, by name, as `(things) => promise`; `things.letGo[name]()` settles one. */
 const FORMS = {
   lockAsync: it => it.lock.lockAsync(),
@@ -26,11 +24,13 @@ const FORMS = {
   'Condition waitAsync': it => it.condition.waitAsync(it.ownToken()),
   waitForAsync: it => it.condition.waitForAsync(it.ownToken(), () => it.isReady),
   'Barrier waitAsync': it => it.barrier.waitAsync(),
-  'Latch waitAsync': it => it.latch.waitAsync()
+  'Latch waitAsync': it => it.latch.waitAsync(),
+  'waitAsync with a signal': it => it.api.waitAsync(it.word, 0, 0, undefined, { signal: { aborted: false, addEventListener () {} } }).value
 }
 
 /** For other processes, too, so it sees nothing of this file. */
-function createThings ({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore }) {
+function createThings (api) {
+  const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
   const buffer = () => new SharedArrayBuffer(4)
   const it = {
     lock: new AsyncLock(buffer()),
@@ -39,6 +39,8 @@ function createThings ({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore
     condition: new Condition(buffer()),
     barrier: new Barrier(buffer(), { parties: 2 }),
     latch: new Latch(buffer(), { count: 1 }),
+    api,
+    word: new Int32Array(buffer()),
     isReady: false,
     ownToken: () => new AsyncLock(buffer()).tryLock()
   }
@@ -51,13 +53,14 @@ function createThings ({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore
     it.condition.notify()
     it.barrier.waitAsync()
     it.latch.countDown()
+    api.notify(it.word, 0)
   }
   return it
 }
 
 for (const name of Object.keys(FORMS)) {
   test(`${name}: ref and unref say whether the promise was pending`, async () => {
-    const it = createThings({ AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore })
+    const it = createThings(api)
     const promise = FORMS[name](it)
     for (let n = 0; n < 2; n++) {
       assert.strictEqual(api.unref(promise), true)

@@ -1,6 +1,6 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
+// The classes, and the exported waitAsync of this entry, use the package's own queue.
 // subjects: force
 
 // Many waits on one signal: it has one listener, whatever the class and however many wait.
@@ -15,7 +15,7 @@ const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
 
 /** Something to wait for, by name: `(options) => promise`, pending until the signal says otherwise; `at` is where its waiters stand. */
 function pendingForms () {
-  const sab = new SharedArrayBuffer(24)
+  const sab = new SharedArrayBuffer(28)
   const lock = new AsyncLock(sab)
   const rwLock = new RwLock(sab, { byteOffset: 4 })
   const condition = new Condition(sab, { byteOffset: 12 })
@@ -37,7 +37,8 @@ function pendingForms () {
       { at: 12, name: 'Condition waitAsync', run: options => condition.waitAsync(ownLock(), options) },
       { at: 12, name: 'Condition waitForAsync', run: options => condition.waitForAsync(ownLock(), () => false, options) },
       { at: 16, name: 'Barrier waitAsync', run: options => barrier.waitAsync(options) },
-      { at: 20, name: 'Latch waitAsync', run: options => latch.waitAsync(options) }
+      { at: 20, name: 'Latch waitAsync', run: options => latch.waitAsync(options) },
+      { at: 24, name: 'waitAsync', run: options => api.waitAsync(new Int32Array(sab), 6, 0, undefined, options).value }
     ]
   }
 }

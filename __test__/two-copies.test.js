@@ -39,6 +39,19 @@ test('in one thread, each notifies the waits of the other and counts them', asyn
   assert.deepStrictEqual(seen, { counts: [3, 3], woken: [1, 2], outcomes: ['ok', 'ok', 'ok'], distinct: true })
 })
 
+test('in one thread, both cancel their waits by one signal, and each lets go of and holds those of the other', async t => {
+  const seen = await run(t, `
+    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+    const listeners = new Set()
+    const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { listeners.add(listener) }, removeEventListener (_, listener) { listeners.delete(listener) } }
+    const waits = [a, b, a, b].map(({ waitAsync }) => waitAsync(array, 0, 0, undefined, { signal }).value)
+    const said = [b.unref(waits[0]), b.ref(waits[0]), a.unref(waits[1]), a.ref(waits[1]), b.notify(array, 0, 1), listeners.size <= 2]
+    for (const listener of listeners) listener()
+    said.push(a.waiterCount(array, 0), b.notify(array, 0), listeners.size)
+    Promise.all(waits.map(wait => wait.catch(reason => reason))).then(outcomes => { say([said, outcomes]) })`)
+  assert.deepStrictEqual(seen, [[true, true, true, true, 1, true, 0, 0, 0], ['ok', 'aborted', 'aborted', 'aborted']])
+})
+
 test('in two threads, each notifies the waits of the other', async t => {
   const seen = await run(t, `
     const a = from(first, 'pure')

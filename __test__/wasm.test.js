@@ -57,6 +57,23 @@ for (const [name, functions] of [['exported', pure], ['installed', installed]]) 
   })
 }
 
+test('exported: a signal is refused, and no wait begins; the installed one ignores it', here, async () => {
+  const memory = wasm.newMemory()
+  const words = new Int32Array(memory.buffer)
+  const signal = { aborted: false, addEventListener () { assert.fail('it is not listened to') } }
+  for (const value of [0, 1]) {
+    assert.throws(() => pure.waitAsync(words, 1, value, 1000, { signal }), {
+      name: 'TypeError',
+      message: 'waitAsync: a signal cannot cancel a wait in the host\'s queue, where waits on a WebAssembly memory are: ' +
+        'only on others do atomics-waitasync/force and atomics-waitasync/pure take one'
+    })
+  }
+  assert.strictEqual(host.notify(words, 1), 0)
+  const waits = [installed.waitAsync(words, 1, 0, 1000, { signal }), pure.waitAsync(words, 1, 0, 1000, {})]
+  assert.strictEqual(host.notify(words, 1), 2)
+  for (const { value } of waits) assert.strictEqual(await value, 'ok')
+})
+
 test('a BigInt64Array, a memory that has grown, and a buffer that grows itself', here, async () => {
   const memory = wasm.newMemory()
   const { notify } = wasm.instantiate(memory)

@@ -37,7 +37,7 @@ function standing () {
 function createEntry (name) {
   ENTRIES[name].load()
   const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio(), own)
-  const waitAsync = exportedOf(installed)
+  const waitAsync = exportedOf(installed) || require('./atomics/keep-alive').exportHost(own.host)
   let count
   const entry = {
     wait,

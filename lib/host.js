@@ -18,7 +18,7 @@ const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
  * @property {{ wait?: Function, notify?: Function, waitAsync?: Function, wake?: Function }} host
  * @property {(promise: Promise, refed: boolean) => boolean} [setRefed] for a `waitAsync` on the host's queue: lets a promise of
  *   that copy of the package hold the event loop, or not
- * @property {Function} [exported] what an entry exports in place of this function, if that is another: see atomics/keep-alive.js
+ * @property {Function} [exported] what an entry exports in place of this `waitAsync`: see atomics/signals.js and atomics/keep-alive.js
  */
 
 /** The mark of a function; undefined if this package did not make it. */
@@ -34,10 +34,10 @@ function mark (fn, engine, host, more) {
   return fn
 }
 
-/** The function that an entry exports where `fn` is installed. */
+/** What an entry exports where `fn` of this package is installed; undefined for a function of the host. */
 function exportedOf (fn) {
   const known = markOf(fn)
-  return (known !== undefined && known.exported) || fn
+  return known && (known.exported || fn)
 }
 
 /** The host's functions, behind those that an Atomics object has now; undefined where the host has none. */

@@ -41,7 +41,7 @@ function createAgent (binding) {
   const native = { binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
-  // From a promise of locks/ to its Waiter or Steps.
+  // From a promise to its Waiter or Steps.
   const waiters = createMap()
 
   function notify (address, count) {
@@ -75,7 +75,7 @@ function createAgent (binding) {
     return words[ANSWER]
   }
 
-  /** Lets `ref` and `unref` find the Waiter or Steps of a promise of locks/, until `forget`. */
+  /** Lets `ref` and `unref` find the Waiter or Steps of a promise, until `forget`. */
   function remember (promise, waiter) {
     waiter.promise = promise
     waiters.set(promise, waiter)

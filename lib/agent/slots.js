@@ -62,17 +62,18 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Enqueues `waiter`, of a class of locks/ whose number is its `purpose`: it is told of a notification at `address` by `settle('ok')`
-   * or `settle('timed-out')`.
+   * Enqueues `waiter`, whose `purpose` is the number of a class of locks/, or 0: it is told of a notification at `address` by
+   * `settle('ok')` or `settle('timed-out')`.
    * @param {boolean} relayed whether the notification goes to another waiter if this thread ends before it is settled
    * @returns {string | undefined} the result if there is one at once
    */
-  function waitClaim (address, value, timeout, waiter, relayed) {
+  function waitClaim (address, wide, value, timeout, waiter, relayed) {
     const slot = fill(WAITER, waiter, waiter)
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
-    words[WIDE] = 0
-    words[EXPECTED] = value
+    words[WIDE] = wide ? 1 : 0
+    if (wide) expected[0] = value
+    else words[EXPECTED] = value
     words[AMOUNT] = waiter.purpose
     floats[RELAY] = relayed ? address : 0
     const answer = enqueue(operations.waitAsyncFor, slot)

@@ -13,7 +13,7 @@ const { mark } = require('../host')
 const { BigInt64Array, Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const NODE_VERSION = require('../util/node-version')
 const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
-const { track } = require('./keep-alive')
+const { OWN_QUEUE, track } = require('./keep-alive')
 const { viewOf } = require('./views')
 
 /** The bytes of an element. */
@@ -54,7 +54,7 @@ function agentCanSuspend (wait) {
  * @param {object} realm the pristine intrinsics whose errors and promises they use: `{ Atomics, TypeError, RangeError,
  *   Promise, host }`, where `host` is `{ wait, notify, waitAsync }`, the realm's own functions, undefined where it has none
  * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed, with their marks; that of `waitAsync`
- *   has the twin that entries export, whose waits on a WebAssembly memory hold the event loop
+ *   has the twin that entries export: it takes a signal, and its waits on a WebAssembly memory hold the event loop
  */
 function createAtomics (realm) {
   const { Promise, RangeError, TypeError } = realm
@@ -68,6 +68,8 @@ function createAtomics (realm) {
   const queue = agent()
   const { mayBeWaiting } = queue
   let canSuspend
+  // Few programs need it.
+  let signals
 
   // One executor for all promises, so that making one makes no closure.
   let resolve
@@ -151,8 +153,27 @@ function createAtomics (realm) {
     }
   }.waitAsync)
 
-  // Without a host's waitAsync they would not differ.
-  const exported = hostWaitAsync && mark(createWaitAsync(true), 'addon', host)
+  /** What is exported: the options come after all that the specification says of the other arguments. */
+  const createExported = (waitAsync) => ({
+    // The default value keeps `options` out of the function's `length`.
+    waitAsync (typedArray, index, value, timeout, options = undefined) {
+      if (options === undefined) return waitAsync(typedArray, index, value, timeout)
+      if (signals === undefined) signals = require('./signals')
+      const view = viewOf(typedArray, realm)
+      if (!view.plain && isHosts(view)) {
+        signals.refuseSignal(options, 'waits on a WebAssembly memory are: only on others do ' + OWN_QUEUE + ' take one')
+        return waitAsync(typedArray, index, value, timeout)
+      }
+      const i = validateIndex(view, index, realm)
+      const v = view.wide ? ToBigInt64(value) : value | 0
+      const t = ToTimeout(timeout)
+      const signal = signals.signalOf(options)
+      if (signal === undefined || t === 0 || differs(view, typedArray, i, v)) return waitAsync(typedArray, i, v, t)
+      return signals.waitWithSignal(typedArray, view.address + i * size(view), view.wide, v, t, signal)
+    }
+  }.waitAsync)
+
+  const exported = mark(createExported(createWaitAsync(true)), 'addon', host)
   return {
     wait: mark(functions.wait, 'addon', host),
     notify: mark(functions.notify, 'addon', host),

@@ -19,6 +19,9 @@ const { setInterval } = require('timers')
 const { mark } = require('../host')
 const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 
+/** The entries whose `waitAsync` takes a signal. */
+const OWN_QUEUE = 'atomics-waitasync/force and atomics-waitasync/pure'
+
 /** The longest interval that Node has: 24 days. The timer's only use is to hold the event loop. */
 const LONGEST = 2 ** 31 - 1
 
@@ -74,8 +77,9 @@ function createKeepAlive (realm) {
   const { host } = realm
   const hostWaitAsync = host.waitAsync
   const create = (isExported) => ({
-    // The parameters give it the right `length`.
-    waitAsync (typedArray, index, value, timeout) {
+    // The parameters without a default value are its `length`.
+    waitAsync (typedArray, index, value, timeout, options = undefined) {
+      if (isExported && options !== undefined) refuseSignal(options)
       const result = apply(hostWaitAsync, this, arguments)
       return result.async ? track(result, isExported || !isWebAssemblyMemory(viewedArrayBuffer(typedArray))) : result
     }
@@ -84,8 +88,25 @@ function createKeepAlive (realm) {
   return { wait: host.wait, notify: host.notify, waitAsync: mark(create(false), 'host', host, { exported, setRefed }) }
 }
 
+/** The host's `waitAsync` as an entry exports it. */
+function exportHost (host) {
+  return mark({
+    waitAsync (typedArray, index, value, timeout, options = undefined) {
+      if (options !== undefined) refuseSignal(options)
+      return apply(host.waitAsync, this, arguments)
+    }
+  }.waitAsync, 'host', host)
+}
+
+/** The host ignores a signal, and could not cancel the wait. */
+function refuseSignal (options) {
+  require('./signals').refuseSignal(options, 'this function waits: those of ' + OWN_QUEUE + ' take one')
+}
+
 module.exports = {
+  OWN_QUEUE,
   createKeepAlive,
+  exportHost,
   ref: (promise) => setRefed(promise, true),
   track,
   unref: (promise) => setRefed(promise, false)

@@ -26,7 +26,7 @@ class Notice extends Waiter {
   }
 
   enqueue () {
-    return agent().waitClaim(this.word.address, this.value, this.timeout, this, this.onNotified !== undefined)
+    return agent().waitClaim(this.word.address, false, this.value, this.timeout, this, this.onNotified !== undefined)
   }
 
   finish (result) {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** The options of everything in locks/ that waits, `{ timeout, signal }`. */
+/** The options of everything that waits, `{ timeout, signal }`. */
 
 const { TypeError, freeze } = require('../util/intrinsics')
 const { option, requireOptions } = require('../util/options')
@@ -8,6 +8,7 @@ const { describe, isObject } = require('../util/values')
 
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
 const KNOWN = ['timeout', 'signal']
+const SIGNAL = ['signal']
 
 /**
  * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
@@ -22,12 +23,19 @@ function waitOptions (options, caller, signals = true, otherwise = Infinity) {
   requireOptions(options, KNOWN, caller, signals ? 2 : 1)
   const timeout = option(options, 'timeout', otherwise)
   const signal = option(options, 'signal')
-  if (signal !== undefined && !(signals && isSignal(signal))) {
-    throw new TypeError(signals
-      ? caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal)
-      : caller + ' blocks and cannot hear a signal: use the asynchronous form')
+  if (signal !== undefined) {
+    if (!signals) throw new TypeError(caller + ' blocks and cannot hear a signal: use the asynchronous form')
+    requireSignal(signal, caller)
   }
   return { timeout: milliseconds(timeout, caller), signal }
+}
+
+/** The signal of options that may have nothing else; undefined if they have none. Throws likewise. */
+function signalOption (options, caller) {
+  requireOptions(options, SIGNAL, caller)
+  const signal = option(options, 'signal')
+  if (signal !== undefined) requireSignal(signal, caller)
+  return signal
 }
 
 /** A valid time-out, from 0 on. */
@@ -44,8 +52,9 @@ async function ignore (promise) {
   } catch (_) {}
 }
 
-function isSignal (signal) {
-  return typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function'
+function requireSignal (signal, caller) {
+  if (typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function') return
+  throw new TypeError(caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal))
 }
 
 /** @throws {TypeError} the argument called `name` is not a function */
@@ -68,4 +77,4 @@ function requireNoPromise (result, what, twin) {
   }
 }
 
-module.exports = { milliseconds, requireFunction, requireNoPromise, waitOptions }
+module.exports = { milliseconds, requireFunction, requireNoPromise, signalOption, waitOptions }

@@ -1,0 +1,83 @@
+'use strict'
+
+/**
+ * What the exported `waitAsync` has beyond the standard's: a fifth argument `{ signal }`, which cancels the wait.
+ *
+ * An abort takes the waiter out of its line at once, so that no notification is spent on it, and rejects the promise. If a
+ * notification came first, the promise is fulfilled. Only the package's own queue can do that.
+ */
+
+const { agent } = require('../agent/agent')
+const { Promise, RangeError, TypeError } = require('../util/intrinsics')
+const { abortReason } = require('../waiting/errors')
+const { signalOption } = require('../waiting/options')
+const Waiter = require('../waiting/waiter')
+
+/** The signal in the fifth argument, if there is one. */
+const signalOf = (options) => signalOption(options, 'waitAsync')
+
+class Wait extends Waiter {
+  constructor (typedArray, address, wide, value, timeout, signal, resolve, reject) {
+    super(typedArray, signal, undefined, resolve, reject)
+    this.address = address
+    this.wide = wide
+    this.value = value
+    this.timeout = timeout
+    // For `snapshot()`: what is waited for is up to the program.
+    this.purpose = 0
+    // If there is one at once.
+    this.result = undefined
+  }
+
+  enqueue () {
+    return agent().waitClaim(this.address, this.wide, this.value, this.timeout, this, false)
+  }
+
+  finish (result) {
+    this.result = result
+  }
+
+  giveUp (reason) {
+    // If it is too late, it has been settled, and that is how it ends.
+    if (this.slot < 0 || this.dequeue()) this.reject(reason)
+  }
+
+  settle (result) {
+    this.end()
+    this.resolve(result)
+  }
+
+  /** There is no warning of it, as there is none of other waits for a value. */
+  get pendingNote () {
+    return undefined
+  }
+}
+
+/**
+ * `waitAsync` with valid arguments, a time-out that is not 0, and a signal. A signal that is aborted already comes after the comparison:
+ * without a wait there is nothing to cancel.
+ */
+function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
+  let wait
+  const promise = new Promise((resolve, reject) => { wait = new Wait(typedArray, address, wide, value, timeout, signal, resolve, reject) })
+  // The constructor turns a stack overflow in its executor into a rejection.
+  if (wait === undefined) throw new RangeError('Maximum call stack size exceeded')
+  // Made now, as in functions.js.
+  const pending = { async: true, value: promise }
+  if (signal.aborted) {
+    wait.timeout = 0
+    if (wait.enqueue() === 'not-equal') return { async: false, value: 'not-equal' }
+    wait.reject(abortReason(signal))
+    return pending
+  }
+  agent().remember(promise, wait)
+  wait.begin()
+  return wait.result === undefined ? pending : { async: false, value: wait.result }
+}
+
+/** @throws {TypeError} there is a signal, which a wait in the host's queue cannot have; `why` it would be there */
+function refuseSignal (options, why) {
+  if (signalOf(options) !== undefined) throw new TypeError('waitAsync: a signal cannot cancel a wait in the host\'s queue, where ' + why)
+}
+
+module.exports = { refuseSignal, signalOf, waitWithSignal }
