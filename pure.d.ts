@@ -30,7 +30,7 @@ export {}
 /** The end of a wait; or `'not-equal'`: the element held another value, so there was no wait. */
 export type WaitResult = 'ok' | 'not-equal' | 'timed-out'
 
-/** The result of {@link waitAsync}: over at once, or a promise. The promise is never rejected. */
+/** The result of {@link waitAsync}: over at once, or a promise. Without a signal the promise is never rejected. */
 export type WaitAsyncResult =
   | { async: false, value: 'not-equal' | 'timed-out' }
   | { async: true, value: Promise<'ok' | 'timed-out'> }
@@ -91,7 +91,10 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * @param index the index of the element to wait for
  * @param value the value that the element must have, otherwise there is no wait
  * @param timeout in milliseconds, by default `Infinity`
- * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`
+ * @param options.signal cancels the wait: an abort takes the waiter out of the line at once, so that it receives no later notification,
+ *   and rejects the promise with the signal's reason. Not in the standard, so `Atomics.waitAsync` ignores it
+ * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; an option is wrong; or
+ *   there is a signal, and the wait would be in the host's queue ({@link engine}; WebAssembly memories), where nothing can cancel it
  * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.waitasync
  *
@@ -101,8 +104,14 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * const outcome = async ? await value : value // 'ok', 'not-equal' or 'timed-out'
  * ```
  */
-export function waitAsync(typedArray: Int32Array, index: number, value: number, timeout?: number): WaitAsyncResult
-export function waitAsync(typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number): WaitAsyncResult
+export function waitAsync(typedArray: Int32Array, index: number, value: number, timeout?: number, options?: WaitAsyncOptions): WaitAsyncResult
+export function waitAsync(typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number, options?: WaitAsyncOptions): WaitAsyncResult
+
+/** The options of {@link waitAsync}. An option that is not listed is a `TypeError`. */
+export interface WaitAsyncOptions {
+  /** Cancels the wait when it is aborted. */
+  signal?: AbortSignalLike | undefined
+}
 
 /** The options of {@link install}. */
 export interface InstallOptions {

@@ -87,6 +87,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
     setImmediate(() => { signal.aborted = true; for (const listener of listeners) listener() })
     return signal
   }
+  callees.push({ label: 'waitAsync that is cancelled', part: 'value', fn: timeout => api.waitAsync(words, below(words.length), value, timeout, { signal: signal() }) })
   const make = {
     lock: () => new api.AsyncLock(family, { byteOffset: 4 * below(4) }),
     rw: () => new api.RwLock(family, { byteOffset: 16 + 4 * below(2) }),
@@ -103,7 +104,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
     () => theirs('({})'), () => theirs('[]'), () => theirs('(() => 1)'), () => Object.create(null), () => globalThis_, () => Object.freeze({}),
     () => pick(arrays), () => pick(arrays), () => pick(arrays), () => pick(buffers), () => pick(buffers), () => pick(buffers),
     () => ({ timeout: below(3) }), () => ({ timeout: pick([NaN, '1', -1, 1e300, null]) }), () => ({ byteOffset: pick([0, 4, 8, 3, -4, 256, 1.5, '4', null]) }),
-    () => ({ parties: below(4) }), () => ({ count: below(4) - 1 }), () => ({ signal: signal(), timeout: 1 }), () => ({ signal: hostile() }), () => ({ unknown: 1 }),
+    () => ({ parties: below(4) }), () => ({ count: below(4) - 1 }), () => ({ signal: signal(), timeout: 1 }), () => ({ signal: signal() }), () => ({ signal: hostile() }), () => ({ unknown: 1 }),
     () => ({ steal: below(2) }), () => ({ get timeout () { throw thrown } }), () => ({ target: {}, force: true }), () => ({ target: hostile() }),
     () => pick(tokens) || null, () => Object.create(api.UnlockToken.prototype), () => Object.assign(Object.create(api.UnlockToken.prototype), pick(tokens)),
     ...Object.keys(make).map(name => make[name]), ...Object.keys(make).map(name => () => Object.create(make[name]())),
@@ -147,7 +148,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
       const receivers = own && random() < 0.6 ? Object.keys(make).map(name => make[name]()).concat(tokens).filter(it => it instanceof api[own[1]]) : []
       if (/^(locks|LockManager)\./.test(label) && random() < 0.6) receivers.push(api.locks)
       const receiver = receivers.length > 0 ? pick(receivers) : pick(values)()
-      const args = Array.from({ length: below(5) }, () => pick(values)())
+      const args = Array.from({ length: below(6) }, () => pick(values)())
       // A thread that may block does so for a moment only.
       if (blocks) {
         if (label === 'wait') args[3] = 1

@@ -284,6 +284,30 @@ fn timeout_cancel_wait() {
     });
 }
 
+/// An agent cancels its promise, which is due, while the timer tells it so and another thread notifies: the notification is the
+/// promise's, which then is not cancelled, or the next one's.
+#[test]
+fn cancel_timeout_notify() {
+    bounded_model(|| {
+        let (store, agent) = (store(), Agent::deaf());
+        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
+        let timer = expire(&store);
+        let notifier = spawn({
+            let store = store.clone();
+            move || store.notify(HERE, 1, None)
+        });
+        // As `cancel` in `src/node/waiting.rs` does it.
+        let cancelled =
+            store.withdraw_agent(waits[0].1, &agent.outbox, 1) == Withdrawal::Done || agent.outbox.recall(1).is_some();
+        assert_eq!(notifier.join().unwrap(), 1);
+        timer.join().unwrap();
+        // The slot of a cancelled wait has no ticket.
+        let settled = agent.run(&store, &waits[usize::from(cancelled)..]);
+        assert_eq!(settled, [(if cancelled { 2 } else { 1 }, WaitResult::Ok)]);
+        assert_eq!(store.count(HERE), u32::from(!cancelled));
+    });
+}
+
 /// An agent ends while the timer tells it of a deadline and another thread notifies: nothing of it stays, and the notification is
 /// either its or the next one's.
 #[test]

@@ -14,6 +14,7 @@ wait(new Int32Array(1), 0, BigInt(1))
 wait(new BigUint64Array(1), 0, BigInt(1))
 
 const result: WaitAsyncResult = waitAsync(ba, 1, BigInt(0), 10)
+waitAsync(ba, 1, BigInt(0), undefined, { signal: { aborted: false, addEventListener () {} } })
 // @ts-expect-error the element of a BigInt64Array is a BigInt
 waitAsync(ba, 1, 0)
 

@@ -1,6 +1,6 @@
 // Every library: the functions, on an Int32Array.
 
-import { WaitAsyncResult, WaitResult, notify, ref, unref, wait, waitAsync, waiterCount } from 'atomics-waitasync'
+import { WaitAsyncOptions, WaitAsyncResult, WaitResult, notify, ref, unref, wait, waitAsync, waiterCount } from 'atomics-waitasync'
 
 const ia = new Int32Array(new SharedArrayBuffer(8))
 
@@ -26,6 +26,16 @@ notify([0], 0)
 notify(new Float64Array(1), 0)
 
 const result: WaitAsyncResult = waitAsync(ia, 0, 0, 10)
+const options: WaitAsyncOptions = { signal: { aborted: false, addEventListener () {} } }
+const cancellable: WaitAsyncResult = waitAsync(ia, 0, 0, undefined, options)
+waitAsync(ia, 0, 0, 10, {})
+waitAsync(ia, 0, 0, 10, { signal: undefined })
+// @ts-expect-error the time-out is an argument
+waitAsync(ia, 0, 0, 10, { timeout: 10 })
+// @ts-expect-error a signal has addEventListener
+waitAsync(ia, 0, 0, 10, { signal: { aborted: false } })
+// @ts-expect-error a blocked thread cannot hear a signal
+wait(ia, 0, 0, 10, options)
 if (result.async) {
   const promise: Promise<'ok' | 'timed-out'> = result.value
   const held: boolean = ref(promise) || unref(promise)

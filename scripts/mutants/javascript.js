@@ -19,6 +19,7 @@ const slots = 'lib/agent/slots.js'
 const blocking = 'lib/agent/blocking.js'
 const functions = 'lib/atomics/functions.js'
 const operations = 'lib/atomics/abstract-operations.js'
+const waitSignals = 'lib/atomics/signals.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
@@ -100,6 +101,11 @@ module.exports = [
   { what: 'another value does not matter', file: functions, find: 'return (view.wide ? loads64 : loads32) && load(typedArray, i) !== v', put: 'return false', equivalent: 'native code compares again in the critical section; this is for speed' },
   { what: 'a length that a conversion has changed counts', file: functions, find: 'index >>> 0 === index && index < length ? index :', put: 'index >>> 0 === index ? index :', test: 'bad-input' },
   { what: 'NaN is no time-out', file: operations, find: 'return q !== q ? Infinity : q > 0 ? q : 0', put: 'return q > 0 ? q : 0', test: 'time-outs', orTest: 'bad-input' },
+  { what: 'a wait that has been notified is cancelled', file: waitSignals, find: 'if (this.slot < 0 || this.dequeue()) this.reject(reason)', put: 'this.dequeue()\n    this.reject(reason)', test: 'wait-async-signal' },
+  { what: 'a wait that is cancelled stays in the line', file: waitSignals, find: 'if (this.slot < 0 || this.dequeue()) this.reject(reason)', put: 'this.reject(reason)', test: 'wait-async-signal' },
+  { what: 'a wait begins although its signal is aborted', file: waitSignals, find: '  if (signal.aborted) {', put: '  if (false) {', test: 'wait-async-signal' },
+  { what: 'a time-out of 0 is cancelled', file: functions, find: 'if (signal === undefined || t === 0 || differs', put: 'if (signal === undefined || differs', test: 'wait-async-signal' },
+  { what: 'the host\'s waitAsync is exported with a signal that it ignores', file: 'lib/atomics/keep-alive.js', find: '      if (options !== undefined) refuseSignal(options)\n      return apply(host.waitAsync', put: '      return apply(host.waitAsync', test: 'entry-points' },
   { what: 'an index is not converted', file: operations, find: 'const accessIndex = ToIntegerOrInfinity(requestIndex)', put: 'const accessIndex = requestIndex', test: 'bad-input' },
   { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
 

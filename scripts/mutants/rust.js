@@ -109,6 +109,7 @@ module.exports = [
   { what: 'taken mail still counts as there', file: outbox, find: '        self.has_mail.store(false, Ordering::Relaxed);\n', put: '', model: 'push_take_mail' },
   { what: 'mail is not said to be there', file: outbox, find: '        self.has_mail.store(true, Ordering::Release);\n', put: '', model: 'push_take_mail' },
   { what: 'an agent that has ended is rung', file: outbox, find: '        *lock(&self.bell) = None;\n', put: '', model: 'ring_close' },
+  { what: 'a notification is recalled', file: outbox, find: 'result.is_acquired() || result == WaitResult::TimedOut', put: 'result != WaitResult::Due', model: 'cancel_timeout_notify' },
   { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'recalled'] },
   { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.first.iter().chain(&self.rest)', put: 'self.first.iter()', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
 

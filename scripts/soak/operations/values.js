@@ -1,7 +1,7 @@
 'use strict'
 
-// Waits and notifications. Laws: what `notify` counts is what was told 'ok'; no time-out is early; first come, first served; a wait
-// for a value that has changed since, and been notified of, does not stay.
+// Waits and notifications. Laws: what `notify` counts is what was told 'ok', also where waits are cancelled; no time-out is early; first
+// come, first served; a wait for a value that has changed since, and been notified of, does not stay.
 
 const { BIG, COUNT, GATE_TIMES, TICKETS } = require('../arena')
 const { api, busy, now } = require('../subject')
@@ -10,19 +10,23 @@ const functions = (actor) => actor.chance(0.3) ? api : Atomics
 const steady = (actor) => actor.steady
 const steadyAwaiting = (actor) => actor.steady && !actor.blocks
 
-/** Waits for a word of `array` that holds `expected`: what came of it. It never is early. */
+/** Options for the exported `waitAsync`. */
+const cancelling = (actor) => !actor.blocks && actor.chance(0.3) ? { signal: actor.signal() } : undefined
+
+/** Waits for a word of `array` that holds `expected`: what came of it, undefined if it was cancelled. It never is early. */
 async function wait (actor, array, at, expected, timeout) {
   const start = now()
   let result
   if (actor.blocks && actor.chance(0.8)) {
     result = functions(actor).wait(array, at, expected, timeout)
   } else {
-    const wait = functions(actor).waitAsync(array, at, expected, timeout)
+    const options = cancelling(actor)
+    const wait = (options ? api : functions(actor)).waitAsync(array, at, expected, timeout, options)
     if (wait.async && actor.chance(0.1)) {
       api.unref(wait.value)
       api.ref(wait.value)
     }
-    result = wait.async ? await wait.value : wait.value
+    result = wait.async ? await actor.attempt(options, () => wait.value) : wait.value
   }
   const took = now() - start
   actor.require(result !== 'timed-out' || took >= timeout, () => `timed out after ${took} of ${timeout} ms`)
@@ -106,6 +110,7 @@ async function waitForChange (actor, index) {
   arena.add('gateBegun', cell, 1)
   const result = await wait(actor, arena.words, at, value, timeout)
   arena.add('gateEnded', cell, 1)
+  if (result === undefined) return undefined
   if (result !== 'timed-out') return true
   // Changes of which all had been notified in good time.
   const done = arena.get('gateDone', index)
@@ -139,7 +144,7 @@ function change (actor, index) {
   })
 }
 
-/** Waits of one thread for one word end in their order, whichever of them time out. */
+/** Waits of one thread for one word end in their order, whichever of them time out or are cancelled. */
 async function severalWaits (actor, index) {
   const { arena } = actor
   const at = arena.place('value', index)
@@ -148,11 +153,12 @@ async function severalWaits (actor, index) {
     const timeout = actor.chance(0.3) ? actor.timeout() : Infinity
     arena.add('begun', index, 1)
     const start = now()
-    const { async, value } = Atomics.waitAsync(arena.words, at, 0, timeout)
-    return (async ? value : Promise.resolve(value)).then(result => {
+    const options = cancelling(actor)
+    const { async, value } = (options ? api : Atomics).waitAsync(arena.words, at, 0, timeout, options)
+    return (async ? actor.attempt(options, () => value) : Promise.resolve(value)).then(result => {
       const took = now() - start
       arena.add(result === 'ok' ? 'ok' : 'over', index, 1)
-      actor.require(result === 'ok' || took >= timeout, () => `timed out after ${took} of ${timeout} ms`)
+      actor.require(result !== 'timed-out' || took >= timeout, () => `timed out after ${took} of ${timeout} ms`)
       if (result === 'ok') ended.push(n)
     })
   })
