@@ -62,6 +62,17 @@ const kinds = {
     for (let n = 0; n < 40000; n++) all.push(Atomics.waitAsync(array, n % 64, 0, 1 + n % 20).value)
     await Promise.all(all)
   },
+  'waits that ended while their signal lives on': async ({ require, array }) => {
+    // Of every subject: an entry on the host's queue takes no signal.
+    const api = require('../../pure')
+    if (global.livingSignal === undefined) global.livingSignal = { aborted: false, addEventListener () {} }
+    const options = { signal: global.livingSignal }
+    const all = []
+    for (let n = 0; n < 40000; n++) all.push(api.waitAsync(array, n % 64, 0, n % 2 === 0 ? undefined : 1 + n % 20, options).value)
+    for (let index = 0; index < 64; index++) api.notify(array, index, 400)
+    for (let index = 0; index < 64; index++) api.notify(array, index)
+    await Promise.all(all)
+  },
   'waits that did not have to wait': ({ Atomics, array }) => {
     for (let n = 0; n < 100000; n++) Atomics.waitAsync(array, n % 64, 1, 1000)
     for (let n = 0; n < 100000; n++) Atomics.waitAsync(array, n % 64, 0, 0)

@@ -50,6 +50,34 @@ test('an AbortController of Node: its reason, or an AbortError where it has none
   if (controller.signal.reason !== undefined) assert.strictEqual(error, controller.signal.reason)
 })
 
+test('an AbortSignal whose methods are patched: those are called, and what removeEventListener throws reaches no wait', { skip: !hasController && 'no AbortController here' }, async t => {
+  const patched = { addEventListener: 0, removeEventListener: 0 }
+  const { addEventListener } = AbortSignal.prototype
+  const define = (key, value) => Object.defineProperty(AbortSignal.prototype, key, { configurable: true, writable: true, value })
+  define('addEventListener', function () {
+    patched.addEventListener++
+    return addEventListener.apply(this, arguments)
+  })
+  define('removeEventListener', () => {
+    patched.removeEventListener++
+    throw new Error('patched')
+  })
+  t.after(() => {
+    delete AbortSignal.prototype.addEventListener
+    delete AbortSignal.prototype.removeEventListener
+  })
+  const array = words(1)
+  const controller = new AbortController()
+  const { signal } = controller
+  const first = waitAsync(array, 0, 0, undefined, { signal })
+  assert.strictEqual(notify(array, 0), 1)
+  assert.strictEqual(await first.value, 'ok')
+  const second = waitAsync(array, 0, 0, undefined, { signal })
+  controller.abort()
+  assert.strictEqual((await rejection(second.value)).name, 'AbortError')
+  assert.ok(patched.addEventListener > 0 && patched.removeEventListener > 0)
+})
+
 test('a signal without a reason: an AbortError', async () => {
   const array = words(1)
   const controller = new TinyController()
