@@ -317,3 +317,61 @@ test('a promise form without stack left takes nothing, and leaves no waiter', as
   assert.strictEqual(lock.locked, false)
   assert.strictEqual(semaphore.available, 1)
 })
+
+/** Signals that each abort one wait: `begin(signal)` gives its promise. For other threads, too. */
+function pendingWithSignals (count, begin) {
+  return Array.from({ length: count }, () => {
+    const wait = { outcome: undefined }
+    const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { wait.abort = listener } }
+    begin(signal).then(() => { wait.outcome = 'served' }, reason => { wait.outcome = reason })
+    return wait
+  })
+}
+
+for (const name of ['waitAsync', 'lockAsync']) {
+  test(`an abort of a ${name} rejects its promise, or leaves it in the line`, { skip: LEAVES_EXCEPTIONS }, async () => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    const token = lock.tryLock()
+    const begin = name === 'waitAsync'
+      ? signal => api.waitAsync(lock.i32a, 0, 1, undefined, { signal }).value
+      : signal => lock.lockAsync({ signal }).then(token => { token.unlock() })
+    const waits = pendingWithSignals(1000 * PADDINGS, begin)
+    let at = 0
+    const counts = atTheEndOfTheStack(() => { waits[at++].abort() })
+    assert.ok(counts.done > 0 && counts.thrown > 0, JSON.stringify(counts))
+    // What was begun near the end of the stack is over in a later tick.
+    await new Promise(resolve => setImmediate(resolve))
+    const left = waits.filter(({ outcome }) => outcome === undefined)
+    assert.strictEqual(waiters(lock.buffer), left.length)
+    assert.ok(left.length <= waits.length - counts.done, `${left.length} are left, ${JSON.stringify(counts)}`)
+    token.unlock()
+    if (name === 'waitAsync') api.notify(lock.i32a, 0)
+    while (left.some(({ outcome }) => outcome === undefined)) await new Promise(resolve => setImmediate(resolve))
+    assert.deepStrictEqual(new Set(waits.map(({ outcome }) => outcome)), new Set(['aborted', 'served']))
+    assert.strictEqual(waiters(lock.buffer), 0)
+  })
+}
+
+test('waitAsync with a signal enqueues a waiter whose promise the caller has, or throws', async () => {
+  const word = new Int32Array(new SharedArrayBuffer(4))
+  const listeners = new Set()
+  const signal = {
+    aborted: false,
+    reason: 'aborted',
+    addEventListener (_, listener) { listeners.add(listener) },
+    removeEventListener (_, listener) { listeners.delete(listener) }
+  }
+  const promises = []
+  const counts = atTheEndOfTheStack(() => {
+    const { value } = api.waitAsync(word, 0, 0, undefined, { signal })
+    promises[promises.length] = value
+  })
+  assert.ok(counts.done > 0 && counts.thrown > 0, JSON.stringify(counts))
+  const lined = waiters(word.buffer)
+  const outcomes = Promise.all(promises.map(promise => promise.catch(reason => reason.name || reason)))
+  for (const listener of listeners) listener()
+  assert.strictEqual(waiters(word.buffer), 0)
+  const aborted = (await outcomes).filter(outcome => outcome === 'aborted').length
+  assert.strictEqual(aborted, lined)
+  assert.strictEqual(listeners.size, 0)
+})

@@ -8,6 +8,7 @@
  */
 
 const { bare, createWeakMap } = require('../util/intrinsics')
+const requireStack = require('../util/require-stack')
 
 const { nextTick } = process
 
@@ -64,6 +65,13 @@ class Audience {
   }
 
   hear () {
+    try {
+      requireStack(false)
+    } catch (_) {
+      // A waiter might be dequeued whose promise then nothing rejects. In a tick of its own there is enough stack.
+      nextTick(this.listener)
+      return
+    }
     try {
       while (this.first !== undefined) {
         const waiter = this.first

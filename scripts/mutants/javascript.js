@@ -81,6 +81,7 @@ module.exports = [
   { what: 'a settled waiter still listens to its signal', file: waiter, find: '    abortSignals.leave(this)\n', put: '', test: 'signals' },
   { what: 'an unref\'d step holds the loop', file: waiter, find: 'if (!this.refed) this.setRefed(false)', put: '', test: 'ref', orTest: 'condition' },
   { what: 'of the waiters of a signal one is told', file: signals, find: 'while (this.first !== undefined) {', put: 'if (this.first !== undefined) {', test: 'signals' },
+  { what: 'an abort begins near the end of the stack', file: signals, find: '      requireStack(false)\n', put: '', test: 'stack-end' },
   { what: 'a step that is rejected goes on', file: steps, find: 'if (this.waiter !== undefined) this.waiter.giveUp(reason)', put: '', test: 'condition' },
   { what: 'a notification is not used at once', file: notice, find: 'else this.onNotified(this.resolve, this.reject)', put: 'else this.resolve(result)', test: 'condition' },
   { what: 'a wait for a word ends with the first notification', file: notice, find: "    if (agent().waitFor(word.address, value, left(), purpose) === 'timed-out') return", put: '    agent().waitFor(word.address, value, left(), purpose); return', test: 'latch', orTest: 'barrier' },
