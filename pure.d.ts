@@ -84,7 +84,7 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * `Atomics.waitAsync`: waits without blocking. The promise is fulfilled with `'ok'` after a notification, with
  * `'timed-out'` after `timeout` milliseconds, never earlier.
  *
- * Unless this function is the host's own (see {@link engine}), the pending promise keeps this thread's event loop alive
+ * Unless this function waits in the host's queue (see {@link engine}), the pending promise keeps this thread's event loop alive
  * as long as something can still settle it; {@link unref} lets go.
  *
  * @param typedArray an array on a `SharedArrayBuffer`
