@@ -1,6 +1,6 @@
 'use strict'
 
-/** The errors of locks and their family. They can be made even where `Error.prototype` is frozen, so that assigning a name would throw. */
+/** The errors of waits, of locks and their family. They can be made even where `Error.prototype` is frozen, so that assigning a name would throw. */
 
 const { Error, define } = require('../util/intrinsics')
 const { nounOf } = require('./kinds')

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A promise that is enqueued once, until it is settled or its signal aborts it: the base of Claim and Notice. agent/slots.js tells
- * it the result by `settle(value)`.
+ * A promise that is enqueued once, until it is settled or its signal aborts it: the base of Claim, Notice and the Wait of
+ * atomics/signals.js. agent/slots.js tells it the result by `settle(value)`.
  *
  * Each kind has:
  * - `enqueue()`: enqueues it. Returns undefined, or the result if there is one at once
