@@ -31,7 +31,7 @@ test('a claimant that throws as it is settled keeps no other from being settled,
     const address = agent().addressOf(new Uint8Array(array.buffer))
     const wait = name => Atomics.waitAsync(array, 0, 0).value.then(outcome => say(`${name} ${outcome}`))
     wait('first')
-    agent().waitClaim(address, 0, Infinity, { array, refed: true, settle () { throw new Error('mine') } }, false)
+    agent().waitClaim(address, false, 0, Infinity, { array, refed: true, settle () { throw new Error('mine') } }, false)
     wait('second')
     semaphore.acquireAsync().then(() => say('acquired'))
     Atomics.notify(array, 0)
@@ -144,7 +144,7 @@ test('a batch that fails halfway goes on with the promises that have not been se
     let thrown = 0
     locks.forEach((lock, n) => {
       watch(Atomics.waitAsync(array, 0, 0).value, `wait ${n}`)
-      if (n % 3 === 1) agent().waitClaim(address, 0, Infinity, { array, refed: true, settle () { thrown++; throw new Error('mine') } }, false)
+      if (n % 3 === 1) agent().waitClaim(address, false, 0, Infinity, { array, refed: true, settle () { thrown++; throw new Error('mine') } }, false)
       watch(lock.lockAsync(), `lock ${n}`)
       watch(semaphore.acquireAsync(), `permit ${n}`)
     })
