@@ -102,7 +102,7 @@ test('a panic at any look at the clock is an error of that call: no other wait i
       const buffer = new SharedArrayBuffer(64)
       const words = new Int32Array(buffer)
       const at = word => ({ byteOffset: 4 * word })
-      const [lock, other] = [new AsyncLock(buffer, at(8)), new AsyncLock(buffer, at(9))]
+      const [lock, other, left] = [8, 9, 13].map(word => new AsyncLock(buffer, at(word)))
       const [rw, semaphore, condition] = [new RwLock(buffer, at(10)), new Semaphore(buffer, at(11)), new Condition(buffer, at(12))]
       const promises = []
       const promised = (call) => {
@@ -112,10 +112,12 @@ test('a panic at any look at the clock is an error of that call: no other wait i
       const release = token => token.unlock()
       const tokens = [lock.tryLock(), rw.tryLock()]
       const waiting = other.tryLock()
+      tokens.push(left.tryLock())
       fail(nth)
       for (const timeout of [Infinity, 60000, 1]) {
         promised(() => Atomics.waitAsync(words, 0, 0, timeout).value)
         promised(() => lock.lockAsync({ timeout }).then(release))
+        promised(() => left.lockAsync({ timeout }).then(release))
         promised(() => rw.lockSharedAsync({ timeout }).then(release))
         promised(() => rw.lockAsync({ timeout }).then(release))
         promised(() => semaphore.acquireAsync(2, { timeout }))
@@ -129,6 +131,7 @@ test('a panic at any look at the clock is an error of that call: no other wait i
       await turn()
       attempt(() => Atomics.notify(words, 0, 1))
       attempt(() => tokens[0].unlock())
+      attempt(() => tokens[2].abandon())
       tokens.push(attempt(() => lock.tryLock()))
       await turn()
       for (const token of tokens.slice(1)) if (token) attempt(() => token.unlock())
@@ -149,10 +152,12 @@ test('a panic at any look at the clock is an error of that call: no other wait i
       await Promise.all(promises)
       clearTimeout(late)
       if (waiting.locked) waiting.unlock()
-      const { held, waiting: left } = api.snapshot()
+      const { held, waiting: pending } = api.snapshot()
+      const names = await locks.query()
       const counts = words.map((_, index) => api.waiterCount(words, index))
-      if (held.length + left.length > 0 || lock.locked || other.locked || rw.locked || rw.readers > 0 || counts.some(count => count > 0)) {
-        problems.push('look ' + nth + ': left over: ' + JSON.stringify({ held, left, counts: [...counts], words: [...words] }))
+      const isLocked = [lock, other, left].some(lock => lock.locked)
+      if (held.length + pending.length + names.held.length + names.pending.length > 0 || isLocked || rw.locked || rw.readers > 0 || counts.some(count => count > 0)) {
+        problems.push('look ' + nth + ': left over: ' + JSON.stringify({ held, pending, names, counts: [...counts], words: [...words] }))
       }
       return hit
     }
@@ -220,9 +225,8 @@ test('a panic while a worker blocks for a lock or a Condition leaves no waiter a
             } catch (error) {
               parentPort.postMessage(error.message)
             }
-            // What was left is given up by the next call.
-            locks.requestSync('other', { ifAvailable: true }, () => {})
-            parentPort.postMessage('again')
+            // It lives on, and calls nothing of the package any more.
+            setInterval(() => {}, 1000)
           })`)}
         ${withFaults(`
           const buffer = new SharedArrayBuffer(64)
@@ -242,7 +246,9 @@ test('a panic while a worker blocks for a lock or a Condition leaves no waiter a
             for (const token of tokens) token.unlock()
             if (release) release()
             await held
-            while (heard.length < 2) await new Promise(resolve => setTimeout(resolve, 1))
+            const busy = () => api.snapshot().held.length + api.snapshot().waiting.length > 0 || lock.locked || rw.locked || rw.readers > 0
+            while (heard.length < 1) await new Promise(resolve => setTimeout(resolve, 1))
+            for (let n = 0; n < 500 && busy(); n++) await new Promise(resolve => setTimeout(resolve, 1))
             const { held: left, waiting } = api.snapshot()
             console.log(JSON.stringify({ said: heard[0], left: left.length + waiting.length, locked: lock.locked || rw.locked || rw.readers > 0 }))
             process.exit()
@@ -259,6 +265,38 @@ test('a panic while a worker blocks for a lock or a Condition leaves no waiter a
     }
   }
   assert(failed >= 3, `${failed} have failed`)
+})
+
+test('a panic while a thread ends loses nothing of what it held', { skip: skipWorkers, timeout: 110000 }, async t => {
+  for (let nth = 1; nth < 9; nth++) {
+    const result = await runForJSON(t, ['-e', withFaults(`
+      const { Worker } = require('worker_threads')
+      const buffer = new SharedArrayBuffer(64)
+      const [lock, rw, semaphore] = [AsyncLock, RwLock, Semaphore].map((Class, n) => new Class(buffer, { byteOffset: 32 + 4 * n }))
+      semaphore.release(1)
+      const worker = new Worker(\`
+        const { parentPort, workerData } = require('worker_threads')
+        const { AsyncLock, RwLock, Semaphore, locks } = require(${force})
+        const [lock, rw, semaphore] = [AsyncLock, RwLock, Semaphore].map((Class, n) => new Class(workerData, { byteOffset: 32 + 4 * n }))
+        const held = [lock.tryLock(), rw.tryLock(), semaphore.tryHold()]
+        locks.request('x', () => new Promise(() => {}))
+        setImmediate(() => parentPort.postMessage('held'))
+        parentPort.once('message', () => {
+          process.umask()
+          process.exit(held.length)
+        })\`, { eval: true, workerData: buffer })
+      worker.once('message', async () => {
+        const wait = { timeout: 10000 }
+        const use = token => token.unlock()
+        const waits = [lock.lockAsync(wait).then(use), rw.lockAsync(wait).then(use), semaphore.holdAsync(1, wait).then(use), locks.request('x', wait, () => true)]
+        worker.postMessage('end')
+        const outcomes = await Promise.all(waits.map(wait => wait.catch(error => error.message)))
+        const { held, waiting } = api.snapshot()
+        const { held: names, pending } = await locks.query()
+        console.log(JSON.stringify({ outcomes, left: held.length + waiting.length + names.length + pending.length }))
+      })`)], { env: env({ FAULT_WORKER_CLOCK: String(nth) }) })
+    assert.deepStrictEqual(result, { outcomes: [true, true, true, true], left: 0 }, `look ${nth}`)
+  }
 })
 
 test('a thread that holds much and gets no memory for more says so, and keeps what it holds', { skip }, async t => {

@@ -6,7 +6,6 @@
 //! nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and what it is granted would be lost. So the
 //! service is started before.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -179,15 +178,7 @@ impl Agent {
                 self.robust_list.retract();
                 return NAMES.release(&STORE, id);
             }
-            let release = || STORE.release(location, request, &word_at(location));
-            let released = catch_unwind(AssertUnwindSafe(release)).unwrap_or_else(|panic| {
-                // If it came before the word was changed, the lock has no holder any more.
-                if request == Request::Lock {
-                    self.free_at(location);
-                }
-                self.robust_list.retract();
-                resume_unwind(panic)
-            });
+            let released = STORE.release(location, request, &word_at(location));
             self.robust_list.retract();
             // Not the main thread.
             if released == Released::MakeRoom && self.thread_id != 0 {
@@ -218,10 +209,7 @@ impl Agent {
 
     /// Frees a lock that this thread does not hold, if no other thread is known to hold it.
     pub(super) fn free(&self) -> u32 {
-        self.free_at(self.registers.location())
-    }
-
-    fn free_at(&self, location: Location) -> u32 {
+        let location = self.registers.location();
         let holder = |granted: Option<&Waiter>| {
             let look = || REGISTRY.holder(location, granted, &self.outbox);
             look().or_else(|| {

@@ -41,10 +41,18 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
     };
     // Unwinding into Node would end the process.
     if catch_unwind(AssertUnwindSafe(|| Agent::with(env, run))).is_err() {
-        contained(|| Agent::with(env, |agent| agent.registers.answer.set(FAILED)));
+        contained(|| Agent::with(env, give_up));
     }
     // Undefined.
     ptr::null_mut()
+}
+
+/// An operation has failed. The thread may call nothing else for long, and what it is given meanwhile would be lost to others: so its wait
+/// ends here.
+fn give_up(agent: &Agent) {
+    agent.registers.answer.set(FAILED);
+    agent.robust_list.retract();
+    agent.blocking.abandon();
 }
 
 /// Defines the operations, by the names that `lib/` knows: each with an entry for Node-API.

@@ -11,7 +11,7 @@ use super::policy::{Claims, ListedClaim, Successor};
 use super::result::WaitResult;
 use super::waiter::{Waiter, Wake, Wakes};
 use super::waiter_list::{Record, WaiterKey};
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, unfailing};
 use crate::sync::{Arc, AtomicI32, MutexGuard, Ordering, lock};
 
 /// When waiters with claims are woken. The queue calls these functions inside a critical section.
@@ -66,7 +66,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     /// The present moment, looked up once per section.
     pub(crate) fn now(&mut self) -> Timestamp {
-        *self.now.get_or_insert_with(self.clock)
+        *self.now.get_or_insert_with(|| unfailing(self.clock))
     }
 
     /// What the policy keeps for this bucket, to change.
