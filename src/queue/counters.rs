@@ -35,7 +35,9 @@ const fn policy(buckets: usize) -> usize {
     if some < LINE { LINE } else { some }
 }
 
-/// The counters of a store: those of waiters, by word; behind them those of the policy, by word, too.
+/// The counters of a store: those of waiters, by word; behind them those of the policy, by word, too; and the last one is their sum.
+///
+/// None is a field: as nothing changes in a store itself, the compiler need not read its pointers again after each atomic operation.
 #[derive(Debug)]
 pub(super) struct Counters {
     memory: Box<[AtomicI32]>,
@@ -44,8 +46,6 @@ pub(super) struct Counters {
     /// How many are of waiters, and how many of the policy: powers of two.
     words: usize,
     policy: usize,
-    /// The sum of the policy's.
-    total: AtomicI32,
 }
 
 impl Counters {
@@ -54,7 +54,7 @@ impl Counters {
         let (words, policy) = (words(buckets), policy(buckets));
         let memory = zeroed(LINE + words + policy);
         let first = if cfg!(feature = "model") { 0 } else { memory.as_ptr().align_offset(CACHE_LINE) };
-        Self { memory, first, words, policy, total: AtomicI32::default() }
+        Self { memory, first, words, policy }
     }
 
     /// All of them, from the start of a cache line to the end of one. `lib/agent/counters.js` reads them.
@@ -79,15 +79,21 @@ impl Counters {
         &self.memory[self.first + self.words + (self.index_of(location) & (self.policy - 1))]
     }
 
+    /// The sum of the policy's.
+    fn total(&self) -> &AtomicI32 {
+        // It is none of the others, since those begin within the first line.
+        &self.memory[self.memory.len() - 1]
+    }
+
     /// The policy counts one more at `location`, or one less.
     pub(super) fn count(&self, location: Location, change: i32) {
         self.of_policy(location).fetch_add(change, Ordering::SeqCst);
-        self.total.fetch_add(change, Ordering::SeqCst);
+        self.total().fetch_add(change, Ordering::SeqCst);
     }
 
     /// Whether the policy counts anything.
     pub(super) fn any(&self) -> bool {
-        self.total.load(Ordering::SeqCst) != 0
+        self.total().load(Ordering::SeqCst) != 0
     }
 }
 

@@ -73,10 +73,6 @@ impl<G> Mail<G> {
         })
     }
 
-    fn is_empty(&self) -> bool {
-        self.settlements.is_empty() && self.retries.is_empty() && self.losses.is_empty()
-    }
-
     /// Removes everything. Keeps the allocations if they are small.
     pub fn clear(&mut self) {
         const RETAINED: usize = 4096;
@@ -111,6 +107,7 @@ pub enum Ring {
 /// The mail that an agent has not taken yet.
 pub struct Outbox<G> {
     mail: Mutex<Mail<G>>,
+    /// Changed under the lock of the mail.
     has_mail: AtomicBool,
     bell: Mutex<Option<Bell>>,
 }
@@ -123,9 +120,8 @@ impl<G> Outbox<G> {
 
     fn put(&self, put: impl FnOnce(&mut Mail<G>)) -> Ring {
         let mut mail = lock(&self.mail);
-        let was_empty = mail.is_empty();
         put(&mut mail);
-        if !was_empty {
+        if self.has_mail.load(Ordering::Relaxed) {
             return Ring::UnderWay;
         }
         self.has_mail.store(true, Ordering::Release);
