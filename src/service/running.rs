@@ -28,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// wake-up of this thread and one of the promise's.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Milliseconds until a duty that has panicked is tried again.
-const RECOVERY_MILLISECONDS: f64 = 10.0;
+/// How long after a panic it is tried again.
+const RECOVERY: Duration = Duration::from_millis(10);
 
 /// What the service does for others than promises. Each says whether there was anything to do.
 pub struct Duties {
@@ -53,14 +53,14 @@ pub struct Service {
 struct Round<'a> {
     rest: &'a Rest,
     interval: Duration,
-    duty: Box<dyn Fn() -> bool + Send>,
+    duty: &'a dyn Fn() -> bool,
     next: Option<Timestamp>,
     /// For how long there was nothing to do.
     idle: Duration,
 }
 
 impl<'a> Round<'a> {
-    fn new(rest: &'a Rest, interval: Duration, duty: Box<dyn Fn() -> bool + Send>) -> Self {
+    fn new(rest: &'a Rest, interval: Duration, duty: &'a dyn Fn() -> bool) -> Self {
         Self { rest, interval, duty, next: None, idle: Duration::ZERO }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Round<'a> {
                 self.idle = if (self.duty)() { Duration::ZERO } else { self.idle + self.interval };
                 if self.idle >= PATIENCE {
                     self.idle = Duration::ZERO;
-                    if self.rest.begin(&self.duty) {
+                    if self.rest.begin(self.duty) {
                         return Timestamp::NEVER;
                     }
                 }
@@ -89,7 +89,7 @@ impl<'a> Round<'a> {
 }
 
 fn unless_it_panics(turn: impl FnOnce() -> Timestamp) -> Timestamp {
-    catch_unwind(AssertUnwindSafe(turn)).unwrap_or_else(|_| now().after_millis(RECOVERY_MILLISECONDS))
+    catch_unwind(AssertUnwindSafe(turn)).unwrap_or_else(|_| now().after(RECOVERY))
 }
 
 impl Service {
@@ -119,13 +119,21 @@ impl Service {
         });
         let served = Arc::clone(&service);
         let thread = std::thread::Builder::new().name("atomics-service".into());
-        thread.spawn(move || served.runtime.block_on(served.run(&timer, store, duties))).ok()?;
+        let run = move || {
+            // Between the duties, looks at the clock can panic.
+            while catch_unwind(AssertUnwindSafe(|| served.runtime.block_on(served.run(&timer, store, &duties))))
+                .is_err()
+            {
+                std::thread::sleep(RECOVERY);
+            }
+        };
+        thread.spawn(run).ok()?;
         Some(service)
     }
 
-    async fn run<P: Policy>(&self, timer: &Timer, store: &WaiterListStore<P>, duties: Duties) {
-        let mut ticks = Round::new(&self.ticks, TICK, duties.tick);
-        let mut checks = Round::new(&self.checks, CHECK, duties.check_words);
+    async fn run<P: Policy>(&self, timer: &Timer, store: &WaiterListStore<P>, duties: &Duties) {
+        let mut ticks = Round::new(&self.ticks, TICK, &*duties.tick);
+        let mut checks = Round::new(&self.checks, CHECK, &*duties.check_words);
         let bell = self.signals.bell();
         let mut due = Timestamp::NEVER;
         loop {

@@ -1,11 +1,12 @@
 //! The service, run for real.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::running::{Duties, Service};
+use crate::clock::tests::fail_at;
 use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
 use crate::lock::word::Word;
@@ -190,4 +191,32 @@ fn a_panic_of_one_duty_ends_no_duty() {
     until(&|| RUNG.load(Ordering::SeqCst) > 1);
     assert_eq!(store.retry(ticket, &party, &&WORD), Some(WaitResult::Acquired));
     assert!(LOOKS.load(Ordering::SeqCst) > 1);
+}
+
+#[test]
+fn a_clock_that_fails_does_not_end_the_service() {
+    for nth in 1..8 {
+        let failing = Arc::new(AtomicU32::new(nth));
+        let tick = {
+            let failing = Arc::clone(&failing);
+            move || {
+                // This is the service's thread.
+                let nth = failing.swap(0, Ordering::Relaxed);
+                fail_at(nth);
+                nth != 0
+            }
+        };
+        let store = Box::leak(Box::new(WaiterListStore::new(1, now)));
+        let service = Service::start(store, Duties { tick: Box::new(tick), check_words: Box::new(|| false) }).unwrap();
+        service.tick();
+        while failing.load(Ordering::Relaxed) != 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (rung, heard) = mpsc::channel();
+        let outbox = Arc::new(Outbox::new(Box::new(move || rung.send(()).unwrap())));
+        let deadline = now().after(TICK);
+        store.enqueue_agent(HERE, &outbox, 1, deadline, || true);
+        service.time_out(deadline);
+        assert!(heard.recv_timeout(Duration::from_secs(5)).is_ok(), "look {nth}");
+    }
 }
