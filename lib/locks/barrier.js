@@ -19,8 +19,8 @@ const { requireWorker } = require('./held/acquire')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 const MOST_PARTIES = 0xffff
-const PARTIES = { purpose: BARRIER, waitsFor: 'the other parties of a Barrier' }
-const late = (timeout) => timeoutError('the other parties', timeout)
+const PARTIES = { purpose: BARRIER, kind: 'Barrier' }
+const late = (word, timeout) => timeoutError(word, PARTIES, timeout)
 
 const generation = (state) => state >>> 16
 const arrived = (state) => state & 0xffff
@@ -47,7 +47,7 @@ class Barrier {
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw late(timeout)
+      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw late(word, timeout)
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }
@@ -69,7 +69,7 @@ async function awaitParties (barrier, options, steps) {
     const mine = arrive(word, barrier.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!await waitUntilAsync(word, (state) => generation(state) !== mine, left, signal, steps, PARTIES)) throw late(timeout)
+      if (!await waitUntilAsync(word, (state) => generation(state) !== mine, left, signal, steps, PARTIES)) throw late(word, timeout)
     } catch (reason) {
       if (withdraw(word, mine)) throw reason
     }

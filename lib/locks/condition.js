@@ -141,7 +141,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
     try {
       result = await notice.waitAsync(word, value, wait, steps, {
         purpose: notice.CONDITION,
-        waitsFor: 'a Condition',
+        kind: 'Condition',
         onEnqueued: () => { releaseToWait(indexOf(held), held.token) },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)

@@ -16,8 +16,8 @@ const { requireWorker } = require('./held/acquire')
 const { MOST } = require('./held/request')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
-const OPENING = { purpose: LATCH, waitsFor: 'a Latch' }
-const late = (timeout) => timeoutError('the latch to open', timeout)
+const OPENING = { purpose: LATCH, kind: 'Latch' }
+const late = (word, timeout) => timeoutError(word, OPENING, timeout)
 
 class Latch {
   constructor (buffer, options) {
@@ -52,7 +52,7 @@ class Latch {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
-    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw late(timeout)
+    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw late(word, timeout)
   }
 
   waitAsync (options) {
@@ -67,7 +67,7 @@ async function awaitOpening (latch, options, steps) {
     throwIfAborted(signal)
     const word = wordOf(latch)
     const isOpen = (happened) => happened >= latch.count
-    if (!await waitUntilAsync(word, isOpen, countdown(timeout), signal, steps, OPENING)) throw late(timeout)
+    if (!await waitUntilAsync(word, isOpen, countdown(timeout), signal, steps, OPENING)) throw late(word, timeout)
   } finally {
     steps.end()
   }

@@ -12,9 +12,20 @@ function createError (message, code, name) {
   return error
 }
 
-/** @param {string} what the wait was for */
-const timeoutError = (what, timeout) =>
-  createError('Timed out after ' + timeout + ' ms waiting for ' + what, 'ERR_TIMEOUT', 'TimeoutError')
+/**
+ * @param {{ id: number, name: string | undefined, holder?: () => number | null }} word what the wait was for
+ * @param {{ kind: string, mode?: string }} what as snapshots say it
+ */
+function timeoutError (word, { kind, mode }, timeout) {
+  // Permits may be those of any number of threads.
+  const holder = mode === 'exclusive' || mode === 'shared' ? word.holder() : null
+  const error = createError('Timed out after ' + timeout + ' ms waiting for ' + nounOf({ kind, mode, name: word.name }) +
+    (holder === null ? '' : ', held by thread ' + holder), 'ERR_TIMEOUT', 'TimeoutError')
+  define(error, 'kind', kind, true, true)
+  define(error, 'id', word.id, true, true)
+  define(error, 'holder', holder, true, true)
+  return error
+}
 
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 

@@ -4,17 +4,18 @@
 
 const { quote } = require('../util/values')
 
-/** A noun phrase for an entry of a snapshot, or for a lock with its kind, mode and name. */
+/** A noun phrase for an entry of a snapshot, or for what is awaited of a word with its kind, mode and name. */
 function nounOf ({ kind, mode, name }) {
-  if (name !== undefined) return 'the lock named ' + quote(name)
   switch (kind) {
-    case 'AsyncLock': return 'an AsyncLock'
-    case 'RwLock': return 'an RwLock (' + mode + ')'
-    default: return 'permits of a Semaphore'
+    case 'named': return 'the lock named ' + quote(name)
+    case 'AsyncLock': return one('an AsyncLock', kind, name)
+    case 'RwLock': return one('an RwLock', kind, name) + ' (' + mode + ')'
+    case 'Semaphore': return 'permits of ' + one('a Semaphore', kind, name)
+    case 'Barrier': return 'the other parties of ' + one('a Barrier', kind, name)
+    default: return one('a ' + kind, kind, name)
   }
 }
 
-/** The name of a lock, if it has one. */
-const nameOf = (word) => word.name
+const one = (anyOne, kind, name) => name === undefined ? anyOne : kind + ' ' + quote(name)
 
-module.exports = { nameOf, nounOf }
+module.exports = { nounOf }

@@ -6,6 +6,7 @@ const { agent } = require('../agent/agent')
 const { Promise, hrtime, load, max } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
 const { throwIfAborted } = require('./errors')
+const { nounOf } = require('./kinds')
 const Waiter = require('./waiter')
 
 // What a notification is awaited for, for `snapshot()`: the numbers of `Purpose` in the native library.
@@ -15,12 +16,12 @@ const LATCH = 3
 
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
-  constructor (word, value, { timeout, signal }, steps, { purpose, waitsFor, onEnqueued, onNotified }, resolve, reject) {
+  constructor (word, value, { timeout, signal }, steps, { purpose, kind, onEnqueued, onNotified }, resolve, reject) {
     super(word, signal, steps, resolve, reject)
     this.value = value
     this.timeout = timeout
     this.purpose = purpose
-    this.waitsFor = waitsFor
+    this.kind = kind
     this.onEnqueued = onEnqueued
     this.onNotified = onNotified
   }
@@ -43,14 +44,17 @@ class Notice extends Waiter {
     if (result !== 'ok' || this.onNotified === undefined) this.resolve(result)
     else this.onNotified(this.resolve, this.reject)
   }
+
+  get waitsFor () {
+    return nounOf({ kind: this.kind, name: this.word.name })
+  }
 }
 
 /**
  * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; it rejects with the signal's reason.
  *
  * @param {Steps} steps what this is a step of
- * @param {{ purpose: number, waitsFor: string, onEnqueued?: function, onNotified?: function }} what `waitsFor` is for warnings.
- *   `onEnqueued()` is called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
+ * @param {{ purpose: number, kind: string, onEnqueued?: function, onNotified?: function }} what `onEnqueued()` is called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
  *   notified, and settles the promise. If the thread ends before, the notification goes to another waiter
  */
 function waitAsync (word, value, options, steps, what) {

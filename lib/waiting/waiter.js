@@ -15,9 +15,8 @@ const { agent } = require('../agent/agent')
 const { bare, createMap } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
 const { abortReason } = require('./errors')
-const { nameOf } = require('./kinds')
 
-/** The addresses of the words, or their names, for which a warning has been given. */
+/** The keys of the words for which a warning has been given. */
 const warned = createMap()
 
 class Waiter {
@@ -106,8 +105,7 @@ class Waiter {
 
   /** What the warning of a loop that has run dry says of it; undefined if its word has been warned of before. */
   get pendingNote () {
-    const name = nameOf(this.word)
-    const key = name === undefined ? this.word.address : name
+    const { key } = this.word
     if (warned.has(key)) return undefined
     warned.set(key, true)
     return { waitsFor: this.waitsFor, isHolder: this.word.find() >= 0 }

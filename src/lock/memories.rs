@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use rustc_hash::FxBuildHasher;
 
+use super::labels::Labels;
 use super::policy::WaiterListStore;
 use crate::sync::{Mutex, lock};
 
@@ -25,7 +26,11 @@ use crate::sync::{Mutex, lock};
 /// Its lock is held while a bucket's is taken: so no thread can register a memory, and die with a lock in it, between the decision
 /// that the memory is gone and the forgetting.
 #[derive(Debug, Default)]
-pub struct Memories(Mutex<HashMap<usize, Memory, FxBuildHasher>>);
+pub struct Memories {
+    by_base: Mutex<HashMap<usize, Memory, FxBuildHasher>>,
+    /// They go with the memories.
+    pub labels: Labels,
+}
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -55,10 +60,11 @@ pub type AgentId = usize;
 impl Memories {
     /// The agent makes a lock on a buffer object of `length` bytes at `base` for the first time.
     pub fn register(&self, store: &WaiterListStore, agent: AgentId, base: usize, length: usize) {
-        let mut memories = lock(&self.0);
+        let mut memories = lock(&self.by_base);
         let memory = memories.entry(base).or_default();
         if memory.forget_loss(agent) && memory.objects == 0 {
             store.forget_abandoned(&memory.addresses(base));
+            self.labels.forget(&memory.addresses(base));
             *memory = Memory::default();
         }
         memory.objects += 1;
@@ -67,12 +73,13 @@ impl Memories {
 
     /// A buffer object that the agent had registered has been collected. Whether the memory is gone with it.
     pub fn lose(&self, store: &WaiterListStore, agent: AgentId, base: usize) -> bool {
-        let mut memories = lock(&self.0);
+        let mut memories = lock(&self.by_base);
         let Some(memory) = memories.get_mut(&base) else { return true };
         memory.objects -= 1;
         let is_gone = memory.objects == 0;
         if is_gone {
             store.forget_abandoned(&memory.addresses(base));
+            self.labels.forget(&memory.addresses(base));
             memories.remove(&base);
         } else if !memory.lost_by.contains(&agent) {
             memory.lost_by.push(agent);
@@ -83,11 +90,12 @@ impl Memories {
     /// The agent ends. It has `objects` buffer objects at `base` registered, perhaps none any more. What it held there has been
     /// abandoned before.
     pub fn end(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) {
-        let mut memories = lock(&self.0);
+        let mut memories = lock(&self.by_base);
         let Some(memory) = memories.get_mut(&base) else { return };
         memory.forget_loss(agent);
         memory.objects -= objects;
         if memory.objects == 0 && !store.any_abandoned_in(&memory.addresses(base)) {
+            self.labels.forget(&memory.addresses(base));
             memories.remove(&base);
         }
     }

@@ -31,7 +31,7 @@ pub enum Requested {
     /// It is in the line.
     Pending(Location, Request, crate::queue::bucket::Ticket),
     /// It would have to wait, and was not to; or for its own thread.
-    Refused(Refusal),
+    Refused(Location, Refusal),
 }
 
 /// How a request waits.
@@ -165,7 +165,7 @@ impl Names {
             Ok(Claimed::Pending(ticket)) => Requested::Pending(location, request, ticket),
             Err(refusal) => {
                 table.tidy(store, &name);
-                return Requested::Refused(refusal);
+                return Requested::Refused(location, refusal);
             }
         };
         table.insert(id, Live { name, mode, requester });

@@ -7,7 +7,7 @@ use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
 
 use crate::node::agent::Agent;
-use crate::node::process::STORE;
+use crate::node::process::{MEMORIES, STORE};
 use crate::node::registry::REGISTRY;
 use crate::node::{images, operations, owners, snapshot};
 use crate::queue::location::Location;
@@ -85,6 +85,20 @@ pub fn cycle(env: Env) -> Result<Option<String>> {
 #[allow(clippy::cast_precision_loss, reason = "it has 53 bits")]
 pub fn word_id(address: f64) -> f64 {
     snapshot::id(Location::from_address(address as usize)) as f64
+}
+
+/// Gives the word at an address a name, for people.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+pub fn set_label(address: f64, label: String) {
+    MEMORIES.labels.set(Location::from_address(address as usize), label);
+}
+
+/// The name that a program has given the word at an address.
+#[napi(catch_unwind)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+pub fn label_of(address: f64) -> Option<String> {
+    MEMORIES.labels.get(Location::from_address(address as usize)).map(|label| label.as_ref().to_owned())
 }
 
 /// The `threadId` of the last thread that died while it held the lock at an address, as far as it is known.

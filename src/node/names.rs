@@ -22,9 +22,9 @@ impl Agent {
 
     fn request_name(&self, text: &[u16], waits: Waits) -> Requested {
         let requested = NAMES.request(&STORE, text, self.registers.mode(), self.requester(), waits);
-        if let Requested::Now(location, ..) | Requested::Pending(location, ..) = requested {
-            self.registers.set_location(location);
-        }
+        let (Requested::Now(location, ..) | Requested::Pending(location, ..) | Requested::Refused(location, _)) =
+            requested;
+        self.registers.set_location(location);
         requested
     }
 
@@ -32,7 +32,7 @@ impl Agent {
     pub(super) fn try_take_name(&self, text: &[u16]) -> Answer {
         match self.request_name(text, Waits::Never) {
             Requested::Now(location, request, result) => self.acquired(location, request, result),
-            Requested::Pending(..) | Requested::Refused(_) => Answer::Settled(WaitResult::NotEqual),
+            Requested::Pending(..) | Requested::Refused(..) => Answer::Settled(WaitResult::NotEqual),
         }
     }
 
@@ -66,7 +66,7 @@ impl Agent {
                 let wait = LockWait { location, request: Some(request), relay: None };
                 self.await_in_line(ticket, deadline, Noted { wait, purpose: Purpose::Plain, since }, service)
             }
-            Requested::Refused(_) => Answer::Settled(WaitResult::NotEqual),
+            Requested::Refused(..) => Answer::Settled(WaitResult::NotEqual),
         }
     }
 
@@ -81,9 +81,9 @@ impl Agent {
             Requested::Pending(location, request, ticket) => {
                 self.block_in_line(ticket, location, deadline, request, service)
             }
-            Requested::Refused(Refusal::HeldHere) => return HELD_HERE,
-            Requested::Refused(Refusal::AwaitedHere) => return AWAITED_HERE,
-            Requested::Refused(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual),
+            Requested::Refused(_, Refusal::HeldHere) => return HELD_HERE,
+            Requested::Refused(_, Refusal::AwaitedHere) => return AWAITED_HERE,
+            Requested::Refused(_, Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual),
         };
         answer.into()
     }

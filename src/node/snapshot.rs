@@ -23,7 +23,7 @@ use crate::lock::deadlock::is_kept_by;
 use crate::lock::inspection::Waiting;
 use crate::lock::request::Request;
 use crate::node::pending::Purpose;
-use crate::node::process::{NAMES, STORE};
+use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
 use crate::node::sightings::{sight, sighted};
@@ -42,10 +42,10 @@ struct Described {
 }
 
 /// The one place in which a word gets its kind and its name. `None` for a named lock that was stolen or released meanwhile.
-fn describe(request: Option<Request>, purpose: Purpose) -> Option<Described> {
+fn describe(location: Location, request: Option<Request>, purpose: Purpose) -> Option<Described> {
     let name = match request.and_then(Request::id) {
         Some(id) => Some(NAMES.name_of(id)?),
-        None => None,
+        None => MEMORIES.labels.get(location).map(|label| label.encode_utf16().collect()),
     };
     let (kind, mode, amount) = match (request, purpose) {
         (Some(Request::NamedShared(_)), _) => ("named", Some("shared"), None),
@@ -66,7 +66,7 @@ fn describe(request: Option<Request>, purpose: Purpose) -> Option<Described> {
 pub(super) fn id(location: Location) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     // What a JavaScript number holds.
-    KEY.hash_one(location.address()) >> 11
+    (KEY.hash_one(location.address()) >> 11).max(1)
 }
 
 /// What a thread holds or waits for.
@@ -84,7 +84,7 @@ impl Entry {
     /// The entry as JSON. `None` for a named lock that was stolen or released meanwhile. Called with no bucket locked.
     pub(super) fn json(&self, now: Timestamp) -> Option<String> {
         let Self { location, request, purpose, thread_id, blocked, since } = *self;
-        let Described { kind, mode, amount, name } = describe(request, purpose)?;
+        let Described { kind, mode, amount, name } = describe(location, request, purpose)?;
         let mut json = format!("{{\"kind\":\"{kind}\"");
         let _ = mode.map(|mode| write!(json, ",\"mode\":\"{mode}\""));
         let _ = name.map(|name| write!(json, ",\"name\":{}", quoted(&name)));

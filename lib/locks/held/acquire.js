@@ -6,7 +6,8 @@ const { agent } = require('../../agent/agent')
 const { Promise, TypeError, parse } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
 const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('../../waiting/errors')
-const { nameOf, nounOf } = require('../../waiting/kinds')
+const { nounOf } = require('../../waiting/kinds')
+const { LATE, unlessLate } = require('../../waiting/late')
 const { requireFunction, waitOptions } = require('../../waiting/options')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
@@ -63,8 +64,7 @@ function acquireOrThrow (hold, options, caller) {
   return hold.token
 }
 
-const nounFor = (request) => kindOf(request) <= EXCLUSIVE ? 'the lock' : 'the permits'
-const lateError = ({ request }, timeout) => timeoutError(nounFor(request), timeout)
+const lateError = ({ word, request }, timeout) => timeoutError(word, described(request), timeout)
 
 /**
  * A promise that is resolved once this thread has what is requested of an instance's word: with its token, if it has one. It rejects with
@@ -92,19 +92,23 @@ const rejected = async (error) => { throw error }
 
 function claimed (hold, wait, value) {
   let claim
-  const promise = new Promise((resolve, reject) => { claim = new Claim(hold, wait, () => resolve(value), reject) })
+  const promise = new Promise((resolve, reject) => {
+    claim = new Claim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
+  })
   // The constructor turns a stack overflow in its executor into a rejection.
   if (claim === undefined) return promise
-  agent().remember(promise, claim)
+  const { timeout } = wait
+  const given = timeout === Infinity ? promise : unlessLate(promise, () => lateError(hold, timeout))
+  agent().remember(given, claim)
   claim.begin()
-  return promise
+  return given
 }
 
 /** Whether a request needed no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
 function takeNow (word, request, token, { timeout, signal }) {
   throwIfAborted(signal)
   if (word.take(request, token)) return true
-  if (timeout === 0) throw timeoutError(nounFor(request), 0)
+  if (timeout === 0) throw lateError({ word, request }, 0)
   return false
 }
 
@@ -116,7 +120,7 @@ function reacquire (hold, resolve, reject, steps, notifiedAt) {
   else new Claim(hold, UNLIMITED, resolve, reject, steps, notifiedAt).begin()
 }
 
-/** A promise that waits for a hold. */
+/** A promise that waits for a hold. When its time is over it is resolved with LATE. */
 class Claim extends Waiter {
   /**
    * @param {Steps} [steps] what this is a step of
@@ -182,7 +186,7 @@ class Claim extends Waiter {
   settle (value) {
     this.end()
     if (value === 'timed-out') {
-      this.reject(this.lateError())
+      this.resolve(LATE)
       if (!this.hasGivenUp) this.tell('timed-out')
     } else if (!this.hasGivenUp) {
       if (this.owned) theList().inform(this.hold, this.ownerDied)
@@ -194,10 +198,6 @@ class Claim extends Waiter {
       else this.word.addPermits(amountOf(this.hold.request))
       this.notifyAnother()
     }
-  }
-
-  lateError () {
-    return lateError(this.hold, this.timeout)
   }
 
   notifyAnother () {
@@ -212,7 +212,7 @@ class Claim extends Waiter {
 
   get waitsFor () {
     const { kind, mode } = described(this.hold.request)
-    return nounOf({ kind, mode, name: nameOf(this.word) })
+    return nounOf({ kind, mode, name: this.word.name })
   }
 }
 
@@ -251,7 +251,10 @@ async function run (instance, request, callback, options, caller) {
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
   const token = newToken(wanted)
-  if (!takeNow(word, wanted, token, wait)) await begin(newHold(word, wanted, token), wait)
+  if (!takeNow(word, wanted, token, wait)) {
+    const hold = newHold(word, wanted, token)
+    if (await begin(hold, wait) === LATE) throw lateError(hold, wait.timeout)
+  }
   let failed = true
   try {
     let result = callback(token)

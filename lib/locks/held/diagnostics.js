@@ -7,7 +7,6 @@
 
 const { agent } = require('../../agent/agent')
 const { hrtime } = require('../../util/intrinsics')
-const { nameOf } = require('../../waiting/kinds')
 const { described } = require('./request')
 
 const { AsyncResource } = require('async_hooks')
@@ -52,7 +51,7 @@ exports.waited = function waited (since, { word, request }, outcome) {
     const past = hrtime(since.began)
     const { kind, mode } = described(request)
     const message = {
-      kind, mode, name: nameOf(word), id: idOf(word), milliseconds: past[0] * 1e3 + past[1] / 1e6, outcome
+      kind, mode, name: word.name, id: word.id, milliseconds: past[0] * 1e3 + past[1] / 1e6, outcome
     }
     since.context.runInAsyncScope(() => channel.publish(message))
   } catch (_) {
@@ -70,12 +69,10 @@ exports.ownerDied = function ownerDied (word, request) {
     if (channel === null) return
     const threadId = agent().native.binding.deadOwner(word.address)
     const message = {
-      kind: described(request).kind, name: nameOf(word), id: idOf(word), threadId: typeof threadId === 'number' ? threadId : null
+      kind: described(request).kind, name: word.name, id: word.id, threadId: typeof threadId === 'number' ? threadId : null
     }
     nextTick(() => channel.publish(message))
   } catch (_) {
     // As above.
   }
 }
-
-const idOf = (word) => agent().native.binding.wordId(word.address)

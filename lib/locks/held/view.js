@@ -18,6 +18,8 @@ const { describe, isObject } = require('../../util/values')
 const { robustList } = require('./robust-list')
 
 const BYTES = 4
+/** Characters. */
+const LONGEST_NAME = 256
 /** On Node 10, Atomics take the offset of a typed array modulo this, and so would access another word. */
 const WRAPS = NODE_VERSION < 12 ? 2 ** 32 : Infinity
 const SHOW = Symbol('atomics-waitasync.word')
@@ -32,12 +34,14 @@ const shown = { word: undefined }
  * Makes an instance a view of a word, to be called by its constructor. It gets the properties `kind`, `buffer` and `byteOffset`.
  *
  * @param {SharedArrayBuffer | object} given a buffer; or what structured cloning makes of an instance
- * @param {{ byteOffset?: number } | undefined} options may repeat what a clone says, but not contradict it
+ * @param {{ byteOffset?: number, name?: string } | undefined} options may repeat what a clone says, but not contradict it; `name`, for
+ *   people, becomes that of the word
  * @param {string} owner the class, for messages
  * @param {string} [further] the name of a further option of the class, which is a property of its instances
  * @returns {{ array: Int32Array, value: unknown }} the array on the word, and the value of the further option
- * @throws {TypeError} given is neither, or of another class, byteOffset no integer, an option contradicts the clone, or there is an unknown option
- * @throws {RangeError} byteOffset is no multiple of 4, or the word does not fit into the buffer or cannot be accessed
+ * @throws {TypeError} given is neither, or of another class, byteOffset no integer, name no string, an option contradicts the clone, or there is
+ *   an unknown option
+ * @throws {RangeError} byteOffset is no multiple of 4, the word does not fit into the buffer or cannot be accessed, or name is empty or too long
  */
 function becomeView (instance, given, options, owner, further) {
   const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
@@ -49,12 +53,15 @@ function becomeView (instance, given, options, owner, further) {
   if (!IsSharedArrayBuffer(buffer)) {
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' + describe(given))
   }
-  requireOptions(options, further === undefined ? ['byteOffset'] : [further, 'byteOffset'], owner)
+  requireOptions(options, further === undefined ? ['byteOffset', 'name'] : [further, 'byteOffset', 'name'], owner)
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
+  const name = option(options, 'name')
+  if (name !== undefined) requireName(name, owner)
   const value = further === undefined ? undefined : setting(clone, options, further, owner)
   requirePlace(byteOffset, sharedByteLength(buffer) - BYTES, owner)
   const array = new Int32Array(buffer, byteOffset, 1)
   const word = robustList().createWord(array)
+  if (name !== undefined) word.name = name
   define(instance, SHOW, () => { shown.word = word })
   instance.kind = owner
   instance.buffer = buffer
@@ -78,6 +85,13 @@ function setting (clone, options, name, owner, otherwise) {
 function ownValue (object, key) {
   const property = getOwnPropertyDescriptor(object, key)
   return property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined ? property.value : undefined
+}
+
+function requireName (name, owner) {
+  if (typeof name !== 'string') throw new TypeError(owner + ': name must be a string, not ' + describe(name))
+  if (name.length < 1 || name.length > LONGEST_NAME) {
+    throw new RangeError(owner + ': name must have from 1 to ' + LONGEST_NAME + ' characters, not ' + name.length)
+  }
 }
 
 /** @param {number} last the largest offset at which a word fits */
@@ -120,6 +134,17 @@ function refuse (instance) {
 /** How many waiters there are at an instance's word: blocked threads and promises, of all threads. */
 const waitersOf = (instance) => agent().waiterCount(wordOf(instance).address)
 
+/** What every class of views has: by what snapshots, errors and channels name an instance's word. */
+const identity = {
+  get id () {
+    return wordOf(this).id
+  },
+  get name () {
+    const { name } = wordOf(this)
+    return name === undefined ? '' : name
+  }
+}
+
 /**
  * Completes a class of views.
  * @param {string[]} keys the properties that its constructor assigns
@@ -128,8 +153,15 @@ const waitersOf = (instance) => agent().waiterCount(wordOf(instance).address)
 function defineView (Class, keys, stateOf) {
   shield(Class, keys)
   define(Class, 'byteLength', BYTES, true)
+  for (const key of ['id', 'name']) {
+    const { get } = getOwnPropertyDescriptor(identity, key)
+    Object.defineProperty(Class.prototype, key, { get, configurable: true })
+  }
   define(Class.prototype, util.inspect.custom, function inspect (depth, options) {
-    return this.constructor.name + ' ' + util.inspect(stateOf(this, wordOf(this)), options)
+    const word = wordOf(this)
+    const { name } = word
+    const state = stateOf(this, word)
+    return this.constructor.name + ' ' + util.inspect(name === undefined ? state : { name, ...state }, options)
   }, false, true)
 }
 

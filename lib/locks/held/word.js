@@ -310,6 +310,26 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       return index
     }
 
+    /** The number that stands for it in what users read. */
+    get id () {
+      return binding.wordId(this.address)
+    }
+
+    /** The name that a program has given it, for people; undefined if there is none. */
+    get name () {
+      const name = binding.labelOf(this.address)
+      return name === null ? undefined : name
+    }
+
+    set name (name) {
+      binding.setLabel(this.address, name)
+    }
+
+    /** What tells it from other words in this thread. */
+    get key () {
+      return this.address
+    }
+
     /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
     holder () {
       floats[ADDRESS] = this.address

@@ -16,10 +16,11 @@ const { Promise, TypeError, bare } = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
 const { describe, isObject, quote } = require('../../util/values')
 const { abortReason } = require('../../waiting/errors')
+const { LATE, unlessLate } = require('../../waiting/late')
 const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
 const { requireWorker } = require('../held/acquire')
-const { acquireAsync, acquireNow, acquireSync, lateError, query, steal } = require('./names')
+const { acquireAsync, acquireNow, acquireSync, query, steal } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
@@ -82,11 +83,12 @@ class LockManager {
       requireThis(this, 'request')
       read(request, arguments, 'request')
       checkAsync(request)
+      if (request.timeout !== Infinity) request.promise = unlessLate(promise, () => request.lateError())
       begin(request)
     } catch (error) {
       request.reject(error)
     }
-    return promise
+    return request.promise
   }
 
   /** `requestSync(name, [options], callback)`: blocks, and returns what the callback returns. */
@@ -118,6 +120,8 @@ class Request {
     this.signal = undefined
     this.timeout = Infinity
     this.promise = this.resolve = this.reject = undefined
+    // If its time is over, a function that makes the error.
+    this.lateError = undefined
   }
 }
 bare(Request)
@@ -270,14 +274,17 @@ function enqueue (request) {
   // Signals of old Node have no reason.
   const rejected = signal === undefined ? request.reject
     : (error) => request.reject(signal.aborted && signal.reason === undefined ? reasonOf(signal) : error)
-  const claim = acquireAsync(request.name, request.shared, request, granted, rejected)
+  const late = (lateError) => {
+    request.lateError = lateError
+    request.resolve(LATE)
+  }
+  const claim = acquireAsync(request.name, request.shared, request, granted, rejected, late)
   if (claim !== undefined) agent().remember(request.promise, claim)
 }
 
 function holdSync (request) {
   const { name, shared, ifAvailable, timeout, callback } = request
   const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout, 'requestSync')
-  if (grant === null && !ifAvailable) throw lateError(name, timeout)
   let result
   let failed = true
   let isStolen

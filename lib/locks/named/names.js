@@ -9,9 +9,9 @@ const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD, HELD_HERE, KIND } = require('../../agent/registers')
 const { bare, createArray, parse } = require('../../util/intrinsics')
 const requireStack = require('../../util/require-stack')
-const { deadlock, deadlockCycle, timeoutError } = require('../../waiting/errors')
-const { nounOf } = require('../../waiting/kinds')
-const { Claim } = require('../held/acquire')
+const { deadlock, deadlockCycle } = require('../../waiting/errors')
+const { LATE } = require('../../waiting/late')
+const { Claim, lateError } = require('../held/acquire')
 const { ownerDied: tellDeath, waited, waits } = require('../held/diagnostics')
 const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
 const { newHold, passOn, theList } = require('../held/token')
@@ -25,6 +25,23 @@ class NamedWord {
     this.address = 0
     this.isStolen = false
     this.onStolen = undefined
+  }
+
+  get id () {
+    return agent().native.binding.wordId(this.address)
+  }
+
+  /** As that of a Word, whose key is a number. */
+  get key () {
+    return this.name
+  }
+
+  /** The `threadId` of a thread that holds it; null if there is none. */
+  holder () {
+    const { binding, floats } = agent().native
+    floats[ADDRESS] = this.address
+    const holder = binding.holder()
+    return typeof holder === 'number' ? holder : null
   }
 
   /** Releases the name, by the entry at `index`. */
@@ -48,7 +65,7 @@ class NamedWord {
   find () {
     const { held } = theList()
     let index = agent().native.words[HELD] - 1
-    while (index >= 0 && held[index].name !== this.name) index--
+    while (index >= 0 && held[index].key !== this.key) index--
     return index
   }
 }
@@ -101,20 +118,14 @@ class NamedClaim extends Claim {
     word.address = agent().native.floats[ADDRESS]
     return ownerDied
   }
-
-  lateError () {
-    return lateError(this.word.name, this.timeout)
-  }
 }
-
-const lateError = (name, timeout) => timeoutError(nounOf({ name }), timeout)
 
 /** The grant that native code has just added to the robust list, according to its answer; null if it has not. */
 function grantOf (grant, answer) {
-  if (answer < ACQUIRED) return null
   const { hold } = grant
-  const ownerDied = answer === ACQUIRED_FROM_DEAD
   hold.word.address = agent().native.floats[ADDRESS]
+  if (answer < ACQUIRED) return null
+  const ownerDied = answer === ACQUIRED_FROM_DEAD
   theList().adoptLast(hold, ownerDied)
   if (ownerDied) tellDeath(hold.word, hold.request)
   return grant
@@ -130,40 +141,43 @@ function newGrant (name, shared) {
 }
 
 /** The name, if that needs no waiting; otherwise null. */
-function acquireNow (name, shared) {
-  const grant = newGrant(name, shared)
+const acquireNow = (name, shared) => take(newGrant(name, shared))
+
+function take (grant) {
+  const { word, request } = grant.hold
   const { operations, words } = agent().native
-  words[KIND] = grant.hold.request
-  operations.tryTakeName(name)
+  words[KIND] = request
+  operations.tryTakeName(word.name)
   return grantOf(grant, words[ANSWER])
 }
 
 /**
- * Calls `resolve(grant)` once this thread has the name, perhaps at once; or `reject` with a TimeoutError or the signal's reason.
+ * Calls `resolve(grant)` once this thread has the name, perhaps at once; or `reject` with the signal's reason, or `late(error)` with a function
+ * that makes a TimeoutError.
  *
  * @param {{ timeout: number, signal: AbortSignal | undefined }} wait the signal is not aborted yet
  * @returns {NamedClaim | undefined} undefined: it is over already
  */
-function acquireAsync (name, shared, wait, resolve, reject) {
+function acquireAsync (name, shared, wait, resolve, reject, late) {
+  const grant = newGrant(name, shared)
+  const error = () => lateError(grant.hold, wait.timeout)
   if (wait.timeout === 0) {
-    const grant = acquireNow(name, shared)
-    if (grant === null) reject(lateError(name, 0))
+    if (take(grant) === null) late(error)
     else resolve(grant)
     return undefined
   }
-  const grant = newGrant(name, shared)
-  const claim = new NamedClaim(grant.hold, wait, () => resolve(grant), reject)
+  const claim = new NamedClaim(grant.hold, wait, (outcome) => (outcome === LATE ? late(error) : resolve(grant)), reject)
   claim.begin()
   return claim.slot < 0 ? undefined : claim
 }
 
 /**
- * Blocks until this thread has the name; null if it times out.
- * @throws {Error} with code ERR_DEADLOCK if the thread would wait for itself, or close a cycle of threads, as `acquire` says
+ * Blocks until this thread has the name.
+ * @throws {Error} a TimeoutError; or one with code ERR_DEADLOCK if the thread would wait for itself, or close a cycle of threads, as `acquire` says
  */
 function acquireSync (name, shared, timeout, caller) {
-  if (timeout === 0) return acquireNow(name, shared)
   const grant = newGrant(name, shared)
+  if (timeout === 0) return take(grant) || fail(grant, 0)
   const since = waits()
   const answer = agent().claimName(name, grant.hold.request, timeout)
   if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
@@ -171,7 +185,11 @@ function acquireSync (name, shared, timeout, caller) {
   if (answer === DEADLOCK) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))
   const granted = grantOf(grant, answer)
   if (since !== undefined) waited(since, grant.hold, granted === null ? 'timed-out' : 'acquired')
-  return granted
+  return granted || fail(grant, timeout)
+}
+
+function fail ({ hold }, timeout) {
+  throw lateError(hold, timeout)
 }
 
 /** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
@@ -221,4 +239,4 @@ function tell ({ onStolen }) {
   if (onStolen !== undefined) onStolen()
 }
 
-module.exports = { acquireAsync, acquireNow, acquireSync, lateError, query, steal }
+module.exports = { acquireAsync, acquireNow, acquireSync, query, steal }
