@@ -240,6 +240,11 @@ export interface AwaitOptions extends BlockOptions {
 export interface ViewOptions {
   /** Bytes, a multiple of 4. By default 0; with a clone what that says, and then no other value is allowed. */
   byteOffset?: number | undefined
+  /**
+   * A name for people, from 1 to 256 characters, which snapshots, errors, warnings and `diagnostics_channel` show. It belongs to the
+   * four bytes: all threads see it, the last one given stands, and it goes with the memory.
+   */
+  name?: string | undefined
 }
 
 /**
@@ -297,6 +302,10 @@ export class AsyncLock {
   /** The buffer that holds the state. */
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
+  readonly name: string
+  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
   /** The same as {@link AsyncLock.buffer}. */
   readonly sab: SharedArrayBuffer
   /** The state: one element, at {@link AsyncLock.INDEX}. */
@@ -312,7 +321,7 @@ export class AsyncLock {
    * Blocks until this thread holds the lock. Workers only.
    *
    * @throws {TypeError} on the main thread: use {@link lockAsync} or {@link executeLocked} there; or an option has a wrong type
-   * @throws {Error} `name` is `'TimeoutError'`, `code` is `'ERR_TIMEOUT'`: the time is over
+   * @throws {TimeoutError} the time is over
    * @throws {DeadlockError} this thread would wait for itself, because it holds the lock already, or because it awaits the lock and
    *   there is no time-out; or there would be a cycle of threads that block without a time-out
    */
@@ -415,6 +424,17 @@ export interface SharedToken extends UnlockToken, ExcludesNobody {}
 /** Permits of a {@link Semaphore}. They exclude nobody, so a {@link Condition} does not take the token. */
 export interface PermitsToken extends UnlockToken, ExcludesNobody {}
 
+/** The time of a wait is over. */
+export interface TimeoutError extends Error {
+  name: 'TimeoutError'
+  code: 'ERR_TIMEOUT'
+  /** What was awaited, as in {@link Entry}. */
+  kind: Entry['kind']
+  id: number
+  /** The `threadId` of a thread that held the lock or name when the time was over; null if none is known, and for all else. */
+  holder: number | null
+}
+
 /** A thread would wait for ever. */
 export interface DeadlockError extends Error {
   code: 'ERR_DEADLOCK'
@@ -460,6 +480,10 @@ export class Condition {
   readonly kind: 'Condition'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
+  readonly name: string
+  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
 
@@ -528,6 +552,10 @@ export class Semaphore {
   readonly kind: 'Semaphore'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
+  readonly name: string
+  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
   /** The number of available permits. */
@@ -539,7 +567,7 @@ export class Semaphore {
    * @param n 1 to 2**31 - 1, by default 1
    * @throws {TypeError} on the main thread; `n` is not an integer
    * @throws {RangeError} `n` is out of range
-   * @throws {Error} `name` is `'TimeoutError'`: the time is over
+   * @throws {TimeoutError} the time is over
    */
   acquire(n?: number, options?: BlockOptions): void
 
@@ -610,6 +638,10 @@ export class RwLock {
   readonly kind: 'RwLock'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
+  readonly name: string
+  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
   /** Whether a thread writes now. */
@@ -685,6 +717,10 @@ export class Barrier {
   readonly kind: 'Barrier'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
+  readonly name: string
+  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
   readonly parties: number
@@ -693,7 +729,7 @@ export class Barrier {
    * Blocks until all parties have arrived. Workers only. The last party does not block and is the leader.
    *
    * @throws {TypeError} on the main thread
-   * @throws {Error} `name` is `'TimeoutError'`: the time is over; this party is not counted
+   * @throws {TimeoutError} the time is over; this party is not counted
    */
   wait(options?: BlockOptions): { leader: boolean }
 
@@ -730,6 +766,10 @@ export class Latch {
   readonly kind: 'Latch'
   readonly buffer: SharedArrayBuffer
   readonly byteOffset: number
+  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
+  readonly name: string
+  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
   readonly count: number
@@ -749,7 +789,7 @@ export class Latch {
    * Blocks until the latch is open. Workers only.
    *
    * @throws {TypeError} on the main thread
-   * @throws {Error} `name` is `'TimeoutError'`: the time is over
+   * @throws {TimeoutError} the time is over
    */
   wait(options?: BlockOptions): void
 
@@ -842,7 +882,7 @@ export class LockManager {
    *
    * @returns the callback's result
    * @throws {TypeError} on the main thread; an argument has a wrong type; or, after the release, the callback gave a promise
-   * @throws {Error} `name` is `'TimeoutError'`: the time is over
+   * @throws {TimeoutError} the time is over
    * @throws {DeadlockError} this thread would wait for itself, or there would be a cycle of threads that block without a time-out
    * @throws what the callback throws
    */
@@ -863,7 +903,7 @@ export interface Entry {
   /** The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`. */
   kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'named' | 'wait'
   mode?: 'exclusive' | 'shared' | 'permits'
-  /** Of a named lock. */
+  /** That of a named lock; of anything else, the one that it was given. */
   name?: string
   /** How many permits. */
   amount?: number

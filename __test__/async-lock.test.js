@@ -511,7 +511,7 @@ test('the end of the time is a TimeoutError, never early, and leaves no claim', 
     assert.ok(error instanceof Error)
     assert.strictEqual(error.name, 'TimeoutError')
     assert.strictEqual(error.code, 'ERR_TIMEOUT')
-    assert.ok(/^Timed out after .* ms waiting for the lock$/.test(error.message), error.message)
+    assert.ok(/^Timed out after .* ms waiting for an AsyncLock, held by thread 0$/.test(error.message), error.message)
     assert.ok(elapsed >= timeout, `${timeout} ms were over after ${elapsed} ms`)
     assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
   }

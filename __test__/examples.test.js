@@ -27,7 +27,7 @@ const expected = {
     lines: [
       'a worker holds the lock',
       'free right now? false',
-      'TimeoutError: Timed out after 50 ms waiting for the lock',
+      'TimeoutError: Timed out after 50 ms waiting for an AsyncLock, held by thread 1',
       'AbortError',
       'main holds the lock'
     ]
@@ -44,7 +44,7 @@ const expected = {
   },
   contention: {
     check (text) {
-      assert.ok(/\nmost of the time 3 threads waited for an (AsyncLock|RwLock)\n$/.test(text), text)
+      assert.ok(/\nmost of the time 3 threads waited for the (AsyncLock "queue"|RwLock "cache")\n$/.test(text), text)
     }
   },
   deadlock: {

@@ -19,4 +19,4 @@ await Promise.all(Array.from({ length: THREADS }, (_, nth) => new Promise((resol
 const rows = contention.mostContended(totals)
 console.table(rows)
 const [first] = rows
-console.log(`most of the time ${THREADS} threads waited for an ${first.kind}`)
+console.log(`most of the time ${THREADS} threads waited for the ${first.kind} "${first.name}"`)

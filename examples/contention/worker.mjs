@@ -5,9 +5,9 @@ import * as contention from './contention.mjs'
 const { memory, nth, turns } = workerData
 
 const table = contention.count()
-const shared = new AsyncLock(memory)
-const cache = new RwLock(memory, { byteOffset: 4 })
-const own = new AsyncLock(memory, { byteOffset: 8 + 4 * nth })
+const shared = new AsyncLock(memory, { name: 'queue' })
+const cache = new RwLock(memory, { byteOffset: 4, name: 'cache' })
+const own = new AsyncLock(memory, { byteOffset: 8 + 4 * nth, name: `own of ${nth}` })
 
 /** Does something for so long. */
 function work (milliseconds) {
