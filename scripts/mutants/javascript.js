@@ -75,7 +75,7 @@ module.exports = [
   { what: 'a name that is not used loses the news of a death', file: 'lib/locks/named/names.js', find: '    if (!token.ownerDied) return this.release()\n', put: '    if (token !== undefined) return this.release()\n', test: 'failing' },
   { what: 'a downgrade says that the writer has repaired', file: word, find: '      if (ownerDied) this.noteDeath()\n', put: '', test: 'failing' },
   { what: 'executeLocked does not unlock', file: acquire, find: '      giveBackAfter(token, failed)\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
-  { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw timeoutError(nounFor(request), 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
+  { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw lateError({ word, request }, 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
   { what: 'main blocks', file: acquire, find: 'if (IS_MAIN_THREAD) throw', put: 'if (false) throw', test: 'async-lock' },
   { what: 'an aborted signal is not noticed', file: acquire, find: '  throwIfAborted(signal)\n  if (word.take(request, token)) return true', put: '  if (word.take(request, token)) return true', test: 'async-lock' },
   { what: 'a settled waiter still listens to its signal', file: waiter, find: '    abortSignals.leave(this)\n', put: '', test: 'signals' },
