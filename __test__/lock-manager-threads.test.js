@@ -411,5 +411,6 @@ test('what a steal costs the thread of the loser does not grow with what that th
     few = Math.min(few, await cost(stolen + 1))
     many = Math.min(many, await cost(20000))
   }
-  assert.ok(many < 6 * few, `${many} ms beside many, ${few} ms beside few`)
+  // If each theft looked at all that is held, it would be a hundred times as much.
+  assert.ok(many < 25 * few, `${many} ms beside many, ${few} ms beside few`)
 })

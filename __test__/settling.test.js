@@ -83,19 +83,22 @@ test('a Condition needs no then of the promises\' prototype', async t => {
       const token = await lock.lockAsync()
       say(`${name} ${await condition.waitAsync(token)}`)
       token.unlock()
+      ended++
     }
+    const once = (isSo, then) => isSo() ? then() : setTimeout(once, 1, isSo, then)
+    let ended = 0
     wait('first')
     wait('second')
-    setTimeout(() => {
+    once(() => condition.waiters === 2, () => {
       // eslint-disable-next-line no-extend-native
       Promise.prototype.then = () => { throw new Error('replaced') }
       condition.notify()
-      setTimeout(() => {
+      once(() => ended === 2, () => {
         // eslint-disable-next-line no-extend-native
         Promise.prototype.then = then
         say(lock.locked)
-      }, 50)
-    }, 20)
+      })
+    })
   })
   assert.deepStrictEqual(lines, ['first true', 'second true', 'false'])
 })
