@@ -52,7 +52,8 @@ const SHARED = {
   'rw-lock': ['export'],
   'async-lock': ['export'],
   termination: ['export'],
-  'async-lock-owner-death': ['export']
+  'async-lock-owner-death': ['export'],
+  soak: ['export']
 }
 
 /** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
@@ -81,7 +82,7 @@ function makeProject (folder) {
   bundle(path.join(home, 'lib'))
   const manifest = { name: 'project', private: true, dependencies: { 'atomics-waitasync': '*' } }
   fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
-  fs.cpSync(path.join(ROOT, '__test__'), path.join(home, '__test__'), { recursive: true })
+  for (const tests of ['__test__', path.join('scripts', 'soak')]) fs.cpSync(path.join(ROOT, tests), path.join(home, tests), { recursive: true })
   return path.join(home, '__test__')
 }
 

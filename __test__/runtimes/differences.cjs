@@ -3,6 +3,7 @@
 // What Bun and Deno do differently, as titles of tests of Node with the reason: run.cjs skips these.
 
 const ENDS_LATE = 'Deno ends no thread that is not in its event loop, and says at once that it has ended'
+const NO_CLOCK = 'in Deno each thread has a clock of its own'
 const NO_HOOKS = 'it has no hooks on promises'
 const KEPT = 'Bun\'s collector takes any word of a stack for a reference'
 const NO_WATCH = 'Bun has no libuv: a terminated thread is noticed within 30 ms'
@@ -59,6 +60,7 @@ module.exports = {
       'use: permits that were granted to a thread that dies before its promise settles come back': ENDS_LATE,
       'acquireAsync: permits that were granted to a thread that dies before its promise settles come back': ENDS_LATE
     },
+    'soak.test.js': `${NO_CLOCK}; and ${ENDS_LATE}`,
     'termination.test.js': ENDS_LATE
   }
 }

@@ -120,7 +120,7 @@ module.exports = [
   { what: 'a predicate is asked once', file: condition, find: '    while (!await predicate()) {', put: '    if (!await predicate()) {', test: 'condition' },
   { what: 'a thread blocks for a lock that its own promise gets', file: condition, find: "if (held.word.isAwaited()) throw deadlock(caller, 'awaits the lock')", put: '', test: 'condition' },
   { what: 'a party that gives up stays counted', file: barrier, find: 'if (compareExchange(word.array, 0, state, state - 1) === state) return true', put: 'return true', test: 'barrier' },
-  { what: 'a party withdraws from the next generation', file: barrier, find: 'if (generation(state) !== mine) return false\n', put: '', test: 'barrier', orTest: 'family-storm' },
+  { what: 'a party withdraws from the next generation', file: barrier, find: 'if (generation(state) !== mine) return false\n', put: '', test: 'barrier', orTest: 'soak' },
   { what: 'the leader wakes one', file: barrier, find: 'notify(word, Infinity)\n    return LEADER', put: 'notify(word, 1)\n    return LEADER', test: 'barrier' },
   { what: 'an open latch wakes nobody', file: latch, find: 'if (next === this.count) notify(word, Infinity)\n', put: '', test: 'latch' },
   { what: 'a latch counts on when it is open', file: latch, find: 'const next = min(this.count, happened + amount)', put: 'const next = happened + amount', test: 'latch' }

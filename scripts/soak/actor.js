@@ -5,28 +5,14 @@
 const { writeSync } = require('fs')
 const { threadId } = require('worker_threads')
 const Arena = require('./arena')
-const { busy, now, randomFrom, sleep } = require('./subject')
+const { Atomics, TinyController, busy, now, randomOf, slowness, sleep } = require('./subject')
 
 const { ACTORS } = Arena
 /** What an aborted wait rejects with. */
 const ABORTED = 'aborted by the soak'
 const ON_PURPOSE = 'thrown by the soak'
 /** Milliseconds after which a law that a dying thread may break for a moment is broken. */
-const PATIENCE = 20000
-
-/** An AbortController for every Node. */
-function controller (removes) {
-  const listeners = new Set()
-  const signal = { aborted: false, reason: ABORTED, addEventListener (_, listener) { listeners.add(listener) } }
-  if (removes) signal.removeEventListener = (_, listener) => { listeners.delete(listener) }
-  return {
-    signal,
-    abort () {
-      signal.aborted = true
-      for (const listener of listeners) listener()
-    }
-  }
-}
+const PATIENCE = slowness * 20000
 
 class Violation extends Error {}
 
@@ -38,7 +24,7 @@ class Actor {
   constructor (arena, { id, n, blocks, steady, party, seed }) {
     Object.assign(this, { arena, id, blocks, steady, party, threadId })
     this.number = ACTORS * id + n
-    this.random = randomFrom(seed + 7919 * this.number)
+    this.random = randomOf(seed + 7919 * this.number)
     for (let skipped = 0; skipped < 4; skipped++) this.random()
     this.counts = Object.create(null)
   }
@@ -105,7 +91,7 @@ class Actor {
 
   /** A signal that may be aborted some time. */
   signal () {
-    const { abort, signal } = controller(this.chance(0.5))
+    const { abort, signal } = new TinyController({ reason: ABORTED, removes: this.chance(0.5) })
     const dice = this.random()
     if (dice < 0.1) abort()
     else if (dice < 0.3) process.nextTick(abort)

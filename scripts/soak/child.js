@@ -6,11 +6,11 @@
 //   node child.js SEED     the exit code is that of `expected(seed)`
 
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads')
-const { MAJOR, api, randomFrom } = require('./subject')
+const { Atomics, MAJOR, api, randomOf } = require('./subject')
 
 const WAYS = ['exit', 'exit', 'exit at once', 'throw', 'by itself']
 const expected = (seed) => {
-  const random = randomFrom(seed)
+  const random = randomOf(seed)
   for (let skipped = 0; skipped < 8; skipped++) random()
   const way = WAYS[Math.floor(random() * WAYS.length)]
   return { way, code: way === 'throw' ? 1 : way === 'by itself' ? 0 : 7, random }
@@ -60,7 +60,7 @@ function main (seed) {
   })
 }
 
-if (!isMainThread) entangle(workerData.words, randomFrom(workerData.seed), true)
+if (!isMainThread) entangle(workerData.words, randomOf(workerData.seed), true)
 else if (require.main === module) main(Number(process.argv[2]))
 
 module.exports = { expected }

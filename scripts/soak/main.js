@@ -5,6 +5,7 @@
 //   node --expose-gc scripts/soak/main.js SECONDS SEED
 //
 // A run is a sequence of rounds of some seconds. Each has its own memory and threads, and ends with the laws of the end.
+// `__test__/soak.test.js` is a short one.
 
 const { spawn } = require('child_process')
 const fs = require('fs')
@@ -15,14 +16,16 @@ const { buildAddon } = require('./addon')
 const Arena = require('./arena')
 const { expected } = require('./child')
 const operations = require('./operations')
-const { MAJOR, api, now, randomFrom, sleep } = require('./subject')
+const { libraryFile, target } = require('../../lib/agent/target')
+const { Atomics, MAJOR, api, now, randomOf, slowness, sleep, until } = require('./subject')
 
+const { nameCount } = require(`../../${libraryFile(target())}`)
 const { ACTORS, BIG, COUNT, IDS, PERMITS, TICKETS } = Arena
 const VALUES = COUNT.value + BIG
 /** Node 10 ends the whole process now and then when a worker is terminated while it boots, with this package or without. */
 const MAY_DIE_BOOTING = MAJOR > 10
 /** Milliseconds. */
-const END_OF_ROUND = 40000
+const END_OF_ROUND = slowness * 40000
 /** Node before 14.6 does not tell that a memory is gone: what dead holders left would be found in new memory at its address. */
 const kept = MAJOR < 15 ? [] : undefined
 
@@ -36,17 +39,19 @@ function threads () {
 }
 
 class Round {
-  constructor (number, seed, addon) {
+  constructor (number, seed, addon, longest) {
     this.number = number
     this.addon = addon
-    this.random = randomFrom(seed)
+    this.random = randomOf(seed)
     for (let skipped = 0; skipped < 8; skipped++) this.random()
     this.seed = Math.floor(this.random() * 2 ** 30)
-    this.length = 2000 + this.random() * 6000
+    this.length = Math.min(2000 + this.random() * 6000, longest)
     // Barriers have one party for each of the steady threads, and for main.
     const kinds = [{ blocks: true }, { blocks: false }, { blocks: this.random() < 0.5 }]
     this.steadyKinds = kinds.slice(0, 2 + this.below(2))
     this.mortals = 1 + this.below(3)
+    // Milliseconds from one thread that comes or goes to the next, on average.
+    this.pause = [40, 150, 400][this.below(3)]
     this.arena = new Arena({ growable: this.random() < 0.3, steady: 1 + this.steadyKinds.length })
     if (kept) kept.push(this.arena.buffers.words)
     this.alive = new Set()
@@ -112,10 +117,10 @@ class Round {
   /** Threads that may die come and go. */
   async comeAndGo () {
     while (!this.isOver()) {
-      await sleep(-Math.log(1 - this.random()) * 150)
+      await sleep(-Math.log(1 - this.random()) * this.pause)
       const mortals = [...this.alive].filter(({ steady }) => !steady)
-      if (mortals.length < this.mortals && this.lastId < IDS - 8) this.start({ steady: false, blocks: this.random() < 0.4 })
-      else if (mortals.length > 0 && this.random() < 0.5) this.terminate(mortals[this.below(mortals.length)])
+      if (mortals.length > 0 && this.random() < 0.4) this.terminate(mortals[this.below(mortals.length)])
+      else if (mortals.length < this.mortals && this.lastId < IDS - 8) this.start({ steady: false, blocks: this.random() < 0.4 })
     }
     // The last ones end by themselves, or not.
     for (const thread of this.alive) if (!thread.steady && this.random() < 0.5) this.terminate(thread)
@@ -134,7 +139,7 @@ class Round {
       const timer = setTimeout(() => {
         isLate = true
         child.kill('SIGKILL')
-      }, 30000)
+      }, slowness * 30000)
       await new Promise(resolve => child.on('close', (actual, signal) => {
         clearTimeout(timer)
         this.children++
@@ -198,7 +203,7 @@ class Round {
     const actors = [0, 1, 2].map(n => new Actor(arena, Object.assign({ n, party: n === 0 ? 0 : undefined }, options)))
     const mine = Promise.all(actors.map(actor => actor.run(operations))).then(async (counts) => {
       arena.latches[0].countDown()
-      await arena.latches[0].waitAsync({ timeout: 20000 })
+      await arena.latches[0].waitAsync({ timeout: slowness * 20000 })
       this.add(counts)
     })
     mine.catch(this.fail)
@@ -226,6 +231,7 @@ class Round {
       arena.set('stop', 0, 2)
       await watcherExited
       this.checkEnd()
+      await this.checkRemains()
     } catch (error) {
       if (!this.problems.includes(error.message)) this.problems.push(error.message)
       this.report()
@@ -271,8 +277,24 @@ class Round {
     for (let n = 0; n < COUNT.barrier; n++) {
       const generations = Array.from({ length: arena.steady }, (_, party) => arena.get('generations', n * ACTORS * 16 + party))
       for (const each of generations) expect(`barrier ${n}: generations`, each, arena.get('leaders', n))
+      expect(`barrier ${n}: its word`, arena.words[arena.place('barrier', n)], arena.get('leaders', n) << 16)
     }
     if (wrong.length > 0) throw new Error(wrong.join('\n'))
+  }
+
+  /** What is left can be taken, no death is told twice, and no name stays. */
+  async checkRemains () {
+    const { arena } = this
+    for (const lock of [...arena.locks, ...arena.rws, ...arena.queues.map(({ lock }) => lock)]) {
+      for (const isFirst of [true, false]) {
+        const token = lock.tryLock()
+        if (token === null || (token.ownerDied && !isFirst)) throw new Error(`${lock.constructor.name} ${lock.byteOffset} ${token ? 'tells of a death twice' : 'is free, and cannot be taken'}`)
+        token.unlock()
+      }
+    }
+    // A name whose holder died is there until that has been told.
+    for (const name of ['endless', ...Array.from({ length: COUNT.name }, (_, n) => arena.nameOf(n))]) await api.locks.request(name, () => {})
+    await until(() => nameCount() === 0, 'no name is left')
   }
 
   report () {
@@ -293,7 +315,7 @@ async function main () {
   const end = now() + seconds * 1000
   try {
     for (let number = 1; now() < end; number++) {
-      const round = new Round(number, seed * 1009 + number, addon)
+      const round = new Round(number, seed * 1009 + number, addon, Math.max(500, end - now()))
       await round.run()
       for (const name of Object.keys(round.counts)) totals[name in totals ? name : 'operations'] += round.counts[name]
       totals.rounds++

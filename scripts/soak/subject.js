@@ -1,34 +1,17 @@
 'use strict'
 
-// What is soaked: the package as `/force` installs it, and a clock.
+// What is soaked: the subject of the tests, /force unless SUBJECT says another; and their helpers.
 
-const path = require('path')
+const { isMainThread } = require('worker_threads')
 
-const api = require(path.join(__dirname, '..', '..', 'force'))
-const MAJOR = Number(process.versions.node.split('.')[0])
+if (isMainThread && process.env.SUBJECT === undefined) process.env.SUBJECT = 'force'
 
-/** Milliseconds of the monotonic clock, which all threads share. */
-function now () {
-  const [seconds, nanoseconds] = process.hrtime()
-  return seconds * 1e3 + nanoseconds / 1e6
-}
+const { Atomics, api } = require('../../__test__/subject')
+const { TinyController } = require('../../__test__/fixtures/lock-toolbox')
+const { MAJOR, busy, now, randomFrom, sleep, starved, until } = require('../../__test__/fixtures/queue-toolbox')
+const slowness = require('../../__test__/fixtures/slowness')
 
-const sleep = (milliseconds) => new Promise(resolve => setTimeout(resolve, milliseconds))
+/** A generator of numbers in [0, 1), the same ones for the same seed; small seeds, too, give numbers that have nothing in common. */
+const randomOf = (seed) => randomFrom(Math.imul(seed, 0x9E3779B1))
 
-/** Holds this thread, without its event loop. */
-function busy (milliseconds) {
-  for (const end = now() + milliseconds; now() < end;);
-}
-
-/** A generator of numbers in [0, 1), the same ones for the same seed (xorshift32). */
-function randomFrom (seed) {
-  let state = (Math.imul(seed, 0x9E3779B1) >>> 0) || 1
-  return () => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return (state >>> 0) / 2 ** 32
-  }
-}
-
-module.exports = { MAJOR, api, busy, now, randomFrom, sleep }
+module.exports = { Atomics, MAJOR, TinyController, api, busy, now, randomOf, slowness, sleep, starved, until }

@@ -6,6 +6,7 @@ const { parentPort, workerData } = require('worker_threads')
 const Actor = require('./actor')
 const Arena = require('./arena')
 const operations = require('./operations')
+const { slowness } = require('./subject')
 
 const { buffers, clones, steady, settings } = workerData
 const arena = new Arena({ buffers, clones, steady })
@@ -19,8 +20,8 @@ async function run () {
     const [latch] = arena.latches
     const [{ blocks }] = actors
     for (const { party } of actors) if (party !== undefined) latch.countDown()
-    if (blocks) latch.wait({ timeout: 20000 })
-    else await latch.waitAsync({ timeout: 20000 })
+    if (blocks) latch.wait({ timeout: slowness * 20000 })
+    else await latch.waitAsync({ timeout: slowness * 20000 })
   }
   parentPort.postMessage(counts)
 }

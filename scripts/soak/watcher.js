@@ -11,17 +11,16 @@
 
 const fs = require('fs')
 const { workerData } = require('worker_threads')
-const starved = require('../../__test__/fixtures/starved')
 const Arena = require('./arena')
 const { look } = require('./snapshot')
-const { now } = require('./subject')
+const { now, slowness, starved } = require('./subject')
 
 const TICK = 50
 /** A tick that comes so late does not count, and what was seen before it neither. */
 const LATE = 150
-const MOST_FREE = 1000
+const MOST_FREE = slowness * 1000
 /** 30 s. */
-const MOST_TICKS = 600
+const MOST_TICKS = slowness * 600
 
 const { ACTORS, COUNT, PERMITS } = Arena
 const { buffers, steady, names } = workerData

@@ -4,10 +4,13 @@
 // one; `holder` is the thread that holds; never more permits in use than there are.
 
 const { COUNT, PERMITS } = require('../arena')
+const { Atomics } = require('../subject')
 const { beginToHold, beginToRead, beginToWrite, endToHold, endToRead } = require('./holding')
 
 /** What a callback gives. */
 const DONE = 7
+/** What a callback throws. */
+const FAILURE = new Error('thrown by a callback of the soak')
 
 /** Takes a token by one of several methods, given the thing, the options and whether the method may block. */
 function take (actor, thing, names, options) {
@@ -21,24 +24,33 @@ function take (actor, thing, names, options) {
 /** Runs a callback with something held, by a method that blocks or by one that awaits: `begin(token)`, some time, `end(token)`. */
 async function execute (actor, [blocking, awaiting], begin, end) {
   const options = actor.options()
+  const fails = actor.chance(0.1)
   let ran = false
+  const finish = (token) => {
+    end(token)
+    if (!fails) return DONE
+    // The next holder is told of a death that this one was told of.
+    if (token && token.ownerDied) actor.arena.add('deaths', 0, 1)
+    throw FAILURE
+  }
   const result = await actor.attempt(options, () => {
     if (!actor.blocks || actor.chance(0.1)) {
       return awaiting(async (token) => {
         ran = true
         await begin(token)
         await actor.linger()
-        end(token)
-        return DONE
+        return finish(token)
       }, options)
     }
     return blocking((token) => {
       ran = true
       begin(token)
       actor.lingerSync()
-      end(token)
-      return DONE
+      return finish(token)
     }, options)
+  }).catch(error => {
+    if (error !== FAILURE || !fails) throw error
+    return DONE
   })
   actor.require(ran === (result === DONE), () => `the callback ran: ${ran}, and the result was ${result}`)
   return ran ? true : undefined
@@ -53,12 +65,23 @@ const methods = (thing, name, ...first) => [`${name}Sync`, name].map(method => (
 async function holdLock (actor, index, token) {
   beginToHold(actor, 'lock', index, token)
   requireHolder(actor, actor.arena.locks[index])
+  if (actor.blocks && actor.chance(0.05)) requireDeadlock(actor, actor.arena.locks[index])
   await actor.linger()
   endToHold(actor, 'lock', index)
 }
 
 function requireHolder (actor, { holder, waiters }) {
   actor.require(holder === actor.threadId && waiters >= 0, () => `thread ${actor.threadId} holds a lock whose holder is ${holder}, with ${waiters} waiters`)
+}
+
+function requireDeadlock (actor, lock) {
+  try {
+    lock.lock()
+  } catch (error) {
+    if (error.code !== 'ERR_DEADLOCK') throw error
+    return
+  }
+  actor.violation('a thread has got a lock that it held')
 }
 
 async function lock (actor, index) {
@@ -73,16 +96,17 @@ async function lock (actor, index) {
     await holdLock(actor, index + 1, inner)
     actor.require(inner.unlock(), () => 'a lock was lost')
   }
-  release(actor, token, 'a lock was lost')
-  actor.require(!token.unlock(), () => 'a lock was released twice')
+  release(actor, arena.locks[index], token)
   return true
 }
 
-/** Unlocks, or abandons the lock, which counts as a death. */
-function release (actor, token, message) {
-  const abandons = actor.chance(0.05)
-  if (abandons) actor.arena.add('deaths', 0, 1)
-  actor.require(abandons ? token.abandon() : token.unlock(), () => message)
+/** Unlocks by the token or by the lock, or abandons the lock, which counts as a death. */
+function release (actor, lock, token) {
+  const dice = actor.random()
+  if (dice < 0.05) actor.arena.add('deaths', 0, 1)
+  if (dice > 0.8) lock.unlock()
+  else actor.require(dice < 0.05 ? token.abandon() : token.unlock(), () => 'a lock was lost')
+  actor.require(!token.locked && !token.unlock(), () => 'a lock was released twice')
 }
 
 function executeLocked (actor, index) {
@@ -116,6 +140,25 @@ async function bareLock (actor, index) {
   endToHold(actor, 'lock', index)
   Atomics.store(arena.words, at, 0)
   Atomics.notify(arena.words, at, 1)
+  return true
+}
+
+/** As code does that waits at the word until the lock may be free. */
+async function waitAtWord (actor, index) {
+  const { arena } = actor
+  const at = arena.place('lock', index)
+  const timeout = actor.random() * 2
+  if (actor.blocks) {
+    Atomics.wait(arena.words, at, 1, timeout)
+  } else {
+    const { async, value } = Atomics.waitAsync(arena.words, at, 1, timeout)
+    if (async) await value
+  }
+  // It may have been notified in the place of others.
+  const token = arena.locks[index].tryLock()
+  if (token === null) return undefined
+  await holdLock(actor, index, token)
+  release(actor, arena.locks[index], token)
   return true
 }
 
@@ -204,6 +247,7 @@ module.exports = [
   { name: 'lock', weight: 12, of: 'lock', bursts: true, run: lock },
   { name: 'executeLocked', weight: 6, of: 'lock', run: executeLocked },
   { name: 'the bare word of a lock', weight: 3, of: 'lock', needs: actor => actor.steady, run: bareLock },
+  { name: 'wait at the word of a lock', weight: 2, of: 'lock', needs: actor => actor.steady, run: waitAtWord },
   { name: 'read', weight: 8, of: 'rw', bursts: true, run: read },
   { name: 'write', weight: 6, of: 'rw', bursts: true, run: write },
   { name: 'use permits', weight: 8, of: 'semaphore', bursts: true, run: usePermits }

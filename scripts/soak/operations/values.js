@@ -4,7 +4,7 @@
 // come, first served; a wait for a value that has changed since, and been notified of, does not stay.
 
 const { BIG, COUNT, GATE_TIMES, TICKETS } = require('../arena')
-const { api, busy, now } = require('../subject')
+const { Atomics, api, busy, now } = require('../subject')
 
 const functions = (actor) => actor.chance(0.3) ? api : Atomics
 const steady = (actor) => actor.steady

@@ -1,0 +1,27 @@
+// timeout: 300
+'use strict'
+
+// A short soak: scripts/soak/main.js says what happens in it, and ../scripts/soak/operations/ what must hold.
+//
+//   node __test__/soak.test.js [--seconds n] [--seed n]
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { numberArgument } = require('./fixtures/queue-toolbox')
+const { runNode } = require('./fixtures/run-node')
+const size = require('./fixtures/size')
+const subject = require('./subject')
+
+const SECONDS = numberArgument('--seconds', size(30, 4))
+const SEED = numberArgument('--seed', 1 + Date.now() % 1e6)
+
+console.log(`# --seconds ${SECONDS} --seed ${SEED}`)
+
+test('no law is broken while threads block, await, give up, abort and die, and processes end', { timeout: 120000 + SECONDS * 1000 }, async t => {
+  const main = require.resolve('../scripts/soak/main')
+  const { code, signal, stdout, stderr } = await runNode(t, ['--expose-gc', main, String(SECONDS), String(SEED)], { env: { SUBJECT: subject.name } })
+  assert.strictEqual(signal || code, 0, stdout + stderr)
+  const totals = JSON.parse(stdout.trim().split('\n').pop())
+  console.log(`# ${JSON.stringify(totals)}`)
+  for (const what of ['operations', 'gave up', 'owner died', 'terminated', 'children']) assert.ok(totals[what] > 0, `none: ${what}`)
+})
