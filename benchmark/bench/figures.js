@@ -6,7 +6,7 @@
 // itself; `{ of: 'index', over: 'host', most: 1 }` the difference of two variants; `least` likewise. `sum`, `minimum`: of the samples,
 // instead of their median. `label`: a shorter title, for the chart.
 
-const LOCKS = ['article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
+const LOCKS = ['article', 'article-ours', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
 
 const host = most => ({ to: 'host', most })
 
@@ -22,6 +22,9 @@ const figures = [
   { id: 'register-timed', label: 'register with a time-out, 100 000', group: 'time-outs', title: 'register a wait with a time-out, 100 000', unit: 'ns', goals: [host(0.4)] },
   { id: 'late', group: 'time-outs', title: '100 000 waits due within 100 ms: the last is late by', unit: 'ms', goals: [{ most: 20 }] },
   { id: 'late-median', label: 'a time-out\'s lateness', group: 'time-outs', title: '400 waits, due one after the other: late by, median', unit: 'ms', goals: [{ most: 0.2 }] },
+  { id: 'early', label: 'time-outs come too early', group: 'gaps', title: 'time-outs of 1 to 9 ms, 50 at once: early by up to', unit: 'ms', goals: [{ most: 0 }] },
+  { id: 'alone', group: 'gaps', title: 'a process whose only work is a wait of 300 ms: ends too early by', unit: 'ms', goals: [{ most: 1 }] },
+  { id: 'absorbed', group: 'gaps', title: 'a wait past its deadline whose thread is busy: found by `notify`, of 1', unit: '', goals: [{ most: 0 }] },
   { id: 'memory', group: 'memory', title: 'memory (RSS) of a pending wait', unit: 'bytes', goals: [host(0.8)] },
   { id: 'memory-timed', group: 'memory', title: '… with a time-out', unit: 'bytes', goals: [host(0.5)] },
   // 0 is wanted. What the heap's own size leaves open, spread over half a million waits, is about so much.
@@ -56,6 +59,26 @@ const figures = [
   { id: 'lock-main-workers', group: 'contended', title: '… and the workers', unit: 'k/s', more: true, goals: [], peers: LOCKS },
   { id: 'lost', group: 'contended', title: 'updates lost in all of this, because two were inside at once', unit: '', sum: true, goals: [{ most: 0 }], peers: LOCKS },
   { id: 'lock-workers-3', label: '3 workers on 2 cores: time for each lock', group: 'loops', title: '3 workers in lock loops on 2 cores, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.3 }] },
+  ...[0, 20].flatMap(inside => [
+    { id: `fair-${inside}-p50`, group: 'fairness', title: `2 workers in lock loops, ${inside} µs inside, while main calls \`executeLocked\` every ms: main's wait, median`, unit: 'ms', goals: [], peers: LOCKS },
+    { id: `fair-${inside}-p99`, group: 'fairness', title: '… 99th percentile', unit: 'ms', goals: [], peers: LOCKS },
+    { id: `fair-${inside}-max`, group: 'fairness', title: '… maximum', unit: 'ms', goals: [], peers: LOCKS },
+    { id: `fair-${inside}-turns`, group: 'fairness', title: '… main\'s turns', unit: '/s', more: true, goals: [], peers: LOCKS },
+    { id: `fair-${inside}-workers`, group: 'fairness', title: '… the workers\' turns', unit: 'k/s', more: true, goals: [], peers: LOCKS },
+    { id: `fair-${inside}-cores`, group: 'fairness', title: '… cores used', unit: 'cores', goals: [], peers: LOCKS }
+  ]),
+  { id: 'rw-shared', group: 'family', title: '`RwLock`: `tryLockShared` and `unlock`', unit: 'ns', goals: [] },
+  { id: 'rw-exclusive', group: 'family', title: '… `tryLock` and `unlock`', unit: 'ns', goals: [] },
+  { id: 'rw-execute', group: 'family', title: '… `executeShared`', unit: 'ns', goals: [] },
+  { id: 'permits', group: 'family', title: '`Semaphore`: `tryAcquire` and `release`', unit: 'ns', goals: [] },
+  { id: 'permits-use', group: 'family', title: '… `use`', unit: 'ns', goals: [] },
+  { id: 'condition-notify', group: 'family', title: '`Condition`: `notify`, no waiters', unit: 'ns', goals: [] },
+  { id: 'barrier-last', group: 'family', title: '`Barrier`: `waitAsync` of the last to arrive', unit: 'ns', goals: [] },
+  { id: 'latch-count', group: 'family', title: '`Latch`: `countDown`', unit: 'ns', goals: [] },
+  { id: 'latch-open', group: 'family', title: '… `waitAsync`, open', unit: 'ns', goals: [] },
+  { id: 'condition-turn', group: 'family', title: 'two blocking threads, there and back: `AsyncLock` and `Condition`', unit: 'µs', goals: [] },
+  { id: 'semaphore-signal', group: 'family', title: '… two `Semaphore`s', unit: 'µs', goals: [] },
+  { id: 'barrier-meeting', group: 'family', title: '… one meeting at a `Barrier`', unit: 'µs', goals: [] },
   { id: 'named-request', label: 'a named lock, uncontended', group: 'named', title: 'named locks: `request` of a free name', unit: 'ns', goals: [host(0.1)] },
   { id: 'named-pending', group: 'named', title: '… 10 000 pending for one name, each until it is over', unit: 'ns', goals: [host(0.1)] },
   { id: 'named-names', group: 'named', title: '… 300 names, each held and awaited', unit: 'ns', goals: [host(0.1)] },
@@ -88,6 +111,7 @@ const VARIANTS = {
   ours: 'this package',
   floor: 'floor',
   article: 'article\'s, which does not await the callback',
+  'article-ours': 'article\'s, over this package\'s `Atomics`',
   'async-mutex': 'async-mutex',
   multithreading: 'multithreading',
   'worker-mutex': 'worker-mutex',

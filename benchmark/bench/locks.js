@@ -1,17 +1,35 @@
 'use strict'
 
-// The locks that are compared, each brought into one form. `open(name, { sab })` gives a view of the lock on these bytes:
+// The locks that are compared, each brought into one form. An entry has
 //
-//   execute(callback)  runs the callback once the lock is held, and gives a promise of that being over
-//   block()            blocks until the lock is held; undefined if it has no such form
-//   release()          ends what `block` began
+//   title()           what it is called in the table of lock-behaviour
+//   missing()         why it cannot be used on this Node, if it cannot
+//   open(sab, entry)  a view of the lock on these bytes, or a promise of it:
+//     execute(callback)  runs the callback once the lock is held, and gives a promise of that being over
+//     acquire(options)   a promise of `{ release(), told }`; `told`: whether it was told that the former holder died. `release()` may give a
+//                        promise: then it is over when that is
+//     byCallback         whether `acquire` was made out of `execute`
+//     patience(ms)       options of `acquire` by which a request is given up after so long; undefined if there are none
+//     block()            blocks until the lock is held; undefined if it has no such form
+//     release()          ends what `block` began
+//     lock               the object itself, for what only some have
+//   watch(worker, sab)  what its documentation asks for when a worker is started, if anything
 //
-// `host` is the article's mutex over the host's Atomics, `floor` the least that an uncontended mutex needs. `lock`, where
-// it is given, is the object itself.
+// `host` is the article's mutex over the host's Atomics, `floor` the least that an uncontended mutex needs.
 
+const fs = require('fs')
 const path = require('path')
 const createArticleLock = require('../../__test__/fixtures/lock-article')
 const { host, hostHasWaitAsync } = require('./queues')
+
+/** How many bytes the largest of them takes, and insists on. */
+const BYTES = 12
+
+const major = parseInt(process.versions.node, 10)
+const folderOf = name => path.join(__dirname, '..', 'node_modules', name)
+const versionOf = name => require(path.join(folderOf(name), 'package.json')).version
+const unlessInstalled = name => fs.existsSync(folderOf(name)) ? undefined : `the npm package ${name} is not installed in benchmark/`
+const unlessWaitAsync = () => hostHasWaitAsync ? undefined : 'Node has no Atomics.waitAsync'
 
 /** The host's Atomics, whatever has been installed since. */
 const hostAtomics = Object.assign({ compareExchange: Atomics.compareExchange }, host)
@@ -38,128 +56,164 @@ class ArticleLock extends createArticleLock(hostAtomics) {
   }
 }
 
-/** How many bytes the largest of them takes, and insists on. */
-const BYTES = 12
-
-const major = parseInt(process.versions.node, 10)
-
-/** @param {string} entry the entry point that the thread loads: it decides whether the host's queue is in use, too */
-async function open (name, { sab, entry = 'pure' }) {
-  switch (name) {
-    case 'ours':
-    case 'again': return openOurs(new (require(path.join('..', '..', entry)).AsyncLock)(sab))
-    case 'host': return openArticle(new ArticleLock(sab))
-    case 'article': return openArticle(new (createArticleLock(hostAtomics))(sab))
-    case 'floor': return openFloor(new Int32Array(sab))
-    case 'async-mutex': return openAsyncMutex()
-    case 'multithreading': return openMultithreading(sab)
-    case 'worker-mutex': return openWorkerMutex(sab)
-    case 'web-locks': return openWebLocks()
-  }
-  throw new Error(`there is no lock ${name}`)
-}
-
-function openOurs (lock) {
-  let token
-  return {
-    lock,
-    execute: callback => lock.executeLocked(callback),
-    block () { token = lock.lock() },
-    release () { token.unlock() }
+const ours = {
+  title: () => `\`AsyncLock\` of atomics-waitasync ${require('../../package.json').version}`,
+  missing () {},
+  /** @param {string} [entry] the entry point that the thread loads: it decides whether the host's queue is in use, too */
+  open (sab, entry = 'pure') {
+    const lock = new (require(path.join('..', '..', entry)).AsyncLock)(sab)
+    let token
+    return {
+      lock,
+      execute: callback => lock.executeLocked(callback),
+      async acquire (options) {
+        const token = await lock.lockAsync(options)
+        return { release: () => token.unlock(), told: token.ownerDied }
+      },
+      patience: timeout => ({ timeout }),
+      block () { token = lock.lock() },
+      release () { token.unlock() }
+    }
   }
 }
 
-function openArticle (lock) {
-  return {
-    lock,
-    execute: callback => lock.executeLocked(callback),
-    block: () => lock.lock(),
-    release: () => lock.unlock()
+const article = Class => ({
+  title: () => 'the article\'s mutex over Node\'s own `Atomics`',
+  missing: unlessWaitAsync,
+  open (sab) {
+    const lock = new (Class())(sab)
+    return {
+      lock,
+      execute: callback => lock.executeLocked(callback),
+      async acquire () {
+        await lock.lockAsync()
+        return { release: () => lock.unlock(), told: false }
+      },
+      byCallback: true,
+      block: () => lock.lock(),
+      release: () => lock.unlock()
+    }
   }
-}
+})
 
-/** Two atomic operations, and no queue: a thread that finds it locked tries again and again. */
-function openFloor (array) {
-  const { compareExchange, store } = Atomics
-  return {
-    async execute (callback) {
-      while (compareExchange(array, 0, 0, 1) !== 0);
-      try {
-        return await callback()
-      } finally {
-        store(array, 0, 0)
+const locks = {
+  ours,
+  again: ours,
+  'web-locks': {
+    title: () => 'Web Locks (`navigator.locks`)',
+    missing: () => typeof navigator === 'object' && navigator.locks ? undefined : 'Node has no Web Locks',
+    open () {
+      const { locks } = navigator
+      return {
+        execute: callback => locks.request('benchmark', callback),
+        acquire: (options = {}) => new Promise((resolve, reject) => {
+          const over = locks.request('benchmark', options, () => new Promise(end => {
+            const release = () => {
+              end()
+              return over
+            }
+            resolve({ release, told: false })
+          }))
+          over.catch(reject)
+        }),
+        patience: timeout => ({ signal: AbortSignal.timeout(timeout) })
+      }
+    }
+  },
+  host: article(() => ArticleLock),
+  article: article(() => createArticleLock(hostAtomics)),
+  'article-ours': { ...article(() => createArticleLock({ ...hostAtomics, ...require('../../pure') })), missing () {} },
+  /** Two atomic operations, and no queue: a thread that finds it locked tries again and again. */
+  floor: {
+    missing () {},
+    open (sab) {
+      const { compareExchange, store } = Atomics
+      const array = new Int32Array(sab)
+      return {
+        async execute (callback) {
+          while (compareExchange(array, 0, 0, 1) !== 0);
+          try {
+            return await callback()
+          } finally {
+            store(array, 0, 0)
+          }
+        },
+        block () { while (compareExchange(array, 0, 0, 1) !== 0); },
+        release () { store(array, 0, 0) }
+      }
+    }
+  },
+  multithreading: {
+    title: () => `\`Mutex\` of multithreading ${versionOf('multithreading')}`,
+    missing: () => major < 22 ? 'needs Node 22' : unlessInstalled('multithreading'),
+    async open (sab) {
+      const { Mutex } = await import('multithreading')
+      // The second argument is what its own pool of workers makes the other threads' views with.
+      const mutex = new Mutex(undefined, sab)
+      let guard
+      return {
+        async execute (callback) {
+          const guard = await mutex.lock()
+          try {
+            return await callback()
+          } finally {
+            guard.dispose()
+          }
+        },
+        async acquire () {
+          const guard = await mutex.lock()
+          return { release: () => guard.dispose(), told: false }
+        },
+        block () { guard = mutex.blockingLock() },
+        release () { guard.dispose() }
+      }
+    }
+  },
+  'worker-mutex': {
+    title: () => `\`WorkerMutex\` of worker-mutex ${versionOf('worker-mutex')}`,
+    missing: () => unlessInstalled('worker-mutex'),
+    open (sab) {
+      const { WorkerMutex } = require('worker-mutex')
+      const mutex = new WorkerMutex(sab)
+      return {
+        async execute (callback) {
+          await mutex.lockAsync()
+          try {
+            return await callback()
+          } finally {
+            mutex.unlock()
+          }
+        },
+        async acquire () {
+          await mutex.lockAsync()
+          return { release: () => mutex.unlock(), told: false }
+        },
+        block: () => mutex.lock(),
+        release: () => mutex.unlock()
       }
     },
-    block () { while (compareExchange(array, 0, 0, 1) !== 0); },
-    release () { store(array, 0, 0) }
-  }
-}
-
-/** Knows of one thread only: each thread has a mutex of its own. */
-function openAsyncMutex () {
-  const { Mutex } = require('async-mutex')
-  const mutex = new Mutex()
-  return { execute: callback => mutex.runExclusive(callback) }
-}
-
-async function openMultithreading (sab) {
-  const { Mutex } = await import('multithreading')
-  // The second argument is what its pool of workers makes the other threads' views with.
-  const mutex = new Mutex(undefined, sab)
-  let guard
-  return {
-    async execute (callback) {
-      const guard = await mutex.lock()
-      try {
-        return await callback()
-      } finally {
-        guard.dispose()
+    watch: (worker, sab) => require('worker-mutex').WorkerMutex.bindWorkerExit(worker, sab)
+  },
+  /** Knows of one thread only: each thread has a mutex of its own. */
+  'async-mutex': {
+    title: () => `\`Mutex\` of async-mutex ${versionOf('async-mutex')} (of one thread)`,
+    missing: () => unlessInstalled('async-mutex'),
+    open () {
+      const { Mutex, withTimeout } = require('async-mutex')
+      const mutex = new Mutex()
+      return {
+        execute: callback => mutex.runExclusive(callback),
+        async acquire ({ timeout } = {}) {
+          return { release: await (timeout === undefined ? mutex : withTimeout(mutex, timeout)).acquire(), told: false }
+        },
+        patience: timeout => ({ timeout })
       }
-    },
-    block () { guard = mutex.blockingLock() },
-    release () { guard.dispose() }
+    }
   }
 }
 
-function openWorkerMutex (sab) {
-  const { WorkerMutex } = require('worker-mutex')
-  const mutex = new WorkerMutex(sab)
-  return {
-    async execute (callback) {
-      await mutex.lockAsync()
-      try {
-        return await callback()
-      } finally {
-        mutex.unlock()
-      }
-    },
-    block: () => mutex.lock(),
-    release: () => mutex.unlock()
-  }
-}
+/** A view of the lock of this name. */
+const open = async (name, { sab, entry }) => locks[name].open(sab, entry)
+const available = names => names.filter(name => locks[name].missing() === undefined)
 
-function openWebLocks () {
-  const { locks } = navigator
-  return { execute: callback => locks.request('benchmark', callback) }
-}
-
-/** Why a lock cannot be used on this Node; undefined if it can. */
-function missing (name) {
-  switch (name) {
-    case 'article':
-    case 'host': return hostHasWaitAsync ? undefined : 'Node has no Atomics.waitAsync'
-    case 'async-mutex':
-    case 'worker-mutex': return installed(name)
-    case 'multithreading': return major < 22 ? 'needs Node 22' : installed(name)
-    case 'web-locks': return typeof navigator === 'object' && navigator.locks ? undefined : 'Node has no Web Locks'
-  }
-  return undefined
-}
-
-function installed (name) {
-  return require('fs').existsSync(path.join(__dirname, '..', 'node_modules', name)) ? undefined : 'is not installed'
-}
-
-const available = names => names.filter(name => missing(name) === undefined)
-
-module.exports = { BYTES, available, missing, open }
+module.exports = { BYTES, available, locks, open }

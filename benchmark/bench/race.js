@@ -119,4 +119,4 @@ const threads = {
   }
 }
 
-module.exports = { Team, calibrate, threads }
+module.exports = { INSIDE, Team, calibrate, threads }

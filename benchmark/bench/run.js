@@ -81,7 +81,7 @@ async function take (node, settings, chosen, report) {
   return (await child(node, settings, report)).samples
 }
 
-const BY_PROCESS = ['memory', 'named-memory', 'idle', 'start']
+const BY_PROCESS = ['gaps', 'memory', 'named-memory', 'idle', 'start']
 
 /**
  * @param {{ version: string, path: string, flags: string[] }} node

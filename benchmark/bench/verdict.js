@@ -23,7 +23,7 @@ function summarise (figure, samples) {
  */
 function judge (figure, values) {
   const { ours, again, host } = values
-  const ratio = host === undefined || figure.sum || host === 0 ? undefined : ours / host
+  const ratio = host === undefined || figure.sum || host === 0 || ours === 0 ? undefined : ours / host
   const noise = again === undefined || figure.sum || ours === 0 || again === 0 ? undefined : Math.max(ours / again, again / ours) - 1
   return { ratio, noise, goals: figure.goals.map(goal => judgeGoal(goal, values, noise)) }
 }

@@ -12,8 +12,8 @@
 const { spawnSync } = require('child_process')
 const path = require('path')
 const { npm } = require('../../scripts/lib/npm')
-const locks = require('./locks')
-const situations = require('./situations')
+const { locks } = require('../bench/locks')
+const { NAMES, situations } = require('./situations')
 
 const TIMEOUT = 120000
 
@@ -38,7 +38,8 @@ async function main (args) {
   const columns = Object.entries(situations)
   console.log(`| Node ${process.versions.node} | ${columns.map(([, { title }]) => title).join(' | ')} |`)
   console.log(`|---|${'---|'.repeat(columns.length)}`)
-  for (const [name, lock] of Object.entries(locks)) {
+  for (const name of NAMES) {
+    const lock = locks[name]
     const reason = lock.missing()
     if (reason) console.error(`without ${name}: ${reason}`)
     else console.log(`| ${lock.title()} | ${columns.map(([situation]) => measure(name, situation)).join(' | ')} |`)

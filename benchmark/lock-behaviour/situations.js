@@ -8,7 +8,10 @@ const fs = require('fs')
 const path = require('path')
 const { Worker } = require('worker_threads')
 const { COUNTER, OWN, TOGETHER, countFor } = require('./count')
-const locks = require('./locks')
+const { BYTES, locks, open } = require('../bench/locks')
+
+/** The locks that are put into them; `host` is the article's. */
+const NAMES = ['ours', 'web-locks', 'host', 'multithreading', 'worker-mutex', 'async-mutex']
 
 /** What has not happened after so many milliseconds will not. */
 const EVER = 3000
@@ -77,7 +80,7 @@ const situations = {
       // Main gives up, and behind it in the line stands another worker.
       const options = lock.patience && lock.patience(50)
       let ran = false
-      const mine = lock.execute
+      const mine = lock.byCallback
         ? lock.execute(() => { ran = true })
         : lock.acquire(options).then(() => null, error => error)
       const behind = start('awaitIt')
@@ -182,23 +185,23 @@ const situations = {
   }
 }
 
-module.exports = situations
+module.exports = { NAMES, situations }
 
 async function main (name, situation) {
-  if (!(name in locks) || !(situation in situations)) {
-    throw new Error(`usage: situations.js ${Object.keys(locks).join('|')} ${Object.keys(situations).join('|')}`)
+  if (!NAMES.includes(name) || !(situation in situations)) {
+    throw new Error(`usage: situations.js ${NAMES.join('|')} ${Object.keys(situations).join('|')}`)
   }
   const lock = locks[name]
   const reason = lock.missing()
   if (reason) throw new Error(reason)
-  const shared = new SharedArrayBuffer(lock.bytes)
+  const shared = new SharedArrayBuffer(BYTES)
   const print = text => fs.writeSync(1, `${text}\n`)
   const start = (task, data) => {
     const worker = new Worker(path.join(__dirname, 'thread.js'), { workerData: { lock: name, shared, task, ...data } })
     if (lock.watch) lock.watch(worker, shared)
     return worker
   }
-  print(await situations[situation].run({ lock: await lock.open(shared), start, print }))
+  print(await situations[situation].run({ lock: await open(name, { sab: shared }), start, print }))
   process.exit()
 }
 

@@ -4,7 +4,7 @@
 
 const { parentPort, workerData } = require('worker_threads')
 const { countFor } = require('./count')
-const locks = require('./locks')
+const { open } = require('../bench/locks')
 
 /** Whether a pending request keeps its thread alive is asked in one situation only. */
 function stayAlive () {
@@ -46,9 +46,9 @@ const tasks = {
 
   async block (lock) {
     parentPort.postMessage('begins')
-    const { release } = lock.block()
+    lock.block()
     parentPort.postMessage('had it')
-    release()
+    lock.release()
   },
 
   async blockTwice (lock) {
@@ -75,4 +75,4 @@ const tasks = {
   }
 }
 
-locks[workerData.lock].open(workerData.shared).then(tasks[workerData.task])
+open(workerData.lock, { sab: workerData.shared }).then(tasks[workerData.task])

@@ -62,7 +62,7 @@ async function demand (name, sab, end, callback, waits) {
   const lock = await open(name, { sab })
   let served = 0
   let asked
-  let execution
+  let execution = Promise.resolve()
   let over
   const patience = new Promise((resolve) => { over = resolve })
   const timer = setTimeout(over, (end - now()) / 1e6, 'over')
@@ -84,4 +84,4 @@ async function demand (name, sab, end, callback, waits) {
   return () => execution.then(() => served)
 }
 
-module.exports = { run, threads }
+module.exports = { demand, run, threads }

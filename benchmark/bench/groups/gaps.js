@@ -1,0 +1,75 @@
+'use strict'
+
+// What Node's own waitAsync lacks, beside the figures of time-outs and of memory. A process for each sample.
+
+const { spawnSync } = require('child_process')
+const { now, sleep } = require('../sampling')
+const { open, variants } = require('../queues')
+const { Member, serve } = require('../team')
+
+const PURE = require.resolve('../../../pure')
+
+const figures = {
+  /** By how many milliseconds a process ends too early whose only work is a wait. */
+  alone (variant) {
+    const milliseconds = 300
+    const program = `const begin = Date.now()
+      process.on('exit', () => console.log(Date.now() - begin))
+      ${variant === 'host' ? 'Atomics' : `require(${JSON.stringify(PURE)})`}.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${milliseconds})`
+    const flags = process.execArgv.filter(flag => flag !== '--expose-gc')
+    const { stdout } = spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' })
+    return Math.max(0, milliseconds - parseFloat(stdout))
+  },
+
+  /** By how many milliseconds a time-out is early at most. */
+  async early (variant, quick) {
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    const { waitAsync } = open(variant)
+    let earliest = 0
+    for (let round = 0; round < (quick ? 2 : 40); round++) {
+      await Promise.all(Array.from({ length: 50 }, async (_, n) => {
+        const timeout = 1 + n % 20 * 0.4
+        const begin = now()
+        await waitAsync(array, 0, 0, timeout).value
+        earliest = Math.max(earliest, timeout - (now() - begin) / 1e6)
+      }))
+    }
+    return earliest
+  },
+
+  /** How many waits `notify` finds whose time is over, and whose thread is busy. */
+  async absorbed (variant) {
+    const array = new Int32Array(new SharedArrayBuffer(8))
+    const member = new Member('gaps', 'notifier', { variant, array })
+    await member.ask()
+    const found = member.ask()
+    open(variant).waitAsync(array, 0, 0, 20)
+    for (const end = now() + 200e6; now() < end;);
+    Atomics.store(array, 1, 1)
+    // Busy, until it has been notified.
+    while (Atomics.load(array, 1) === 1);
+    await sleep(0)
+    return found
+  }
+}
+
+const threads = {
+  async notifier ({ variant, array }, port) {
+    let asked = 0
+    serve(port, () => {
+      if (asked++ === 0) return undefined
+      while (Atomics.load(array, 1) === 0);
+      const count = open(variant).notify(array, 0)
+      Atomics.store(array, 1, 2)
+      return count
+    })
+  }
+}
+
+module.exports = {
+  rounds: 3,
+  figures: Object.keys(figures),
+  variants: () => variants(),
+  sample: (figure, variant, { quick }) => figures[figure](variant, quick),
+  threads
+}
