@@ -4,8 +4,9 @@
 // package all the time. Threads come and go in every way, processes end in the midst of it, and this one stops and continues the
 // process that is soaked.
 //
-//   npm run soak -- [--minutes 10] [--seed N] [--node 14,20.20.2 | all]
+//   npm run soak -- [--minutes 10] [--seed N] [--node 14,20.20.2 | all] [--only locks,names]
 //
+// --only   operations of these files of soak/operations/ only: races are met sooner
 // --node   on these, one after the other, instead of the Node that runs this
 //
 // Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them. Exit code 0 only if
@@ -13,20 +14,22 @@
 
 const { spawn } = require('child_process')
 const path = require('path')
-const { argumentsOf, positive, whole } = require('./lib/arguments')
+const { argumentsOf, positive, someOf, whole } = require('./lib/arguments')
 const nodes = require('./nodes')
 const setup = require('./setup')
 
 const MAIN = path.join(__dirname, 'soak', 'main.js')
+const GROUPS = ['values', 'locks', 'names', 'queues']
 /** How long the process may take to end by itself after its last line, and how long to end a round. Milliseconds. */
 const LINGER = 10000
 const GRACE = 90000
 
-const USAGE = 'npm run soak -- [--minutes 10] [--seed N] [--node 14,20 | all]'
+const USAGE = `npm run soak -- [--minutes 10] [--seed N] [--node 14,20 | all] [--only ${GROUPS.join()}]`
 const OPTIONS = {
   minutes: { type: 'string', default: '10', read: positive },
   seed: { type: 'string', default: String(1 + Date.now() % 1e6), read: whole },
-  node: { type: 'string', default: 'current', read: nodes.read }
+  node: { type: 'string', default: 'current', read: nodes.read },
+  only: { type: 'string', default: GROUPS.join(), read: someOf(GROUPS) }
 }
 
 /** Stops and continues a process at random moments, until it has ended. */
@@ -56,13 +59,13 @@ function stopAndGo (pid) {
 }
 
 /** One soak: what was wrong, or undefined. */
-function soak (node, seconds, seed) {
+function soak (node, seconds, seed, only) {
   return new Promise(resolve => {
     const env = { ...process.env }
     // Meant for the Node that runs this.
     delete env.NODE_OPTIONS
     // A group of its own, so that all of it can be stopped and ended.
-    const child = spawn(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed)], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
     const kill = () => {
       try {
         process.kill(-child.pid, 'SIGKILL')
@@ -110,7 +113,7 @@ function soak (node, seconds, seed) {
 }
 
 async function main () {
-  const { minutes, seed, node: versions } = argumentsOf(USAGE, OPTIONS)
+  const { minutes, seed, only, node: versions } = argumentsOf(USAGE, OPTIONS)
   await setup.run()
   let failed = 0
   for (const version of versions) {
@@ -120,7 +123,7 @@ async function main () {
       continue
     }
     console.log(`Node ${node.version}: ${minutes} minutes, seed ${seed}`)
-    const problem = await soak(node, minutes * 60, seed)
+    const problem = await soak(node, minutes * 60, seed, only)
     console.log(`Node ${node.version}: ${problem === undefined ? 'no law was broken' : `FAILED with seed ${seed}: ${problem}`}`)
     if (problem !== undefined) failed++
   }

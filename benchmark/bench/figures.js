@@ -76,7 +76,7 @@ const figures = [
   { id: 'barrier-last', group: 'family', title: '`Barrier`: `waitAsync` of the last to arrive', unit: 'ns', goals: [] },
   { id: 'latch-count', group: 'family', title: '`Latch`: `countDown`', unit: 'ns', goals: [] },
   { id: 'latch-open', group: 'family', title: '… `waitAsync`, open', unit: 'ns', goals: [] },
-  { id: 'condition-turn', group: 'family', title: 'two blocking threads, there and back: `AsyncLock` and `Condition`', unit: 'µs', goals: [] },
+  { id: 'condition-and-back', group: 'family', title: 'two blocking threads, there and back: `AsyncLock` and `Condition`', unit: 'µs', goals: [] },
   { id: 'semaphore-signal', group: 'family', title: '… two `Semaphore`s', unit: 'µs', goals: [] },
   { id: 'barrier-meeting', group: 'family', title: '… one meeting at a `Barrier`', unit: 'µs', goals: [] },
   { id: 'named-request', label: 'a named lock, uncontended', group: 'named', title: 'named locks: `request` of a free name', unit: 'ns', goals: [host(0.1)] },

@@ -11,7 +11,7 @@ const { api } = require('./subject')
 const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
 
 /** Threads of one round, dead ones included. */
-const IDS = 128
+const IDS = 256
 const ACTORS = 4
 // A name needs no words, but the others are found by its kind, too.
 const COUNT = { value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, barrier: 2, latch: 1, name: 4 }

@@ -2,7 +2,7 @@
 
 // The process that is soaked: see ../soak.js. Runs on every Node that the package runs on.
 //
-//   node --expose-gc scripts/soak/main.js SECONDS SEED
+//   node --expose-gc scripts/soak/main.js SECONDS SEED [GROUPS]
 //
 // A run is a sequence of rounds of some seconds. Each has its own memory and threads, and ends with the laws of the end.
 // `__test__/soak.test.js` is a short one.
@@ -15,7 +15,7 @@ const Actor = require('./actor')
 const { buildAddon } = require('./addon')
 const Arena = require('./arena')
 const { expected } = require('./child')
-const operations = require('./operations')
+const { GROUPS, all: operations, operationsOf } = require('./operations')
 const { libraryFile, target } = require('../../lib/agent/target')
 const { Atomics, MAJOR, api, now, randomOf, slowness, sleep, until } = require('./subject')
 
@@ -24,6 +24,8 @@ const { ACTORS, BIG, COUNT, IDS, PERMITS, TICKETS } = Arena
 const VALUES = COUNT.value + BIG
 /** Node 10 ends the whole process now and then when a worker is terminated while it boots, with this package or without. */
 const MAY_DIE_BOOTING = MAJOR > 10
+/** Of a round, however slow the machine is. */
+const LEAST_DEATHS = 3
 /** Milliseconds. */
 const END_OF_ROUND = slowness * 40000
 /** Node before 14.6 does not tell that a memory is gone: what dead holders left would be found in new memory at its address. */
@@ -39,8 +41,9 @@ function threads () {
 }
 
 class Round {
-  constructor (number, seed, addon, longest) {
+  constructor (number, seed, only, addon, longest) {
     this.number = number
+    this.only = only
     this.addon = addon
     this.random = randomOf(seed)
     for (let skipped = 0; skipped < 8; skipped++) this.random()
@@ -51,7 +54,7 @@ class Round {
     this.steadyKinds = kinds.slice(0, 2 + this.below(2))
     this.mortals = 1 + this.below(3)
     // Milliseconds from one thread that comes or goes to the next, on average.
-    this.pause = [40, 150, 400][this.below(3)]
+    this.pause = [20, 60, 200][this.below(3)]
     this.arena = new Arena({ growable: this.random() < 0.3, steady: 1 + this.steadyKinds.length })
     if (kept) kept.push(this.arena.buffers.words)
     this.alive = new Set()
@@ -59,6 +62,7 @@ class Round {
     this.counts = Object.create(null)
     this.lastId = 0
     this.terminated = 0
+    this.died = 0
     this.children = 0
     this.failed = new Promise((resolve, reject) => {
       this.fail = (error) => {
@@ -84,7 +88,7 @@ class Round {
     const actors = Array.from({ length: number }, (_, n) => ({ n, blocks, party: n === 0 ? party : undefined }))
     const { arena } = this
     const clones = this.random() < 0.5 ? arena.instances : undefined
-    const workerData = { buffers: arena.buffers, clones, steady: arena.steady, settings: { id, steady, actors, seed: this.seed } }
+    const workerData = { buffers: arena.buffers, clones, steady: arena.steady, only: this.only, settings: { id, steady, actors, seed: this.seed } }
     const worker = new Worker(require.resolve('./thread.js'), { workerData, stdout: true })
     const thread = { id, worker, steady, done: false }
     const { threadId } = worker
@@ -99,6 +103,7 @@ class Round {
     thread.exited = new Promise(resolve => worker.on('exit', (code) => {
       this.alive.delete(thread)
       const expectedly = thread.done || arena.get('isDying', id) === 1
+      if (!thread.done) this.died++
       arena.bury(id, threadId)
       if (!expectedly) this.fail(new Error(`thread ${id} has ended with ${code}, for no reason`))
       resolve()
@@ -108,7 +113,9 @@ class Round {
 
   /** A thread ends at any moment. */
   terminate (thread) {
-    if (thread.done || (!MAY_DIE_BOOTING && this.arena.get('isOnline', thread.id) === 0)) return
+    if (thread.done || this.arena.get('isDying', thread.id) === 1) return
+    // Most of them have begun.
+    if (this.arena.get('isOnline', thread.id) === 0 && (!MAY_DIE_BOOTING || this.random() < 0.9)) return
     this.arena.announceDeath(thread.id)
     this.terminated++
     thread.worker.terminate()
@@ -178,6 +185,21 @@ class Round {
     }
   }
 
+  /** All may wait for an item at the same time, for ever. */
+  feed () {
+    const { arena } = this
+    for (const { lock, condition, items } of arena.queues) {
+      const token = lock.tryLock()
+      if (token === null) continue
+      if (token.ownerDied) condition.notify()
+      if (condition.waiters > 0 && this.random() < 0.5) {
+        Atomics.add(arena.words, items, 1)
+        condition.notify(1)
+      }
+      token.unlock()
+    }
+  }
+
   /** In the end, all that may wait for something that nobody does any more. */
   sweepAll () {
     const { arena } = this
@@ -201,7 +223,7 @@ class Round {
     const steady = this.steadyKinds.map(({ blocks }, n) => this.start({ steady: true, blocks, party: n + 1 }))
     const options = { id: 0, blocks: false, steady: true, seed: this.seed }
     const actors = [0, 1, 2].map(n => new Actor(arena, Object.assign({ n, party: n === 0 ? 0 : undefined }, options)))
-    const mine = Promise.all(actors.map(actor => actor.run(operations))).then(async (counts) => {
+    const mine = Promise.all(actors.map(actor => actor.run(operationsOf(this.only)))).then(async (counts) => {
       arena.latches[0].countDown()
       await arena.latches[0].waitAsync({ timeout: slowness * 20000 })
       this.add(counts)
@@ -210,7 +232,8 @@ class Round {
     const chaos = [this.comeAndGo(), this.endProcesses(), this.loadAddons()]
     const end = now() + this.length
     const over = async () => {
-      for (let swept = now(); now() < end; await sleep(20)) {
+      for (let swept = now(); now() < end || this.died < LEAST_DEATHS; await sleep(20)) {
+        this.feed()
         if (now() - swept < 100) continue
         swept = now()
         this.sweep()
@@ -307,19 +330,21 @@ class Round {
 }
 
 async function main () {
-  const [seconds, seed] = process.argv.slice(2).map(Number)
+  const [seconds, seed] = process.argv.slice(2, 4).map(Number)
+  const only = (process.argv[4] || GROUPS.join()).split(',')
   const { addon, remove } = buildAddon()
   if (addon === undefined) console.log('no C compiler: no addon is loaded meanwhile')
-  const totals = { operations: 0, 'gave up': 0, 'owner died': 0, rounds: 0, threads: 0, terminated: 0, children: 0 }
+  const totals = { operations: 0, 'gave up': 0, 'owner died': 0, rounds: 0, threads: 0, died: 0, terminated: 0, children: 0 }
   const samples = []
   const end = now() + seconds * 1000
   try {
     for (let number = 1; now() < end; number++) {
-      const round = new Round(number, seed * 1009 + number, addon, Math.max(500, end - now()))
+      const round = new Round(number, seed * 1009 + number, only, addon, Math.max(500, end - now()))
       await round.run()
       for (const name of Object.keys(round.counts)) totals[name in totals ? name : 'operations'] += round.counts[name]
       totals.rounds++
       totals.threads += round.lastId
+      totals.died += round.died
       totals.terminated += round.terminated
       totals.children += round.children
       samples.push(await sample())

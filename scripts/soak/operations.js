@@ -9,10 +9,19 @@
 // - `needs(actor)`: whether the actor may do it
 // - `run(actor, index)`: does it, with its checks; gives undefined if it gave up
 
-const locks = require('./operations/locks')
-const names = require('./operations/names')
-const queues = require('./operations/queues')
-const rest = require('./operations/rest')
-const values = require('./operations/values')
+const groups = {
+  values: require('./operations/values'),
+  locks: require('./operations/locks'),
+  names: require('./operations/names'),
+  queues: require('./operations/queues'),
+  rest: require('./operations/rest')
+}
+const GROUPS = Object.keys(groups)
 
-module.exports = [...values, ...locks, ...names, ...queues, ...rest].map((operation, code) => Object.assign({ code }, operation))
+const all = [].concat(...GROUPS.map(group => groups[group].map(operation => Object.assign({ group }, operation))))
+  .map((operation, code) => Object.assign({ code }, operation))
+
+/** Those of some groups, and the rest. */
+const operationsOf = (only) => all.filter(({ group }) => group === 'rest' || only.includes(group))
+
+module.exports = { GROUPS, all, operationsOf }

@@ -5,17 +5,17 @@
 const { parentPort, workerData } = require('worker_threads')
 const Actor = require('./actor')
 const Arena = require('./arena')
-const operations = require('./operations')
+const { operationsOf } = require('./operations')
 const { slowness } = require('./subject')
 
-const { buffers, clones, steady, settings } = workerData
+const { buffers, clones, steady, only, settings } = workerData
 const arena = new Arena({ buffers, clones, steady })
 
 async function run () {
   const actors = settings.actors.map(actor => new Actor(arena, Object.assign({ id: settings.id, steady: settings.steady, seed: settings.seed }, actor)))
   for (const actor of actors) actor.alone = actors.length === 1
   arena.set('isOnline', settings.id, 1)
-  const counts = await Promise.all(actors.map(actor => actor.run(operations)))
+  const counts = await Promise.all(actors.map(actor => actor.run(operationsOf(only))))
   if (settings.steady) {
     const [latch] = arena.latches
     const [{ blocks }] = actors

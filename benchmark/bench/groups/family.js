@@ -58,7 +58,7 @@ const immediate = {
 
 /** Each gets the number of its thread, 0 or 1. */
 const meetings = {
-  'condition-turn' (me, sab) {
+  'condition-and-back' (me, sab) {
     const lock = new AsyncLock(sab)
     const condition = new Condition(sab, { byteOffset: 16 })
     const turn = new Int32Array(sab, 32, 1)

@@ -35,7 +35,7 @@ function consume (actor, index) {
       if (token.ownerDied) condition.notify()
       return Atomics.load(words, items) > 0 || actor.stopped
     }
-    const options = Object.assign({ timeout: actor.timeout() }, actor.options())
+    const options = actor.chance(0.5) ? actor.options() : Object.assign({ timeout: actor.timeout() }, actor.options())
     const plain = actor.chance(0.3)
     const got = await actor.attempt(options, () => plain
       ? (actor.blocks ? condition.wait(token, options) : condition.waitAsync(token, options))
