@@ -18,7 +18,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { argumentsOf, positive } = require('../scripts/lib/arguments')
+const { argumentsOf, command, positive } = require('../scripts/lib/arguments')
 const { npm } = require('../scripts/lib/npm')
 const nodes = require('../scripts/nodes')
 const setup = require('../scripts/setup')
@@ -128,7 +128,4 @@ function show (node, { quick }, parts) {
   for (const part of parts) if (part !== undefined) console.log(`${part}\n`)
 }
 
-main().catch((error) => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

@@ -6,6 +6,7 @@
 // What cannot be asked, for want of the tool or of the network, is skipped. The last line is `N passed, N failed, N skipped`.
 
 const path = require('path')
+const { command } = require('./lib/arguments')
 const { cargo, environment, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { npm } = require('./lib/npm')
@@ -45,7 +46,4 @@ async function main () {
   if (counts.failed > 0) process.exitCode = 1
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

@@ -13,7 +13,7 @@ const assert = require('assert')
 const crypto = require('crypto')
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const { npm } = require('./lib/npm')
 const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, Results, succeeds, withScratch } = require('./lib/published')
@@ -259,7 +259,4 @@ async function main () {
   results.close()
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

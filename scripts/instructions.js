@@ -12,7 +12,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const { compare, countInstructions } = require('./lib/callgrind')
 const { cargo, environment, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
@@ -76,7 +76,4 @@ async function succeed (command, args) {
   return ended
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

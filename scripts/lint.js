@@ -5,7 +5,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { javascriptLint } = require('./lib/javascript-lint')
@@ -40,7 +40,4 @@ async function main () {
   }
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

@@ -22,7 +22,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf, someOf } = require('./lib/arguments')
+const { argumentsOf, command, someOf } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { copyTree } = require('./lib/copy-tree')
@@ -194,7 +194,4 @@ async function main () {
   console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
 }
 
-main().catch(error => {
-  console.error(error)
-  process.exitCode = 1
-})
+command(main)

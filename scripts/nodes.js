@@ -2,8 +2,6 @@
 
 // The Node versions that this package is tested on, and where their binaries come from: the packages that the npm registry
 // holds for `node-<platform>-<arch>`. They are kept in the user's cache folder, one folder per version.
-//
-//   node scripts/nodes.js [version ...]     fetches them (all unless given) and says where they are
 
 const { execFileSync } = require('child_process')
 const fs = require('fs')
@@ -110,18 +108,3 @@ async function download (version) {
 }
 
 module.exports = { versions, get, read, resolve }
-
-async function main () {
-  const wanted = process.argv.length > 2 ? process.argv.slice(2) : versions
-  for (const version of wanted) {
-    const node = await get(version)
-    console.log(node.skipped ? `${node.version}  skipped: ${node.skipped}` : `${node.version}  ${node.path}`)
-  }
-}
-
-if (require.main === module) {
-  main().catch(error => {
-    console.error(error.message)
-    process.exitCode = 1
-  })
-}

@@ -15,7 +15,7 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { libraryFile, packageName, target: hostTarget } = require('../lib/agent/target')
-const { argumentsOf, list } = require('./lib/arguments')
+const { argumentsOf, command, list } = require('./lib/arguments')
 const { compile } = require('./build')
 const { bundle } = require('./lib/bundle')
 const { cargo, environment } = require('./lib/cargo')
@@ -149,9 +149,4 @@ async function main () {
   for (const { file, facts } of await makePackages({ out, names: target, main: !rest['no-main'] })) console.log(`${path.relative('', file)}  ${facts.join(', ')}`)
 }
 
-if (require.main === module) {
-  main().catch(error => {
-    console.error(error.message)
-    process.exitCode = 1
-  })
-}
+if (require.main === module) command(main)

@@ -12,7 +12,7 @@ const assert = require('assert')
 const crypto = require('crypto')
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const { run } = require('./lib/child')
 const { npm } = require('./lib/npm')
@@ -101,7 +101,4 @@ async function main () {
   results.close()
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

@@ -12,7 +12,7 @@ const fs = require('fs')
 const path = require('path')
 const differences = require('../__test__/runtimes/differences.cjs')
 const { libraryFile, target } = require('../lib/agent/target')
-const { argumentsOf, oneOf, someOf } = require('./lib/arguments')
+const { argumentsOf, command, oneOf, someOf } = require('./lib/arguments')
 const { bundle } = require('./lib/bundle')
 const cache = require('./lib/cache')
 const { run } = require('./lib/child')
@@ -135,7 +135,4 @@ async function main () {
   if (results.failed === 0) process.exitCode = 0
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

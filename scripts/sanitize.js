@@ -18,7 +18,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { countCargoTest } = require('./lib/rust-steps')
@@ -139,7 +139,4 @@ async function main () {
   if (failed > 0) process.exitCode = 1
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

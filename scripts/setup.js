@@ -6,6 +6,7 @@
 const fs = require('fs')
 const path = require('path')
 const { build } = require('./build')
+const { command } = require('./lib/arguments')
 const { npm } = require('./lib/npm')
 
 const root = path.join(__dirname, '..')
@@ -59,9 +60,4 @@ async function install (stale) {
 
 module.exports = { run, installDependencies }
 
-if (require.main === module) {
-  run().catch(error => {
-    console.error(error.message)
-    process.exitCode = 1
-  })
-}
+if (require.main === module) command(run)

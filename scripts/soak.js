@@ -12,16 +12,15 @@
 // Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them. Exit code 0 only if
 // no law was broken; otherwise the last operations before that are printed. Node 20.19 or newer; POSIX for stopping the process.
 
-const { spawn } = require('child_process')
 const path = require('path')
-const { argumentsOf, positive, someOf, whole } = require('./lib/arguments')
+const { argumentsOf, command, positive, someOf, whole } = require('./lib/arguments')
+const { run } = require('./lib/child')
 const nodes = require('./nodes')
 const setup = require('./setup')
 
 const MAIN = path.join(__dirname, 'soak', 'main.js')
 const GROUPS = ['values', 'locks', 'names', 'queues']
-/** How long the process may take to end by itself after its last line, and how long to end a round. Milliseconds. */
-const LINGER = 10000
+/** How long it may take to end a round. Milliseconds. */
 const GRACE = 90000
 
 const USAGE = `npm run soak -- [--minutes 10] [--seed N] [--node 14,20 | all] [--only ${GROUPS.join()}]`
@@ -59,57 +58,28 @@ function stopAndGo (pid) {
 }
 
 /** One soak: what was wrong, or undefined. */
-function soak (node, seconds, seed, only) {
-  return new Promise(resolve => {
-    const env = { ...process.env }
-    // Meant for the Node that runs this.
-    delete env.NODE_OPTIONS
-    // A group of its own, so that all of it can be stopped and ended.
-    const child = spawn(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
-    const kill = () => {
-      try {
-        process.kill(-child.pid, 'SIGKILL')
-      } catch {
-        // It has ended.
-      }
-    }
-    process.once('exit', kill)
-    for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => process.exit(1))
-    const settle = stopAndGo(child.pid)
-    let problem
-    let summary
-    let linger
-    const late = setTimeout(() => {
-      problem = 'it hangs'
-      kill()
-    }, seconds * 1000 + GRACE)
-    let rest = ''
-    child.stdout.setEncoding('utf8').on('data', text => {
-      const lines = (rest + text).split('\n')
-      rest = lines.pop()
-      for (const line of lines) {
-        if (line.startsWith('{')) {
-          summary = line
-          settle()
-          linger = setTimeout(() => {
-            problem = 'something keeps the process alive after its last round'
-            kill()
-          }, LINGER)
-        } else {
-          console.log(line)
-        }
-      }
-    })
-    child.on('close', (code, signal) => {
+async function soak (node, seconds, seed, only) {
+  const env = { ...process.env }
+  // Meant for the Node that runs this.
+  delete env.NODE_OPTIONS
+  let settle = () => {}
+  let summary
+  const { code, signal, timedOut } = await run(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], {
+    env,
+    timeout: seconds * 1000 + GRACE,
+    echo: true,
+    onStart (pid) { settle = stopAndGo(pid) },
+    onLine (line) {
+      console.log(line)
+      if (!line.startsWith('{')) return
+      summary = line
       settle()
-      clearTimeout(late)
-      clearTimeout(linger)
-      kill()
-      process.removeListener('exit', kill)
-      if (summary !== undefined) console.log(summary)
-      resolve(problem || (code !== 0 && `it ended with ${signal || `exit code ${code}`}`) || (summary === undefined && 'it did not end as it should') || undefined)
-    })
+    }
   })
+  settle()
+  if (timedOut) return 'it hangs'
+  if (code !== 0) return `it ended with ${signal || `exit code ${code}`}`
+  return summary === undefined ? 'it did not end as it should' : undefined
 }
 
 async function main () {
@@ -131,7 +101,4 @@ async function main () {
   if (failed > 0) process.exitCode = 1
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

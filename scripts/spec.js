@@ -8,6 +8,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { command } = require('./lib/arguments')
 const { find } = require('./lib/cargo')
 const { run } = require('./lib/child')
 
@@ -71,7 +72,4 @@ async function main () {
   if (failed > 0) process.exitCode = 1
 }
 
-main().catch(error => {
-  console.error(error)
-  process.exitCode = 1
-})
+command(main)

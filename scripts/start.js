@@ -31,7 +31,7 @@ async function main () {
     runs.push(await run({ path: process.execPath, flags: [] }, folder, scratch))
     if (old.path) runs.push(await run(old, folder, scratch))
   } finally {
-    removeFolder(scratch)
+    fs.rmSync(scratch, { recursive: true })
   }
 
   report(runs)
@@ -111,12 +111,6 @@ function report (runs) {
     console.log([name.padEnd(widths[0]), ...values.map((value, i) => value.padStart(widths[i + 1] + 3))].join(''))
   }
   console.log('(A delay includes waiting for a core: the workers keep all of them busy.)')
-}
-
-// Two flat files at most: so it needs no fs.rm, which old Node lacks.
-function removeFolder (folder) {
-  for (const file of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, file))
-  fs.rmdirSync(folder)
 }
 
 main().catch(error => {

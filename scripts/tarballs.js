@@ -12,7 +12,7 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../lib/agent/target')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const cargo = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
 const { serve } = require('./lib/local-registry')
@@ -230,7 +230,4 @@ async function main () {
   results.close()
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

@@ -5,7 +5,7 @@
 // INTERPRETING.md says; the time constants of its harness are left as they are.
 
 const path = require('path')
-const { argumentsOf, folder, list, someOf, whole } = require('./lib/arguments')
+const { argumentsOf, command, folder, list, someOf, whole } = require('./lib/arguments')
 const versions = require('./nodes')
 const setup = require('./setup')
 const { collectTests } = require('./test262/checkout')
@@ -91,7 +91,4 @@ function clearProgress () {
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

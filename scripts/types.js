@@ -20,7 +20,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const { run } = require('./lib/child')
 
 const root = path.join(__dirname, '..')
@@ -221,7 +221,4 @@ function readJson (file) {
   return JSON.parse(fs.readFileSync(file, 'utf8'))
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

@@ -5,7 +5,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf, folder, positive, someOf } = require('./lib/arguments')
+const { argumentsOf, command, folder, positive, someOf } = require('./lib/arguments')
 const { run } = require('./lib/child')
 const nodes = require('./nodes')
 const setup = require('./setup')
@@ -121,7 +121,4 @@ function markdown (runs) {
   ].join('\n')
 }
 
-main().catch(error => {
-  console.error(error.message)
-  process.exitCode = 1
-})
+command(main)

@@ -2,8 +2,8 @@
 
 // Runs groups of figures on a Node, each in processes of its own, and gathers their samples.
 
-const { spawn } = require('child_process')
 const path = require('path')
+const { run: runChild } = require('../../scripts/lib/child')
 const { registerByAgents } = require('./agents')
 const { librarySize } = require('./machine')
 
@@ -11,47 +11,31 @@ const CHILD = path.join(__dirname, 'child.js')
 /** No group takes nearly that long. Milliseconds. */
 const TIMEOUT = 20 * 60 * 1000
 
-const alive = new Set()
-// scripts/lib/child.js, which is loaded too, makes an exit of an interruption.
-process.once('exit', () => { for (const child of alive) child.kill('SIGKILL') })
-
 /**
  * One child, from start to end.
  * @returns {Promise<object>} what it prints as its result
  */
-function child (node, settings, progress) {
-  return new Promise((resolve, reject) => {
-    const env = { ...process.env }
-    // Meant for the Node that runs this.
-    delete env.NODE_OPTIONS
-    delete env.ATOMICS_WAITASYNC_PORTABLE
-    if (settings.portable) env.ATOMICS_WAITASYNC_PORTABLE = '1'
-    // With a flag for V8, Node's own modules are compiled anew, which would be measured as the start.
-    const flags = settings.group === 'start' ? node.flags : [...node.flags, '--expose-gc']
-    const child = spawn(node.path, [...flags, CHILD, JSON.stringify(settings)], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    alive.add(child)
-    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT)
-    let result
-    let rest = ''
-    let errors = ''
-    child.stdout.setEncoding('utf8').on('data', (chunk) => {
-      const lines = (rest + chunk).split('\n')
-      rest = lines.pop()
-      for (const line of lines) {
-        const [, kind, text] = /^(\w+) (.*)$/.exec(line) || []
-        if (kind === 'progress') progress(Number(text))
-        else if (kind === 'result') result = JSON.parse(text)
-      }
-    })
-    child.stderr.setEncoding('utf8').on('data', (chunk) => { errors += chunk })
-    child.on('error', reject)
-    child.on('close', (code, signal) => {
-      clearTimeout(timer)
-      alive.delete(child)
-      if (code === 0 && result !== undefined) resolve(result)
-      else reject(new Error(`${settings.group} ended with ${signal || `exit code ${code}`}\n${errors}`))
-    })
+async function child (node, settings, progress) {
+  const env = { ...process.env }
+  // Meant for the Node that runs this.
+  delete env.NODE_OPTIONS
+  delete env.ATOMICS_WAITASYNC_PORTABLE
+  if (settings.portable) env.ATOMICS_WAITASYNC_PORTABLE = '1'
+  // With a flag for V8, Node's own modules are compiled anew, which would be measured as the start.
+  const flags = settings.group === 'start' ? node.flags : [...node.flags, '--expose-gc']
+  let result
+  const { error, code, signal, output } = await runChild(node.path, [...flags, CHILD, JSON.stringify(settings)], {
+    env,
+    timeout: TIMEOUT,
+    onLine (line) {
+      const [, kind, text] = /^(\w+) (.*)$/.exec(line) || []
+      if (kind === 'progress') progress(Number(text))
+      else if (kind === 'result') result = JSON.parse(text)
+    }
   })
+  if (error) throw error
+  if (code !== 0 || result === undefined) throw new Error(`${settings.group} ended with ${signal || `exit code ${code}`}\n${output}`)
+  return result
 }
 
 /** The samples of a group that takes one in each process. */

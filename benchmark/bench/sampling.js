@@ -52,6 +52,15 @@ function collect () {
   if (typeof gc === 'function') gc() // eslint-disable-line no-undef
 }
 
+/** Bytes, without garbage. */
+async function resident () {
+  for (let n = 0; n < 3; n++) {
+    collect()
+    await sleep(20)
+  }
+  return process.memoryUsage().rss
+}
+
 /**
  * Takes samples of each variant by turns, after some rounds that do not count.
  *
@@ -111,4 +120,4 @@ function quantile (numbers, share) {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
 }
 
-module.exports = { collect, fresh, median, now, quantile, sleep, takeTurns }
+module.exports = { fresh, median, now, quantile, resident, sleep, takeTurns }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The arguments of a command, by util.parseArgs. Every command takes --help; a wrong argument is an error that ends with the usage.
+// Commands and their arguments, by util.parseArgs. Every command takes --help; a wrong argument is an error that ends with the usage.
 
 const path = require('path')
 const { parseArgs } = require('util')
@@ -70,4 +70,12 @@ function folder (text) {
   return path.resolve(text)
 }
 
-module.exports = { argumentsOf, folder, list, oneOf, positive, someOf, whole }
+/** Runs a command's `main`; an error ends it, by its message. */
+function command (main) {
+  main().catch(error => {
+    console.error(error.message)
+    process.exitCode = 1
+  })
+}
+
+module.exports = { argumentsOf, command, folder, list, oneOf, positive, someOf, whole }

@@ -18,13 +18,14 @@ const alive = new Set()
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: object, timeout?: number, shell?: boolean, echo?: boolean }} options
- *   `timeout` in milliseconds; `echo` passes its stderr on to ours as it comes.
+ * @param {{ cwd?: string, env?: object, timeout?: number, shell?: boolean, echo?: boolean, onStart?: (pid: number) => void,
+ *   onLine?: (line: string) => void }} options `timeout` in milliseconds; `echo` passes its stderr on to ours as it comes, and `onLine` gets
+ *   each line of its stdout
  * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, leftBehind: boolean,
  *   stdout: string, output: string, seconds: number }>} `output` is stdout and stderr in the order they came;
  *   `error` says that the program could not be started.
  */
-function run (command, args, { cwd, env = process.env, timeout = 0, shell = false, echo = false } = {}) {
+function run (command, args, { cwd, env = process.env, timeout = 0, shell = false, echo = false, onStart = () => {}, onLine } = {}) {
   return new Promise(resolve => {
     const begin = Date.now()
     const stdout = new Transcript()
@@ -35,8 +36,10 @@ function run (command, args, { cwd, env = process.env, timeout = 0, shell = fals
     let leftBehind = false
     let timer = null
     let grace = null
+    let rest = ''
 
     alive.add(child)
+    if (child.pid !== undefined) onStart(child.pid)
     if (timeout > 0) {
       timer = setTimeout(() => {
         timedOut = true
@@ -46,6 +49,10 @@ function run (command, args, { cwd, env = process.env, timeout = 0, shell = fals
     child.stdout.on('data', chunk => {
       stdout.add(chunk)
       output.add(chunk)
+      if (onLine === undefined) return
+      const lines = (rest + chunk).split('\n')
+      rest = lines.pop()
+      lines.forEach(line => onLine(line))
     })
     child.stderr.on('data', chunk => {
       output.add(chunk)

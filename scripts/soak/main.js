@@ -24,6 +24,8 @@ const { ACTORS, BIG, COUNT, IDS, PERMITS, TICKETS } = Arena
 const VALUES = COUNT.value + BIG
 /** Node 10 ends the whole process now and then when a worker is terminated while it boots, with this package or without. */
 const MAY_DIE_BOOTING = MAJOR > 10
+/** How long the process may take to end by itself. Milliseconds. */
+const LINGER = slowness * 10000
 /** Of a round, however slow the machine is. */
 const LEAST_DEATHS = 3
 /** Milliseconds. */
@@ -356,6 +358,10 @@ async function main () {
   }
   checkMemory(samples)
   console.log(JSON.stringify(Object.assign(totals, { samples: [samples[0], samples[samples.length - 1]] })))
+  setTimeout(() => {
+    fs.writeSync(2, 'something keeps the process alive after its last round\n')
+    process.exit(1)
+  }, LINGER).unref()
 }
 
 /** What is left between two rounds. */

@@ -60,18 +60,4 @@ async function probe (node, entry) {
   return JSON.parse(stdout)
 }
 
-/** The flags without which this Node has no worker_threads, if there are any. */
-async function flagsFor (binary, entry, given) {
-  const tries = [[], ['--experimental-worker']].map(flags => [...flags, ...given])
-  for (const flags of tries.slice(0, -1)) {
-    try {
-      await probe({ binary, flags }, entry)
-      return flags
-    } catch (error) {
-      if (!/worker_threads/.test(error.message)) throw error
-    }
-  }
-  return tries[tries.length - 1]
-}
-
-module.exports = { runJob, probe, flagsFor }
+module.exports = { runJob, probe }

@@ -3,10 +3,10 @@
 // Runs all tests on one Node with one entry point, and decides which of them do not apply.
 
 const os = require('os')
-const { runJob, probe, flagsFor } = require('./child')
+const { runJob, probe } = require('./child')
 
 /**
- * @param {{ version: string, path: string }} node
+ * @param {{ version: string, path: string, flags: string[] }} node
  * @param {null | { name: string, file: string }} entry null: the host as it is
  * @param {object[]} tests as `collectTests` gives them
  * @param {{ jobs: number, timeout: number, repeat: number, flags: string[], onProgress: (done: number, all: number, failed: number) => void }} options
@@ -15,7 +15,7 @@ const { runJob, probe, flagsFor } = require('./child')
  */
 async function runTests (node, entry, tests, options) {
   const began = performance.now()
-  const target = { binary: node.path, flags: await flagsFor(node.path, null, options.flags) }
+  const target = { binary: node.path, flags: [...node.flags, ...options.flags] }
   const facts = await probe(target, entry)
   if (facts.error !== null) throw new Error(`Node ${node.version}: the entry point ${entry.name} is of no use: ${facts.error}`)
 

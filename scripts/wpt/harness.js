@@ -2,6 +2,7 @@
 
 // The functions of web-platform-tests' testharness.js that the tests of web-locks use, with the same checks. Runs on every Node.
 
+const assert = require('assert')
 const { PREFIX } = require('./result')
 
 /** The values of `code` of a DOMException, by name. */
@@ -13,19 +14,7 @@ function say (result) {
   process.stdout.write(PREFIX + JSON.stringify(result) + '\n')
 }
 
-function check (condition, text, description) {
-  if (!condition) throw new Error((description ? description + ': ' : '') + text)
-}
-
-function text (value) {
-  try {
-    return typeof value === 'string' ? JSON.stringify(value) : String(value)
-  } catch (_) {
-    return typeof value
-  }
-}
-
-const same = (a, b) => Object.is(a, b)
+const hasOwn = (object, name) => Object.prototype.hasOwnProperty.call(object, name)
 
 /** The error of a promise that has to reject, in an object: it may be a thenable itself. */
 async function rejection (promise, description) {
@@ -35,7 +24,7 @@ async function rejection (promise, description) {
   } catch (error) {
     return { error }
   }
-  throw new Error((description ? description + ': ' : '') + 'should have rejected, but gave ' + text(value))
+  assert.fail(`${description}: should have rejected, but gave ${value}`)
 }
 
 class Test {
@@ -63,65 +52,33 @@ class Test {
 
 const functions = {
   setup () {},
-
-  test (callback, name) {
-    queue.push({ callback, name })
-  },
-
-  promise_test (callback, name) {
-    queue.push({ callback, name })
-  },
-
-  assert_true (value, description) {
-    check(value === true, 'expected true, got ' + text(value), description)
-  },
-
-  assert_false (value, description) {
-    check(value === false, 'expected false, got ' + text(value), description)
-  },
-
-  assert_equals (actual, expected, description) {
-    check(same(actual, expected), 'expected ' + text(expected) + ', got ' + text(actual), description)
-  },
-
-  assert_not_equals (actual, expected, description) {
-    check(!same(actual, expected), 'got ' + text(actual), description)
-  },
-
-  assert_array_equals (actual, expected, description) {
-    check(typeof actual === 'object' && actual !== null && actual.length === expected.length &&
-      expected.every((value, n) => same(actual[n], value)), 'expected [' + text(expected) + '], got [' + text(actual) + ']', description)
-  },
-
-  assert_own_property (object, name, description) {
-    check(Object.prototype.hasOwnProperty.call(object, name), 'has no property ' + name + ' of its own', description)
-  },
-
-  assert_idl_attribute (object, name, description) {
-    check(name in object && !Object.prototype.hasOwnProperty.call(object, name), name + ' is missing, or not inherited', description)
-  },
-
-  assert_unreached (description) {
-    check(false, 'reached', description)
-  },
+  test (callback, name) { queue.push({ callback, name }) },
+  promise_test (callback, name) { queue.push({ callback, name }) },
+  // Without the description: the message has the values, and the stack the line of the test.
+  assert_true: (value) => assert.strictEqual(value, true),
+  assert_false: (value) => assert.strictEqual(value, false),
+  assert_equals: (actual, expected) => assert.strictEqual(actual, expected),
+  assert_not_equals: (actual, expected) => assert.notStrictEqual(actual, expected),
+  assert_array_equals: (actual, expected) => assert.deepStrictEqual(Array.from(actual), Array.from(expected)),
+  assert_own_property: (object, name) => assert.ok(hasOwn(object, name), `has no property ${String(name)} of its own`),
+  assert_idl_attribute: (object, name) => assert.ok(name in object && !hasOwn(object, name), `${name} is missing, or not inherited`),
+  assert_unreached: (description) => assert.fail(`reached: ${description}`),
 
   async promise_rejects_js (test, constructor, promise, description) {
     const { error } = await rejection(promise, description)
-    check(typeof error === 'object' && error !== null && error.constructor === constructor && error.name === constructor.name,
-      'expected a ' + constructor.name + ', got ' + text(error), description)
+    assert.deepStrictEqual([error.constructor, error.name], [constructor, constructor.name])
   },
 
   async promise_rejects_dom (test, name, promise, description) {
     const { error } = await rejection(promise, description)
-    check(typeof error === 'object' && error !== null && error.name === name, 'expected a ' + name + ', got ' + text(error), description)
+    assert.strictEqual(error.name, name)
     // Where there is no DOMException, an Error of that name has to do.
-    if (typeof DOMException !== 'function') return
-    check(error.constructor === DOMException && error.code === CODES[name], 'no DOMException: ' + text(error), description)
+    if (typeof DOMException === 'function') assert.deepStrictEqual([error.constructor, error.code], [DOMException, CODES[name]])
   },
 
   async promise_rejects_exactly (test, expected, promise, description) {
     const { error } = await rejection(promise, description)
-    check(same(error, expected), 'expected ' + text(expected) + ', got ' + text(error), description)
+    assert.strictEqual(error, expected)
   }
 }
 
@@ -132,7 +89,7 @@ async function runOne ({ callback, name }) {
     await callback(test)
     if (test.failure !== undefined) throw test.failure
   } catch (error) {
-    message = error && error.stack ? error.stack : text(error)
+    message = error && error.stack ? error.stack : String(error)
   }
   for (const cleanup of test.cleanups) await cleanup()
   say({ name, message })

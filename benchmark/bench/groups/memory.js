@@ -3,19 +3,11 @@
 // Resident memory: of waits that are pending, and of waits that are over. A process for each sample, for what one leaves behind
 // would be in the next.
 
-const { collect, sleep } = require('../sampling')
+const { resident } = require('../sampling')
 const { open, variants } = require('../queues')
 
 /** Milliseconds. Never comes. */
 const FAR = 600000
-
-async function resident () {
-  for (let n = 0; n < 3; n++) {
-    collect()
-    await sleep(20)
-  }
-  return process.memoryUsage().rss
-}
 
 /** What one more pending wait takes. */
 async function pending (queue, array, timeout, size) {

@@ -2,16 +2,8 @@
 
 // Resident memory of a pending request for a named lock. A process for each sample.
 
-const { collect, sleep } = require('../sampling')
+const { resident } = require('../sampling')
 const { open, variants } = require('./named')
-
-async function resident () {
-  for (let n = 0; n < 3; n++) {
-    collect()
-    await sleep(20)
-  }
-  return process.memoryUsage().rss
-}
 
 module.exports = {
   rounds: 3,
