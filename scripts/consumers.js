@@ -15,7 +15,7 @@ const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const cache = require('./lib/cache')
-const { npm } = require('./lib/npm')
+const { succeedNpm } = require('./lib/npm')
 const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, Results, succeeds, withScratch } = require('./lib/published')
 const nodes = require('./nodes')
 
@@ -36,8 +36,7 @@ async function tools (source = CONSUMERS) {
     for (const name of ['package.json', 'package-lock.json']) fs.copyFileSync(path.join(source, name), path.join(home, name))
     fs.copyFileSync(path.join(CONSUMERS, '.npmrc'), path.join(home, '.npmrc'))
     // Not `npm ci`, which refuses a lock file that lacks a tool's packages for other platforms, as a mirror may.
-    const { code, error, output } = await npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
-    if (error || code !== 0) throw new Error(`npm install of the tools failed:\n${error || output}`)
+    await succeedNpm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
     return home
   })
   return path.join(target, 'node_modules')
@@ -68,8 +67,7 @@ class Workshop {
 
   async installed (name, files) {
     const folder = this.project(name, files)
-    const { code, error, output } = await npm(['install', '--loglevel=error'], { cwd: folder, env: this.env })
-    if (error || code !== 0) throw new Error(`npm install failed:\n${error || output}`)
+    await succeedNpm(['install', '--loglevel=error'], { cwd: folder, env: this.env })
     return folder
   }
 

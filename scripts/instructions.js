@@ -15,7 +15,7 @@ const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { compare, countInstructions } = require('./lib/callgrind')
 const { cargo, environment, find } = require('./lib/cargo')
-const { run } = require('./lib/child')
+const { succeed } = require('./lib/child')
 
 const root = path.join(__dirname, '..')
 const RECORD = path.join(root, 'benchmark', 'instructions.json')
@@ -53,27 +53,22 @@ const cell = (value, column) => (Number.isFinite(value) ? value.toFixed(column <
 
 /** The facts beside the sources on which the counts depend. */
 async function compilerAtHand () {
-  const { stdout } = await succeed(find('rustc'), ['--version', '--verbose'])
+  const version = await succeed(find('rustc'), ['--version', '--verbose'], options())
   const facts = ['release', 'commit-hash', 'host', 'LLVM version']
-  return Object.fromEntries(facts.map(fact => [fact, new RegExp(`^${fact}: (.*)$`, 'm').exec(stdout)[1]]))
+  return Object.fromEntries(facts.map(fact => [fact, new RegExp(`^${fact}: (.*)$`, 'm').exec(version)[1]]))
 }
 
 /** The program whose operations are counted. In a folder of its own: the library is built with it, otherwise than for users. */
 async function build () {
-  const { stdout } = await succeed(cargo(), [
+  const messages = await succeed(cargo(), [
     'build', '--profile', 'bench', '--bench', 'instructions', '--locked', '--message-format=json-render-diagnostics',
     '--target-dir', path.join('target', 'instructions')
-  ])
-  const programs = stdout.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable)
+  ], options())
+  const programs = messages.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable)
   return programs.find(Boolean)
 }
 
-async function succeed (command, args) {
-  // Without the user's own flags for the compiler.
-  const env = environment({ CARGO_ENCODED_RUSTFLAGS: '' })
-  const ended = await run(command, args, { cwd: root, env, echo: true })
-  if (ended.error || ended.code !== 0) throw new Error(`${path.basename(command)} ${args[0]} failed${ended.error ? `: ${ended.error.message}` : ''}`)
-  return ended
-}
+/** Without the user's own flags for the compiler. */
+const options = () => ({ cwd: root, env: environment({ CARGO_ENCODED_RUSTFLAGS: '' }), echo: true })
 
 command(main)

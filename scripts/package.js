@@ -19,10 +19,10 @@ const { argumentsOf, command, list } = require('./lib/arguments')
 const { compile } = require('./build')
 const { bundle } = require('./lib/bundle')
 const { cargo, environment } = require('./lib/cargo')
-const { run, succeeded } = require('./lib/child')
+const { succeed } = require('./lib/child')
 const { inspect } = require('./lib/inspect')
 const { thirdPartyLicences } = require('./lib/licences')
-const { npm } = require('./lib/npm')
+const { succeedNpm } = require('./lib/npm')
 const { targets, manifestOf } = require('./lib/targets')
 const zig = require('./lib/zig')
 const { installDependencies } = require('./setup')
@@ -107,7 +107,7 @@ function writeManifest (folder, manifest) {
 async function compileFor (name, old) {
   const { rust, zig: linker } = targets[name]
   // The folder of the registry's sources is known once they are there.
-  await mustRun(cargo(), ['fetch', '--locked'], environment())
+  await succeed(cargo(), ['fetch', '--locked'], { cwd: root, env: environment() })
   const flags = { [`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS`]: remapping() }
   if (!linker || !old) return compile(['--target', rust], environment(flags))
   const env = environment(flags)
@@ -125,20 +125,12 @@ function remapping () {
 }
 
 async function pack (folder, out, facts) {
-  const { stdout } = await mustRunNpm(['pack', folder, '--pack-destination', out, '--ignore-scripts', '--json', '--loglevel=error'])
-  const [{ filename, size, unpackedSize }] = Object.values(JSON.parse(stdout))
+  const packed = await succeedNpm(['pack', folder, '--pack-destination', out, '--ignore-scripts', '--json', '--loglevel=error'], { cwd: root })
+  const [{ filename, size, unpackedSize }] = Object.values(JSON.parse(packed))
   return { file: path.join(out, filename), facts: [`${size} bytes, unpacked ${unpackedSize}`, ...facts] }
 }
 
-async function mustRun (command, args, env) {
-  return succeeded(await run(command, args, { cwd: root, env }), [path.basename(command), ...args])
-}
-
-async function mustRunNpm (args) {
-  return succeeded(await npm(args, { cwd: root }), ['npm', ...args])
-}
-
-module.exports = { makePackages, mainManifest, stageMain }
+module.exports = { makePackages, stageMain }
 
 async function main () {
   const { target, out, ...rest } = argumentsOf('npm run package [-- --target name[,..] (or none)] [--no-main] [--out folder]', {

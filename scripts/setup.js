@@ -7,7 +7,7 @@ const fs = require('fs')
 const path = require('path')
 const { build } = require('./build')
 const { command } = require('./lib/arguments')
-const { npm } = require('./lib/npm')
+const { succeedNpm } = require('./lib/npm')
 
 const root = path.join(__dirname, '..')
 /** ESLint's. */
@@ -54,8 +54,7 @@ async function install (stale) {
   console.error(`npm ci (${stale} is missing or not the locked version)`)
   // With the development dependencies also where NODE_ENV says production; without the package's own scripts: what they
   // would do is done here.
-  const { code, error, output } = await npm(['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })
-  if (error || code !== 0) throw new Error(`npm ci failed:\n${error || output}`)
+  await succeedNpm(['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })
 }
 
 module.exports = { run, installDependencies }

@@ -26,7 +26,6 @@ npm run test262 -- --dir CHECKOUT [options]
   --repeat N         runs of each test and mode (default: 1)
   --timeout SECONDS  for one run, after which it has failed (default: 60)
   --flags LIST       flags for the Node under test, with commas between
-  --json             the results as JSON, and nothing else, on standard output
   --markdown         the table of docs/conformance.md, at the end
 `
 
@@ -39,7 +38,6 @@ const OPTIONS = {
   repeat: { type: 'string', default: '1', read: whole },
   timeout: { type: 'string', default: '60', read: whole },
   flags: { type: 'string', default: '', read: list },
-  json: { type: 'boolean', default: false },
   markdown: { type: 'boolean', default: false }
 }
 
@@ -48,15 +46,13 @@ async function main () {
   const tests = collectTests(values.dir, { only: values.only })
   const { jobs, repeat, flags } = values
   const options = { jobs, repeat, timeout: values.timeout * 1000, flags, onProgress: progress }
-  const say = values.json ? () => {} : text => { if (text !== '') console.log(text) }
+  const say = text => { if (text !== '') console.log(text) }
   await setup.run()
 
   const runs = []
-  const missing = []
   for (const version of values.node) {
     const node = await versions.get(version)
     if (node.skipped) {
-      missing.push({ version: node.version, reason: node.skipped })
       say(`Node ${node.version}: skipped: ${node.skipped}`)
       continue
     }
@@ -74,7 +70,6 @@ async function main () {
       }
     }
   }
-  if (values.json) console.log(JSON.stringify({ runs, missing }, null, 2))
   if (values.markdown) say('\n' + markdown(runs))
   if (runs.length === 0 || runs.some(run => count(run, 'failed') > 0)) process.exitCode = 1
 }

@@ -5,7 +5,7 @@
 
 const path = require('path')
 const { cargo, environment, find } = require('../../scripts/lib/cargo')
-const { run } = require('../../scripts/lib/child')
+const { succeed } = require('../../scripts/lib/child')
 
 const ROOT = path.join(__dirname, '..', '..')
 /** Of building it. Milliseconds. */
@@ -19,8 +19,9 @@ async function registerByAgents ({ rounds, quick }) {
     return {}
   }
   const args = ['--profile', 'bench', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions')]
-  await succeed(['build', ...args])
-  const output = await succeed(['bench', ...args.slice(2), '--', String(quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds)))])
+  const options = { cwd: ROOT, env: environment(), timeout: TIMEOUT }
+  await succeed(cargo(), ['build', ...args], options)
+  const output = await succeed(cargo(), ['bench', ...args.slice(2), '--', String(quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds)))], options)
   const samples = { ours: [], again: [] }
   for (const line of output.split('\n').filter(line => /^[\d. ]+$/.test(line))) {
     const [one, many, again] = line.split(' ').map(Number)
@@ -28,12 +29,6 @@ async function registerByAgents ({ rounds, quick }) {
     samples.again.push(again / one)
   }
   return samples
-}
-
-async function succeed (args) {
-  const ended = await run(cargo(), args, { cwd: ROOT, env: environment(), timeout: TIMEOUT })
-  if (ended.error || ended.code !== 0) throw new Error(`cargo ${args[0]} failed\n${ended.output}`)
-  return ended.stdout
 }
 
 module.exports = { registerByAgents }

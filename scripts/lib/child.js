@@ -6,6 +6,7 @@
 // and none of it outlives this process when that is interrupted. Node 12 or newer.
 
 const { spawn, spawnSync } = require('child_process')
+const path = require('path')
 
 const WINDOWS = process.platform === 'win32'
 // The output beyond this size is cut out of the middle.
@@ -141,8 +142,15 @@ process.once('exit', () => { for (const child of alive) killTree(child) })
  * @throws {Error} with the output
  */
 function succeeded (ended, words) {
-  if (ended.error || ended.code !== 0) throw new Error(`${words.join(' ')} failed:\n${ended.error || ended.output}`)
-  return ended
+  const { error, code, signal, timedOut, leftBehind, output } = ended
+  if (!error && code === 0 && !timedOut && !leftBehind) return ended
+  const how = timedOut ? 'was not over in time' : leftBehind ? 'left a process behind' : error ? error.message : signal || `exit code ${code}`
+  throw new Error(`${words.join(' ')} failed: ${how}\n${output}`)
 }
 
-module.exports = { run, succeeded }
+/** Runs a program that has to succeed; gives its stdout. */
+async function succeed (command, args, options) {
+  return succeeded(await run(command, args, options), [path.basename(command), ...args]).stdout
+}
+
+module.exports = { run, succeed, succeeded }

@@ -6,7 +6,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const { run } = require('./child')
+const { succeed } = require('./child')
 const { GLIBC } = require('./targets')
 
 /** The libraries of the C library itself; anything else a system may be without. */
@@ -37,11 +37,8 @@ async function elf (file, libc) {
   return { complaints, facts: [`glibc ${newest}`] }
 }
 
-async function readelf (option, file) {
-  const { code, error, output } = await run('readelf', ['--wide', option, file], { env: { ...process.env, LC_ALL: 'C' }, timeout: 60000 })
-  if (error || code !== 0) throw new Error(`readelf (of the GNU binutils) failed: ${error ? error.message : output}`)
-  return output
-}
+/** Of the GNU binutils. */
+const readelf = (option, file) => succeed('readelf', ['--wide', option, file], { env: { ...process.env, LC_ALL: 'C' }, timeout: 60000 })
 
 /** PRIVATE counts as newer than all, since no program may use it. */
 function compare (a, b) {

@@ -5,7 +5,7 @@
 const fs = require('fs')
 const path = require('path')
 const { cargo, environment } = require('./cargo')
-const { run } = require('./child')
+const { succeed } = require('./child')
 
 const root = path.join(__dirname, '..', '..')
 const MIT = /mit/i
@@ -14,9 +14,7 @@ const LICENCE = /^(licen[cs]e|copying|copyright|notice|unlicense)/i
 /** The text for a target, given in the compiler's word for it. */
 async function thirdPartyLicences (rust) {
   const args = ['metadata', '--format-version=1', '--locked', '--filter-platform', rust]
-  const { code, error, stdout, output } = await run(cargo(), args, { cwd: root, env: environment(), whole: true })
-  if (error || code !== 0) throw new Error(`cargo metadata failed:\n${error || output}`)
-  const linked = linkedPackages(JSON.parse(stdout)).sort((a, b) => a.name < b.name ? -1 : 1)
+  const linked = linkedPackages(JSON.parse(await succeed(cargo(), args, { cwd: root, env: environment() }))).sort((a, b) => a.name < b.name ? -1 : 1)
   const sections = linked.map(({ name, version, license, authors, manifest_path: manifest }) => {
     const folder = path.dirname(manifest)
     const files = fs.readdirSync(folder).filter(file => LICENCE.test(file)).sort()

@@ -8,8 +8,8 @@ const fs = require('fs')
 const http = require('http')
 const os = require('os')
 const path = require('path')
-const { run } = require('./child')
-const { npm } = require('./npm')
+const { succeed } = require('./child')
+const { succeedNpm } = require('./npm')
 
 /**
  * @param {{ tarballs: string[], stubs?: object[], upstream?: string }} options `tarballs`: files. `stubs`: manifests of packages
@@ -43,11 +43,10 @@ async function serve ({ tarballs, stubs = [], upstream }) {
   }
 }
 
+/** The manifest of a tarball. */
 async function manifestIn (file) {
   // Without a folder in the name, which some tars take for a host's.
-  const { code, error, stdout, output } = await run('tar', ['-xzOf', path.basename(file), 'package/package.json'], { cwd: path.dirname(file) })
-  if (error || code !== 0) throw new Error(`${file} has no package.json: ${error || output}`)
-  return JSON.parse(stdout)
+  return JSON.parse(await succeed('tar', ['-xzOf', path.basename(file), 'package/package.json'], { cwd: path.dirname(file) }))
 }
 
 async function packStub (manifest, scratch) {
@@ -55,8 +54,7 @@ async function packStub (manifest, scratch) {
   fs.mkdirSync(folder)
   fs.writeFileSync(path.join(folder, manifest.main), 'not a library')
   fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
-  const { code, error, output } = await npm(['pack', '--ignore-scripts', '--loglevel=error'], { cwd: folder })
-  if (error || code !== 0) throw new Error(`npm pack failed:\n${error || output}`)
+  await succeedNpm(['pack', '--ignore-scripts', '--loglevel=error'], { cwd: folder })
   return path.join(folder, fs.readdirSync(folder).find(name => name.endsWith('.tgz')))
 }
 
@@ -80,4 +78,4 @@ function answer (response, status, body) {
   response.end(JSON.stringify(body))
 }
 
-module.exports = { serve }
+module.exports = { manifestIn, serve }

@@ -5,7 +5,7 @@
 const fs = require('fs')
 const path = require('path')
 const cache = require('./cache')
-const { run } = require('./child')
+const { run, succeed, succeeded } = require('./child')
 
 const FETCH_TIMEOUT = 10 * 60 * 1000
 
@@ -15,6 +15,11 @@ function npm (args, options) {
   if (own && /^npm-cli\.c?js$/.test(path.basename(own))) return run(process.execPath, [own, ...args], options)
   // On Windows npm is a batch file, which only a shell can start. No argument used here needs quoting.
   return run('npm', args, { ...options, shell: process.platform === 'win32' })
+}
+
+/** Runs npm, which has to succeed; gives its stdout. */
+async function succeedNpm (args, options) {
+  return succeeded(await npm(args, options), ['npm', ...args]).stdout
 }
 
 /**
@@ -30,8 +35,7 @@ async function download (spec, folder) {
     throw new Error(`npm pack ${spec} failed${packed.timedOut ? ' (timed out)' : ''}:\n${packed.error || packed.output}`)
   }
   // Relative names: some tars take a drive letter for the name of a host.
-  const unpacked = await run('tar', ['-xzf', archive], { cwd: folder, timeout: FETCH_TIMEOUT })
-  if (unpacked.code !== 0) throw new Error(`unpacking ${archive} failed:\n${unpacked.error || unpacked.output}`)
+  await succeed('tar', ['-xzf', archive], { cwd: folder, timeout: FETCH_TIMEOUT })
   return path.join(folder, 'package')
 }
 
@@ -42,4 +46,4 @@ async function release (name, version, bin) {
   return path.join(target, bin)
 }
 
-module.exports = { npm, download, release }
+module.exports = { npm, succeedNpm, download, release }

@@ -9,9 +9,9 @@ const path = require('path')
 const { packageName, target } = require('../../lib/agent/target')
 const { makePackages } = require('../package')
 const cache = require('./cache')
-const { run } = require('./child')
-const { serve } = require('./local-registry')
-const { npm } = require('./npm')
+const { succeed } = require('./child')
+const { manifestIn, serve } = require('./local-registry')
+const { succeedNpm } = require('./npm')
 const { targets, manifestOf } = require('./targets')
 
 const EXE = process.platform === 'win32' ? '.exe' : ''
@@ -43,7 +43,7 @@ async function findTarballs (folder) {
 
 /** A registry that serves them, and packages without a library for all other platforms. */
 async function publish ({ main, platform }, upstream) {
-  const manifest = JSON.parse((await run('tar', ['-xzOf', path.basename(main), 'package/package.json'], { cwd: path.dirname(main) })).stdout)
+  const manifest = await manifestIn(main)
   const others = Object.keys(targets).filter(name => name !== target())
   const strays = Object.keys(manifest.optionalDependencies).filter(name => !Object.keys(targets).map(packageName).includes(name))
   if (strays.length > 0) throw new Error(`optional dependencies that are never built: ${strays.join(', ')}`)
@@ -52,9 +52,7 @@ async function publish ({ main, platform }, upstream) {
 
 /** The registry that the installed npm uses. */
 async function upstreamRegistry () {
-  const { code, error, stdout, output } = await npm(['config', 'get', 'registry', '--loglevel=error'])
-  if (error || code !== 0) throw new Error(`npm config get registry failed: ${error || output}`)
-  return stdout.trim()
+  return (await succeedNpm(['config', 'get', 'registry', '--loglevel=error'])).trim()
 }
 
 /**
@@ -120,13 +118,7 @@ class Results {
 }
 
 /** Runs a program, which must succeed, and returns its output. */
-async function succeeds (command, args, options) {
-  const ended = await run(command, args, { timeout: 5 * 60 * 1000, ...options })
-  const good = !ended.error && ended.code === 0 && !ended.timedOut && !ended.leftBehind
-  if (good) return ended.stdout
-  const how = ended.timedOut ? 'was not over in time' : ended.leftBehind ? 'left a process behind' : `exit code ${ended.code === null ? ended.signal : ended.code}`
-  throw new Error(`${[path.basename(command), ...args].join(' ')}: ${ended.error ? ended.error.message : how}\n${ended.output}`)
-}
+const succeeds = (command, args, options) => succeed(command, args, { timeout: 5 * 60 * 1000, ...options })
 
 /** Runs `use` with a new folder, which is removed afterwards. */
 async function withScratch (use) {

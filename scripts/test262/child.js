@@ -22,7 +22,7 @@ function runTarget ({ binary, flags }, file, argument, timeout) {
 
 /**
  * Runs one job.
- * @returns {Promise<{ status: 'passed' | 'failed' | 'unparsable' | 'unusable', message: string, seconds: number }>}
+ * @returns {Promise<{ status: 'passed' | 'failed' | 'unparsable' | 'unusable', message: string }>}
  */
 async function runJob (node, job, timeout) {
   const end = await runTarget(node, 'main.js', job, timeout)
@@ -34,7 +34,7 @@ async function runJob (node, job, timeout) {
   const problem = problemOf(verdict, end, timeout)
   const status = problem === null ? verdict.status : 'failed'
   const message = problem === null ? verdict.message : problem
-  return { status, message: [message, status === 'failed' && context].filter(Boolean).join('\n'), seconds: end.seconds }
+  return { status, message: [message, status === 'failed' && context].filter(Boolean).join('\n') }
 }
 
 // What is wrong with the process itself, whatever the test may have said before.

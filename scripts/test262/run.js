@@ -2,7 +2,6 @@
 
 // Runs all tests on one Node with one entry point, and decides which of them do not apply.
 
-const os = require('os')
 const { runJob, probe } = require('./child')
 
 /**
@@ -19,7 +18,7 @@ async function runTests (node, entry, tests, options) {
   const facts = await probe(target, entry)
   if (facts.error !== null) throw new Error(`Node ${node.version}: the entry point ${entry.name} is of no use: ${facts.error}`)
 
-  const results = tests.map(test => ({ name: test.name, status: null, reason: reasonToSkip(test, facts, entry), failures: [], runs: 0, seconds: 0 }))
+  const results = tests.map(test => ({ name: test.name, status: null, reason: reasonToSkip(test, facts, entry), failures: [], runs: 0 }))
   const queue = []
   tests.forEach((test, i) => {
     if (results[i].reason !== null) return
@@ -43,7 +42,6 @@ async function runTests (node, entry, tests, options) {
     node: facts.version.slice(1),
     entry: entry === null ? 'host' : entry.name,
     engine: facts.engine,
-    platform: `${os.platform()}-${os.arch()}`,
     seconds: (performance.now() - began) / 1000,
     runs: all,
     tests: results
@@ -61,9 +59,8 @@ function reasonToSkip ({ meta }, facts, entry) {
   return null
 }
 
-function record (result, job, { status, message, seconds }) {
+function record (result, job, { status, message }) {
   result.runs++
-  result.seconds = Math.max(result.seconds, seconds)
   if (status === 'unparsable') result.reason = `the engine cannot parse ${message}`
   else if (status !== 'passed') result.failures.push({ mode: job.mode, message })
 }
