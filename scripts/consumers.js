@@ -106,50 +106,49 @@ const bundler = (name, few = false) => ({
 /** In which order the test files run. */
 const ORDERS = ['forward', 'reverse']
 
-/** Jest, in several ways of running it. */
-function jest ({ name = 'Jest', few, version, hows = [['--runInBand'], ['--maxWorkers=2']] }) {
-  return {
-    name,
-    few,
-    version,
-    async check (workshop) {
-      const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'jest'))
-      for (const how of hows) {
-        for (const ORDER of ORDERS) {
-          const report = path.join(folder, 'report.json')
-          const args = [workshop.tool('jest', 'bin', 'jest.js'), ...how, '--detectOpenHandles=false', '--json', '--outputFile', report]
-          await workshop.runs(folder, args, { env: { ...workshop.env, ORDER } })
-          const { numPassedTests, numTotalTests, numTotalTestSuites } = JSON.parse(fs.readFileSync(report, 'utf8'))
-          assert.deepStrictEqual([numPassedTests, numTotalTests, numTotalTestSuites], [9, 9, 5], [...how, ORDER].join(' '))
-        }
+/** A test framework, in several ways of running it, and in both orders of its files: so many tests pass, and there are no more. */
+const framework = ({ name, few, version, source, project, program, hows, flags, tests }) => ({
+  name,
+  few,
+  version,
+  source,
+  async check (workshop) {
+    const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, project))
+    const report = path.join(folder, 'report.json')
+    for (const how of hows) {
+      for (const ORDER of ORDERS) {
+        fs.rmSync(report, { force: true })
+        await workshop.runs(folder, [workshop.tool(...program), ...how, ...flags, report], { env: { ...workshop.env, ORDER } })
+        const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
+        assert.deepStrictEqual([numPassedTests, numTotalTests], [tests, tests], [...how, ORDER].join(' '))
       }
     }
   }
-}
+})
 
-/** Vitest, with each pool. */
-function vitest ({ name = 'Vitest', version, source }) {
-  return {
-    name,
-    version,
-    source,
-    async check (workshop) {
-      const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'vitest'))
-      for (const pool of ['threads', 'forks', 'vmThreads', 'vmForks']) {
-        for (const ORDER of ORDERS) {
-          const report = path.join(folder, `report-${pool}.json`)
-          const args = [workshop.tool('vitest', 'vitest.mjs'), 'run', '--pool', pool, '--reporter', 'json', '--outputFile', report]
-          await workshop.runs(folder, args, { env: { ...workshop.env, ORDER } })
-          const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
-          assert.deepStrictEqual([numPassedTests, numTotalTests], [6, 6], `${pool} ${ORDER}`)
-        }
-      }
-    }
-  }
-}
+const jest = (options) => framework({
+  name: 'Jest',
+  project: 'jest',
+  program: ['jest', 'bin', 'jest.js'],
+  hows: [['--runInBand'], ['--maxWorkers=2']],
+  flags: ['--detectOpenHandles=false', '--json', '--outputFile'],
+  tests: 9,
+  ...options
+})
+
+const vitest = (options) => framework({
+  name: 'Vitest',
+  project: 'vitest',
+  program: ['vitest', 'vitest.mjs'],
+  hows: ['threads', 'forks', 'vmThreads', 'vmForks'].map(pool => ['run', '--pool', pool]),
+  flags: ['--reporter', 'json', '--outputFile'],
+  tests: 6,
+  ...options
+})
 
 /** A check's name as that of a project. */
 const nameOf = name => name.toLowerCase().replace(/\W+/g, '-')
+
 /** A program with WebAssembly threads: with every entry it does what it does without, and ends. */
 const wasmProgram = (name) => ({
   name: `WebAssembly threads: ${name}`,
