@@ -15,14 +15,13 @@
 // A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only, --quick or --portable writes nothing. Node 20
 // or newer, to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
 
-const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { argumentsOf, command, positive } = require('../scripts/lib/arguments')
 const { npm } = require('../scripts/lib/npm')
 const nodes = require('../scripts/nodes')
 const setup = require('../scripts/setup')
 const { run: runChild } = require('../scripts/lib/child')
+const { withScratch } = require('../scripts/lib/scratch')
 const { select } = require('./bench/figures')
 const { install } = require('./bench/installed')
 const machine = require('./bench/machine')
@@ -75,13 +74,10 @@ async function main () {
   const figures = select(options.only)
   await setup.run()
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
-  const installed = fs.mkdtempSync(path.join(os.tmpdir(), 'benchmark-'))
-  try {
+  await withScratch(async installed => {
     if (figures.some(({ group }) => group === 'start' || group === 'bystanders')) await install(installed)
     await measureAll(figures, { ...options, installed })
-  } finally {
-    fs.rmSync(installed, { recursive: true, force: true })
-  }
+  })
 }
 
 async function measureAll (figures, options) {

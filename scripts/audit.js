@@ -10,6 +10,7 @@ const { command } = require('./lib/arguments')
 const { cargo, environment, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { npm } = require('./lib/npm')
+const { Results } = require('./lib/results')
 
 const root = path.join(__dirname, '..')
 const TIMEOUT = 300000
@@ -36,14 +37,13 @@ const checks = {
 }
 
 async function main () {
-  const counts = { passed: 0, failed: 0, skipped: 0 }
+  const results = new Results()
   for (const [what, check] of Object.entries(checks)) {
     const { skipped, problem } = await check()
-    counts[skipped ? 'skipped' : problem ? 'failed' : 'passed']++
-    console.log(skipped ? `skip - ${what} # ${skipped}` : problem ? `not ok - ${what}\n${problem}` : `ok - ${what}`)
+    if (skipped) results.skip(what, skipped)
+    else await results.of(what, () => { if (problem) throw new Error(problem) })
   }
-  console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
-  if (counts.failed > 0) process.exitCode = 1
+  results.close()
 }
 
 command(main)

@@ -23,6 +23,7 @@ const { succeed } = require('./lib/child')
 const { inspect } = require('./lib/inspect')
 const { thirdPartyLicences } = require('./lib/licences')
 const { succeedNpm } = require('./lib/npm')
+const { withScratch } = require('./lib/scratch')
 const { targets, manifestOf } = require('./lib/targets')
 const zig = require('./lib/zig')
 const { installDependencies } = require('./setup')
@@ -39,8 +40,7 @@ async function makePackages ({ out, names = [hostTarget()], main = true, old = t
   const unknown = names.filter(name => targets[name] === undefined)
   if (unknown.length > 0) throw new Error(`no target ${unknown.join(', ')}: there are ${Object.keys(targets).join(', ')}`)
   fs.mkdirSync(out, { recursive: true })
-  const stage = fs.mkdtempSync(path.join(os.tmpdir(), 'package-'))
-  try {
+  return withScratch(async stage => {
     const made = []
     if (main) made.push(await pack(await stageMain(path.join(stage, 'main')), out, []))
     for (const name of names) {
@@ -48,9 +48,7 @@ async function makePackages ({ out, names = [hostTarget()], main = true, old = t
       made.push(await pack(folder, out, facts))
     }
     return made
-  } finally {
-    fs.rmSync(stage, { recursive: true, force: true })
-  }
+  })
 }
 
 /** The manifest that is published, made of the one of the tree. */

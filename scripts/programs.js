@@ -15,7 +15,7 @@ const { argumentsOf, command } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const { run } = require('./lib/child')
 const { succeedNpm } = require('./lib/npm')
-const { Results } = require('./lib/published')
+const { Results } = require('./lib/results')
 const nodes = require('./nodes')
 
 const ROOT = path.join(__dirname, '..')

@@ -16,12 +16,12 @@
 // The last line is `N passed, N failed[, N skipped]`.
 
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, find } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { countCargoTest } = require('./lib/rust-steps')
+const { withScratch } = require('./lib/scratch')
 const testFile = require('./lib/test-file')
 
 const root = path.join(__dirname, '..')
@@ -66,16 +66,13 @@ async function underNode () {
   const built = await cargoOf(['rustc', '--locked', '--lib', '--crate-type', 'cdylib', '--target', TARGET, '--target-dir', 'target/address'], environment('address'))
   if (built.code !== 0) throw new Error(built.output.slice(-3000))
   // A tree of its own, whose library is the instrumented one.
-  const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'sanitize-'))
-  try {
+  return withScratch(copy => {
     for (const name of fs.readdirSync(root).filter(name => !['.git', 'node_modules', 'target'].includes(name))) {
       fs.cpSync(path.join(root, name), path.join(copy, name), { recursive: true })
     }
     fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
-    return await testsIn(copy)
-  } finally {
-    fs.rmSync(copy, { recursive: true, force: true })
-  }
+    return testsIn(copy)
+  })
 }
 
 /** Runs tests of the tree, and a soak, with gcc's runtime of the sanitizer preloaded. */

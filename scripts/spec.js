@@ -5,12 +5,12 @@
 //
 // It needs spin (Debian: `apt-get install spin`) and a C compiler. The last line is `N passed, N failed[, N skipped]`.
 
-const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { command } = require('./lib/arguments')
 const { find } = require('./lib/cargo')
-const { run } = require('./lib/child')
+const { run, succeed } = require('./lib/child')
+const { Results } = require('./lib/results')
+const { withScratch } = require('./lib/scratch')
 
 const SPECIFICATION = path.join(__dirname, '..', 'spec', 'locks.pml')
 
@@ -31,45 +31,28 @@ const CONFIGURATIONS = [
 ]
 
 async function check ({ flags, holds }, folder) {
-  const steps = [
-    ['spin', ['-a', ...flags.map(flag => `-D${flag}`), SPECIFICATION]],
-    ['cc', ['-O2', '-DSAFETY', '-DCOLLAPSE', '-w', '-o', 'pan', 'pan.c']],
-    [path.join(folder, 'pan'), ['-m1000000']]
-  ]
-  let output = ''
-  for (const [command, args] of steps) {
-    const ended = await run(command, args, { cwd: folder, timeout: 600000 })
-    output = ended.output
-    if (ended.error || (ended.code !== 0 && command !== steps[2][0])) return { problem: `${command} failed:\n${output}` }
-  }
+  const [pan, cwd, timeout] = [path.join(folder, 'pan'), folder, 600000]
+  await succeed('spin', ['-a', ...flags.map(flag => `-D${flag}`), SPECIFICATION], { cwd, timeout })
+  await succeed('cc', ['-O2', '-DSAFETY', '-DCOLLAPSE', '-w', '-o', pan, 'pan.c'], { cwd, timeout })
+  const { error, output } = await run(pan, ['-m1000000'], { cwd, timeout })
   const errors = /errors: (\d+)/.exec(output)
   const states = /(\d+) states, stored/.exec(output)
-  if (errors === null || states === null || /max search depth too small|out of memory|Search not completed/.test(holds ? output : '')) return { problem: `it did not come to its end:\n${output}` }
-  if ((errors[1] === '0') !== holds) return { problem: holds ? `an error was found:\n${output}` : 'no error was found' }
-  return { states: states[1], problem: undefined }
+  if (error || errors === null || states === null || (holds && /max search depth too small|out of memory|Search not completed/.test(output))) throw new Error(`it did not come to its end:\n${output}`)
+  if ((errors[1] === '0') !== holds) throw new Error(holds ? `an error was found:\n${output}` : 'no error was found')
+  return holds ? `${states[1]} states, no error` : 'an error, as it has to be'
 }
 
 async function main () {
+  const results = new Results()
   const missing = ['spin', 'cc'].filter(name => find(name) === null)
   if (missing.length > 0) {
-    console.log(`skip - spec # ${missing.join(' and ')} not installed\n0 passed, 0 failed, 1 skipped`)
-    return
+    results.skip('spec', `${missing.join(' and ')} not installed`)
+    return results.close()
   }
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'spec-'))
-  let failed = 0
-  try {
-    for (const configuration of CONFIGURATIONS) {
-      const start = Date.now()
-      const { states, problem } = await check(configuration, folder)
-      if (problem !== undefined) failed++
-      const result = problem !== undefined ? `FAILED: ${problem}` : configuration.holds ? `${states} states, no error` : 'an error, as it has to be'
-      console.log(`${configuration.what}: ${result} (${Math.round((Date.now() - start) / 1000)} s)`)
-    }
-  } finally {
-    fs.rmSync(folder, { recursive: true, force: true })
-  }
-  console.log(`${CONFIGURATIONS.length - failed} passed, ${failed} failed`)
-  if (failed > 0) process.exitCode = 1
+  await withScratch(async folder => {
+    for (const configuration of CONFIGURATIONS) await results.of(configuration.what, () => check(configuration, folder))
+  })
+  results.close()
 }
 
 command(main)

@@ -6,9 +6,9 @@
 
 const { spawn } = require('child_process')
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { argumentsOf } = require('./lib/arguments')
+const { withScratch } = require('./lib/scratch')
 const setup = require('./setup')
 const nodes = require('./nodes')
 
@@ -24,15 +24,11 @@ async function main () {
   await setup.run()
   const old = await nodes.get(OLD_NODE)
 
-  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'word-count-'))
-  const runs = []
-  try {
-    console.log()
-    runs.push(await run({ path: process.execPath, flags: [] }, folder, scratch))
-    if (old.path) runs.push(await run(old, folder, scratch))
-  } finally {
-    fs.rmSync(scratch, { recursive: true })
-  }
+  console.log()
+  const runs = await withScratch(async scratch => [
+    await run({ path: process.execPath, flags: [] }, folder, scratch),
+    ...(old.path ? [await run(old, folder, scratch)] : [])
+  ])
 
   report(runs)
   if (!old.path) console.log(`\nNot run on Node ${OLD_NODE}: skipped, ${old.skipped}`)

@@ -22,6 +22,7 @@ const os = require('os')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { run } = require('./lib/child')
+const { withScratch } = require('./lib/scratch')
 
 const root = path.join(__dirname, '..')
 const folder = path.join(root, '__test__', 'types')
@@ -184,7 +185,6 @@ function compareNames () {
 
 async function main () {
   const { only } = argumentsOf('node scripts/types.js [--only TEXT]', { only: { type: 'string', default: '' } })
-  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'types-'))
   const counts = { passed: 0, failed: 0 }
   const report = (label, tests, failures, seconds) => {
     counts.passed += tests - failures.length
@@ -192,7 +192,7 @@ async function main () {
     console.log(`${failures.length === 0 ? 'ok' : 'not ok'} - ${label}: ${tests - failures.length} of ${tests} files (${seconds.toFixed(1)} s)`)
     for (const [name, complaints] of failures) console.log([`    ${name}`, ...complaints.map(line => `      ${line}`)].join('\n'))
   }
-  try {
+  await withScratch(async scratch => {
     installPackage(scratch)
     const all = fixtures()
     const queue = compilers().flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
@@ -210,9 +210,7 @@ async function main () {
       const { tests, failures } = compareNames()
       report('the names that are declared and those that are exported', tests, failures, 0)
     }
-  } finally {
-    fs.rmSync(scratch, { recursive: true, force: true })
-  }
+  })
   console.log(`${counts.passed} passed, ${counts.failed} failed`)
   if (counts.failed > 0 || counts.passed === 0) process.exitCode = 1
 }

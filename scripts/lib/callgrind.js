@@ -4,9 +4,9 @@
 // machine, however busy it is. This file also judges them.
 
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
-const { run } = require('./child')
+const { run, succeeded } = require('./child')
+const { withScratch } = require('./scratch')
 
 /** The count of one call of another library, whose real number of instructions depends on its version and on the processor. */
 const CALL = 60
@@ -22,17 +22,15 @@ const TOLERANCE = 0.03
  * Runs `program`, which prints a line `times name` for each operation, having done that within a call of its function `counted`.
  * @returns {Promise<Object<string, number>>} the instructions of each operation
  */
-async function countInstructions (valgrind, program) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'callgrind-'))
-  try {
+function countInstructions (valgrind, program) {
+  return withScratch(async folder => {
     const out = path.join(folder, 'out')
     const counted = `${path.basename(program).replace(/-[0-9a-f]+$/, '')}::counted`
-    const { code, error, stdout, output } = await run(valgrind, [
+    const { stdout, output } = succeeded(await run(valgrind, [
       // Without the user's own options of valgrind.
       '--command-line-only=yes', '--tool=callgrind', `--callgrind-out-file=${out}`, '--compress-strings=no', '--compress-pos=no',
       `--zero-before=${counted}`, `--dump-after=${counted}`, program
-    ])
-    if (error || code !== 0) throw new Error(`valgrind failed:\n${error ? error.message : output}`)
+    ]), ['valgrind'])
     const operations = Array.from(stdout.matchAll(/^(\d+) (.*)$/gm), ([, times, name]) => ({ times: Number(times), name }))
     const dumps = fs.readdirSync(folder).length - 1 // The last is of what comes after all operations.
     if (dumps !== operations.length) throw new Error(`${operations.length} operations, but ${counted} was left ${dumps} times:\n${output}`)
@@ -41,9 +39,7 @@ async function countInstructions (valgrind, program) {
       return [name, Number((instructionsIn(dump, fs.realpathSync(program)) / times).toFixed(1))]
     }
     return Object.fromEntries(operations.map(perOperation))
-  } finally {
-    fs.rmSync(folder, { recursive: true, force: true })
-  }
+  })
 }
 
 /** Reads a dump of callgrind's: the instructions of `program` itself, and its calls of other libraries. */

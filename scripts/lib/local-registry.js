@@ -6,10 +6,10 @@
 const crypto = require('crypto')
 const fs = require('fs')
 const http = require('http')
-const os = require('os')
 const path = require('path')
 const { succeed } = require('./child')
 const { succeedNpm } = require('./npm')
+const { withScratch } = require('./scratch')
 
 /**
  * @param {{ tarballs: string[], stubs?: object[], upstream?: string }} options `tarballs`: files. `stubs`: manifests of packages
@@ -17,11 +17,11 @@ const { succeedNpm } = require('./npm')
  * @returns {Promise<{ url: string, close: () => Promise<void> }>}
  */
 async function serve ({ tarballs, stubs = [], upstream }) {
-  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'registry-'))
   const packages = new Map()
   for (const file of tarballs) add(packages, await manifestIn(file), fs.readFileSync(file))
-  for (const manifest of stubs) add(packages, manifest, fs.readFileSync(await packStub(manifest, scratch)))
-  fs.rmSync(scratch, { recursive: true })
+  await withScratch(async scratch => {
+    for (const manifest of stubs) add(packages, manifest, fs.readFileSync(await packStub(manifest, scratch)))
+  })
 
   const server = http.createServer((request, response) => {
     const [, name, file] = /^\/(@[^/]+(?:\/|%2f)[^/]+|[^/]+)(\/-\/.*)?$/i.exec(request.url) || []

@@ -4,7 +4,6 @@
 // this tree and the Rust toolchain.
 
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { packageName, target } = require('../../lib/agent/target')
 const { makePackages } = require('../package')
@@ -82,52 +81,7 @@ function userEnvironment ({ home, bin, registry }) {
   }
 }
 
-/** The results of a script's checks; `close` prints the last line, which scripts/lib/steps.js reads. */
-class Results {
-  constructor () {
-    this.passed = 0
-    this.failed = 0
-    this.skipped = 0
-  }
-
-  /** Runs `check`, which throws if it fails. True if it passed. */
-  async of (name, check) {
-    const begin = Date.now()
-    const seconds = () => `(${((Date.now() - begin) / 1000).toFixed(1)} s)`
-    try {
-      await check()
-      this.passed++
-      console.log(`ok - ${name} ${seconds()}`)
-      return true
-    } catch (error) {
-      this.failed++
-      console.log(`not ok - ${name} ${seconds()}\n${(error.stack || String(error)).replace(/^/gm, '    ')}`)
-      return false
-    }
-  }
-
-  skip (name, reason) {
-    this.skipped++
-    console.log(`skip - ${name} # ${reason}`)
-  }
-
-  close () {
-    console.log(`${this.passed} passed, ${this.failed} failed${this.skipped > 0 ? `, ${this.skipped} skipped` : ''}`)
-    if (this.failed > 0 || this.passed === 0) process.exitCode = 1
-  }
-}
-
 /** Runs a program, which must succeed, and returns its output. */
 const succeeds = (command, args, options) => succeed(command, args, { timeout: 5 * 60 * 1000, ...options })
 
-/** Runs `use` with a new folder, which is removed afterwards. */
-async function withScratch (use) {
-  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'published-'))
-  try {
-    return await use(scratch)
-  } finally {
-    fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
-  }
-}
-
-module.exports = { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, Results, succeeds, withScratch }
+module.exports = { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, succeeds }
