@@ -3,7 +3,7 @@
 // What Node's own waitAsync lacks, beside the figures of time-outs and of memory. A process for each sample.
 
 const { spawnSync } = require('child_process')
-const { now, sleep } = require('../sampling')
+const { now } = require('../sampling')
 const { open, variants } = require('../queues')
 const { Member, serve } = require('../team')
 
@@ -46,9 +46,8 @@ const figures = {
     open(variant).waitAsync(array, 0, 0, 20)
     for (const end = now() + 200e6; now() < end;);
     Atomics.store(array, 1, 1)
-    // Busy, until it has been notified.
+    // The event loop must not turn before.
     while (Atomics.load(array, 1) === 1);
-    await sleep(0)
     return found
   }
 }
