@@ -7,8 +7,9 @@ const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
-const { run } = require('./lib/child')
+const { run, succeed, succeeded } = require('./lib/child')
 const { javascriptLint } = require('./lib/javascript-lint')
+const { Results } = require('./lib/results')
 const { rustSteps, isMissing } = require('./lib/rust-steps')
 const { architecture, withMap } = require('./lib/lib-map')
 const setup = require('./setup')
@@ -19,25 +20,19 @@ async function main () {
   const { fix, all } = argumentsOf('npm run lint [-- --fix] [--all]', { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
-  const say = (name, state, output = '') => {
-    console.log(`${state.padEnd(8)}${name}${output.trim() && `\n${output.trim()}\n`}`)
-    if (state === 'failed' || (state === 'skipped' && all)) process.exitCode = 1
-  }
   if (fix) fs.writeFileSync(architecture, withMap(fs.readFileSync(architecture, 'utf8')))
+  const results = new Results()
   const { args, skipped } = javascriptLint({ fix })
-  if (skipped) say('javascript', 'skipped', skipped)
-  else judge('javascript', await run(process.execPath, args, { cwd: root }))
-
+  if (skipped) results.skip('javascript', skipped)
+  else await results.of('javascript', async () => { await succeed(process.execPath, args, { cwd: root }) })
   for (const step of rustSteps.filter(({ lint }) => lint)) {
-    const ended = await run(cargo(), fix && step.name === 'fmt' ? ['fmt'] : step.args, { cwd: root, env: environment() })
-    if (isMissing(step, ended)) say(step.name, 'skipped', `this toolchain has no cargo ${step.args[0]}`)
-    else judge(step.name, ended)
+    const words = fix && step.name === 'fmt' ? ['fmt'] : step.args
+    const ended = await run(cargo(), words, { cwd: root, env: environment() })
+    if (isMissing(step, ended)) results.skip(step.name, `this toolchain has no cargo ${words[0]}`)
+    else await results.of(step.name, () => { succeeded(ended, ['cargo', ...words]) })
   }
-
-  function judge (name, { error, code, output }) {
-    if (error || code !== 0) say(name, 'failed', error ? error.message : output)
-    else say(name, 'passed')
-  }
+  results.close()
+  if (all && results.skipped > 0) process.exitCode = 1
 }
 
 command(main)
