@@ -12,7 +12,8 @@ const WITHOUT_WEAK_REFERENCES = typeof WeakRef !== 'function' && 'this Node does
 async function run (t, program) {
   const { code, lines, stderr } = await runChild(t, `async (scope) => {
     const { api: { AsyncLock, RwLock }, require, say, startWorker } = scope
-    const addressOf = (buffer) => require(${JSON.stringify(require.resolve('../lib/agent/binding'))}).load().addressOf(new Uint8Array(buffer))
+    const binding = ${JSON.stringify(require.resolve('../lib/agent/binding'))}
+    const addressOf = (buffer) => require(binding).load().addressOf(new Uint8Array(buffer))
     // A thread that takes a lock on each of the buffers, and ends.
     const dieHolding = (buffers, kind = 'AsyncLock') => startWorker(({ api, data: { buffers, kind } }) => {
       for (const buffer of buffers) {
@@ -41,7 +42,7 @@ async function run (t, program) {
       return reused.filter(Boolean).length
     }
     const buffersOf = (count, bytes) => Array.from({ length: count }, () => new SharedArrayBuffer(bytes))
-    await (${program})({ AsyncLock, RwLock, addressOf, dieHolding, collect, locksAt, buffersOf, require, say, startWorker })
+    await (${program})({ AsyncLock, RwLock, addressOf, binding, dieHolding, collect, locksAt, buffersOf, require, say, startWorker })
   }`, undefined, { execArgv: ['--expose-gc'] })
   assert.strictEqual(stderr, '')
   assert.strictEqual(code, 0)
@@ -143,3 +144,48 @@ test('a thread that hears last of its memory is not told of a death in an earlie
     say(await locksAt(addresses, 40 << 20) + ' times')
   }), ['0 times'])
 })
+
+test('a death is told as long as a thread keeps the memory, although it has made no lock there and who made one keeps nothing', async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, collect, dieHolding, say, startWorker }) => {
+    const keeper = await (async () => {
+      const lock = new AsyncLock(new SharedArrayBuffer(4096))
+      const keeper = startWorker(async ({ data, post, receive }) => {
+        await receive()
+        post(data)
+      }, lock.sab)
+      await dieHolding([lock.sab])
+      return keeper
+    })()
+    await collect()
+    keeper.worker.postMessage('give it')
+    const next = startWorker(({ api, data, post }) => post(new api.AsyncLock(data).lock().ownerDied), await keeper.next())
+    say(String(await next.next()))
+  }), ['true'])
+})
+
+const WITHOUT_PROOF = process.platform !== 'linux' && 'the system does not tell what is mapped'
+
+for (const bytes of [4096, 1 << 20, 16 << 20]) {
+  test(`a worker with ${bytes} bytes of its own is not told of the death of one that had its own`, { skip: WITHOUT_PROOF }, async t => {
+    assert.deepStrictEqual(await run(t, `async ({ binding, say, startWorker }) => {
+      const addresses = new Set()
+      let reused = 0
+      let told = 0
+      for (let rounds = 0; reused < 4; rounds++) {
+        if (rounds === 200) throw new Error('no address has come again')
+        const worker = startWorker(({ api, data: { binding, bytes }, post, require }) => {
+          const lock = new api.AsyncLock(new SharedArrayBuffer(bytes))
+          const { ownerDied } = lock.lock()
+          post({ address: require(binding).load().addressOf(lock.i32a), ownerDied })
+          setTimeout(() => process.exit(), 1)
+        }, { binding, bytes: ${bytes} })
+        const { address, ownerDied } = await worker.next()
+        await worker.exited
+        if (addresses.has(address)) reused++
+        if (ownerDied) told++
+        addresses.add(address)
+      }
+      say('told ' + told + ' times')
+    }`), ['told 0 times'])
+  })
+}

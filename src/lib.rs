@@ -8,7 +8,7 @@
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
 //! | [`service`] | the one thread that serves all others: time-outs, slices of blocked threads, signals to event loops | `queue` |
 //! | [`queue`] | the waiters of each word, and their results | `thread` |
-//! | [`thread`] | spinning, processors | |
+//! | [`thread`] | spinning, processors, freed memory | |
 //! | [`clock`], `sync` | monotonic time as one word; the primitives of std or of loom | |
 //!
 //! Only `node` and `service::watch` know of Node, so the queue and the locks are tested and model-checked without it.

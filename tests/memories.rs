@@ -4,9 +4,12 @@
 
 mod word;
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use atomics_waitasync::clock::now;
 use atomics_waitasync::lock::WaiterListStore;
-use atomics_waitasync::lock::memories::{AgentId, Memories};
+use atomics_waitasync::lock::memories::{AgentId, Left, MOST_LEFT, Memories};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::LOCKED;
 use atomics_waitasync::queue::location::Location;
@@ -19,6 +22,15 @@ const MAIN: AgentId = 1;
 const WORKER: AgentId = 2;
 const OTHER: AgentId = 3;
 
+thread_local! {
+    /// Whether the memories of which no object is known have been freed.
+    static FREED: Cell<bool> = const { Cell::new(false) };
+}
+
+fn find_freed(memories: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    if FREED.get() { memories } else { Vec::new() }
+}
+
 struct Process {
     store: WaiterListStore,
     memories: Memories,
@@ -26,7 +38,8 @@ struct Process {
 
 impl Process {
     fn new() -> Self {
-        Self { store: WaiterListStore::new(256, now), memories: Memories::default() }
+        FREED.set(false);
+        Self { store: WaiterListStore::new(256, now), memories: Memories::new(find_freed) }
     }
 
     /// The agent makes a lock on another buffer object.
@@ -35,14 +48,15 @@ impl Process {
     }
 
     /// One of the agent's buffer objects is collected.
-    fn lose(&self, agent: AgentId) {
-        let others_have_some = !self.memories.lose(&self.store, agent, BASE);
-        assert!(others_have_some || !self.store.any_abandoned_in(&(BASE..BASE + LENGTH)));
+    fn lose(&self, agent: AgentId) -> Left {
+        let left = self.memories.lose(&self.store, agent, BASE);
+        assert!(left != Left::Nothing || !self.store.any_abandoned_in(&(BASE..BASE + LENGTH)));
+        left
     }
 
     /// The agent, which has made locks on that many objects, ends without a lock.
-    fn end(&self, agent: AgentId, objects: usize) {
-        self.memories.end(&self.store, agent, BASE, objects);
+    fn end(&self, agent: AgentId, objects: usize) -> Left {
+        self.memories.end(&self.store, agent, BASE, objects)
     }
 
     /// A thread dies holding the lock at this place of the memory.
@@ -52,9 +66,15 @@ impl Process {
         self.store.abandon(Location::from_address(BASE + offset), Request::Lock, &word);
     }
 
-    fn die_holding(&self, agent: AgentId, objects: usize) {
+    fn die_holding(&self, agent: AgentId, objects: usize) -> Left {
         self.abandon(0);
-        self.end(agent, objects);
+        self.end(agent, objects)
+    }
+
+    /// It is looked which memories have been freed: all of which no object is known, or none.
+    fn look(&self, freed: bool) {
+        FREED.set(freed);
+        self.memories.look(&self.store);
     }
 
     /// Whether a thread that locks the lock at this offset is told of a death.
@@ -76,18 +96,106 @@ impl Process {
 }
 
 #[test]
-fn all_locks_in_a_memory_are_forgotten_when_its_last_object_has_been_collected() {
+fn all_locks_in_a_memory_are_forgotten_when_its_last_object_has_been_collected_and_it_has_been_freed() {
     let process = Process::new();
     process.register(MAIN);
     process.register(WORKER);
     for offset in (0..LENGTH).step_by(4) {
         process.abandon(offset);
     }
-    process.end(WORKER, 1);
+    assert_eq!(process.end(WORKER, 1), Left::Known);
     process.abandon(LENGTH);
-    process.lose(MAIN);
+    assert_eq!(process.lose(MAIN), Left::Unknown);
+    process.look(true);
     assert!((0..LENGTH).step_by(4).all(|offset| !process.is_told_at(offset)));
     assert!(process.is_told_at(LENGTH), "that is another memory's");
+    process.assert_nothing_left();
+}
+
+/// Main makes the first lock, and keeps nothing. Another thread keeps the memory, and has made no lock in it.
+#[test]
+fn while_a_memory_has_not_been_freed_its_deaths_are_told_although_its_last_object_has_been_collected() {
+    let process = Process::new();
+    process.register(MAIN);
+    process.register(WORKER);
+    process.die_holding(WORKER, 1);
+    assert_eq!(process.lose(MAIN), Left::Unknown);
+    process.look(false);
+    process.register(OTHER);
+    process.look(true);
+    assert!(process.is_told(), "an object is known again");
+    process.assert_nothing_left();
+}
+
+#[test]
+fn what_only_a_dead_thread_had_is_forgotten_when_it_has_been_freed() {
+    let process = Process::new();
+    process.register(WORKER);
+    assert_eq!(process.die_holding(WORKER, 1), Left::Unknown);
+    process.look(true);
+    process.register(OTHER);
+    assert!(!process.is_told());
+    process.assert_nothing_left();
+}
+
+#[test]
+fn where_no_lock_is_abandoned_nothing_is_looked_for() {
+    let process = Process::new();
+    process.register(WORKER);
+    assert_eq!(process.end(WORKER, 1), Left::Nothing);
+    process.register(MAIN);
+    assert_eq!(process.lose(MAIN), Left::Nothing);
+}
+
+#[test]
+fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
+    for (offset, length) in [(-64, 128), (64, LENGTH), (-64, 2 * LENGTH), (64, 64)] {
+        for has_ended in [true, false] {
+            let process = Process::new();
+            process.register(MAIN);
+            process.register(WORKER);
+            process.abandon(0);
+            process.abandon(LENGTH);
+            process.end(WORKER, 1);
+            if has_ended {
+                process.end(MAIN, 1);
+            }
+            let base = BASE.strict_add_signed(offset);
+            process.memories.register(&process.store, OTHER, base, length);
+            assert!(!process.is_told(), "{offset}");
+            assert!(process.is_told_at(LENGTH), "that is another memory's");
+            // What is told of the earlier memory does not concern the later one.
+            process.abandon(64);
+            if !has_ended {
+                assert_eq!(process.memories.lose(&process.store, MAIN, BASE), Left::Nothing);
+            }
+            process.look(true);
+            assert!(process.is_told_at(64) || offset == -64 && length == 128, "{offset}");
+        }
+    }
+}
+
+#[test]
+fn a_memory_that_adjoins_another_one_does_not_overlap_it() {
+    let process = Process::new();
+    process.register(MAIN);
+    process.abandon(0);
+    process.abandon(LENGTH - 4);
+    process.memories.register(&process.store, OTHER, BASE + LENGTH, LENGTH);
+    process.memories.register(&process.store, OTHER, BASE - LENGTH, LENGTH);
+    assert!(process.is_told() && process.is_told_at(LENGTH - 4));
+}
+
+#[test]
+fn of_memories_of_which_no_object_is_known_the_last_ones_are_remembered() {
+    let process = Process::new();
+    for place in 0..=MOST_LEFT {
+        process.memories.register(&process.store, WORKER, BASE + place * LENGTH, LENGTH);
+        process.abandon(place * LENGTH);
+        assert_eq!(process.memories.end(&process.store, WORKER, BASE + place * LENGTH, 1), Left::Unknown);
+    }
+    let told: Vec<_> = (0..=MOST_LEFT).filter(|place| process.is_told_at(place * LENGTH)).collect();
+    assert_eq!(told, (1..=MOST_LEFT).collect::<Vec<_>>());
     process.assert_nothing_left();
 }
 
@@ -161,4 +269,20 @@ fn the_lost_objects_of_an_ended_thread_say_nothing_about_another_thread() {
     // A new agent may be told apart from others by the same number.
     process.register(OTHER);
     assert!(process.is_told());
+}
+
+#[test]
+fn the_last_name_of_a_word_stands_until_its_memory_is_gone() {
+    let process = Process::new();
+    let at = |offset| Location::from_address(BASE + offset);
+    let label = |offset| process.memories.label(at(offset));
+    process.register(MAIN);
+    for (offset, name) in [(0, "first"), (0, "last"), (LENGTH - 4, "of the same memory"), (LENGTH, "of the next")] {
+        process.memories.set_label(at(offset), name.to_owned());
+    }
+    assert_eq!(label(0).as_deref(), Some("last"));
+    assert_eq!(process.lose(MAIN), Left::Nothing);
+    assert_eq!(label(0), None);
+    assert_eq!(label(LENGTH - 4), None);
+    assert_eq!(label(LENGTH).as_deref(), Some("of the next"));
 }

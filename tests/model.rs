@@ -15,7 +15,7 @@
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Obstacle, WaitForGraph};
 use atomics_waitasync::lock::fairness::FAIRNESS;
-use atomics_waitasync::lock::memories::Memories;
+use atomics_waitasync::lock::memories::{Left, Memories};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING, Word};
 use atomics_waitasync::lock::{Claimed, Freed, Mail, Outbox, Waiter, WaiterListStore};
@@ -1387,7 +1387,7 @@ fn write_death_read() {
 #[test]
 fn lose_register_death() {
     loom::model(|| {
-        let (lock, memories) = (Lock::held(), Arc::new(Memories::default()));
+        let (lock, memories) = (Lock::held(), Arc::new(Memories::new(|memories| memories)));
         let (address, main, worker) = (HERE.address(), 1, 2);
         memories.register(&lock.store, main, address, 4);
         // Of an earlier death: that it may be forgotten.
@@ -1395,14 +1395,16 @@ fn lose_register_death() {
         let collector = spawn({
             let (lock, memories) = (lock.clone(), memories.clone());
             move || {
-                memories.lose(&lock.store, main, address);
+                if memories.lose(&lock.store, main, address) == Left::Unknown {
+                    memories.look(&lock.store);
+                }
             }
         });
         memories.register(&lock.store, worker, address, 4);
         assert!(lock.take().is_some());
         lock.store.abandon(HERE, Request::Lock, &lock.word);
         collector.join().unwrap();
-        memories.end(&lock.store, worker, address, 1);
+        assert_eq!(memories.end(&lock.store, worker, address, 1), Left::Unknown);
         assert_eq!(lock.take(), Some(WaitResult::AcquiredFromDead));
     });
 }

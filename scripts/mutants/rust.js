@@ -12,6 +12,7 @@ const line = 'src/lock/line.rs'
 const policy = 'src/lock/policy.rs'
 const lockStore = 'src/lock/store.rs'
 const abandoned = 'src/lock/abandoned.rs'
+const memories = 'src/lock/memories.rs'
 const granting = 'src/lock/granting.rs'
 const overtaken = 'src/lock/overtaken.rs'
 const request = 'src/lock/request.rs'
@@ -214,10 +215,17 @@ module.exports = [
   { what: 'a loser is not rung', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(id) != Ring::Needed', cargo: ['names', 'rung'] },
   { what: 'a theft looks at all that is held', file: 'src/lock/names.rs', find: 'let losers = section.policy_mut().named.remove(&location)', put: 'let losers = section.policy_mut().named.extract_if(|at, _| *at == location).map(|(_, holders)| holders).last()', cargo: ['scale', 'stealing'] },
   { what: 'a name is where memory of JavaScript can be', file: 'src/queue/location.rs', find: 'Self(address | 1)', put: 'Self(address)', cargo: ['lib', 'a_name_is_at'] },
-  { what: 'the note of a death is taken from a memory that lives', file: 'src/lock/memories.rs', find: '        let is_gone = memory.objects == 0;\n', put: '        let is_gone = true;\n', cargo: ['memories', ''] },
-  { what: 'a memory that is gone is forgotten outside of the lock of the registry', file: 'src/lock/memories.rs', find: '        if is_gone {\n            store.forget_abandoned(&memory.addresses(base));\n            self.labels.forget(&memory.addresses(base));\n            memories.remove(&base);', put: '        if is_gone {\n            let addresses = memory.addresses(base);\n            memories.remove(&base);\n            drop(memories);\n            store.forget_abandoned(&addresses);\n            return true;', model: 'lose_register_death' },
+  { what: 'the note of a death is taken from a memory that lives', file: memories, find: 'if memory.objects > 0 {\n            return Left::Known;', put: 'if false {\n            return Left::Known;', cargo: ['memories', ''] },
+  { what: 'a memory of which no object is known counts as gone', file: memories, find: 'if !store.any_abandoned_in(&memory.addresses(base)) {', put: 'if true {', cargo: ['memories', ''] },
+  { what: 'a memory that has been freed is remembered', file: memories, find: 'for freed in (self.find_freed)(left) {', put: 'for freed in (self.find_freed)(left).into_iter().take(0) {', cargo: ['memories', ''] },
+  { what: 'a memory that was freed is forgotten after it has been registered anew', file: memories, find: '            registry.left.retain(|&left| left != base);\n            if had_lost {', put: '            if had_lost {', cargo: ['memories', ''] },
+  { what: 'what a memory overlaps is remembered', file: memories, find: '            registry.forget_overlapped(store, base, length);\n', put: '', cargo: ['memories', 'overlaps'] },
+  { what: 'a memory that another one overlapped takes its notes along', file: memories, find: '        memory.length = 0;\n', put: '', cargo: ['memories', 'overlaps'] },
+  { what: 'any number of memories is remembered of which no object is known', file: memories, find: 'if self.left.len() > MOST_LEFT {', put: 'if false {', cargo: ['memories', ''] },
+  { what: 'memory that exists counts as freed', file: 'src/thread/freed.rs', find: 'filter(|(_, memory)| memory.end > start)', put: 'filter(|_| true)', cargo: ['lib', 'freed'] },
+  { what: 'freed memories are found outside of the lock of the registry', file: memories, find: '        for freed in (self.find_freed)(left) {\n            registry.forget(store, freed.start);', put: '        drop(registry);\n        for freed in (self.find_freed)(left) {\n            lock(&self.registry).forget(store, freed.start);', model: 'lose_register_death' },
 
-  { what: 'a name stays when its memory is gone', file: 'src/lock/labels.rs', find: 'labels.range(addresses.clone()).next()', put: 'labels.range(0..0).next()', cargo: ['lib', 'labels'] },
+  { what: 'a name stays when its memory is gone', file: memories, find: 'self.labels.range(addresses.clone()).next()', put: 'self.labels.range(0..0).next()', cargo: ['memories', ''] },
 
   // ——— who holds a lock ———
   { what: 'a robust list that changes while it is read has no hold', file: 'src/node/robust_table.rs', find: '                None if stays => return None,\n                None => {}', put: '                None => return None,', cargo: ['lib', 'whoever_holds'] },

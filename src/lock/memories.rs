@@ -5,40 +5,67 @@
 //! `SharedArrayBuffer` object has been collected; a memory may have several of those, in several threads.
 //!
 //! # When a memory counts as gone
-//! - The last known object of it has been collected.
+//! - No object of it is known, and no lock in it is abandoned, or it has certainly been freed ([`Memories::look`]).
 //! - A thread makes a lock on a new object at its address, no other object is known, and an earlier object of that thread at this
 //!   address has been collected. (Other threads kept the earlier memory, and have ended since.)
+//! - A thread makes the first lock in a memory that overlaps it and begins elsewhere.
 //!
-//! The end of a thread does not count: its objects go, but another thread that has made no lock in the memory yet may keep it, and
-//! hand it to a new worker, which is to be told of the death.
+//! That no object is known does not count: a thread that has made no lock in the memory may keep it, and hand it to a new worker, which is
+//! to be told of the death. The last [`MOST_LEFT`] such memories are remembered.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
-
-use super::labels::Labels;
 use super::policy::WaiterListStore;
+use crate::queue::location::Location;
 use crate::sync::{Mutex, lock};
 
-/// The memories of a process, by their first addresses. Any thread may call any method.
+/// How many memories are remembered of which no object is known.
+pub const MOST_LEFT: usize = 1024;
+
+/// The memories of a process. Any thread may call any method.
 ///
 /// Its lock is held while a bucket's is taken: so no thread can register a memory, and die with a lock in it, between the decision
 /// that the memory is gone and the forgetting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Memories {
-    by_base: Mutex<HashMap<usize, Memory, FxBuildHasher>>,
-    /// They go with the memories.
-    pub labels: Labels,
+    registry: Mutex<Registry>,
+    find_freed: FindFreed,
+}
+
+/// Finds those of the memories that have certainly been freed.
+type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
+
+/// What is known of a memory of which an object is known no more.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// There are other objects.
+    Known,
+    /// No object is known. A lock is abandoned, so `look` is to be called when what was lost has been freed.
+    Unknown,
+    /// Nothing is remembered.
+    Nothing,
+}
+
+#[derive(Debug, Default)]
+struct Registry {
+    /// By first address.
+    memories: BTreeMap<usize, Memory>,
+    /// Those of which no object is known, and which have abandoned locks; the earliest first.
+    left: VecDeque<usize>,
+    /// The names that programs gave to words, for people, by the addresses of the words. They go with the memories.
+    labels: BTreeMap<usize, Arc<str>>,
 }
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// Bytes.
+    /// Bytes; 0 of an earlier memory at addresses that another one has.
     length: usize,
     /// The number of its buffer objects, in all threads.
     objects: usize,
-    /// The agents that have lost an object of it while others were known.
+    /// The agents that have lost an object of it while it was not known to be gone.
     lost_by: Vec<AgentId>,
 }
 
@@ -58,45 +85,127 @@ impl Memory {
 pub type AgentId = usize;
 
 impl Memories {
+    /// `find_freed` finds those of the memories that have certainly been freed.
+    #[must_use]
+    pub fn new(find_freed: FindFreed) -> Self {
+        Self { registry: Mutex::default(), find_freed }
+    }
+
     /// The agent makes a lock on a buffer object of `length` bytes at `base` for the first time.
     pub fn register(&self, store: &WaiterListStore, agent: AgentId, base: usize, length: usize) {
-        let mut memories = lock(&self.by_base);
-        let memory = memories.entry(base).or_default();
-        if memory.forget_loss(agent) && memory.objects == 0 {
-            store.forget_abandoned(&memory.addresses(base));
-            self.labels.forget(&memory.addresses(base));
-            *memory = Memory::default();
+        let mut registry = lock(&self.registry);
+        let registry = &mut *registry;
+        if registry.memories.get(&base).is_none_or(|memory| memory.length == 0) {
+            registry.forget_overlapped(store, base, length);
         }
+        let memory = registry.memories.entry(base).or_default();
+        let had_lost = memory.forget_loss(agent);
+        if memory.objects == 0 && memory.length > 0 {
+            registry.left.retain(|&left| left != base);
+            if had_lost {
+                let addresses = memory.addresses(base);
+                *memory = Memory::default();
+                store.forget_abandoned(&addresses);
+                registry.forget_labels(addresses);
+            }
+        }
+        let memory = registry.memories.entry(base).or_default();
         memory.objects += 1;
         memory.length = memory.length.max(length);
     }
 
-    /// A buffer object that the agent had registered has been collected. Whether the memory is gone with it.
-    pub fn lose(&self, store: &WaiterListStore, agent: AgentId, base: usize) -> bool {
-        let mut memories = lock(&self.by_base);
-        let Some(memory) = memories.get_mut(&base) else { return true };
-        memory.objects -= 1;
-        let is_gone = memory.objects == 0;
-        if is_gone {
-            store.forget_abandoned(&memory.addresses(base));
-            self.labels.forget(&memory.addresses(base));
-            memories.remove(&base);
-        } else if !memory.lost_by.contains(&agent) {
+    /// A buffer object that the agent had registered has been collected.
+    pub fn lose(&self, store: &WaiterListStore, agent: AgentId, base: usize) -> Left {
+        let mut registry = lock(&self.registry);
+        let left = registry.subtract(store, base, 1);
+        if left != Left::Nothing
+            && let Some(memory) = registry.memories.get_mut(&base)
+            && !memory.lost_by.contains(&agent)
+        {
             memory.lost_by.push(agent);
         }
-        is_gone
+        left
     }
 
     /// The agent ends. It has `objects` buffer objects at `base` registered, perhaps none any more. What it held there has been
     /// abandoned before.
-    pub fn end(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) {
-        let mut memories = lock(&self.by_base);
-        let Some(memory) = memories.get_mut(&base) else { return };
-        memory.forget_loss(agent);
+    pub fn end(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) -> Left {
+        let mut registry = lock(&self.registry);
+        if let Some(memory) = registry.memories.get_mut(&base) {
+            memory.forget_loss(agent);
+        }
+        registry.subtract(store, base, objects)
+    }
+
+    /// Gives the word at `location` a name, instead of the one that it has.
+    pub fn set_label(&self, location: Location, label: String) {
+        lock(&self.registry).labels.insert(location.address(), label.into());
+    }
+
+    /// The name of the word at `location`.
+    pub fn label(&self, location: Location) -> Option<Arc<str>> {
+        lock(&self.registry).labels.get(&location.address()).cloned()
+    }
+
+    /// Looks which of the memories of which no object is known have been freed.
+    pub fn look(&self, store: &WaiterListStore) {
+        let mut registry = lock(&self.registry);
+        let left = registry.left.iter().map(|base| registry.memories[base].addresses(*base)).collect();
+        for freed in (self.find_freed)(left) {
+            registry.forget(store, freed.start);
+        }
+    }
+}
+
+impl Registry {
+    /// So many objects of the memory at `base` are known no more.
+    fn subtract(&mut self, store: &WaiterListStore, base: usize, objects: usize) -> Left {
+        let Some(memory) = self.memories.get_mut(&base) else { return Left::Nothing };
         memory.objects -= objects;
-        if memory.objects == 0 && !store.any_abandoned_in(&memory.addresses(base)) {
-            self.labels.forget(&memory.addresses(base));
-            memories.remove(&base);
+        if memory.objects > 0 {
+            return Left::Known;
+        }
+        if !store.any_abandoned_in(&memory.addresses(base)) {
+            self.forget(store, base);
+            return Left::Nothing;
+        }
+        if objects > 0 {
+            self.left.push_back(base);
+        }
+        if self.left.len() > MOST_LEFT {
+            self.forget(store, self.left[0]);
+        }
+        Left::Unknown
+    }
+
+    /// A memory that was not known is at these addresses: those that overlap it were there earlier.
+    fn forget_overlapped(&mut self, store: &WaiterListStore, base: usize, length: usize) {
+        // Known ones do not overlap one another.
+        let known = self.memories.range(..base.saturating_add(length)).rev().filter(|(_, memory)| memory.length > 0);
+        let overlapped = known.take_while(|&(&earlier, memory)| memory.addresses(earlier).end > base);
+        for earlier in overlapped.map(|(&earlier, _)| earlier).collect::<Vec<_>>() {
+            self.forget(store, earlier);
+        }
+    }
+
+    /// The memory at `base` is gone, or was the first to be left of too many.
+    fn forget(&mut self, store: &WaiterListStore, base: usize) {
+        let Some(memory) = self.memories.get_mut(&base) else { return };
+        let addresses = memory.addresses(base);
+        memory.length = 0;
+        // The others will be reported as collected.
+        if memory.objects == 0 {
+            self.memories.remove(&base);
+            self.left.retain(|&left| left != base);
+        }
+        store.forget_abandoned(&addresses);
+        self.forget_labels(addresses);
+    }
+
+    fn forget_labels(&mut self, addresses: Range<usize>) {
+        // Most memories have none, and one with many is rare.
+        while let Some((&address, _)) = self.labels.range(addresses.clone()).next() {
+            self.labels.remove(&address);
         }
     }
 }

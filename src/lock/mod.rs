@@ -55,7 +55,6 @@ pub mod deadlock;
 pub mod fairness;
 mod granting;
 pub mod inspection;
-pub mod labels;
 mod line;
 pub mod memories;
 mod name_table;

@@ -4,7 +4,7 @@
 //!
 //! [`BlockedThread`]: crate::queue::parker::BlockedThread
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
@@ -16,7 +16,7 @@ use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, sys};
 use rustc_hash::FxBuildHasher;
 
-use crate::lock::memories::AgentId;
+use crate::lock::memories::{AgentId, Left};
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
 use crate::node::delivery::{Delivered, Delivery};
@@ -57,6 +57,17 @@ thread_local! {
     static AGENTS: RefCell<Vec<Rc<Agent>>> = const { RefCell::new(Vec::new()) };
     /// The one that was used last. Without a destructor, so that this costs no more than reading a word.
     static LAST: Cell<(sys::napi_env, *const Agent)> = const { Cell::new((ptr::null_mut(), ptr::null())) };
+    /// Set where an agent of this thread has left memory with abandoned locks, of which no object is known.
+    static LAST_LOOK: OnceCell<LastLook> = const { OnceCell::new() };
+}
+
+struct LastLook;
+
+impl Drop for LastLook {
+    /// The thread ends. It has no environment any more, so what only it had has been freed.
+    fn drop(&mut self) {
+        contained(|| MEMORIES.look(&STORE));
+    }
 }
 
 impl Agent {
@@ -209,16 +220,19 @@ impl Agent {
         MEMORIES.register(&STORE, self.id(), base, length);
     }
 
-    /// A buffer object of a memory at `base` that was registered has been collected.
-    pub(super) fn lose_memory(&self, base: usize) {
+    /// A buffer object of a memory at `base` that was registered has been collected. Whether `MEMORIES` is to look when it has been
+    /// freed.
+    pub(super) fn lose_memory(&self, base: usize) -> bool {
         let mut memories = self.memories.borrow_mut();
-        let Some(objects) = memories.get_mut(&base).filter(|objects| **objects > 0) else { return };
+        let Some(objects) = memories.get_mut(&base).filter(|objects| **objects > 0) else { return false };
         *objects -= 1;
         let was_last = *objects == 0;
+        let left = MEMORIES.lose(&STORE, self.id(), base);
         // Otherwise `MEMORIES` remembers until this agent's end that it has lost one.
-        if MEMORIES.lose(&STORE, self.id(), base) && was_last {
+        if left == Left::Nothing && was_last {
             memories.remove(&base);
         }
+        left == Left::Unknown
     }
 
     /// Leaves the queue: afterwards no other thread knows of this agent, and what it held has been passed on.
@@ -255,7 +269,14 @@ impl Agent {
         |agent, _| NAMES.end(&STORE, &agent.outbox),
         |agent, _| {
             for (base, objects) in agent.memories.take() {
-                contained(|| MEMORIES.end(&STORE, agent.id(), base, objects));
+                contained(|| {
+                    if MEMORIES.end(&STORE, agent.id(), base, objects) == Left::Unknown {
+                        // A thread that is being destroyed does not look any more.
+                        let _ = LAST_LOOK.try_with(|look| {
+                            look.get_or_init(|| LastLook);
+                        });
+                    }
+                });
             }
         },
         // It may have been ended between a change of a word in JavaScript and the call that tells the line.

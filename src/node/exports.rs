@@ -91,14 +91,14 @@ pub fn word_id(address: f64) -> f64 {
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn set_label(address: f64, label: String) {
-    MEMORIES.labels.set(Location::from_address(address as usize), label);
+    MEMORIES.set_label(Location::from_address(address as usize), label);
 }
 
 /// The name that a program has given the word at an address.
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn label_of(address: f64) -> Option<String> {
-    MEMORIES.labels.get(Location::from_address(address as usize)).map(|label| label.as_ref().to_owned())
+    MEMORIES.label(Location::from_address(address as usize)).map(|label| label.as_ref().to_owned())
 }
 
 /// The `threadId` of the last thread that died while it held the lock at an address, as far as it is known.
@@ -124,12 +124,18 @@ pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
     Ok(())
 }
 
-/// A buffer object of a memory at the address `base`, which this thread has registered, has been collected.
+/// A buffer object of a memory at the address `base`, which this thread has registered, has been collected. Whether `look_at_memories` is
+/// to be called when it has been freed.
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
-pub fn lose_memory(env: Env, base: f64) -> Result<()> {
-    Agent::of(env.raw())?.lose_memory(base as usize);
-    Ok(())
+pub fn lose_memory(env: Env, base: f64) -> Result<bool> {
+    Ok(Agent::of(env.raw())?.lose_memory(base as usize))
+}
+
+/// Looks which of the memories have been freed of which no buffer object is known any more.
+#[napi(catch_unwind)]
+pub fn look_at_memories() {
+    MEMORIES.look(&STORE);
 }
 
 /// Makes this environment's end begin here, before all else that has asked so far to be told of it.

@@ -13,12 +13,13 @@ use crate::node::sightings::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::{Duties, Service};
+use crate::thread::freed::find_freed;
 
 /// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
 /// less than a microsecond.
 pub(super) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
 
-pub(super) static MEMORIES: LazyLock<Memories> = LazyLock::new(Memories::default);
+pub(super) static MEMORIES: LazyLock<Memories> = LazyLock::new(|| Memories::new(find_freed));
 
 pub(super) static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
 

@@ -45,7 +45,7 @@ struct Described {
 fn describe(location: Location, request: Option<Request>, purpose: Purpose) -> Option<Described> {
     let name = match request.and_then(Request::id) {
         Some(id) => Some(NAMES.name_of(id)?),
-        None => MEMORIES.labels.get(location).map(|label| label.encode_utf16().collect()),
+        None => MEMORIES.label(location).map(|label| label.encode_utf16().collect()),
     };
     let (kind, mode, amount) = match (request, purpose) {
         (Some(Request::NamedShared(_)), _) => ("named", Some("shared"), None),

@@ -4,9 +4,11 @@
  * Tells the native side in which memories this thread has made locks, and when their buffer objects have been collected, so
  * that what dead threads have left behind is forgotten together with its memory (src/lock/memories.rs has the rules).
  *
- * Needs WeakRef (Node 14.6). A FinalizationRegistry reports a collected object; where there is none, all objects are looked
- * through now and then, when locks are made on other objects.
+ * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through now and then, when locks
+ * are made on other objects. Where there is no WeakRef (before Node 14.6), objects count until their thread ends.
  */
+
+const { setImmediate } = require('timers')
 
 const { createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, max } = require('../../util/intrinsics')
 const { maxByteLength } = require('../../util/typed-arrays')
@@ -15,7 +17,14 @@ const { maxByteLength } = require('../../util/typed-arrays')
 const MANY = 64
 
 module.exports = function createMemories (binding) {
-  if (createWeakRef === undefined) return () => {}
+  if (createWeakRef === undefined) {
+    const registered = createWeakSet()
+    return function register (buffer, base) {
+      if (registered.has(buffer)) return
+      binding.registerMemory(base, maxByteLength(buffer))
+      registered.add(buffer)
+    }
+  }
   // By the address of its memory, the object that this thread registered last, until it has been collected.
   const latest = createMap()
   // The objects that were the latest before another object of the same memory came. Most memories have only one object.
@@ -24,13 +33,23 @@ module.exports = function createMemories (binding) {
   // Without a registry: all objects, and how many there may be before they are looked through.
   let all = createArray(0)
   let many = MANY
+  let isToLook = false
+
+  function look () {
+    isToLook = false
+    binding.lookAtMemories()
+  }
 
   function lose (registration) {
     if (registration.lost) return
     registration.lost = true
     const { base } = registration
     if (latest.get(base) === registration) latest.delete(base)
-    binding.loseMemory(base)
+    // The memory of what has been collected is freed a little later. One look serves all that are collected together.
+    if (binding.loseMemory(base) && !isToLook) {
+      isToLook = true
+      setImmediate(look)
+    }
   }
 
   function watch (registration, buffer) {
