@@ -38,7 +38,6 @@ pub struct Memories {
 type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
 
 /// What is known of a memory of which an object is known no more.
-#[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Left {
     /// There are other objects.
