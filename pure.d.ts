@@ -918,7 +918,7 @@ export interface Entry {
 
 /**
  * Everything that is held and awaited by means of the package in this process now. No thread is stopped for it: each word's entries
- * are right for one moment, not all for the same.
+ * are right for one moment, not all for the same. All entries of a cycle stood at the same time.
  *
  * @example
  * ```js
@@ -926,4 +926,10 @@ export interface Entry {
  * for (const { kind, threadId, milliseconds } of held) console.log(kind, threadId, milliseconds)
  * ```
  */
-export function snapshot(): { held: Entry[], waiting: Entry[] }
+export function snapshot(): { held: Entry[], waiting: Entry[], cycles: CycleLink[][] }
+
+/** A thread of a ring of threads that wait for one another: it waits for what the next one holds, the last for what the first holds. */
+export interface CycleLink extends DeadlockLink {
+  /** Whether the thread is blocked in this wait. If not, only a promise of it waits, and its other tasks may go on. */
+  blocked: boolean
+}

@@ -18,7 +18,7 @@ const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, snapshot } = ap
 const plain = (entries) => entries.map(({ kind, mode, amount, threadId, blocked }) => ({ kind, mode, amount, threadId, blocked }))
 const byKind = (a, b) => (a.kind + a.mode + a.threadId < b.kind + b.mode + b.threadId ? -1 : 1)
 const entry = (kind, mode, threadId, blocked, amount) => ({ kind, mode, amount, threadId, blocked })
-const empty = { held: [], waiting: [] }
+const empty = { held: [], waiting: [], cycles: [] }
 
 test('nothing is held or awaited at first', () => {
   assert.deepStrictEqual(snapshot(), empty)

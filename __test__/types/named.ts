@@ -1,6 +1,6 @@
 // Every library: locks by name, snapshot, and the error of a deadlock.
 
-import { DeadlockError, Entry, Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks, snapshot } from 'atomics-waitasync'
+import { CycleLink, DeadlockError, Entry, Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks, snapshot } from 'atomics-waitasync'
 import { locks as same } from 'atomics-waitasync/web-locks'
 
 const manager: LockManager = same
@@ -27,6 +27,9 @@ export async function accepted(): Promise<void> {
   locks.requestSync('name', { ifAvailable: true }, lock => lock === null)
 
   const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
+  const cycles: CycleLink[][] = snapshot().cycles
+  const first: Array<[number, Entry, Entry, boolean]> = []
+  for (const ring of cycles) for (const { threadId, holds, waitsFor, blocked } of ring) first.push([threadId, holds, waitsFor, blocked])
   for (const { kind, mode, name, amount, id, threadId, blocked, milliseconds } of entries) {
     const numbers: number[] = [id, threadId, milliseconds, amount === undefined ? 0 : amount]
     const texts: Array<string | undefined> = [kind, mode, name]

@@ -24,6 +24,7 @@ const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
+const cycles = 'lib/locks/cycles.js'
 
 const SECOND_LOOK = '      // A waiter that came after the first look was counted before it read the word, so it is seen now (see src/lock/).\n' +
   '      // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.\n' +
@@ -52,6 +53,13 @@ module.exports = [
   { what: 'a reader enters beside a writer', file: request, find: 'return current >= 0 && current < MOST', put: 'return current >= -1 && current < MOST', test: 'rw-lock' },
   { what: 'a writer enters beside readers', file: request, find: 'return current === UNLOCKED ? WRITING', put: 'return current >= UNLOCKED ? WRITING', test: 'rw-lock' },
   { what: 'a permit too many is kept back', file: request, find: 'return current >= amount ? current - amount', put: 'return current > amount ? current - amount', test: 'semaphore' },
+
+  // ——— cycles ———
+  { what: 'a cycle of one look counts', file: 'lib/locks/snapshot.js', find: 'cycles: cycles.length === 0 ? cycles : confirmed(cycles, first)', put: 'cycles', test: 'cycles' },
+  { what: 'a blocked thread waits for what its promises wait for', file: cycles, find: ' || node.blocked !== claim.blocked', put: '', test: 'cycles' },
+  { what: 'a thread waits for itself', file: cycles, find: 'if (holds.threadId !== claim.threadId) push(node.edges', put: 'push(node.edges', test: 'cycles' },
+  { what: 'a reader does not wait for the writer ahead', file: cycles, find: '    toWriter(node, claim)\n', put: '', test: 'cycles' },
+  { what: 'a ring is returned once for each of its threads', file: cycles, find: 'ring[m].to.isOnRing = true', put: 'ring[m].to.isOnRing = false', test: 'cycles' },
 
   // ——— the robust list and tokens ———
   { what: 'an entry that goes leaves its number', file: list, find: '    const index = words[HELD]\n    list.serials[index] = 0\n', put: '    const index = words[HELD]\n', equivalent: 'native code has removed it before (`retract` in src/node/robust_list.rs)' },

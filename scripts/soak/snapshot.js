@@ -20,13 +20,21 @@ function laws (held) {
   return undefined
 }
 
+/** What is wrong with the cycles. */
+function cycleLaws (cycles) {
+  const links = (ring, n) => ring[n].threadId === ring[n].holds.threadId && ring[n].waitsFor.id === ring[(n + 1) % ring.length].holds.id
+  const wrong = cycles.find(ring => ring.length < 2 || !ring.every((_, n) => links(ring, n)))
+  return wrong && `a snapshot tells of a cycle that is none: ${JSON.stringify(wrong)}`
+}
+
 /** A snapshot, and what is wrong with it; `arena` knows the threads that were gone before. */
 function look (arena) {
   const gone = new Set()
   for (let id = 1; id <= arena.get('lastId'); id++) gone.add(arena.get('gone', id))
-  const { held, waiting } = api.snapshot()
+  const { held, waiting, cycles } = api.snapshot()
   const ghost = held.concat(waiting).find(({ threadId }) => threadId !== 0 && gone.has(threadId))
-  return { held, waiting, problem: ghost ? `a snapshot tells of a thread that is gone: ${JSON.stringify(ghost)}` : laws(held) }
+  const problem = ghost ? `a snapshot tells of a thread that is gone: ${JSON.stringify(ghost)}` : laws(held) || cycleLaws(cycles)
+  return { held, waiting, problem }
 }
 
 module.exports = { infosOf, laws, look }

@@ -69,6 +69,11 @@ pub(super) fn id(location: Location) -> u64 {
     (KEY.hash_one(location.address()) >> 11).max(1)
 }
 
+/// Microseconds of the process's clock.
+const fn micros(moment: Timestamp) -> u64 {
+    moment.as_nanos() / 1000
+}
+
 /// What a thread holds or waits for.
 pub(super) struct Entry {
     pub(super) location: Location,
@@ -93,7 +98,8 @@ impl Entry {
             write!(json, ",\"id\":{},\"threadId\":{thread_id},\"blocked\":{blocked},\"milliseconds\":", id(location));
         let _ = match since {
             Some(since) => {
-                let micros = now.duration_since(since).as_micros();
+                // Whole microseconds of both, so that their sum is the same in every snapshot.
+                let micros = micros(now).saturating_sub(micros(since));
                 // Not as a float: formatting those would be a fortieth of the library.
                 write!(json, "{}.{:03}}}", micros / 1000, micros % 1000)
             }
@@ -121,7 +127,7 @@ fn quoted(text: &[u16]) -> String {
 /// How often a bucket is looked at whose words' holders are not found.
 const MOST_LOOKS: usize = 4;
 
-/// What is held and awaited in this process, as JSON.
+/// What is held and awaited in this process, as JSON; and when it was read.
 pub(super) fn snapshot() -> String {
     let (known, held) = REGISTRY.held(|_| true);
     sight(&known, &held);
@@ -152,7 +158,7 @@ pub(super) fn snapshot() -> String {
         let entries: Vec<_> = entries.iter().filter_map(|entry| entry.json(now)).collect();
         entries.join(",")
     };
-    format!("{{\"held\":[{}],\"waiting\":[{}]}}", list(&all_held), list(&all_waiting))
+    format!("{{\"now\":{},\"held\":[{}],\"waiting\":[{}]}}", micros(now), list(&all_held), list(&all_waiting))
 }
 
 /// What is held and awaited in a bucket.

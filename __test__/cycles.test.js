@@ -1,0 +1,312 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// `snapshot().cycles`: rings of threads that wait for one another, blocked or by promises.
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { api } = require('./subject')
+const { memory } = require('./fixtures/lock-toolbox')
+const { now, randomFrom, startWorker, until } = require('./fixtures/queue-toolbox')
+const { agent } = require('../lib/agent/agent')
+const { cyclesOf } = require('../lib/locks/cycles')
+
+const { AsyncLock, RwLock, Semaphore, locks, snapshot } = api
+
+/**
+ * A thread that does one step after the other on the memory: `[class, byteOffset, method, ...arguments]`, or `['named', name, method,
+ * options]`. A blocking one whose lock is not granted answers with its error's name.
+ */
+async function actor (t, sab) {
+  const worker = startWorker(t, ({ api, data: sab, post, require }) => new Promise(() => {
+    const { parentPort, threadId } = require('worker_threads')
+    post(threadId)
+    parentPort.on('message', ([kind, where, method, ...args]) => {
+      const held = new Promise(() => {})
+      try {
+        if (kind === 'named') api.locks[method](where, args[0], () => held).catch(() => {})
+        else Promise.resolve(new api[kind](sab, { byteOffset: where })[method](...args)).then(() => post('done'), () => {})
+      } catch (error) {
+        post(error.name)
+      }
+    })
+  }), sab)
+  worker.done().catch(() => {})
+  const threadId = await worker.next()
+  return {
+    threadId,
+    next: worker.next,
+    tell: (...step) => { worker.worker.postMessage(step) },
+    async does (...step) {
+      worker.worker.postMessage(step)
+      assert.strictEqual(await worker.next(), 'done')
+    }
+  }
+}
+
+/** The rings once there are so many. */
+async function untilCycles (count) {
+  let cycles
+  await until(() => { cycles = snapshot().cycles; return cycles.length === count }, `there are ${count} cycles`)
+  return cycles
+}
+
+const linkOf = ({ threadId, holds, waitsFor, blocked }) => [threadId, holds.kind, holds.mode, waitsFor.kind, waitsFor.mode, blocked]
+const forever = () => new Promise(() => {})
+const unlock = token => { token.unlock() }
+const holdsName = name => until(() => snapshot().held.some(entry => entry.name === name), `${name} is held`)
+/** A pending promise that does not hold the event loop; what it acquires when the threads of the test have ended is given back. */
+const awaits = promise => api.unref(promise) && promise.then(unlock)
+
+test('a cycle through a promise of the main thread is seen, and is no longer once it is broken', async t => {
+  const sab = memory(8)
+  const [a, b] = [new AsyncLock(sab), new AsyncLock(sab, { byteOffset: 4 })]
+  const worker = await actor(t, sab)
+  await worker.does('AsyncLock', 4, 'lock')
+  const token = a.tryLock()
+  awaits(b.lockAsync())
+  assert.deepStrictEqual(snapshot().cycles, [])
+  worker.tell('AsyncLock', 0, 'lock')
+  const [ring] = await untilCycles(1)
+  assert.deepStrictEqual(ring.map(linkOf), [
+    [0, 'AsyncLock', 'exclusive', 'AsyncLock', 'exclusive', false], [worker.threadId, 'AsyncLock', 'exclusive', 'AsyncLock', 'exclusive', true]
+  ])
+  assert.deepStrictEqual(Object.keys(ring[0]), ['threadId', 'holds', 'waitsFor', 'blocked'])
+  assert.deepStrictEqual([ring[0].waitsFor.id, ring[1].waitsFor.id], [ring[1].holds.id, ring[0].holds.id])
+  assert.notStrictEqual(ring[0].holds.id, ring[1].holds.id)
+  const { held, waiting, cycles } = snapshot()
+  assert.ok(cycles[0].every(({ holds, waitsFor }) => held.includes(holds) && waiting.includes(waitsFor)))
+  token.unlock()
+  assert.strictEqual(await worker.next(), 'done')
+  assert.deepStrictEqual(snapshot().cycles, [])
+})
+
+test('a cycle of promises over a named lock and an RwLock is seen', async t => {
+  const sab = memory(4)
+  const rw = new RwLock(sab)
+  const worker = await actor(t, sab)
+  worker.tell('named', 'cycles', 'request', {})
+  await holdsName('cycles')
+  const share = rw.tryLockShared()
+  api.unref(locks.request('cycles', { mode: 'shared' }, () => {}))
+  worker.tell('RwLock', 0, 'lockAsync')
+  const [ring] = await untilCycles(1)
+  assert.deepStrictEqual(ring.map(linkOf), [
+    [0, 'RwLock', 'shared', 'named', 'shared', false], [worker.threadId, 'named', 'exclusive', 'RwLock', 'exclusive', false]
+  ])
+  assert.strictEqual(ring[0].waitsFor.name, 'cycles')
+  share.unlock()
+})
+
+test('a ring of blocked threads that have time-outs is seen, each ring once, and apart from one through promises', async t => {
+  const sab = memory(16)
+  const workers = await Promise.all([0, 1, 2].map(() => actor(t, sab)))
+  for (const [n, worker] of workers.entries()) await worker.does('AsyncLock', 4 * n, 'lock')
+  const timeout = 1e6
+  workers[0].tell('AsyncLock', 4, 'lockIfAvailable', timeout)
+  workers[1].tell('AsyncLock', 8, 'lockIfAvailable', timeout)
+  await until(() => [0, 1].every(n => snapshot().waiting.some(({ threadId }) => threadId === workers[n].threadId)))
+  assert.deepStrictEqual(snapshot().cycles, [])
+  workers[2].tell('AsyncLock', 0, 'lockIfAvailable', timeout)
+  const [ring] = await untilCycles(1)
+  const ids = workers.map(({ threadId }) => threadId)
+  const first = ids.indexOf(Math.min(...ids))
+  assert.deepStrictEqual(ring.map(({ threadId, blocked }) => [threadId, blocked]), [0, 1, 2].map(n => [ids[(first + n) % 3], true]))
+
+  // Main holds what a fourth thread wants, and awaits what that one and the ring hold.
+  const token = new AsyncLock(sab, { byteOffset: 12 }).tryLock()
+  const other = await actor(t, memory(4))
+  other.tell('named', 'of the fourth', 'request', {})
+  await holdsName('of the fourth')
+  locks.request('of main', forever)
+  await holdsName('of main')
+  awaits(new AsyncLock(sab).lockAsync())
+  api.unref(locks.request('of the fourth', () => {}))
+  other.tell('named', 'of main', 'requestSync', {})
+  const cycles = await untilCycles(2)
+  assert.deepStrictEqual(cycles.map(ring => ring.map(({ threadId }) => threadId)), [ring.map(({ threadId }) => threadId), [0, other.threadId]])
+  assert.deepStrictEqual(cycles[1].map(({ blocked }) => blocked), [false, true])
+  token.unlock()
+})
+
+test('readers that want to write wait for each other, and so does a reader behind a writer', async t => {
+  const sab = memory(12)
+  const rw = new RwLock(sab)
+  const share = rw.tryLockShared()
+  const worker = await actor(t, sab)
+  await worker.does('RwLock', 0, 'lockShared')
+  worker.tell('RwLock', 0, 'lockAsync')
+  await until(() => snapshot().waiting.some(({ threadId }) => threadId === worker.threadId))
+  assert.deepStrictEqual(snapshot().cycles, [])
+  awaits(rw.lockAsync())
+  const [ring] = await untilCycles(1)
+  assert.deepStrictEqual(ring.map(linkOf), [[0, 'RwLock', 'shared', 'RwLock', 'exclusive', false], [worker.threadId, 'RwLock', 'shared', 'RwLock', 'exclusive', false]])
+
+  // A thread reads, another waits to write and holds a lock, and the first one's new share waits behind that writer.
+  const second = memory(8)
+  const [reader, writer] = [await actor(t, second), await actor(t, second)]
+  await reader.does('RwLock', 0, 'lockShared')
+  writer.tell('RwLock', 0, 'lock', { timeout: 1e6 })
+  await until(() => snapshot().waiting.some(({ threadId }) => threadId === writer.threadId))
+  reader.tell('RwLock', 0, 'lockSharedAsync')
+  const nested = (await untilCycles(2)).find(ring => ring[0].threadId > worker.threadId)
+  const links = [[reader.threadId, 'RwLock', 'shared', 'RwLock', 'shared', false], [writer.threadId, 'RwLock', 'exclusive', 'RwLock', 'exclusive', true]]
+  assert.deepStrictEqual(nested.map(linkOf), links.sort((a, b) => a[0] - b[0]))
+  share.unlock()
+})
+
+test('no cycle: tasks of one thread for the same lock, permits, chains, and promises of a blocked thread', async t => {
+  const sab = memory(16)
+  const lock = new AsyncLock(sab)
+  const token = lock.tryLock()
+  const tasks = Array.from({ length: 100 }, () => lock.executeLocked(() => {}))
+  const worker = await actor(t, sab)
+  await worker.does('AsyncLock', 4, 'lock')
+  worker.tell('AsyncLock', 0, 'lockAsync')
+  await until(() => snapshot().waiting.some(({ threadId }) => threadId === worker.threadId))
+  assert.deepStrictEqual(snapshot().cycles, [])
+  // The worker blocks for permits: then nothing that it awaits matters.
+  const other = new AsyncLock(sab, { byteOffset: 4 })
+  awaits(other.lockAsync())
+  await untilCycles(1)
+  worker.tell('Semaphore', 8, 'acquire')
+  await untilCycles(0)
+  const semaphore = new Semaphore(sab, { byteOffset: 8 })
+  semaphore.release()
+  assert.strictEqual(await worker.next(), 'done')
+  await untilCycles(1)
+  token.unlock()
+  await Promise.all(tasks)
+})
+
+test('threads that keep one order never seem to wait for one another', { timeout: 60000 }, async t => {
+  const sab = memory(20)
+  const workers = [0, 1, 2].map(seed => startWorker(t, ({ api, data: { sab, seed }, Atomics, randomFrom }) => {
+    const random = randomFrom(1 + seed)
+    const locks = [0, 4, 8, 12].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
+    while (Atomics.load(new Int32Array(sab), 4) === 0) {
+      const last = 1 + Math.floor(3 * random())
+      const tokens = [locks[Math.floor(last * random())].lock(), locks[last].lock()]
+      for (const token of tokens) token.unlock()
+    }
+  }, { sab, seed }))
+  const start = now()
+  let seen = 0
+  while (now() - start < 500 || seen < 100) {
+    const { cycles, waiting } = snapshot()
+    assert.deepStrictEqual(cycles, [])
+    seen += waiting.length
+  }
+  Atomics.store(new Int32Array(sab), 4, 1)
+  await Promise.all(workers.map(worker => worker.done()))
+})
+
+test('a cycle counts only if a second look finds each of its entries again', t => {
+  const { binding } = agent().native
+  const { snapshot: look } = binding
+  t.after(() => { binding.snapshot = look })
+  /** A look at this moment, in microseconds: who holds what and waits for what, since when. */
+  const text = (now, held, waiting) => {
+    const entries = list => list.map(([threadId, id, since]) => {
+      return { kind: 'AsyncLock', mode: 'exclusive', threadId, id, blocked: true, milliseconds: since === undefined ? 0 : (now - since) / 1000 }
+    })
+    return JSON.stringify({ now, held: entries(held), waiting: entries(waiting) })
+  }
+  const cyclesOfTwo = (...looks) => {
+    const texts = looks.map(([now, held, waiting]) => text(now, held, waiting))
+    binding.snapshot = () => texts.shift()
+    const { cycles } = snapshot()
+    assert.strictEqual(texts.length, 0)
+    return cycles.length
+  }
+  const held = [[1, 10, 333], [2, 11, 1001]]
+  const waiting = [[1, 11, 2000], [2, 10, 3001]]
+  const first = [12345, held, waiting]
+  assert.strictEqual(cyclesOfTwo(first, [56789, held, waiting]), 1)
+  assert.strictEqual(cyclesOfTwo(first, [56789, held, [[1, 11, 2000], [2, 10, 12346]]]), 0)
+  assert.strictEqual(cyclesOfTwo(first, [56789, held, [[1, 11, 2000]]]), 0)
+  assert.strictEqual(cyclesOfTwo(first, [56789, [[1, 10, 333], [2, 11, 12346]], waiting]), 0)
+  assert.strictEqual(cyclesOfTwo(first, [56789, [[1, 10, 333], [3, 11, 1001]], waiting]), 0)
+  // Of what is on its way to a promise of a blocked thread it is not known since when.
+  const given = [[1, 10], [2, 11, 1001]]
+  assert.strictEqual(cyclesOfTwo([12345, given, waiting], [56789, given, waiting]), 1)
+})
+
+/** What thread `a` waits for of thread `b`, by the definition: for tests of small snapshots. */
+function waitsFor ({ held, waiting }, a, b) {
+  const isBlocked = waiting.some(({ threadId, blocked }) => threadId === a && blocked)
+  const claims = waiting.filter(({ threadId, blocked, mode }) => threadId === a && blocked === isBlocked && mode !== 'permits')
+  return claims.some(({ id, mode }) => held.some(hold => hold.threadId === b && hold.id === id && (mode === 'exclusive' || hold.mode === 'exclusive')))
+}
+
+test('of random snapshots, each thread that is on a ring is on one that is returned, and each of these is one', () => {
+  const random = randomFrom(28)
+  const below = n => Math.floor(random() * n)
+  let rings = 0
+  for (let turn = 0; turn < 3000; turn++) {
+    const [threads, ids] = [1 + below(5), 1 + below(5)]
+    const entry = () => ({ kind: 'RwLock', id: below(ids), threadId: below(threads), blocked: false })
+    // A line has no shares behind writers here: those are in another test.
+    const held = Array.from({ length: below(8) }, () => Object.assign(entry(), { mode: 'shared' }))
+    held.sort((a, b) => a.threadId - b.threadId)
+    const waiting = Array.from({ length: below(8) }, () => Object.assign(entry(), { mode: 'exclusive' }))
+    for (let thread = 0; thread < threads; thread++) {
+      const own = waiting.filter(({ threadId }) => threadId === thread)
+      if (own.length > 0 && below(2) === 0) own[below(own.length)].blocked = true
+    }
+    const all = Array.from({ length: threads }, (_, n) => n)
+    const reach = all.map(a => all.map(b => a !== b && waitsFor({ held, waiting }, a, b)))
+    const edges = reach.map(row => row.slice())
+    for (const k of all) for (const a of all) for (const b of all) reach[a][b] = reach[a][b] || (reach[a][k] && reach[k][b])
+
+    const cycles = cyclesOf({ held, waiting })
+    rings += cycles.length
+    const found = new Set()
+    const texts = new Set()
+    for (const ring of cycles) {
+      texts.add(JSON.stringify(ring.map(({ threadId }) => threadId)))
+      ring.forEach(({ threadId, holds, waitsFor, blocked }, n) => {
+        const next = ring[(n + 1) % ring.length]
+        found.add(threadId)
+        assert.ok(held.includes(holds) && waiting.includes(waitsFor) && edges[threadId][next.threadId])
+        assert.deepStrictEqual([holds.threadId, waitsFor.threadId, waitsFor.blocked, waitsFor.id], [threadId, threadId, blocked, next.holds.id])
+      })
+      assert.strictEqual(ring[0].threadId, Math.min(...ring.map(({ threadId }) => threadId)))
+      assert.strictEqual(new Set(ring.map(({ threadId }) => threadId)).size, ring.length)
+    }
+    assert.strictEqual(texts.size, cycles.length)
+    assert.deepStrictEqual(all.filter(a => reach[a][a]), [...found].sort((a, b) => a - b))
+  }
+  assert.ok(rings > 500, rings)
+})
+
+test('rings of blocked threads come first, also where the same threads are on others', () => {
+  const entry = (threadId, id, blocked) => ({ kind: 'AsyncLock', mode: 'exclusive', threadId, id, blocked })
+  const held = [entry(0, 10, false), entry(1, 11, true), entry(2, 12, true)]
+  const waiting = [entry(0, 11, false), entry(1, 12, true), entry(2, 10, true), entry(2, 11, true)]
+  assert.deepStrictEqual(cyclesOf({ held, waiting }).map(ring => ring.map(({ threadId }) => threadId)), [[1, 2], [0, 1, 2]])
+})
+
+test('the cycles among 100 000 entries are found without delay', async t => {
+  const sab = memory(8)
+  const lock = new AsyncLock(sab)
+  const worker = await actor(t, sab)
+  await worker.does('AsyncLock', 0, 'lock')
+  const token = new AsyncLock(sab, { byteOffset: 4 }).tryLock()
+  for (let n = 0; n < 1e5; n++) awaits(lock.lockAsync())
+  const look = () => {
+    const start = now()
+    const { waiting, cycles } = snapshot()
+    return { waiting: waiting.length, cycles: cycles.length, time: now() - start }
+  }
+  const before = look()
+  worker.tell('AsyncLock', 4, 'lock')
+  await untilCycles(1)
+  const after = look()
+  assert.deepStrictEqual([before.waiting, before.cycles, after.waiting, after.cycles], [1e5, 0, 1e5 + 1, 1])
+  // It looks twice.
+  assert.ok(after.time < 8 * before.time + 100, `${before.time} ms without a cycle, ${after.time} ms with one`)
+  token.unlock()
+})
