@@ -11,7 +11,7 @@ const { api } = require('./subject')
 const { memory } = require('./fixtures/lock-toolbox')
 const { now, randomFrom, startWorker, until } = require('./fixtures/queue-toolbox')
 const { agent } = require('../lib/agent/agent')
-const { cyclesOf } = require('../lib/locks/cycles')
+const { cyclesOf } = require('../lib/locks/held/cycles')
 
 const { AsyncLock, RwLock, Semaphore, locks, snapshot } = api
 

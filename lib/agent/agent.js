@@ -10,6 +10,7 @@ const {
   ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('../util/intrinsics')
 const { threads } = require('../util/worker-threads')
+const { describe } = require('../util/values')
 const { load } = require('./binding')
 const { createBlocking, tick } = require('./blocking')
 const { createCounters } = require('./counters')
@@ -18,6 +19,7 @@ const createSlots = require('./slots')
 const startingWorkers = require('./starting-workers')
 
 const { nextTick } = process
+const STALL = 'ATOMICS_WAITASYNC_STALL'
 const PENDING = 'ATOMICS_WAITASYNC_PENDING'
 /** How many locks are warned of one by one. */
 const MOST_WARNINGS = 10
@@ -33,16 +35,28 @@ function createAgent (binding) {
   const threadId = threads === undefined ? 0 : threads.threadId
   // Bun has functions with libuv's names, but not its event loop.
   const hasLibuv = process.versions.bun === undefined
-  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
+  const stallAfter = stallSetting(binding)
+  const started = binding.start(buffer, (count) => slots.settle(count), stallAfter === 0 ? tick : onSlice, threadId, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/held/names.js. `besideHost`: whether an install in
-  // this thread leaves its Workers to the host's queue.
-  const native = { binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false }
+  // this thread leaves its Workers to the host's queue. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `onSlice`:
+  // what is called meanwhile between the slices in which this thread blocks for a lock.
+  const native = {
+    binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false, stallAfter, onSlice: undefined
+  }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
   // From a promise to its Waiter or Steps.
   const waiters = createMap()
+
+  function onSlice () {
+    try {
+      if (native.onSlice !== undefined) native.onSlice()
+    } catch (_) {
+      // No stack is left for a report, or nothing that could receive it. The wait must not end for that.
+    }
+  }
 
   function notify (address, count) {
     floats[ADDRESS] = address
@@ -152,6 +166,14 @@ function createAgent (binding) {
     /** What this thread holds, once it has made its first lock: see locks/held/robust-list.js. */
     robustList: undefined
   }
+}
+
+/** `ATOMICS_WAITASYNC_STALL`; an invalid value counts as none, and one thread of the process warns of it. */
+function stallSetting (binding) {
+  const milliseconds = binding.stallAfter()
+  if (typeof milliseconds === 'number') return milliseconds
+  process.emitWarning(STALL + ' must be a whole number of milliseconds from 0 to 2147483647, not ' + describe(process.env[STALL]), { code: STALL })
+  return 0
 }
 
 /** What Deno may make of a settlement's delay, in milliseconds. */

@@ -13,7 +13,8 @@ const {
 } = require('./registers')
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
-function createBlocking ({ floats, words, expected, operations }) {
+function createBlocking (native) {
+  const { floats, words, expected, operations } = native
   // Keeps the memory of the word that this thread blocks on.
   const blockedOn = { word: null }
 
@@ -56,8 +57,9 @@ function createBlocking ({ floats, words, expected, operations }) {
    * @returns {boolean | null | undefined} undefined: timed out; null: this thread would wait for ever. Otherwise this thread has
    *   it, as the last entry of its robust list; true: its former holder died
    */
-  function claim (word, kind, amount, timeout) {
+  function claim (word, kind, amount, timeout, onSlice) {
     probeStack()
+    native.onSlice = onSlice
     blockedOn.word = word
     floats[ADDRESS] = word.address
     floats[TIMEOUT] = timeout
@@ -65,6 +67,7 @@ function createBlocking ({ floats, words, expected, operations }) {
     words[AMOUNT] = amount
     operations.claim()
     const answer = words[ANSWER]
+    native.onSlice = undefined
     if (floats[GIVEN] !== 0) goOn()
     blockedOn.word = null
     if (answer >= NO_TIMER) {
@@ -75,12 +78,14 @@ function createBlocking ({ floats, words, expected, operations }) {
   }
 
   /** The same for a lock by its name. Returns the answer. */
-  function claimName (name, kind, timeout) {
+  function claimName (name, kind, timeout, onSlice) {
     probeStack()
+    native.onSlice = onSlice
     floats[TIMEOUT] = timeout
     words[KIND] = kind
     operations.claimName(name)
     const answer = words[ANSWER]
+    native.onSlice = undefined
     if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
     return answer
   }

@@ -16,6 +16,7 @@ const notice = require('../waiting/notice')
 const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
+const { captureCall } = require('./held/stalls')
 const { holdOf, isExclusive, isToken, notifyHost, releaseToWait, theList, wasTold } = require('./held/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
@@ -48,11 +49,13 @@ class Condition {
 
   waitAsync (token, options) {
     const steps = new Steps()
+    steps.call = captureCall()
     return steps.of(awaitOnce(this, token, options, steps))
   }
 
   waitForAsync (token, predicate, options) {
     const steps = new Steps()
+    steps.call = captureCall()
     return steps.of(awaitUntil(this, token, predicate, options, steps))
   }
 

@@ -26,12 +26,12 @@ const late = {
   Semaphore: lateClass('Semaphore', () => require('./semaphore'), UnlockToken),
   UnlockToken,
   locks,
-  snapshot: { snapshot: () => require('./snapshot').snapshot() }.snapshot
+  snapshot: { snapshot: () => require('./held/snapshot').snapshot() }.snapshot
 }
 
 /** The export of that name, with its code. */
 function load (name) {
-  if (name === 'snapshot') require('./snapshot')
+  if (name === 'snapshot') require('./held/snapshot')
   else loadNow(name === 'locks' ? LockManager : late[name])
   return late[name]
 }

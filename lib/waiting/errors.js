@@ -32,9 +32,9 @@ const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 /** The error of a thread that would wait for itself; `does` is 'holds it' or 'awaits it'. */
 const deadlock = (caller, does) => createError(caller + ': this thread ' + does + ' already and would wait for itself', 'ERR_DEADLOCK')
 
-/** The error of a thread that would close a cycle of threads which wait for each other. */
-function deadlockCycle (caller, cycle) {
-  let text = caller + ': none of these threads could go on: '
+/** What each thread of a cycle waits for. */
+function cycleText (cycle) {
+  let text = ''
   for (let n = 0; n < cycle.length; n++) {
     const { threadId, waitsFor } = cycle[n]
     const next = cycle[(n + 1) % cycle.length]
@@ -43,7 +43,12 @@ function deadlockCycle (caller, cycle) {
     text += (n === 0 ? '' : ', ') + 'thread ' + threadId + ' waits for ' + nounOf(waitsFor) +
       (isAhead ? ' behind thread ' + next.threadId : ' that thread ' + next.threadId + ' holds')
   }
-  const error = createError(text, 'ERR_DEADLOCK')
+  return text
+}
+
+/** The error of a thread that would close a cycle of threads which wait for each other. */
+function deadlockCycle (caller, cycle) {
+  const error = createError(caller + ': none of these threads could go on: ' + cycleText(cycle), 'ERR_DEADLOCK')
   define(error, 'cycle', cycle, true, true)
   return error
 }
@@ -59,4 +64,4 @@ function throwIfAborted (signal) {
   if (signal !== undefined && signal.aborted) throw abortReason(signal)
 }
 
-module.exports = { abortReason, deadlock, deadlockCycle, notLocked, throwIfAborted, timeoutError }
+module.exports = { abortReason, cycleText, deadlock, deadlockCycle, notLocked, throwIfAborted, timeoutError }

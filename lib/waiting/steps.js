@@ -17,6 +17,8 @@ class Steps {
     this.isOver = false
     // Why no further step is taken.
     this.reason = undefined
+    // Where the promise came from, if a stall is to be reported.
+    this.call = undefined
   }
 
   /** Makes the agent remember `promise`, which takes these steps, and returns it. */

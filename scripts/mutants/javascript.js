@@ -24,7 +24,7 @@ const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
-const cycles = 'lib/locks/cycles.js'
+const cycles = 'lib/locks/held/cycles.js'
 
 const SECOND_LOOK = '      // A waiter that came after the first look was counted before it read the word, so it is seen now (see src/lock/).\n' +
   '      // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.\n' +
@@ -55,7 +55,7 @@ module.exports = [
   { what: 'a permit too many is kept back', file: request, find: 'return current >= amount ? current - amount', put: 'return current > amount ? current - amount', test: 'semaphore' },
 
   // ——— cycles ———
-  { what: 'a cycle of one look counts', file: 'lib/locks/snapshot.js', find: 'cycles: cycles.length === 0 ? cycles : confirmed(cycles, first)', put: 'cycles', test: 'cycles' },
+  { what: 'a cycle of one look counts', file: 'lib/locks/held/snapshot.js', find: 'cycles: cycles.length === 0 ? cycles : confirmed(cycles, first)', put: 'cycles', test: 'cycles' },
   { what: 'a blocked thread waits for what its promises wait for', file: cycles, find: ' || node.blocked !== claim.blocked', put: '', test: 'cycles' },
   { what: 'a thread waits for itself', file: cycles, find: 'if (holds.threadId !== claim.threadId) push(node.edges', put: 'push(node.edges', test: 'cycles' },
   { what: 'a reader does not wait for the writer ahead', file: cycles, find: '    toWriter(node, claim)\n', put: '', test: 'cycles' },

@@ -17,6 +17,7 @@ use crate::node::pending::Purpose;
 use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::robust_list::RobustList;
+use crate::node::stalls::stalls_at;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
@@ -216,6 +217,8 @@ impl Blocking {
         let mut slice = SLICE_MILLISECONDS;
         let mut longest = WATCHED_SLICE_MILLISECONDS;
         let mut retry_at = None;
+        // Between two slices JavaScript reports the stall.
+        let stalls_at = wait.request.map_or(Timestamp::NEVER, |_| stalls_at(now()));
         let mut slept = if let Some(service) = service.filter(|_| is_far(wait.deadline)) {
             service.tick();
             let untimed = BlockingWait { deadline: Timestamp::NEVER, ..wait };
@@ -247,7 +250,9 @@ impl Blocking {
             if self.environment.tick() == Engine::BreaksOff {
                 return Answer::Interrupted;
             }
-            slept = self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list);
+            let end = now().after_millis(slice);
+            let until = if stalls_at > now() { end.min(stalls_at) } else { end };
+            slept = self.sleep(wait, until, &mut retry_at, robust_list);
         }
     }
 

@@ -18,6 +18,7 @@
 //! | `registry` | the agents of all threads |
 //! | `robust_list`, `robust_table` | what a thread holds, for the case that it dies; the same as other threads read it |
 //! | `registers` | the words through which operands and answers pass |
+//! | `stalls` | after how long a wait is reported |
 //! | `environment` | the Node-API calls of an agent |
 //! | `images` | which copy of this library serves the process |
 //!
@@ -54,5 +55,6 @@ mod robust_table;
 mod sightings;
 #[forbid(unsafe_code)]
 mod snapshot;
+pub mod stalls;
 #[forbid(unsafe_code)]
 mod waiting;

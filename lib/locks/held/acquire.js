@@ -13,6 +13,7 @@ const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { EXCLUSIVE, amountOf, described, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
+const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
 const { giveBackAfter, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
 
@@ -44,7 +45,7 @@ function block (hold, timeout, caller) {
   }
   theList().makeRoom()
   const since = waits()
-  const ownerDied = agent().claim(word, kindOf(request), amountOf(request), timeout)
+  const ownerDied = agent().claim(word, kindOf(request), amountOf(request), timeout, whileBlocked(hold))
   if (ownerDied === null) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))
   const isAcquired = ownerDied !== undefined
   if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
@@ -139,11 +140,14 @@ class Claim extends Waiter {
     this.ownerDied = false
     // Since when it waits, for diagnostics; undefined if nobody wants to know.
     this.since = undefined
+    // For stalls.js.
+    this.wait = undefined
   }
 
   enqueue () {
     theList().makeRoom()
     this.since = waits()
+    this.wait = waitBegins(this.hold, this.steps === undefined ? undefined : this.steps.call)
     this.word.claimBegins()
     this.isCounted = true
     const ownerDied = this.request()
@@ -207,6 +211,7 @@ class Claim extends Waiter {
   end () {
     if (this.isCounted) this.word.claimEnds()
     this.isCounted = false
+    if (this.wait !== undefined) waitEnds(this.wait)
     super.end()
   }
 

@@ -14,6 +14,7 @@ const { LATE } = require('../../waiting/late')
 const { Claim, lateError } = require('../held/acquire')
 const { ownerDied: tellDeath, waited, waits } = require('../held/diagnostics')
 const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
+const { whileBlocked } = require('../held/stalls')
 const { newHold, passOn, theList } = require('../held/token')
 
 /** A name as it is requested once: what a Word is to other locks. */
@@ -179,7 +180,7 @@ function acquireSync (name, shared, timeout, caller) {
   const grant = newGrant(name, shared)
   if (timeout === 0) return take(grant) || fail(grant, 0)
   const since = waits()
-  const answer = agent().claimName(name, grant.hold.request, timeout)
+  const answer = agent().claimName(name, grant.hold.request, timeout, whileBlocked(grant.hold))
   if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
   if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
   if (answer === DEADLOCK) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))

@@ -18,7 +18,7 @@
  * breadth-first search for each thread that both holds and waits.
  */
 
-const { bare, createArray, createMap, define } = require('../util/intrinsics')
+const { bare, createArray, createMap, define } = require('../../util/intrinsics')
 
 const isExclusive = ({ mode }) => mode === 'exclusive'
 /** Permits, and what is no lock, have another mode or none. */

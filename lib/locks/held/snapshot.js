@@ -2,8 +2,8 @@
 
 /** `snapshot()`: what is held and awaited in this process by means of this package, and which threads wait for one another. */
 
-const { agent } = require('../agent/agent')
-const { RangeError, createMap, parse, trunc } = require('../util/intrinsics')
+const { agent } = require('../../agent/agent')
+const { RangeError, createMap, parse, trunc } = require('../../util/intrinsics')
 const { append, cyclesOf } = require('./cycles')
 
 /** The entries, and when they were read, in microseconds. */

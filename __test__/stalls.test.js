@@ -1,0 +1,222 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// ATOMICS_WAITASYNC_STALL: waits for locks that last longer are reported, each once.
+
+const assert = require('assert')
+const { test } = require('./harness')
+const { runChild } = require('./fixtures/queue-toolbox')
+
+const CODE = 'ATOMICS_WAITASYNC_STALL'
+
+/** Runs a program with that setting; `reports`: what it writes to the standard error, by lines. */
+async function run (t, fn, after = '100') {
+  const { code, lines, stderr } = await runChild(t, fn, undefined, { env: { [CODE]: String(after) } })
+  const reports = stderr.split('\n').filter(line => line.includes(`[${CODE}] Warning: `)).map(line => line.split('] Warning: ')[1])
+  return { code, lines, stderr, reports: reports.map(text => text.replace(/ \d+ ms/g, ' N ms')) }
+}
+
+const FRAME = /^ {4}at .*function-of-the-test\.js/m
+
+test('a blocked thread is reported while it is blocked, although the main thread is busy', async t => {
+  const { code, reports, stderr } = await run(t, ({ api, startWorker, busy }) => {
+    const sab = new SharedArrayBuffer(4)
+    new api.AsyncLock(sab).tryLock()
+    startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, sab)
+    setTimeout(() => {
+      busy(2500)
+      process.exit()
+    }, 0)
+  })
+  assert.deepStrictEqual([code, reports], [0, [
+    'Thread 1 has been blocked for N ms, and waits for an AsyncLock that thread 0 holds. Thread 0 waits for nothing.'
+  ]], stderr)
+  assert.ok(FRAME.test(stderr), stderr)
+})
+
+test('a promise is reported by a warning, with the stack of the request and with the cycle', async t => {
+  const { code, lines, reports, stderr } = await run(t, async ({ api, startWorker, say, until }) => {
+    const sab = new SharedArrayBuffer(8)
+    const [a, b] = [0, 4].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
+    a.tryLock()
+    startWorker(({ api, data: sab }) => {
+      new api.AsyncLock(sab, { byteOffset: 4 }).lock()
+      new api.AsyncLock(sab).lock()
+    }, sab)
+    await until(() => a.waiters === 1)
+    process.on('warning', ({ name, code, message, detail }) => {
+      if (code === undefined) return
+      say(JSON.stringify([name, code, /^ {4}at .*function-of-the-test\.js/m.test(detail)]))
+      setTimeout(() => process.exit(), 1000)
+    })
+    b.executeLocked(() => {})
+  })
+  assert.deepStrictEqual([code, lines], [0, [JSON.stringify(['Warning', CODE, true])]], stderr)
+  const ring = ' These threads wait for one another: thread 0 waits for an AsyncLock that thread 1 holds, thread 1 waits for an AsyncLock that thread 0 holds.'
+  const keeper = 'Thread 1 is blocked, and waits for an AsyncLock that thread 0 holds.'
+  assert.deepStrictEqual(reports.sort(), [
+    `A promise of thread 0 has been pending for N ms, and waits for an AsyncLock that thread 1 holds. ${keeper}${ring}`,
+    // It may have blocked for so long before there was a cycle.
+    reports.find(text => text.startsWith('Thread 1 has been blocked for N ms, and waits for an AsyncLock that thread 0 holds. Thread 0 '))
+  ], stderr)
+})
+
+test('names, shares and permits are reported, blocked or by promises', async t => {
+  const { reports, stderr } = await run(t, async ({ api, startWorker, until }) => {
+    const sab = new SharedArrayBuffer(12)
+    const rw = new api.RwLock(sab)
+    const semaphore = new api.Semaphore(sab, { byteOffset: 4 })
+    const forever = new Promise(() => {})
+    rw.tryLock()
+    semaphore.release(2)
+    semaphore.use(2, () => forever)
+    api.locks.request('cache', () => forever)
+    rw.lockSharedAsync()
+    semaphore.acquireAsync()
+    api.locks.request('cache', { mode: 'shared' }, () => {})
+    startWorker(({ api }) => { api.locks.requestSync('cache', () => {}) })
+    startWorker(({ api, data: sab }) => { new api.RwLock(sab).lockShared() }, sab)
+    startWorker(({ api, data: sab }) => { new api.Semaphore(sab, { byteOffset: 4 }).acquire() }, sab)
+    await until(() => api.snapshot().waiting.filter(({ blocked, milliseconds }) => blocked && milliseconds > 1000).length === 3)
+    process.exit()
+  })
+  const own = begin => `A promise of thread 0 has been pending for N ms, and waits for ${begin}. This thread holds it itself.`
+  const blocked = what => text => text.includes(`has been blocked for N ms, and waits for ${what}`)
+  const [name, share, permits] = ['the lock named "cache" that thread 0 holds', 'an RwLock (shared) that thread 0 holds', 'permits of a Semaphore, some of which thread 0 holds']
+  for (const what of [name, share, permits]) {
+    assert.ok(reports.includes(own(what)), stderr)
+    assert.strictEqual(reports.filter(blocked(what)).length, 1, stderr)
+  }
+  assert.strictEqual(reports.length, 6, stderr)
+})
+
+test('of many promises the first few are reported one by one', async t => {
+  const { reports, stderr } = await run(t, async ({ api }) => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    lock.tryLock()
+    for (let n = 0; n < 1000; n++) lock.lockAsync()
+    // Nothing else holds the event loop.
+    setInterval(() => {}, 1e6)
+    let left = 1000
+    process.on('warning', ({ code, message }) => {
+      if (code !== undefined) left -= parseInt(message) || 1
+      if (left === 0) setTimeout(() => process.exit(), 500)
+    })
+  }, 1000)
+  const text = 'A promise of thread 0 has been pending for N ms, and waits for an AsyncLock that thread 0 holds. This thread holds it itself.'
+  const more = /^\d+ more promises of this thread have been pending for over N ms\.$/
+  // In one period or, on a busy machine, in a few.
+  assert.ok(reports.length < 50, stderr)
+  reports.forEach((line, n) => assert.ok(n % 6 === 5 ? more.test(line) : line === text || more.test(line), line))
+})
+
+test('what is granted in time is not reported, although the thread was busy', async t => {
+  const { code, lines, stderr } = await run(t, async ({ api, startWorker, say, busy }) => {
+    const sab = new SharedArrayBuffer(4)
+    const lock = new api.AsyncLock(sab)
+    const worker = startWorker(({ api, data: sab, post, sleep, busy }) => {
+      const lock = new api.AsyncLock(sab)
+      const token = lock.lock()
+      post('held')
+      while (lock.waiters === 0);
+      token.unlock()
+      // Handed over to the promise, whose thread is busy.
+      lock.lockIfAvailable(0)
+    }, sab)
+    await worker.next()
+    const promise = lock.lockAsync()
+    busy(1500)
+    await promise
+    say('locked')
+    await new Promise(resolve => setTimeout(resolve, 1000))
+    process.exit()
+  }, 500)
+  assert.deepStrictEqual([code, lines, stderr], [0, ['locked'], ''])
+})
+
+test('waits for a Barrier, a Latch, a Condition and Atomics.wait are not reported, but that for the lock of a Condition is', async t => {
+  const { reports, stderr, lines } = await run(t, async ({ api, Atomics, startWorker, say, until, words }) => {
+    const sab = new SharedArrayBuffer(32)
+    const lock = new api.AsyncLock(sab)
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    new api.Barrier(sab, { parties: 5, byteOffset: 8 }).waitAsync()
+    new api.Latch(sab, { count: 1, byteOffset: 12 }).waitAsync()
+    Atomics.waitAsync(words(1), 0, 0)
+    startWorker(({ api, data: sab }) => { new api.Barrier(sab, { parties: 5, byteOffset: 8 }).wait() }, sab)
+    startWorker(({ api, data: sab }) => { new api.Latch(sab, { count: 1, byteOffset: 12 }).wait() }, sab)
+    startWorker(({ data: sab, Atomics }) => { Atomics.wait(new Int32Array(sab), 4, 0) }, sab)
+    await until(() => api.snapshot().waiting.filter(({ blocked, milliseconds }) => blocked && milliseconds > 400).length === 3)
+    const notified = function theCallOfTheCondition () { return condition.waitAsync(lock.tryLock()) }
+    notified()
+    lock.tryLock()
+    condition.notify()
+    process.on('warning', ({ code, detail }) => {
+      if (code === undefined) return
+      say(String(detail.includes('theCallOfTheCondition')))
+      setTimeout(() => process.exit(), 100)
+    })
+  })
+  assert.deepStrictEqual(reports, [
+    'A promise of thread 0 has been pending for N ms, and waits for an AsyncLock that thread 0 holds. This thread holds it itself.'
+  ], stderr)
+  assert.deepStrictEqual(lines, ['true'])
+})
+
+test('a stall that might come does not keep the process alive, and a reported thread can be terminated', async t => {
+  const { code, lines, stderr } = await run(t, async ({ api, startWorker, say, until }) => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    lock.tryLock()
+    api.unref(lock.lockAsync())
+    const worker = startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, lock.sab)
+    worker.done().catch(() => {})
+    await until(() => api.snapshot().waiting.some(({ blocked }) => blocked))
+    await worker.terminate()
+    say('ended')
+  }, 2 ** 31 - 1)
+  assert.deepStrictEqual([code, lines, stderr], [0, ['ended'], ''])
+  const reported = await run(t, async ({ api, startWorker, say, until }) => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    lock.tryLock()
+    const worker = startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, lock.sab)
+    worker.done().catch(() => {})
+    await until(() => api.snapshot().waiting.some(({ blocked, milliseconds }) => blocked && milliseconds > 1000))
+    await worker.terminate()
+    say('ended')
+  })
+  assert.deepStrictEqual([reported.code, reported.lines, reported.reports.length], [0, ['ended'], 1], reported.stderr)
+})
+
+/** A stalled wait for which an invalid or no setting is in force. */
+const stalled = async ({ api, startWorker, until }) => {
+  const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  lock.tryLock()
+  lock.lockAsync()
+  for (let n = 0; n < 2; n++) startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, lock.sab)
+  await until(() => api.snapshot().waiting.filter(({ milliseconds }) => milliseconds > 300).length === 3)
+  process.exit()
+}
+
+test('an invalid value is reported once in the process, an empty one or 0 means never', async t => {
+  for (const value of ['10s', '-1', '1.5', '2147483648']) {
+    const { reports, stderr } = await run(t, stalled, value)
+    assert.deepStrictEqual(reports, [`${CODE} must be a whole number of milliseconds from 0 to 2147483647, not the string "${value}"`], stderr)
+  }
+  for (const value of ['', '0']) assert.deepStrictEqual((await run(t, stalled, value)).stderr, '', value)
+})
+
+test('a Worker that has another environment reports, too', async t => {
+  const { reports, stderr } = await run(t, async ({ api, require, until }) => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    lock.tryLock()
+    const pure = JSON.stringify(require.resolve('../../pure'))
+    const source = `new (require(${pure}).AsyncLock)(require('worker_threads').workerData).lock()`
+    const { Worker } = require('worker_threads')
+    const worker = new Worker(source, { eval: true, env: {}, workerData: lock.sab })
+    worker.on('error', error => { throw error })
+    await until(() => api.snapshot().waiting.some(({ blocked, milliseconds }) => blocked && milliseconds > 1000))
+    process.exit()
+  })
+  assert.strictEqual(reports.length, 1, stderr)
+})

@@ -1,0 +1,88 @@
+'use strict'
+
+/** The text of a stall: what is awaited, who holds it, what that thread waits for, and the cycle, if there is one. */
+
+const { agent } = require('../../agent/agent')
+const { threads } = require('../../util/worker-threads')
+const { cycleText } = require('../../waiting/errors')
+const { nameOf, nounOf } = require('../../waiting/kinds')
+const { snapshot } = require('./snapshot')
+const { described } = require('./request')
+
+const { round } = Math
+/** How many holders are described. */
+const MOST = 3
+
+/** A noun phrase for an entry. */
+function nounOfEntry (entry) {
+  switch (entry.kind) {
+    case 'wait': return 'a notification'
+    case 'Barrier': case 'Condition': case 'Latch': return 'a ' + entry.kind
+    default: return nounOf(entry)
+  }
+}
+
+/** The entry of a wait of this thread; undefined if it is over. */
+function entryOf ({ word, request }, waiting, threadId, blocked) {
+  const { kind, mode } = described(request)
+  // A thread blocks for one thing. A name is known by its address only once native code has returned.
+  const id = blocked ? undefined : agent().native.binding.wordId(word.address)
+  return waiting.find(entry => entry.threadId === threadId && entry.blocked === blocked && entry.kind === kind && entry.mode === mode &&
+    (blocked || entry.id === id))
+}
+
+/** The threads that hold what an entry waits for; the writer ahead in the line, if only that one keeps it waiting. */
+function keepersOf (entry, { held, waiting }) {
+  const isExclusive = ({ mode }) => mode === 'exclusive'
+  const holders = held.filter(hold => hold.id === entry.id && (isExclusive(hold) || entry.mode !== 'shared'))
+  const threadsOf = entries => [...new Set(entries.map(({ threadId }) => threadId))]
+  if (holders.length > 0 || entry.mode !== 'shared') return { verb: 'holds', list: threadsOf(holders) }
+  const line = waiting.filter(({ id }) => id === entry.id)
+  const ahead = line.slice(0, line.indexOf(entry)).filter(isExclusive)
+  return { verb: 'is ahead', list: threadsOf(ahead.slice(-1)) }
+}
+
+const isPermits = ({ mode }) => mode === 'permits'
+
+/** What an entry waits for, and who keeps it waiting. */
+function waitText (entry, state) {
+  const { verb, list } = keepersOf(entry, state)
+  const noun = nounOfEntry(entry)
+  if (list.length === 0) return noun + (entry.mode === undefined || isPermits(entry) ? '' : ', of which no holder is known')
+  if (verb === 'is ahead') return noun + ' behind thread ' + list[0]
+  const more = list.length > MOST ? ' and ' + (list.length - MOST) + ' more' : ''
+  const names = (list.length === 1 ? 'thread ' : 'threads ') + list.slice(0, MOST).join(', ') + more
+  return noun + (isPermits(entry) ? ', some of which ' : ' that ') + names + (list.length === 1 ? ' holds' : ' hold')
+}
+
+/** What a thread that keeps this one waiting does. */
+function doingOf (threadId, own, state) {
+  if (threadId === own) return ' This thread holds it itself.'
+  const waits = state.waiting.filter(entry => entry.threadId === threadId)
+  const [blocked] = waits.filter(entry => entry.blocked)
+  if (blocked !== undefined) return ' Thread ' + threadId + ' is blocked, and waits for ' + waitText(blocked, state) + '.'
+  if (waits.length === 0) return ' Thread ' + threadId + ' waits for nothing.'
+  const more = waits.length > 1 ? ', and ' + (waits.length - 1) + ' more' : ''
+  return ' Thread ' + threadId + ' awaits ' + waitText(waits[0], state) + more + '.'
+}
+
+/** The text for a wait of this thread that began so many milliseconds ago; undefined if it is over. */
+module.exports = function stallText (hold, age, blocked) {
+  const own = threads === undefined ? 0 : threads.threadId
+  const begin = blocked ? 'Thread ' + own + ' has been blocked for ' + round(age) + ' ms, and waits for '
+    : 'A promise of thread ' + own + ' has been pending for ' + round(age) + ' ms, and waits for '
+  let state
+  try {
+    state = snapshot()
+  } catch (_) {
+    const { kind, mode } = described(hold.request)
+    return begin + nounOf({ kind, mode, name: nameOf(hold.word) }) + '. There are too many holds and waits to say more.'
+  }
+  const entry = entryOf(hold, state.waiting, own, blocked)
+  if (entry === undefined) return undefined
+  let text = begin + waitText(entry, state) + '.'
+  for (const threadId of keepersOf(entry, state).list.slice(0, MOST)) text += doingOf(threadId, own, state)
+  const ring = state.cycles.find(links => links.some(({ waitsFor }) => waitsFor.threadId === own && waitsFor.id === entry.id))
+  if (ring !== undefined) text += ' These threads wait for one another: ' + cycleText(ring) + '.'
+  return text
+}

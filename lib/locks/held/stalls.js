@@ -1,0 +1,132 @@
+'use strict'
+
+/**
+ * Reports waits for locks, shares, permits and names that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds, each once.
+ *
+ * A promise is reported by a warning of its thread, at most so many one by one in each period of that length. A blocked thread cannot
+ * emit one before its wait is over, and the main thread may be stuck, too: so it writes the same text to the standard error itself,
+ * between two slices of its sleep.
+ */
+
+const { writeSync } = require('fs')
+const { setImmediate, setTimeout } = require('timers')
+const { agent } = require('../../agent/agent')
+const { Error, bare, hrtime, max } = require('../../util/intrinsics')
+
+const CODE = 'ATOMICS_WAITASYNC_STALL'
+/** How many promises are reported one by one in each period. */
+const MOST = 5
+/** The package's own frames, and as many as an error has otherwise. */
+const FRAMES = 20
+
+/** A wait that has begun. */
+class Wait {
+  constructor (hold, call) {
+    this.hold = hold
+    this.call = call
+    this.began = hrtime()
+    // Of those that are pending, in the order in which they began.
+    this.previous = this.next = undefined
+  }
+
+  /** Milliseconds since it began. */
+  get age () {
+    const past = hrtime(this.began)
+    return past[0] * 1e3 + past[1] / 1e6
+  }
+}
+bare(Wait)
+
+let first, last
+let isWatched = false
+
+const isOn = () => agent().native.stallAfter !== 0
+
+/** Where this call came from, as an error; undefined if no stall will be reported. */
+function captureCall () {
+  if (!isOn()) return undefined
+  const { stackTraceLimit } = Error
+  try {
+    if (stackTraceLimit < FRAMES) Error.stackTraceLimit = FRAMES
+  } catch (_) {
+    // It is frozen.
+  }
+  const call = new Error()
+  if (Error.stackTraceLimit !== stackTraceLimit) Error.stackTraceLimit = stackTraceLimit
+  return call
+}
+
+/**
+ * A promise begins to wait. Returns what `waitEnds` wants; undefined if no stall will be reported.
+ * @param {Error} [call] if it is a step of another promise: where that one came from
+ */
+function waitBegins (hold, call = captureCall()) {
+  if (call === undefined) return undefined
+  const wait = new Wait(hold, call)
+  watch(agent().native.stallAfter)
+  wait.previous = last
+  if (last === undefined) first = wait
+  else last.next = wait
+  last = wait
+  return wait
+}
+
+/** It is over, or has been reported. A second call does nothing. */
+function waitEnds (wait) {
+  const { previous, next } = wait
+  if (previous !== undefined) previous.next = next
+  else if (first === wait) first = next
+  if (next !== undefined) next.previous = previous
+  else if (last === wait) last = previous
+  wait.previous = wait.next = undefined
+}
+
+function watch (milliseconds) {
+  if (isWatched) return
+  // What has been granted is delivered first, if this thread was busy.
+  setTimeout(() => { setImmediate(check) }, milliseconds).unref()
+  isWatched = true
+}
+
+/** Reports the promises that have waited too long. */
+function check () {
+  const after = agent().native.stallAfter
+  isWatched = false
+  let count = 0
+  for (let wait = first; wait !== undefined && wait.age >= after; wait = first) {
+    waitEnds(wait)
+    if (count++ < MOST) warn(wait)
+  }
+  if (count > MOST) process.emitWarning((count - MOST) + ' more promises of this thread have been pending for over ' + after + ' ms.', { code: CODE })
+  if (first !== undefined) watch(count > 0 ? after : max(1, after - first.age))
+}
+
+function warn (wait) {
+  const text = textOf(wait, false)
+  if (text !== undefined) process.emitWarning(text, { code: CODE, detail: stackOf(wait.call) })
+}
+
+/** What native code calls between the slices in which this thread blocks for a hold; undefined if no stall will be reported. */
+function whileBlocked (hold) {
+  if (!isOn()) return undefined
+  const wait = new Wait(hold, captureCall())
+  let isReported = false
+  return () => {
+    if (isReported || wait.age < agent().native.stallAfter) return
+    isReported = true
+    const text = textOf(wait, true)
+    if (text !== undefined) writeSync(2, '(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stackOf(wait.call) + '\n')
+  }
+}
+
+const textOf = ({ hold, age }, blocked) => require('./stall-report')(hold, age, blocked)
+
+/** The frames of an error's stack. */
+function stackOf ({ stack }) {
+  const text = '' + stack
+  let start = 0
+  while (start < text.length && text[start] !== '\n') start++
+  return text.slice(start + 1)
+}
+
+module.exports = { captureCall, waitBegins, waitEnds, whileBlocked }
