@@ -25,6 +25,7 @@ const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
 const cycles = 'lib/locks/held/cycles.js'
+const stalls = 'lib/locks/held/stalls.js'
 
 const SECOND_LOOK = '      // A waiter that came after the first look was counted before it read the word, so it is seen now (see src/lock/).\n' +
   '      // Not by `tellLine`: that would need more stack than the first look, which has shown that there is as much.\n' +
@@ -60,6 +61,12 @@ module.exports = [
   { what: 'a thread waits for itself', file: cycles, find: 'if (holds.threadId !== claim.threadId) push(node.edges', put: 'push(node.edges', test: 'cycles' },
   { what: 'a reader does not wait for the writer ahead', file: cycles, find: '    toWriter(node, claim)\n', put: '', test: 'cycles' },
   { what: 'a ring is returned once for each of its threads', file: cycles, find: 'ring[m].to.isOnRing = true', put: 'ring[m].to.isOnRing = false', test: 'cycles' },
+
+  // ——— stalls ———
+  { what: 'a wait that is over is still watched', file: stalls, find: 'else if (first === wait) first = next', put: '', test: 'stalls' },
+  { what: 'a busy thread reports what it has been granted', file: stalls, find: 'setImmediate(() => { setImmediate(check) })', put: 'check()', test: 'stalls' },
+  { what: 'a stall keeps the process alive', file: stalls, find: '}, milliseconds).unref()', put: '}, milliseconds)', test: 'stalls' },
+  { what: 'all stalls are reported one by one', file: stalls, find: 'if (count++ < MOST) warn(wait)', put: 'count++; warn(wait)', test: 'stalls' },
 
   // ——— the robust list and tokens ———
   { what: 'an entry that goes leaves its number', file: list, find: '    const index = words[HELD]\n    list.serials[index] = 0\n', put: '    const index = words[HELD]\n', equivalent: 'native code has removed it before (`retract` in src/node/robust_list.rs)' },
