@@ -23,7 +23,7 @@ const FRAME = /^ {4}at .*function-of-the-test\.js/m
 test('a blocked thread is reported while it is blocked, although the main thread is busy', async t => {
   const { code, reports, stderr } = await run(t, ({ api, startWorker, busy }) => {
     const sab = new SharedArrayBuffer(4)
-    new api.AsyncLock(sab).tryLock()
+    new api.AsyncLock(sab, { name: 'accounts' }).tryLock()
     startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, sab)
     setTimeout(() => {
       busy(4000)
@@ -32,7 +32,7 @@ test('a blocked thread is reported while it is blocked, although the main thread
   // Without a report its last slice would be longer.
   }, 1000)
   assert.deepStrictEqual([code, reports], [0, [
-    'Thread 1 has been blocked for N ms, and waits for an AsyncLock that thread 0 holds. Thread 0 waits for nothing.'
+    'Thread 1 has been blocked for N ms, and waits for AsyncLock "accounts" that thread 0 holds. Thread 0 waits for nothing.'
   ]], stderr)
   assert.ok(FRAME.test(stderr), stderr)
 })

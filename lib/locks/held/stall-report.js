@@ -2,10 +2,9 @@
 
 /** The text of a stall: what is awaited, who holds it, what that thread waits for, and the cycle, if there is one. */
 
-const { agent } = require('../../agent/agent')
 const { threads } = require('../../util/worker-threads')
 const { cycleText } = require('../../waiting/errors')
-const { nameOf, nounOf } = require('../../waiting/kinds')
+const { nounOf } = require('../../waiting/kinds')
 const { snapshot } = require('./snapshot')
 const { described } = require('./request')
 
@@ -13,20 +12,13 @@ const { round } = Math
 /** How many holders are described. */
 const MOST = 3
 
-/** A noun phrase for an entry. */
-function nounOfEntry (entry) {
-  switch (entry.kind) {
-    case 'wait': return 'a notification'
-    case 'Barrier': case 'Condition': case 'Latch': return 'a ' + entry.kind
-    default: return nounOf(entry)
-  }
-}
+const nounOfEntry = (entry) => entry.kind === 'wait' ? 'a notification' : nounOf(entry)
 
 /** The entry of a wait of this thread; undefined if it is over. */
 function entryOf ({ word, request }, waiting, threadId, blocked) {
   const { kind, mode } = described(request)
   // A thread blocks for one thing. A name is known by its address only once native code has returned.
-  const id = blocked ? undefined : agent().native.binding.wordId(word.address)
+  const id = blocked ? undefined : word.id
   return waiting.find(entry => entry.threadId === threadId && entry.blocked === blocked && entry.kind === kind && entry.mode === mode &&
     (blocked || entry.id === id))
 }
@@ -76,7 +68,7 @@ module.exports = function stallText (hold, age, blocked) {
     state = snapshot()
   } catch (_) {
     const { kind, mode } = described(hold.request)
-    return begin + nounOf({ kind, mode, name: nameOf(hold.word) }) + '. There are too many holds and waits to say more.'
+    return begin + nounOf({ kind, mode, name: hold.word.name }) + '. There are too many holds and waits to say more.'
   }
   const entry = entryOf(hold, state.waiting, own, blocked)
   if (entry === undefined) return undefined
