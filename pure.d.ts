@@ -14,6 +14,12 @@ type BigInt64ArrayIfAny = typeof globalThis extends { BigInt64Array: { prototype
 /** `Symbol.dispose`, or `never` in a program whose library has none (before esnext.disposable). */
 type DisposeIfAny = Extract<SymbolConstructor[Extract<'dispose', keyof SymbolConstructor>], symbol>
 
+/** A `SharedArrayBuffer`; also the type that a library with `WebAssembly` gives to a memory's buffer, which says nothing of sharing. */
+type SharedBuffer = SharedArrayBuffer |
+  (typeof globalThis extends { WebAssembly: { Memory: { prototype: { readonly buffer: infer T } } } }
+    ? T & { readonly BYTES_PER_ELEMENT?: undefined } // no typed array, which early libraries take for an ArrayBuffer
+    : never)
+
 /** The interface that `using` requires, if the library has it. */
 type DisposableIfAny = { [key in DisposeIfAny]: () => void }
 
@@ -295,7 +301,7 @@ export class AsyncLock {
    * @throws {TypeError} `sab` is neither, `byteOffset` is not an integer or not the clone's, or an option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(sab: SharedArrayBuffer | ViewClone, options?: ViewOptions)
+  constructor(sab: SharedBuffer | ViewClone, options?: ViewOptions)
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'AsyncLock'
@@ -338,7 +344,7 @@ export class AsyncLock {
    */
   lockIfAvailable(timeout?: number | BlockOptions): UnlockToken | null
 
-  /** Takes the lock if it is free; otherwise gives null. Never blocks, and is allowed in every thread. */
+  /** Takes the lock if it is free; otherwise returns null. Never blocks, and is allowed in every thread. */
   tryLock(): UnlockToken | null
 
   /**
@@ -362,7 +368,7 @@ export class AsyncLock {
    * Blocks until this thread holds the lock, runs `callback`, and releases the lock, also if the callback fails. Workers only.
    *
    * @returns the callback's result
-   * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it gives a promise
+   * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it returns a promise
    */
   executeLockedSync<T>(callback: (token: UnlockToken) => Synchronous<T>, options?: BlockOptions): T
 
@@ -474,7 +480,7 @@ export class Condition {
    *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
+  constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Condition'
@@ -501,7 +507,7 @@ export class Condition {
    * Blocks until `predicate()` is true. Calls it first, and again after each notification, with the lock held. Workers only.
    *
    * @returns true; when the time is over, the predicate's answer
-   * @throws like {@link Condition.wait}; what the predicate throws; and a `TypeError` if the predicate gives a promise
+   * @throws like {@link Condition.wait}; what the predicate throws; and a `TypeError` if the predicate returns a promise
    */
   waitFor(token: PerhapsExclusive, predicate: () => unknown, options?: BlockOptions): boolean
 
@@ -546,7 +552,7 @@ export class Semaphore {
    *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
+  constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Semaphore'
@@ -595,7 +601,7 @@ export class Semaphore {
   /** {@link Semaphore.hold} without blocking, in any thread. */
   holdAsync(n?: number, options?: AwaitOptions): Promise<PermitsToken>
 
-  /** Holds `n` permits if they are available and there are no waiters; otherwise gives null. Never blocks. */
+  /** Holds `n` permits if they are available and there are no waiters; otherwise returns null. Never blocks. */
   tryHold(n?: number): PermitsToken | null
 
   /** Runs `callback` with `n` permits held, then releases them, also if the callback fails or the thread dies. */
@@ -604,7 +610,7 @@ export class Semaphore {
   /**
    * {@link Semaphore.use}, blocking. Workers only.
    *
-   * @throws like {@link Semaphore.acquire}; what the callback throws; and, after the release, a `TypeError` if it gives a promise
+   * @throws like {@link Semaphore.acquire}; what the callback throws; and, after the release, a `TypeError` if it returns a promise
    */
   useSync<T>(n: number, callback: (token: PermitsToken) => Synchronous<T>, options?: BlockOptions): T
 }
@@ -632,7 +638,7 @@ export class RwLock {
    *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    */
-  constructor(buffer: SharedArrayBuffer | ViewClone, options?: ViewOptions)
+  constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'RwLock'
@@ -711,7 +717,7 @@ export class Barrier {
   constructor(clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined })
   /** Never right: a buffer does not say how many parties there are. */
   constructor(buffer: { readonly parties: 'must be given in the options' })
-  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { parties: number })
+  constructor(buffer: SharedBuffer, options: ViewOptions & { parties: number })
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Barrier'
@@ -760,7 +766,7 @@ export class Latch {
   constructor(clone: ViewClone & { readonly count: number }, options?: ViewOptions & { count?: number | undefined })
   /** Never right: a buffer does not say the count. */
   constructor(buffer: { readonly count: 'must be given in the options' })
-  constructor(buffer: SharedArrayBuffer, options: ViewOptions & { count: number })
+  constructor(buffer: SharedBuffer, options: ViewOptions & { count: number })
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Latch'
@@ -800,7 +806,14 @@ export class Latch {
 /** Whether one request excludes all others of its name, or only exclusive ones. */
 export type LockMode = 'exclusive' | 'shared'
 
-/** What a request of {@link LockManager} gives to its callback. */
+/**
+ * What a request of {@link LockManager} passes to its callback.
+ *
+ * @example
+ * ```js
+ * await locks.request('cache', lock => console.log(lock.name, lock.mode, lock.ownerDied)) // cache exclusive false
+ * ```
+ */
 export class Lock {
   private constructor()
 
@@ -835,7 +848,7 @@ export interface LockSyncOptions extends BlockOptions {
   ifAvailable?: boolean | undefined
 }
 
-/** A request, as {@link LockManager.query} tells it. */
+/** A request, as {@link LockManager.query} lists it. */
 export interface LockInfo {
   name: string
   mode: LockMode
@@ -881,7 +894,7 @@ export class LockManager {
    * Blocks until this thread holds a name, runs `callback`, and releases the name, also if the callback fails. Workers only.
    *
    * @returns the callback's result
-   * @throws {TypeError} on the main thread; an argument has a wrong type; or, after the release, the callback gave a promise
+   * @throws {TypeError} on the main thread; an argument has a wrong type; or, after the release, the callback returned a promise
    * @throws {TimeoutError} the time is over
    * @throws {DeadlockError} this thread would wait for itself, or there would be a cycle of threads that block without a time-out
    * @throws what the callback throws
@@ -895,10 +908,17 @@ export class LockManager {
   query(): Promise<LockManagerSnapshot>
 }
 
-/** The locks by name of this process. */
+/**
+ * The locks by name of this process.
+ *
+ * @example
+ * ```js
+ * await locks.request('cache', { timeout: 1000 }, () => refresh())
+ * ```
+ */
 export const locks: LockManager
 
-/** Something that a thread holds or waits for, as {@link snapshot} tells it. */
+/** Something that a thread holds or waits for, as {@link snapshot} lists it. */
 export interface Entry {
   /** The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`. */
   kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'named' | 'wait'
