@@ -1,6 +1,6 @@
-// Every library: where an instance lies, its clones, its holder and its waiters.
+// Every library: where an instance lies, its clones, its name and id, its holder and its waiters; the error of a time-out.
 
-import { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, ViewClone } from 'atomics-waitasync'
+import { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, TimeoutError, ViewClone } from 'atomics-waitasync'
 
 const buffer = new SharedArrayBuffer(64)
 const lock = new AsyncLock(buffer)
@@ -14,8 +14,17 @@ for (const instance of [lock, rw, barrier, latch, new Condition(buffer), new Sem
   const place: [SharedArrayBuffer, number] = [instance.buffer, instance.byteOffset]
   const waiters: number = instance.waiters
   const posted: ViewClone = instance
+  const identity: [string, number] = [instance.name, instance.id]
 }
 const holder: number | null = lock.holder || rw.holder
+new AsyncLock(buffer, { name: 'cache' })
+new Barrier(buffer, { parties: 2, name: 'phase' })
+// @ts-expect-error for people
+new Latch(buffer, { count: 2, name: 1 })
+// @ts-expect-error given to the constructor
+lock.name = 'cache'
+declare const late: TimeoutError
+const told: ['TimeoutError', 'ERR_TIMEOUT', string, number, number | null] = [late.name, late.code, late.kind, late.id, late.holder]
 const sab: SharedArrayBuffer = lock.sab
 // @ts-expect-error found out, not set
 lock.holder = 1
