@@ -9,6 +9,7 @@ const os = require('os')
 const path = require('path')
 const { spawn } = require('child_process')
 const { test } = require('./harness')
+const slowness = require('./fixtures/slowness')
 
 const fixtures = [
   {
@@ -183,7 +184,8 @@ async function runFixture (t, source) {
   })
   fs.writeFileSync(file, source)
   const child = spawn(process.execPath, process.execArgv.concat(file), {
-    env: Object.assign({}, process.env, { HARNESS_LINGER: '500' }),
+    // The fixtures' own limits are meant as they are written.
+    env: Object.assign({}, process.env, { HARNESS_LINGER: String(slowness * 500), TEST_SLOWNESS: '' }),
     stdio: ['ignore', 'pipe', 'inherit']
   })
   t.after(() => { child.kill('SIGKILL') })
