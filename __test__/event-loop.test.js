@@ -7,6 +7,7 @@ const assert = require('assert')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { now, onAQuietMachine, runChild, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 
 /** Runs `fn` in a process of its own, which has to end by itself and without an error; gives the lines it wrote. */
 async function linesOf (t, fn, data) {
@@ -345,18 +346,19 @@ test('a worker ends although a promise of it is pending, if it is unref\'d; its 
 })
 
 test('a thread that waits for settlement sleeps', async t => {
-  const lines = await linesOf(t, async ({ Atomics, say, words, startWorker }) => {
+  const time = slowness * 500
+  const lines = await linesOf(t, async ({ Atomics, data: time, say, words, startWorker }) => {
     // Several in two threads, so that whatever might be polled is.
-    const other = startWorker(({ Atomics, words }) => Atomics.waitAsync(words(1), 0, 0, 1000).value)
+    const other = startWorker(({ Atomics, data: time, words }) => Atomics.waitAsync(words(1), 0, 0, 2 * time).value, time)
     const array = words(4)
     await Atomics.waitAsync(array, 0, 0, 300).value // past the start-up of the other
     const before = process.cpuUsage()
-    await Promise.all([1, 2, 3].map(index => Atomics.waitAsync(array, index, 0, 500).value))
+    await Promise.all([1, 2, 3].map(index => Atomics.waitAsync(array, index, 0, time).value))
     const { user, system } = process.cpuUsage(before)
     say((user + system) / 1000)
     await other.done()
-  })
-  assert.ok(lines[0] < 100, `${lines[0]} ms of computing in 500 ms of waiting`)
+  }, time)
+  assert.ok(lines[0] < time / 5, `${lines[0]} ms of computing in ${time} ms of waiting`)
 })
 
 test('a promise that another thread settles does not wait for a poll', t => onAQuietMachine(async () => {

@@ -7,6 +7,7 @@ const assert = require('assert')
 const path = require('path')
 const { test } = require('./harness')
 const { runForJSON } = require('./fixtures/run-node')
+const slowness = require('./fixtures/slowness')
 const skip = require('./fixtures/without-counters')
 
 const root = path.join(__dirname, '..')
@@ -104,7 +105,7 @@ const BROKEN_OFF = `
     breaksOff = true
     global.unlock = unlock
     try {
-      vm.runInThisContext('unlock()', { timeout: 1000 })
+      vm.runInThisContext('unlock()', { timeout: ${slowness * 1000} })
     } catch (error) {
       return error.message
     }

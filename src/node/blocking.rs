@@ -16,6 +16,7 @@ use crate::node::environment::{Engine, Environment};
 use crate::node::pending::Purpose;
 use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
+use crate::node::registry::REGISTRY;
 use crate::node::robust_list::RobustList;
 use crate::node::stalls::stalls_at;
 use crate::queue::bucket::Ticket;
@@ -248,6 +249,10 @@ impl Blocking {
                 }
             }
             if self.environment.tick() == Engine::BreaksOff {
+                // Whoever ends one thread often ends the others next, one after the other.
+                if !watched {
+                    REGISTRY.interrupt();
+                }
                 return Answer::Interrupted;
             }
             let end = now().after_millis(slice);

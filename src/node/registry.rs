@@ -150,6 +150,17 @@ impl Registry {
         self.locked(|agents| agents.iter().fold(false, |any, agent| agent.known.blocked_thread.tick() | any))
     }
 
+    /// Interrupts the threads of all agents that are blocked.
+    pub(super) fn interrupt(&self) {
+        let blocked: Vec<_> = self.locked(|agents| {
+            let threads = agents.iter().map(|agent| &agent.known.blocked_thread);
+            threads.filter(|thread| thread.is_blocked()).cloned().collect()
+        });
+        for thread in blocked {
+            thread.interrupt();
+        }
+    }
+
     /// Which thread holds the lock at `location`: that of the waiter to which it was `granted`, or one whose robust list says
     /// so; but not that of the calling agent.
     pub(super) fn holder(&self, location: Location, granted: Option<&Waiter>, caller: &Arc<Outbox>) -> Option<Holder> {

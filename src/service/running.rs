@@ -101,9 +101,9 @@ impl Service {
         P::Grant: Send,
     {
         let mut builder = Builder::new_current_thread();
-        #[cfg(target_os = "linux")]
+        #[cfg(linux)]
         builder.enable_io();
-        #[cfg(not(target_os = "linux"))]
+        #[cfg(not(linux))]
         builder.enable_time();
         let runtime = builder.build().ok()?;
         let timer = {

@@ -3,9 +3,9 @@
 //! On Linux the runtime waits for a timer of the system's, which is a descriptor. On other systems tokio's sleep ends 2 ms early, and
 //! the thread itself sleeps the rest.
 
-#![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "timerfd_create(2)"))]
+#![cfg_attr(linux, allow(unsafe_code, reason = "timerfd_create(2)"))]
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 mod of_the_system {
     use std::io;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -55,8 +55,8 @@ mod of_the_system {
     }
 }
 
-#[cfg(any(not(target_os = "linux"), test))]
-#[cfg_attr(target_os = "linux", allow(dead_code, reason = "only tested here"))]
+#[cfg(any(not(linux), test))]
+#[cfg_attr(linux, allow(dead_code, reason = "only tested here"))]
 mod in_two_steps {
     use std::io;
     use std::time::Duration;
@@ -88,9 +88,9 @@ mod in_two_steps {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(linux))]
 pub(crate) use in_two_steps::Timer;
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 pub(crate) use of_the_system::Timer;
 
 #[cfg(test)]

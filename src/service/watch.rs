@@ -17,9 +17,9 @@
 //!
 //! Linux and libuv only: elsewhere slices are shorter. Bun has functions with libuv's names, of which this one ends the process.
 
-#![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "uv_backend_fd of the libuv that Node carries"))]
+#![cfg_attr(linux, allow(unsafe_code, reason = "uv_backend_fd of the libuv that Node carries"))]
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 mod watched {
     use std::os::fd::{AsRawFd, RawFd};
     use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -206,7 +206,7 @@ mod watched {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(linux))]
 mod watched {
     use std::sync::Arc;
 
