@@ -5,6 +5,8 @@
 //
 //   npm run test:platforms [-- --only arm64,musl] [--node 20] [--files lock]
 //
+// Each run writes what it does to target/platforms/<platform>-<version>.log, as it goes.
+//
 // --only    some of the platforms below
 // --node    one major version instead of all that the platform has here
 // --files   the test files whose name matches a regular expression; without a soak
@@ -14,15 +16,18 @@
 
 const fs = require('fs')
 const path = require('path')
-const { libraryFile } = require('../lib/agent/target')
+const { libraryFile, target: hostTarget } = require('../lib/agent/target')
 const { argumentsOf, someOf } = require('./lib/arguments')
+const { compile } = require('./build')
 const cache = require('./lib/cache')
+const { environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { copyTree } = require('./lib/copy-tree')
 const { clock } = require('./lib/progress')
 const { countScript } = require('./lib/steps')
 const { arm64, armv7, musl, nodeForMusl, nodeOf } = require('./platforms/emulation')
-const { build, check } = require('./platforms/toolchain')
+const { build, check, compiler } = require('./platforms/toolchain')
+const nodes = require('./nodes')
 const setup = require('./setup')
 
 const root = path.join(__dirname, '..')
@@ -33,9 +38,11 @@ const ALL = '^(?!benchmark|bundle|instructions|runner|structure)'
 
 /**
  * `target` is the name in lib/targets.js; `versions` of Node that there are for it; `node` gives the path of one; `emulation` the words before
- * a command that is to run there; `slowness` is that of the tests. Those with `rust` are only compiled.
+ * a command that is to run there; `slowness` is that of the tests. Those with `rust` are only compiled. `other-systems` is this machine with
+ * the native code that systems other than Linux have.
  */
 const PLATFORMS = {
+  'other-systems': { versions: ['12.22.12', '24.21.0'], node: async version => (await nodes.get(version)).path, emulation: async () => [], slowness: 1 },
   musl: { target: 'linux-x64-musl', versions: ['24'], node: nodeForMusl, emulation: musl, slowness: 2 },
   arm64: { target: 'linux-arm64-gnu', versions: ['16.20.2', '20.20.2', '24.21.0'], node: nodeOf('linux-arm64'), emulation: arm64, slowness: 20 },
   armv7: { target: 'linux-arm-gnueabihf', versions: ['16.20.2', '20.20.2'], node: nodeOf('linux-armv7l'), emulation: armv7, slowness: 20 },
@@ -56,21 +63,29 @@ function say (platform, text, { passed = 0, failed = 0, skipped = 0 }) {
   console.log(summary[summary.length - 1])
 }
 
+/** Builds the library: its path, and what the tests are told of it by variables. */
+async function buildFor (target) {
+  if (target !== undefined) return { library: await build(target), told: { PATH: `${await compiler(target)}${path.delimiter}${process.env.PATH}` } }
+  const folder = path.join(root, 'target', 'platforms', 'other-systems')
+  return { library: await compile(['--features', 'other-systems', '--target-dir', folder], environment()), told: { TEST_OTHER_SYSTEMS: '1' } }
+}
+
 /** Runs the tests and a soak on one Node of a platform. */
-async function testOn (name, version, copy, words, { node, slowness }, files) {
+async function testOn (name, version, copy, words, { node, slowness, told }, files) {
   const binary = await node(version)
-  const env = { ...process.env, TEST_SLOWNESS: String(slowness) }
+  const env = { ...process.env, ...told, TEST_SLOWNESS: String(slowness) }
   const log = path.join(root, 'target', 'platforms', `${name}-${version}.log`)
+  console.log(`${name.padEnd(14)} Node ${version}: see ${path.relative(root, log)}`)
   const command = [process.execPath, path.join(copy, 'scripts', 'test.js'), '--no-rust', '--no-setup', '--node', binary, '--subject', 'none,force', '--only', files || ALL]
-  const { output, seconds } = await run(words[0], [...words.slice(1), ...command], { cwd: copy, env, timeout: 6 * HOUR })
-  fs.writeFileSync(log, output)
+  const { seconds } = await run('bash', ['-c', 'exec "$@" > "$0" 2>&1', log, ...words, ...command], { cwd: copy, env, timeout: 6 * HOUR })
+  const output = fs.readFileSync(log, 'utf8')
   const counts = countScript(output) || { passed: 0, failed: 1, skipped: 0 }
   const { passed, failed, skipped } = counts
-  say(name, `Node ${version}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${clock(seconds)} (${path.relative(root, log)})`, counts)
+  say(name, `Node ${version}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${clock(seconds)}`, counts)
   for (const line of output.match(/^FAILED .*$/gm) || []) console.log(`${' '.repeat(14)} ${line}`)
   if (files !== undefined) return
-  const soak = [...words.slice(1), binary, '--expose-gc', path.join(copy, 'scripts', 'soak', 'main.js'), String(SOAK), '1']
-  const ended = await run(words[0], soak, { cwd: copy, env, timeout: slowness * SOAK * 1000 })
+  const soak = [...words, binary, '--expose-gc', path.join(copy, 'scripts', 'soak', 'main.js'), String(SOAK), '1']
+  const ended = await run(soak[0], soak.slice(1), { cwd: copy, env, timeout: (1 + slowness) * SOAK * 1000 })
   const good = ended.code === 0
   say(name, `Node ${version}: soak of ${SOAK} s: ${good ? 'no law was broken' : `failed\n${ended.output.slice(-3000)}`}`, { [good ? 'passed' : 'failed']: 1 })
 }
@@ -82,14 +97,14 @@ async function testPlatform (name, only, files) {
     return say(name, `${platform.rust} compiles`, { passed: 1 })
   }
   const { target, versions, emulation } = platform
+  const chosen = versions.filter(version => only === undefined || version.split('.')[0] === only)
+  if (chosen.length === 0) throw new cache.Unavailable(`there is no Node ${only} here, but ${versions.join(', ')}`)
   const words = await emulation()
-  const library = await build(target)
+  const { library, told } = await buildFor(target)
   const copy = copyTree('platforms-')
   try {
-    fs.copyFileSync(library, path.join(copy, libraryFile(target)))
-    for (const version of versions.filter(version => only === undefined || version.split('.')[0] === only)) {
-      await testOn(name, version, copy, words, platform, files)
-    }
+    fs.copyFileSync(library, path.join(copy, libraryFile(target || hostTarget())))
+    for (const version of chosen) await testOn(name, version, copy, words, { ...platform, told }, files)
   } finally {
     fs.rmSync(copy, { recursive: true, force: true })
   }

@@ -70,7 +70,17 @@ async function build (name) {
   return path.join(root, 'target', 'platforms', rust, 'release', 'libatomics_waitasync.so')
 }
 
+/** A folder with a `cc` for a platform: some tests compile C. */
+async function compiler (name) {
+  const { folders: [, home] } = await zig.toolchain()
+  const folder = path.join(root, 'target', 'platforms', `cc-${name}`)
+  const target = targets[name].zig.replace('-unknown', '').replace(/^armv7/, 'arm')
+  fs.mkdirSync(folder, { recursive: true })
+  fs.writeFileSync(path.join(folder, 'cc'), `#!/bin/sh\nexec ${quoted(path.join(home, 'zig'))} cc -target ${target} "$@"\n`, { mode: 0o755 })
+  return folder
+}
+
 /** Checks that the source compiles for a target. */
 const check = rust => inSystem(`cargo check ${FLAGS} --target ${rust}`)
 
-module.exports = { build, check, quoted, system }
+module.exports = { build, check, compiler, quoted, system }
