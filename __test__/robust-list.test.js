@@ -11,6 +11,7 @@ const { test } = require('./harness')
 const { api: { AsyncLock, Condition, Semaphore } } = require('./subject')
 const { TinyController, memory, rejection } = require('./fixtures/lock-toolbox')
 const { now, sleep, startWorker } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 
 for (const way of ['the time is over', 'it is notified']) {
   test(`a token whose entry had moved is live again after a wait, however many others have moved meanwhile: ${way}`, async () => {
@@ -100,20 +101,22 @@ test('a dead thread\'s locks that a batch brings to claims that the same batch h
   const COUNT = 40
   const sab = memory(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
-  const worker = startWorker(t, async ({ api, data: { sab, COUNT }, post, sleep }) => {
+  const inLine = new Int32Array(memory(4))
+  const worker = startWorker(t, async ({ api, data: { sab, inLine, COUNT }, post, sleep }) => {
     // What a thread took last is passed on first.
     for (let n = COUNT - 1; n >= 0; n--) new api.AsyncLock(sab, { byteOffset: 4 * n }).tryLock()
     post('held')
-    await sleep(100)
+    while (Atomics.load(inLine, 0) === 0) await sleep(1)
     process.exit()
-  }, { sab, COUNT })
+  }, { sab, inLine, COUNT })
   worker.done().catch(() => {})
   await worker.next()
   const { abort, signal } = new TinyController({ reason: 'given up' })
   const first = actingWhenSettled(t, () => locks[0].lockAsync(), abort)
   const others = locks.slice(1).map(lock => rejection(lock.lockAsync({ signal })))
+  Atomics.store(inLine, 0, 1)
   // Without an event loop until it is dead, so that all comes at once.
-  for (const start = now(); locks.some(lock => lock.locked);) assert(now() - start < 20000, 'it does not die')
+  for (const start = now(); locks.some(lock => lock.locked);) assert(now() - start < slowness * 20000, 'it does not die')
   await first.then(token => token.unlock())
   await Promise.all(others)
   for (const lock of locks.slice(1)) {
