@@ -113,12 +113,12 @@ test('an option may be inherited, but not from Object.prototype', async () => {
 
 test('constructors: an unknown option is a TypeError that lists the known ones', () => {
   const lists = {
-    AsyncLock: 'byteOffset',
-    Barrier: 'parties and byteOffset',
-    Condition: 'byteOffset',
-    Latch: 'count and byteOffset',
-    RwLock: 'byteOffset',
-    Semaphore: 'byteOffset'
+    AsyncLock: 'byteOffset and name',
+    Barrier: 'parties, byteOffset and name',
+    Condition: 'byteOffset and name',
+    Latch: 'count, byteOffset and name',
+    RwLock: 'byteOffset and name',
+    Semaphore: 'byteOffset and name'
   }
   for (const name of Object.keys(lists)) {
     const options = Object.assign({}, name in classes ? classes[name].options : {})
