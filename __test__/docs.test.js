@@ -3,7 +3,7 @@
 // subjects: none
 // timeout: 300
 
-// The programs in docs/ run and print what they say, and its links lead somewhere.
+// The programs in docs/ run and print what they say, its links lead somewhere, and it has every error.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -16,7 +16,7 @@ const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
 const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'rw-lock', 'semaphore']
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
-const OTHERS = ['choosing', 'debugging', 'entry-points', 'recipes', 'web-locks']
+const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'recipes', 'web-locks']
 const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
 
 const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
@@ -47,6 +47,34 @@ test('the indexes of docs/ and examples/ lead to every page and every example', 
   const linked = Array.from(text.match(/\]\([\w-]+\/[\w.-]+\)/g), link => link.slice(2, -1))
   assert.deepStrictEqual(linked.filter(file => !fs.existsSync(path.join(examples, file))), [])
   assert.deepStrictEqual(linked.map(file => file.split('/')[0]).sort(), fs.readdirSync(examples).filter(name => name !== 'README.md').sort())
+})
+
+/** The text of every file below `folder` whose name ends with `extension`. */
+function sourcesIn (folder, extension) {
+  let text = ''
+  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+    const file = path.join(folder, entry.name)
+    if (entry.isDirectory()) text += sourcesIn(file, extension)
+    else if (entry.name.endsWith(extension)) text += fs.readFileSync(file, 'utf8')
+  }
+  return text
+}
+
+const CODES = /\b(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_(?:PENDING|STALL|WORKER|CONTEXT|LOCKS))\b/
+
+test('docs/errors.md has every code and every name that the package gives an error or a warning', () => {
+  const text = textOf('errors.md')
+  const root = path.join(folder, '..')
+  const sources = sourcesIn(path.join(root, 'lib'), '.js') + sourcesIn(path.join(root, 'src'), '.rs')
+  const found = new Set(sources.match(/(?<=['"])(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_[A-Z]+|[A-Z]\w*Error)(?=['"])/g))
+  for (const known of ['ERR_DEADLOCK', 'ATOMICS_WAITASYNC_WORKER', 'TimeoutError']) assert.ok(found.has(known), known)
+  assert.deepStrictEqual(Array.from(found).filter(each => !text.includes(`\`${each}\``)), [])
+})
+
+test('a page that mentions the code of an error or a warning leads to docs/errors.md', () => {
+  const mention = names.filter(name => name !== 'errors.md' && CODES.test(textOf(name)))
+  assert.ok(mention.length > 5)
+  assert.deepStrictEqual(mention.filter(name => !linksOf(name).some(({ file }) => file === 'errors.md')), [])
 })
 
 for (const name of CLASSES) {
