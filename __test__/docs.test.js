@@ -97,6 +97,20 @@ test('links lead to files and headings that are there', () => {
   assert.ok(count > 10, `only ${count}`)
 })
 
+test('links of what is published lead to what is published', () => {
+  const root = path.join(folder, '..')
+  const published = ['README.md', 'LICENSE', ...require('../package.json').files].map(name => path.join(root, name))
+  const pages = ['../README.md', '../ARCHITECTURE.md', '../CHANGELOG.md', '../RELIABILITY.md', '../examples/README.md', '../benchmark/RESULTS.md', ...names]
+  const missing = []
+  for (const page of pages) {
+    for (const { file } of linksOf(page)) {
+      const target = file === page ? path.join(folder, page) : path.join(folder, path.dirname(page), file)
+      if (!published.some(each => target === each || target.startsWith(each + path.sep))) missing.push(`${page}: ${file}`)
+    }
+  }
+  assert.deepStrictEqual(missing, [])
+})
+
 for (const name of names) testPrograms(test, `docs/${name}`, WITHOUT_PROGRAMS.includes(name.slice(0, -3)) ? 0 : 1)
 
 const WASM_GUIDE = 'docs/guide-wasm-threads.md'
