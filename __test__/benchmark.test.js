@@ -5,9 +5,11 @@
 // timeout: 240
 
 const assert = require('assert')
+const fs = require('fs')
 const path = require('path')
 const { test } = require('./harness')
 const { run } = require('../scripts/lib/child')
+const { bars } = require('../benchmark/bench/bars')
 const { chart } = require('../benchmark/bench/chart')
 const { figures, select } = require('../benchmark/bench/figures')
 const limits = require('../benchmark/bench/limits')
@@ -114,6 +116,15 @@ test('the page says yes, no, or nothing; the chart has a dot for each ratio', ()
   assert.ok(line('the last is late by').endsWith('| – | 21.0 ms | – | – | ≤ 20 | **no** | – |'))
   assert.ok(line('`notify` with no waiters').endsWith('| – | 3.00 ns | – | – | ≤ 1 × | – | – |'))
   assert.strictEqual(chart(runs).split('<title>Node 24.0.0: 0.50 ×</title>').length, 2)
+})
+
+test('the picture of users has a bar in absolute units for each that was measured on the latest Node', () => {
+  const figures = { 'lock-workers': { ours: 800, again: 801, host: 600, 'web-locks': 30.4 }, 'lock-main-p99': { ours: 0.6 }, late: { ours: 0.2, host: 4481.8 } }
+  const older = { 'lock-workers': { ours: 777 } }
+  const picture = bars({ '26.1.0': { machine, failures: {}, figures }, '8.0.0': { machine, failures: {}, figures: older } })
+  assert.deepStrictEqual(picture.match(/(?<=x="[\d.]+" y="\d+" fill="#1a202c">)[^<]+/g), ['800', '600', '30', '0.60', '0.20', '4 482'])
+  const recorded = require('../benchmark/results.json')
+  assert.strictEqual(fs.readFileSync(path.join(__dirname, '..', 'benchmark', 'beside-others.svg'), 'utf8'), bars(recorded))
 })
 
 test('the page says by how much a goal is missed, on which Node, and why', () => {

@@ -12,7 +12,7 @@
 //   --portable            also with the code for processors whose atomic operations are no full fences (lib/agent/counters.js): what
 //                         that costs, beside the code for this processor. Takes twice as long
 //
-// A complete run writes benchmark/RESULTS.md, results.svg and results.json; one with --only, --quick or --portable writes nothing. Node 20
+// A complete run writes benchmark/RESULTS.md, two pictures and results.json; one with --only, --quick or --portable writes nothing. Node 20
 // or newer, to run this; what is measured runs on every Node that the package runs on. Takes about ten minutes for each Node.
 
 const path = require('path')

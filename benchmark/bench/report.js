@@ -1,9 +1,10 @@
 'use strict'
 
-// The page and the chart, made of the latest complete run on each Node; those are kept in results.json.
+// The page and the pictures, made of the latest complete run on each Node; those are kept in results.json.
 
 const fs = require('fs')
 const path = require('path')
+const { bars } = require('./bars')
 const { chart } = require('./chart')
 const table = require('./table')
 const limits = require('./limits')
@@ -21,6 +22,7 @@ function save (version, run) {
   const sorted = Object.fromEntries(Object.keys(runs).sort((a, b) => parseInt(a) - parseInt(b)).map(key => [key, runs[key]]))
   fs.writeFileSync(STORE, stored(sorted))
   fs.writeFileSync(path.join(FOLDER, 'RESULTS.md'), page(sorted))
+  fs.writeFileSync(path.join(FOLDER, 'beside-others.svg'), bars(sorted))
   fs.writeFileSync(path.join(FOLDER, 'results.svg'), chart(Object.fromEntries(Object.entries(sorted).filter(([version]) => parseInt(version) >= 16))))
 }
 
