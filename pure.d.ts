@@ -340,7 +340,7 @@ export class AsyncLock {
    * @param timeout milliseconds: a number, not `NaN`, or `{ timeout }`; by default 0
    * @returns null if the time was over first
    * @throws {TypeError} on the main thread, with a time-out other than 0; `timeout` has a wrong type
-   * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread holds the lock already and would wait for itself
+   * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread already holds the lock and would wait for itself
    */
   lockIfAvailable(timeout?: number | BlockOptions): UnlockToken | null
 
@@ -523,7 +523,7 @@ export class Condition {
   /**
    * Wakes up to `count` waiters, first come, first served. Needs no lock.
    *
-   * @param count an integer from 0 on, or `Infinity`, the default
+   * @param count a non-negative integer or `Infinity`, the default
    * @returns the number of woken waiters
    * @throws {TypeError} `count` is neither
    */

@@ -329,7 +329,7 @@ test('lock({ timeout }) throws a TimeoutError when the time is over, and refuses
   }
   const error = await rejection(locker.call('lock', 0, { signal: {} }))
   assert.strictEqual(error.name, 'TypeError')
-  assert.ok(/^lock blocks and cannot hear a signal/.test(error.message), error.message)
+  assert.ok(/^lock blocks and takes no signal/.test(error.message), error.message)
   token.unlock()
   assert.strictEqual((await locker.call('lock', 0, { timeout: 0 })).locked, true)
 })

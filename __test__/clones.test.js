@@ -72,7 +72,7 @@ for (const name of NAMES) {
     const clone = await posted(original)
     for (const other of NAMES.filter(each => each !== name)) {
       for (const given of [original, clone]) {
-        assert.throws(() => new api[other](given, CLASSES[other].options), error => error instanceof TypeError && error.message === `${other}: kind must be the string "${other}", not the string "${name}": this is of another class`, other)
+        assert.throws(() => new api[other](given, CLASSES[other].options), error => error instanceof TypeError && error.message === `${other}: kind must be the string "${other}", not the string "${name}": this is an instance of another class`, other)
       }
     }
     // Of a version that had no kinds.

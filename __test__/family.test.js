@@ -86,7 +86,10 @@ for (const name of NAMES) {
         return true
       })
     }
-    for (const size of [0, 3]) assert.throws(() => make(new SharedArrayBuffer(size)), RangeError)
+    for (const size of [0, 3]) {
+      const message = `${name}: buffer is too small: ${size} bytes, 4 needed`
+      assert.throws(() => make(new SharedArrayBuffer(size)), error => error instanceof RangeError && error.message === message)
+    }
     for (const wrong of [4, '4', null]) assert.throws(() => new Class(sab, wrong), TypeError)
   })
 
@@ -172,7 +175,7 @@ test('a form that blocks refuses a signal, and names wrong options', async t => 
     for (const { form, blocks, label } of FORMS.filter(each => each.name === name)) {
       if (!blocks) continue
       for (const [options, pattern] of [
-        [{ signal: {} }, /blocks and cannot hear a signal: use the asynchronous form/],
+        [{ signal: {} }, /blocks and takes no signal: use the asynchronous form/],
         [null, /options must be an object, not null/],
         [7, /options must be an object, not the number 7/]
       ]) {

@@ -68,7 +68,7 @@ test('without a thread for the service, what needs it says so, and the rest work
       console.log(JSON.stringify({ timed, claim, left, blocked, gone, woken, ok, later, locked: lock.locked }))
     }
     run()`], { env: env({ FAULT_THREADS: '1' }) })
-  const refusal = 'atomics-waitasync: the timer could not be started: the system gives this process no more threads or file descriptors (ulimit -u, ulimit -n)'
+  const refusal = 'atomics-waitasync: the timer could not be started: the system allows this process no more threads or file descriptors (ulimit -u, ulimit -n)'
   assert.deepStrictEqual(result, { timed: refusal, claim: refusal, left: 1, blocked: 'timed-out', gone: 0, woken: 1, ok: 'ok', later: 'timed-out', locked: false })
 })
 

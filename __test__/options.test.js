@@ -72,7 +72,7 @@ test('an unknown option of a form that blocks, and signal too, is refused by nam
       assert.strictEqual(error.message, `${form}: ${message}`, label)
     }
     const error = await rejection(inThread(member, { signal: {} }))
-    assert.strictEqual(error.message, `${form} blocks and cannot hear a signal: use the asynchronous form`, label)
+    assert.strictEqual(error.message, `${form} blocks and takes no signal: use the asynchronous form`, label)
   }
 })
 

@@ -409,7 +409,7 @@ test('blocking for a lock that the thread itself holds or awaits is ERR_DEADLOCK
   const refuses = async (form, does) => {
     const error = await rejection(on(form))
     assert.strictEqual(error.code, 'ERR_DEADLOCK', `${form}: ${error}`)
-    assert.strictEqual(error.message, `${form}: this thread ${does} already and would wait for itself`)
+    assert.strictEqual(error.message, `${form}: this thread already ${does} and would wait for itself`)
   }
   await on('lock')
   await refuses('lock', 'holds it')

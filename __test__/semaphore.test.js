@@ -142,7 +142,7 @@ test('more permits than the word can hold are a RangeError, and change nothing',
   for (const n of [1, 2, MOST]) {
     assert.throws(() => semaphore.release(n), (error) => {
       assert.ok(error instanceof RangeError)
-      assert.strictEqual(error.message, `release: ${n} more permits would be more than ${MOST}`)
+      assert.strictEqual(error.message, `release: ${n} more permits would exceed ${MOST}`)
       return true
     })
     assert.strictEqual(semaphore.available, MOST)

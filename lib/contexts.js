@@ -151,7 +151,7 @@ function warn (error) {
   if (warned) return
   warned = true
   try {
-    emitWarning('Atomics of a vm context could not be replaced, so its waiters and notifications are in the queue of the host: ' +
+    emitWarning('Atomics of a vm context could not be replaced, so code in it waits and notifies in the host\'s queue: ' +
       error.message, { code: 'ATOMICS_WAITASYNC_CONTEXT' })
   } catch (_) {
     // No stack is left.

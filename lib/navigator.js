@@ -46,7 +46,7 @@ module.exports = function installLocks () {
   // The same object as `navigator.locks` on the Node that has it.
   if (threads !== undefined && threads.locks !== undefined) {
     if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) syncBuiltinESMExports()
-    else process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced, and excludes none of the holders of these locks', { code: 'ATOMICS_WAITASYNC_LOCKS' })
+    else process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
   }
   reach('locks', true)
 }

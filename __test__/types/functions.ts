@@ -34,7 +34,7 @@ waitAsync(ia, 0, 0, 10, { signal: undefined })
 waitAsync(ia, 0, 0, 10, { timeout: 10 })
 // @ts-expect-error a signal has addEventListener
 waitAsync(ia, 0, 0, 10, { signal: { aborted: false } })
-// @ts-expect-error a blocked thread cannot hear a signal
+// @ts-expect-error a blocked thread takes no signal
 wait(ia, 0, 0, 10, options)
 if (result.async) {
   const promise: Promise<'ok' | 'timed-out'> = result.value

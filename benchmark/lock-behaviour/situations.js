@@ -68,7 +68,7 @@ const situations = {
       await worker.terminate()
       const held = await within(next, EVER)
       if (held === null) return '**the next waits for ever**'
-      return `the next has it ${roughly(now() - begin)}${held.told ? ' and is told' : '; **it is not told**'}`
+      return `the next has it ${roughly(now() - begin)}${held.told ? ' and learns of the death' : '; **it does not learn of the death**'}`
     }
   },
 

@@ -2,7 +2,7 @@
 
 import diagnostics from 'diagnostics_channel'
 
-/** Starts to count the waits of this thread; gives the table, by id. */
+/** Starts to count the waits of this thread; returns the table, by id. */
 function count () {
   const table = createTable()
   diagnostics.channel('atomics-waitasync:wait').subscribe(({ id, kind, name, milliseconds }) => {

@@ -1,4 +1,4 @@
-// A worker dies in the middle of its critical section. The next holder gets the lock and is told, so it can repair the
+// A worker dies in the middle of its critical section. The next holder gets the lock with `ownerDied`, so it can repair the
 // unfinished change before it goes on.
 //
 //   node examples/surviving-a-crash/index.mjs

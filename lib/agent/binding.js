@@ -77,8 +77,8 @@ const platform = () => process.platform + ' ' + process.arch + ', Node ' + proce
 function missing (tried) {
   return libraryError(
     'atomics-waitasync has no native library for this platform (' + platform() + '). Looked for ' + tried.join(', ') +
-    '. Where there is one, it is an optional dependency: install without --omit=optional or --no-optional, and without a lock ' +
-    'file that was made on another platform. A bundler has to leave this package out (external). Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
+    '. Prebuilt libraries are optional dependencies: install without --omit=optional or --no-optional, and without a lock ' +
+    'file that was made on another platform. Bundlers must leave this package external. Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
 }
 
 function broken (request, cause) {

@@ -62,6 +62,6 @@ exports.AWAITED_HERE = 11
 /** The error of an operation with such an answer. If the engine is ending the thread, it does so when this is called. */
 exports.operationError = function operationError (answer) {
   return new Error('atomics-waitasync: ' + (
-    answer === NO_TIMER ? 'the timer could not be started: the system gives this process no more threads or file descriptors (ulimit -u, ulimit -n)'
+    answer === NO_TIMER ? 'the timer could not be started: the system allows this process no more threads or file descriptors (ulimit -u, ulimit -n)'
       : answer === INTERRUPTED ? 'the wait was interrupted' : 'the operation failed'))
 }

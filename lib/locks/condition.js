@@ -61,7 +61,7 @@ class Condition {
 
   notify (count = Infinity) {
     if (!(isInteger(count) || count === Infinity) || count < 0) {
-      throw new TypeError('notify: count must be an integer from 0 on, or Infinity, not ' + describe(count))
+      throw new TypeError('notify: count must be a non-negative integer or Infinity, not ' + describe(count))
     }
     return notice.notify(wordOf(this), count)
   }

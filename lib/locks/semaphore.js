@@ -47,7 +47,7 @@ class Semaphore {
   release (n = 1) {
     const amount = permits(n, 'release')
     if (wordOf(this).addPermits(amount) === -1) {
-      throw new RangeError('release: ' + amount + ' more permits would be more than ' + MOST)
+      throw new RangeError('release: ' + amount + ' more permits would exceed ' + MOST)
     }
   }
 

@@ -22,7 +22,7 @@ const NODE_VERSION = require('./node-version')
 
 if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
   throw new Error('atomics-waitasync needs SharedArrayBuffer and Atomics, which are missing here. Node has none while it builds a startup ' +
-    'snapshot: load the package in the main function of the snapshot')
+    'snapshot: load the package in the snapshot\'s main function')
 }
 
 const { add, compareExchange, load, store, sub } = Atomics

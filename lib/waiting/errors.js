@@ -30,7 +30,7 @@ function timeoutError (word, { kind, mode }, timeout) {
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 
 /** The error of a thread that would wait for itself; `does` is 'holds it' or 'awaits it'. */
-const deadlock = (caller, does) => createError(caller + ': this thread ' + does + ' already and would wait for itself', 'ERR_DEADLOCK')
+const deadlock = (caller, does) => createError(caller + ': this thread already ' + does + ' and would wait for itself', 'ERR_DEADLOCK')
 
 /** What each thread of a cycle waits for. */
 function cycleText (cycle) {

@@ -24,7 +24,7 @@ function waitOptions (options, caller, signals = true, otherwise = Infinity) {
   const timeout = option(options, 'timeout', otherwise)
   const signal = option(options, 'signal')
   if (signal !== undefined) {
-    if (!signals) throw new TypeError(caller + ' blocks and cannot hear a signal: use the asynchronous form')
+    if (!signals) throw new TypeError(caller + ' blocks and takes no signal: use the asynchronous form')
     requireSignal(signal, caller)
   }
   return { timeout: milliseconds(timeout, caller), signal }

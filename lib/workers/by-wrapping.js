@@ -127,7 +127,7 @@ function warn () {
   state.hasWarned = true
   process.emitWarning(
     'atomics-waitasync: this Worker uses another queue than this thread. In ' + (BUN ? 'Bun' : 'Deno') + ' an install does not ' +
-    'reach the class that `import { Worker } from "worker_threads"` gives. Use `import threads from "worker_threads"` and ' +
+    'reach the `Worker` of `import { Worker } from "worker_threads"`. Use `import threads from "worker_threads"` and ' +
     '`new threads.Worker(...)`; or require the package in the Worker, and call install with { workers: false }.',
     { code: 'ATOMICS_WAITASYNC_WORKER' })
 }

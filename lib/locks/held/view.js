@@ -47,7 +47,7 @@ function becomeView (instance, given, options, owner, further) {
   const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
   const kind = clone === undefined ? undefined : ownValue(clone, 'kind')
   if (kind !== undefined && kind !== owner) {
-    throw new TypeError(owner + ': kind must be the string "' + owner + '", not ' + describe(kind) + ': this is of another class')
+    throw new TypeError(owner + ': kind must be the string "' + owner + '", not ' + describe(kind) + ': this is an instance of another class')
   }
   const buffer = clone === undefined ? given : ownValue(clone, 'buffer')
   if (!IsSharedArrayBuffer(buffer)) {
@@ -58,7 +58,7 @@ function becomeView (instance, given, options, owner, further) {
   const name = option(options, 'name')
   if (name !== undefined) requireName(name, owner)
   const value = further === undefined ? undefined : setting(clone, options, further, owner)
-  requirePlace(byteOffset, sharedByteLength(buffer) - BYTES, owner)
+  requirePlace(byteOffset, sharedByteLength(buffer), owner)
   const array = new Int32Array(buffer, byteOffset, 1)
   const word = robustList().createWord(array)
   if (name !== undefined) word.name = name
@@ -94,11 +94,13 @@ function requireName (name, owner) {
   }
 }
 
-/** @param {number} last the largest offset at which a word fits */
-function requirePlace (byteOffset, last, owner) {
+/** A word must fit into a buffer of `length` bytes at the offset. */
+function requirePlace (byteOffset, length, owner) {
   if (!isInteger(byteOffset)) {
     throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
   }
+  if (length < BYTES) throw new RangeError(owner + ': buffer is too small: ' + length + ' bytes, ' + BYTES + ' needed')
+  const last = length - BYTES
   if (byteOffset < 0 || byteOffset > last || byteOffset % BYTES !== 0) {
     throw new RangeError(owner + ': byteOffset must be a multiple of 4 from 0 to ' + last + ', so that ' + BYTES +
       ' bytes fit into the buffer, not ' + describe(byteOffset))

@@ -36,7 +36,7 @@ const OWNER_DIED = Symbol('ownerDied')
 /** What a callback is given. It is a description only: what has to be released is the grant, which has no way out of this module. */
 class Lock {
   constructor () {
-    throw new TypeError('Lock: illegal constructor; locks.request gives a Lock to its callback')
+    throw new TypeError('Lock: illegal constructor; locks.request passes a Lock to its callback')
   }
 
   get name () { return fieldOf(this, NAME) }

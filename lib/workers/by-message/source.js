@@ -38,8 +38,8 @@ const IMPORT = 'import ' + JSON.stringify(pathToFileURL(START).href) + ';'
  */
 module.exports = function letStart (message, entries) {
   if (!isThere()) {
-    process.emitWarning('An install does not reach this worker: there is no ' + START + '. A bundler has to leave atomics-waitasync ' +
-      'out (external), and the file system may be mocked only after a first worker', { code: 'ATOMICS_WAITASYNC_WORKER' })
+    process.emitWarning('An install does not reach this worker: there is no ' + START + '. Bundlers must leave ' +
+      'atomics-waitasync external, and a first worker must have started before the file system is mocked', { code: 'ATOMICS_WAITASYNC_WORKER' })
     return
   }
   const { doEval, filename } = message

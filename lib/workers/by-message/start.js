@@ -37,8 +37,8 @@ function load (entry) {
   } catch (error) {
     // Seen on Node 10 only, in a worker that is terminated while it loads: there is no error, and no one to warn.
     if (error === null) return
-    process.emitWarning('An install did not reach this worker: Atomics.notify in it wakes no waiter of the threads that have it, and ' +
-      'theirs none of its. ' + error.message, { code: 'ATOMICS_WAITASYNC_WORKER' })
+    process.emitWarning('This Worker could not load atomics-waitasync: its Atomics.notify() and the other threads\' cannot wake each other. ' +
+      error.message, { code: 'ATOMICS_WAITASYNC_WORKER' })
   }
 }
 
