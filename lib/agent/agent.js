@@ -229,7 +229,7 @@ function agent () {
     // Not an inherited property.
     if (getOwnPropertyDescriptor(binding, 'agent') === undefined) inRootContext(binding, () => define(binding, 'agent', createAgent(binding)))
     current = binding.agent
-    // Each copy tells of the Workers that it reaches.
+    // Each copy reports the Workers that it reaches.
     startingWorkers.tell(binding)
   }
   return current

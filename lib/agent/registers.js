@@ -14,7 +14,7 @@ exports.WORDS = 24
 exports.ADDRESS = 0
 exports.TIMEOUT = 1
 exports.COUNT = 2
-/** The address of a word that JavaScript is changing, until its line has been told; otherwise 0. */
+/** The address of a word that JavaScript is changing, until its line has been served; otherwise 0. */
 exports.RELEASING = 3
 /** The address at which an unused notification of this thread goes to another waiter if the thread ends now; otherwise 0. */
 exports.RELAY = 4

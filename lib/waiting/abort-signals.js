@@ -89,7 +89,7 @@ class Audience {
 }
 bare(Audience)
 
-/** Lets a waiter be told of its signal. Throws what the signal throws. */
+/** Lets a waiter hear its signal. Throws what the signal throws. */
 exports.join = function join (waiter) {
   const { signal } = waiter
   let audience = audiences.get(signal)

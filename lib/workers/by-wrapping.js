@@ -56,7 +56,7 @@ function constructor (change, currentEntries) {
     state.reaches = true
     try {
       const worker = construct(target, changed, newTarget)
-      // The global's have no event that tells their end, and hold the loop themselves.
+      // The global's have no event for their end, and hold the loop themselves.
       if (typeof worker.once === 'function') startingWorkers.add(worker)
       return worker
     } finally {

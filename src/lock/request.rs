@@ -15,7 +15,7 @@ pub enum Request {
     Permits(u32),
     /// So many permits, which have no holder once they are taken.
     Signals(u32),
-    /// To share a named lock. The number tells the request from all others of the process.
+    /// To share a named lock. The number distinguishes the request from all others of the process.
     NamedShared(u32),
     /// To have a named lock alone; likewise.
     NamedExclusive(u32),

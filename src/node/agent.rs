@@ -279,7 +279,7 @@ impl Agent {
                 });
             }
         },
-        // It may have been ended between a change of a word in JavaScript and the call that tells the line.
+        // It may have been ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
         // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),

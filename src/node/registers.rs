@@ -29,7 +29,7 @@ pub(super) struct Registers {
     timeout: Cell<f64>,
     /// How many waiters to notify; may be `Infinity`.
     count: Cell<f64>,
-    /// The address of a word that JavaScript is changing, as the bits of a JavaScript number; 0 once the line has been told.
+    /// The address of a word that JavaScript is changing, as the bits of a JavaScript number; 0 once the line has been served.
     releasing: AtomicU64,
     /// Where a notification that this thread received goes if the thread ends before it makes use of it; 0 for none. As an
     /// operand of an asynchronous wait: the same for that wait's notification.
@@ -266,7 +266,7 @@ impl Registers {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
     }
 
-    /// The line has been told of that word.
+    /// The line of that word has been served.
     pub(super) fn end_release(&self) {
         self.releasing.store(0, Ordering::Relaxed);
     }

@@ -30,7 +30,7 @@ use crate::node::sightings::{sight, sighted};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 
-/// What is told of it is 0 milliseconds.
+/// A start in the future: its age is reported as 0 ms.
 const JUST_NOW: Timestamp = Timestamp::NEVER;
 
 /// What a word is, as far as can be told from what is requested of it.
@@ -270,7 +270,7 @@ fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(Location, Req
     let slept_for = agent.doing.sleep().filter(|_| has_result);
     let slept_for = slept_for.and_then(|sleep| Some((sleep.location, sleep.request?)));
     let mut all: Vec<_> = by_mail.into_iter().chain(slept_for).filter(|(_, request)| request.is_owned()).collect();
-    // A lock that is handed over may be told by both.
+    // A lock that is handed over may be reported by both.
     for (location, _) in granted.iter().filter(|(_, waiter)| agent.is(waiter)) {
         if !all.contains(&(*location, Request::Lock)) {
             all.push((*location, Request::Lock));

@@ -31,7 +31,7 @@ impl Rest {
         rests
     }
 
-    /// Ends the rest. True for one of the threads that call this meanwhile: it rings. Called by a thread that has noted what it
+    /// Ends the rest. Returns true to exactly one caller, which must ring the service. Called by a thread that has noted what it
     /// needs.
     pub fn end(&self) -> bool {
         fence(Ordering::SeqCst);

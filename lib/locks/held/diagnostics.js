@@ -60,7 +60,7 @@ exports.waited = function waited (since, { word, request }, outcome) {
 }
 
 /**
- * This thread has what a dead thread held. The channel is told in a tick of its own, since its subscribers might release what is
+ * This thread has what a dead thread held. The message is published in a tick of its own, since its subscribers might release what is
  * just being taken. Never throws.
  */
 exports.ownerDied = function ownerDied (word, request) {

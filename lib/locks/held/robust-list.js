@@ -9,8 +9,8 @@
  * - Therefore the word and the list change together: first the word, then the list, by plain writes, with no call and no loop in
  *   between at which the engine could end the thread. (It may do so when a built-in Atomics function is called, but not between
  *   that function's effect and its return.)
- * - A thread that changes a word puts the word's address into the registers before, and removes it once the line has been told:
- *   if the thread ends in between, its clean-up tells the line.
+ * - A thread that changes a word puts the word's address into the registers before, and removes it once the line has been served:
+ *   if the thread ends in between, its clean-up serves the line.
  * - Before a thread tries to take a lock, it writes the entry behind the last one, with a serial number, and removes the number if
  *   the attempt fails. So a thread that finds the lock taken finds its holder in the list or behind it; `unlock()` in another
  *   thread does so (`free` in the native library). A thread that releases a lock puts the address into the registers before the

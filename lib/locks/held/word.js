@@ -325,7 +325,7 @@ function createWords (list, { binding, counters, floats, operations, words }) {
       binding.setLabel(this.address, name)
     }
 
-    /** What tells it from other words in this thread. */
+    /** What distinguishes it from other words in this thread. */
     get key () {
       return this.address
     }

@@ -264,7 +264,7 @@ function enqueue (request) {
   let resolve
   const later = new Promise((to) => { resolve = to })
   const granted = (grant) => {
-    // A steal may be told in this turn.
+    // A steal may be reported in this turn.
     rejectIfStolen(request, grant)
     resolve(grant)
   }

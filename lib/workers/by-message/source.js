@@ -33,7 +33,7 @@ const CALL = '(t=>(t.require||t.process.getBuiltinModule("module").createRequire
 const IMPORT = 'import ' + JSON.stringify(pathToFileURL(START).href) + ';'
 
 /**
- * `doEval` tells the meaning of `filename`: false, a file; true or 'classic', source text; 'module' (Node 14 to 18), the source
+ * `doEval` says what `filename` is: false, a file; true or 'classic', source text; 'module' (Node 14 to 18), the source
  * of a module; 'data-url', a URL. With any other value it is a worker of Node's own.
  */
 module.exports = function letStart (message, entries) {
