@@ -144,7 +144,7 @@ test('a startup snapshot: to load the package while it is built is a clear error
   const build = (name) => runNode(t, ['--snapshot-blob', blob, '--build-snapshot', path.join(folder, name)])
   const early = await build('early.js')
   assert.notStrictEqual(early.code, 0)
-  assert.match(early.stderr, /Error: atomics-waitasync needs SharedArrayBuffer and Atomics, .* load the package in the main function/)
+  assert.match(early.stderr, /Error: atomics-waitasync needs SharedArrayBuffer and Atomics, .* load the package in the snapshot's main function/)
   const late = await build('late.js')
   assert.strictEqual(late.code, 0, late.stderr)
   assert.strictEqual(await runForJSON(t, ['--snapshot-blob', blob]), 'locked')
@@ -164,7 +164,7 @@ test('a copy that lacks the file which Workers load first: they start, with a wa
     new Worker('console.log("runs")', { eval: true })`])
   assert.strictEqual(code, 0, stderr)
   assert.strictEqual(stdout, 'runs\n')
-  assert.ok(/ATOMICS_WAITASYNC_WORKER.*bundler/.test(stderr), stderr)
+  assert.ok(/ATOMICS_WAITASYNC_WORKER.*Bundlers must leave atomics-waitasync external/.test(stderr), stderr)
 })
 
 test('a single executable application: locks, an install and its Workers', {
