@@ -345,18 +345,22 @@ test('threads that take locks in any order, and die at any moment, never hang', 
   let seed = Date.now() % 1e6
   console.log(`# seed ${seed}`)
   const workers = Array.from(turns, (_, nth) => start(nth, seed + nth))
+  /** Waits until each thread has had so many turns more. */
+  const allGoOn = (count) => {
+    const before = turns.slice()
+    const had = () => turns.map((turn, nth) => turn - before[nth])
+    return until(() => had().every(turns => turns > count), () => `all have had ${count} turns; they had ${had()}, ${JSON.stringify(api.snapshot())}`)
+  }
   for (let deaths = 0; deaths < 12; deaths++) {
     const nth = deaths % THREADS
-    const before = turns.slice()
-    await until(() => turns.every((count, n) => count > before[n] + 10), 'all go on')
+    await allGoOn(10)
     api.snapshot()
     workers[nth].done().catch(() => {})
     await workers[nth].terminate()
     seed += THREADS
     workers[nth] = start(nth, seed)
   }
-  const before = turns.slice()
-  await until(() => turns.every((count, n) => count > before[n] + 300), 'all go on')
+  await allGoOn(300)
   Atomics.store(stop, 0, 1)
   const found = await Promise.all(workers.map(worker => worker.done()))
   assert.ok(found.some(count => count > 0), `${found} cycles`)
