@@ -18,7 +18,8 @@ async function run (t, fn, after = '100') {
   return { code, lines, stderr, reports: reports.map(text => text.replace(/ \d+ ms/g, ' N ms')) }
 }
 
-const FRAME = /^ {4}at .*function-of-the-test\.js/m
+/** The first frame is the caller's, not the package's. */
+const FIRST_FRAME = /\] Warning: .*\n {4}at .*function-of-the-test\.js/
 
 test('a blocked thread is reported while it is blocked, although the main thread is busy', async t => {
   const { code, reports, stderr } = await run(t, ({ api, startWorker, busy }) => {
@@ -34,7 +35,7 @@ test('a blocked thread is reported while it is blocked, although the main thread
   assert.deepStrictEqual([code, reports], [0, [
     'Thread 1 has been blocked for N ms, and waits for AsyncLock "accounts" that thread 0 holds. Thread 0 waits for nothing.'
   ]], stderr)
-  assert.ok(FRAME.test(stderr), stderr)
+  assert.ok(FIRST_FRAME.test(stderr), stderr)
 })
 
 test('a promise is reported by a warning, with the stack of the request and with the cycle', async t => {
@@ -49,11 +50,12 @@ test('a promise is reported by a warning, with the stack of the request and with
     await until(() => a.waiters === 1)
     process.on('warning', ({ name, code, message, detail }) => {
       if (code === undefined) return
-      say(JSON.stringify([name, code, /^ {4}at .*function-of-the-test\.js/m.test(detail)]))
+      say(JSON.stringify([name, code, /^ {4}at .*function-of-the-test\.js/.test(detail)]))
       setTimeout(() => process.exit(), 1000)
     })
     b.executeLocked(() => {})
   })
+  // The first line of the stack is the caller's, not the package's.
   assert.deepStrictEqual([code, lines], [0, [JSON.stringify(['Warning', CODE, true])]], stderr)
   const ring = ' These threads wait for one another: thread 0 waits for an AsyncLock that thread 1 holds, thread 1 waits for an AsyncLock that thread 0 holds.'
   const keeper = 'Thread 1 is blocked, and waits for an AsyncLock that thread 0 holds.'
@@ -91,6 +93,17 @@ test('names, shares and permits are reported, blocked or by promises', async t =
     assert.strictEqual(reports.filter(blocked(what)).length, 1, stderr)
   }
   assert.strictEqual(reports.length, 6, stderr)
+})
+
+test('a request without a caller on its stack is reported with the frames that there are', async t => {
+  const { stderr } = await run(t, ({ api }) => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    lock.tryLock()
+    Promise.resolve().then(lock.lockAsync.bind(lock, undefined))
+    process.on('warning', () => setTimeout(() => process.exit(), 500))
+    setInterval(() => {}, 1e6)
+  })
+  assert.ok(/\] Warning: .*\n {4}at /.test(stderr), stderr)
 })
 
 test('of many promises the first few are reported one by one', async t => {

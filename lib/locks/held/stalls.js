@@ -9,6 +9,7 @@
  */
 
 const { writeSync } = require('fs')
+const path = require('path')
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
 const { Error, bare, hrtime, max } = require('../../util/intrinsics')
@@ -18,6 +19,8 @@ const CODE = 'ATOMICS_WAITASYNC_STALL'
 const MOST = 5
 /** The package's own frames, and as many as an error has otherwise. */
 const FRAMES = 20
+/** The folder of the package's code. */
+const LIB = path.join(__dirname, '..', '..') + path.sep
 
 /** A wait that has begun. */
 class Wait {
@@ -121,12 +124,14 @@ function whileBlocked (hold) {
 
 const textOf = ({ hold, age }, blocked) => require('./stall-report')(hold, age, blocked)
 
-/** The frames of an error's stack. */
+/** The frames of an error's stack, from the package's caller on; all of them if the stack has no caller. */
 function stackOf ({ stack }) {
-  const text = '' + stack
-  let start = 0
-  while (start < text.length && text[start] !== '\n') start++
-  return text.slice(start + 1)
+  const lines = ('' + stack).split('\n')
+  let caller = 1
+  while (caller < lines.length && isOwn(lines[caller])) caller++
+  return lines.slice(caller === lines.length ? 1 : caller).join('\n')
 }
+
+const isOwn = (line) => line.includes(LIB) || line.includes('new Promise (<anonymous>)')
 
 module.exports = { captureCall, waitBegins, waitEnds, whileBlocked }
