@@ -1,5 +1,5 @@
-// Which locks do threads wait for most? Each thread listens to the waits that Node's diagnostics_channel tells of, main adds them up,
-// and prints the table of the most contended locks.
+// Which locks do threads wait for most? Each thread listens to the waits that are published on Node's diagnostics_channel. Main adds them
+// up and prints the table of the most contended locks.
 //
 //   node examples/contention/index.mjs
 

@@ -9,7 +9,7 @@ const shared = new AsyncLock(memory, { name: 'queue' })
 const cache = new RwLock(memory, { byteOffset: 4, name: 'cache' })
 const own = new AsyncLock(memory, { byteOffset: 8 + 4 * nth, name: `own of ${nth}` })
 
-/** Does something for so long. */
+/** Blocks for this time, as if it worked. */
 function work (milliseconds) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }
