@@ -6,7 +6,7 @@ const { figures } = require('./figures')
 
 const PANELS = [
   { id: 'lock-workers', title: 'Two workers take one lock in loops', unit: 'thousand locks per second', better: 'more' },
-  { id: 'lock-main-p99', title: 'Meanwhile main awaits it every millisecond: its wait, 99th percentile', unit: 'milliseconds', better: 'less' },
+  { id: 'lock-main-p99', title: 'Meanwhile main awaits it every millisecond: main\'s wait, 99th percentile', unit: 'milliseconds', better: 'less' },
   { id: 'late', title: '100 000 waits due within 100 ms: the last is late by', unit: 'milliseconds', better: 'less' }
 ]
 
@@ -26,6 +26,9 @@ const BAR = 20
 const HEAD = 34
 const OURS = '#2b6cb0'
 const OTHER = '#a0aec0'
+
+/** The kind of system and of processor, without the kernel's version. */
+const platform = system => system.replace(/ .* /, ' ')
 
 const escape = text => text.replace(/&/g, '&amp;').replace(/</g, '&lt;')
 const short = value => value >= 100 ? Math.round(value).toLocaleString('en').replace(/,/g, ' ') : value.toPrecision(2)
@@ -59,7 +62,7 @@ function bars (runs) {
     '<title>Locks and time-outs of atomics-waitasync beside others</title>',
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
     '<text x="16" y="26" font-size="15" font-weight="600" fill="#1a202c">Locks and time-outs, beside others</text>',
-    `<text x="16" y="46" fill="#4a5568">${escape(`Node ${version}, ${machine.system}, ${machine.cores} cores, about 1 µs inside the lock; measured ${machine.date.slice(0, 10)}`)}</text>`,
+    `<text x="16" y="46" fill="#4a5568">${escape(`Node ${version}, ${platform(machine.system)}, ${machine.cores} cores, about 1 µs inside the lock; measured ${machine.date.slice(0, 10)}`)}</text>`,
     ...out,
     '</svg>'
   ].join('\n') + '\n'
