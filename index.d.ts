@@ -22,6 +22,12 @@ declare global {
      * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`
      * @throws {RangeError} `index` is out of range
      * @see https://tc39.es/ecma262/#sec-atomics.waitasync
+     *
+     * @example
+     * ```js
+     * const { async, value } = Atomics.waitAsync(words, 0, 0, 1000)
+     * const outcome = async ? await value : value // 'ok', 'not-equal' or 'timed-out'
+     * ```
      */
     waitAsync(typedArray: Int32Array, index: number, value: number, timeout?: number): WaitAsyncResult
     waitAsync(

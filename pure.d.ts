@@ -244,18 +244,18 @@ export interface AwaitOptions extends BlockOptions {
 
 /** The position in a buffer. An option that is not listed is a `TypeError`. */
 export interface ViewOptions {
-  /** Bytes, a multiple of 4. By default 0; with a clone what that says, and then no other value is allowed. */
+  /** Bytes, a multiple of 4. By default 0, or that of the clone, which is then the only value allowed. */
   byteOffset?: number | undefined
   /**
    * A name for people, from 1 to 256 characters, which snapshots, errors, warnings and `diagnostics_channel` show. It belongs to the
-   * four bytes: all threads see it, the last one given stands, and it goes with the memory.
+   * four bytes: all threads see it, a later name replaces it, and it ends with the memory.
    */
   name?: string | undefined
 }
 
 /**
  * What structured cloning (`postMessage`, `workerData`, `structuredClone`) makes of an instance: a plain object without methods, until
- * it is given to the constructor of its class. An instance will do as well.
+ * it is passed to the constructor of its class. The constructor also takes an instance.
  */
 export interface ViewClone {
   /** The name of the class; missing in clones of versions that had none. */
@@ -267,7 +267,7 @@ export interface ViewClone {
 }
 
 /**
- * The result of a synchronous callback. A promise is none: no code could await it while the lock is held.
+ * The result of a synchronous callback. It must not be a promise: no code could await it while the lock is held.
  *
  * A function that passes a callback on writes `<T>(callback: () => Synchronous<T>)`.
  */
@@ -300,6 +300,12 @@ export class AsyncLock {
    * @param sab a buffer, which may be of another realm, and growable; or a clone
    * @throws {TypeError} `sab` is neither, `byteOffset` is not an integer or not the clone's, or an option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
+   *
+   * @example
+   * ```js
+   * const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength), { name: 'cache' })
+   * new Worker(file, { workerData: lock }) // in the worker: new AsyncLock(workerData)
+   * ```
    */
   constructor(sab: SharedBuffer | ViewClone, options?: ViewOptions)
 
@@ -310,7 +316,7 @@ export class AsyncLock {
   readonly byteOffset: number
   /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
   readonly name: string
-  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
   readonly id: number
   /** The same as {@link AsyncLock.buffer}. */
   readonly sab: SharedArrayBuffer
@@ -358,7 +364,7 @@ export class AsyncLock {
 
   /**
    * Runs `callback` when the lock is held (at once if the lock is free), awaits its result, and releases the lock, also if the
-   * callback fails.
+   * callback fails. A callback that may have failed halfway calls {@link UnlockToken.abandon} first: then the next holder has `ownerDied`.
    *
    * The promise settles like the callback's result. It rejects like that of {@link lockAsync} without calling the callback.
    */
@@ -430,7 +436,7 @@ export interface SharedToken extends UnlockToken, ExcludesNobody {}
 /** Permits of a {@link Semaphore}. They exclude nobody, so a {@link Condition} does not take the token. */
 export interface PermitsToken extends UnlockToken, ExcludesNobody {}
 
-/** The time of a wait is over. */
+/** The `timeout` of a call is over. */
 export interface TimeoutError extends Error {
   name: 'TimeoutError'
   code: 'ERR_TIMEOUT'
@@ -479,6 +485,11 @@ export class Condition {
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
    *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
+   *
+   * @example
+   * ```js
+   * const changed = new Condition(buffer, { byteOffset: 4 }) // beside its lock, at 0
+   * ```
    */
   constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
 
@@ -488,7 +499,7 @@ export class Condition {
   readonly byteOffset: number
   /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
   readonly name: string
-  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
@@ -551,6 +562,11 @@ export class Semaphore {
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
    *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
+   *
+   * @example
+   * ```js
+   * const limit = new Semaphore(new SharedArrayBuffer(Semaphore.byteLength)) // without permits: release adds them
+   * ```
    */
   constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
 
@@ -560,7 +576,7 @@ export class Semaphore {
   readonly byteOffset: number
   /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
   readonly name: string
-  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
@@ -637,6 +653,11 @@ export class RwLock {
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
    *   option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
+   *
+   * @example
+   * ```js
+   * const rw = new RwLock(new SharedArrayBuffer(RwLock.byteLength))
+   * ```
    */
   constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
 
@@ -646,7 +667,7 @@ export class RwLock {
   readonly byteOffset: number
   /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
   readonly name: string
-  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
@@ -708,15 +729,22 @@ export class Barrier {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
-  /**
-   * @param options.parties 1 to 65535; the same in every thread. A clone says it
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `parties` or `byteOffset` is not an integer or not the
-   *   clone's, or an option is unknown
-   * @throws {RangeError} `parties` or `byteOffset` is out of range
-   */
+  /** Of an instance, or the clone that posting one makes. */
   constructor(clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined })
   /** Never right: a buffer does not say how many parties there are. */
   constructor(buffer: { readonly parties: 'must be given in the options' })
+  /**
+   * @param options.parties 1 to 65535; the same in every thread
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `parties` or `byteOffset` is not an integer or not the
+   *   clone's, or an option is unknown
+   * @throws {RangeError} `parties` or `byteOffset` is out of range
+   *
+   * @example
+   * ```js
+   * const barrier = new Barrier(new SharedArrayBuffer(Barrier.byteLength), { parties: 3 })
+   * new Worker(file, { workerData: barrier }) // in the worker: new Barrier(workerData)
+   * ```
+   */
   constructor(buffer: SharedBuffer, options: ViewOptions & { parties: number })
 
   /** The name of the class, which a clone carries: no other class takes it. */
@@ -725,7 +753,7 @@ export class Barrier {
   readonly byteOffset: number
   /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
   readonly name: string
-  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
@@ -757,15 +785,22 @@ export class Latch {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
-  /**
-   * @param options.count 0 to 2**31 - 1; the same in every thread. A clone says it
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `count` or `byteOffset` is not an integer or not the
-   *   clone's, or an option is unknown
-   * @throws {RangeError} `count` or `byteOffset` is out of range
-   */
+  /** Of an instance, or the clone that posting one makes. */
   constructor(clone: ViewClone & { readonly count: number }, options?: ViewOptions & { count?: number | undefined })
   /** Never right: a buffer does not say the count. */
   constructor(buffer: { readonly count: 'must be given in the options' })
+  /**
+   * @param options.count 0 to 2**31 - 1; the same in every thread
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `count` or `byteOffset` is not an integer or not the
+   *   clone's, or an option is unknown
+   * @throws {RangeError} `count` or `byteOffset` is out of range
+   *
+   * @example
+   * ```js
+   * const latch = new Latch(new SharedArrayBuffer(Latch.byteLength), { count: 4 })
+   * new Worker(file, { workerData: latch }) // in the worker: new Latch(workerData)
+   * ```
+   */
   constructor(buffer: SharedBuffer, options: ViewOptions & { count: number })
 
   /** The name of the class, which a clone carries: no other class takes it. */
@@ -774,7 +809,7 @@ export class Latch {
   readonly byteOffset: number
   /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
   readonly name: string
-  /** What tells it from others in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
@@ -923,7 +958,7 @@ export interface Entry {
   /** The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`. */
   kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'named' | 'wait'
   mode?: 'exclusive' | 'shared' | 'permits'
-  /** That of a named lock; of anything else, the one that it was given. */
+  /** That of a named lock, or the one that was given to the lock. */
   name?: string
   /** How many permits. */
   amount?: number
@@ -938,7 +973,7 @@ export interface Entry {
 
 /**
  * Everything that is held and awaited by means of the package in this process now. No thread is stopped for it: each word's entries
- * are right for one moment, not all for the same. All entries of a cycle stood at the same time.
+ * are right for one moment, not all for the same one. The entries of a cycle were all there at one moment.
  *
  * @example
  * ```js
