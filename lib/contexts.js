@@ -2,10 +2,10 @@
 
 /**
  * Makes an install reach the contexts that `vm` makes in this thread from then on, before any code runs in them. Otherwise a plain
- * `Atomics.notify` in a context would wake no waiter of ours, unnoticed: test runners evaluate each file in a context of its own.
+ * `Atomics.notify` in a context would silently wake no waiter of ours: test runners evaluate each file in a context of its own.
  *
  * `vm.createContext` is replaced, and `runInNewContext` of scripts, which makes a context and then calls `this.runInContext`;
- * `vm.runInNewContext` ends there, too. If a future Node does it differently, such contexts are not reached, and nothing breaks.
+ * `vm.runInNewContext` calls these, too. If a future Node does it differently, such contexts are not reached, and nothing breaks.
  *
  * What an install has replaced may outlive the module registry of a test file, and with it that file's `require`. So nothing is
  * required in a call.
@@ -19,12 +19,12 @@ const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getProt
 const { isPrototypeOf } = Object.prototype
 const { emitWarning } = process
 
-/** Other code may have put a subclass in the place of `vm.Script`, and may do so later: this is the prototype that has the method. */
+/** The prototype that has the method: other code may have replaced `vm.Script` by a subclass, or may do so later. */
 const scripts = holderOf(vm.Script && vm.Script.prototype, 'runInNewContext')
-/** What is replaced, by its holder. */
+/** What is replaced, by the object that has it. */
 const REPLACED = [[vm, 'createContext', replaceCreateContext], [scripts, 'runInNewContext', replaceRunInNewContext]]
 
-/** A script, once it is needed. Its result in a context is that context's global object, which is not the object that stands for it. */
+/** A script, made at its first use. Its result in a context is the context's global object, not the sandbox that stands for it. */
 const script = { global: undefined }
 
 /** How many contexts there are before they are looked through for collected ones. */
@@ -107,7 +107,7 @@ function replaceRunInNewContext (runInNewContext) {
       try {
         return apply(target, script, args)
       } finally {
-        // It did not get that far.
+        // Only left if the call failed before it made a context.
         if (own) deleteProperty(script, 'runInContext')
       }
     }
@@ -121,7 +121,7 @@ function runInContext (context) {
   return apply(this.runInContext, this, arguments)
 }
 
-/** Installs on a context. The caller has made one that works, so this does not throw. */
+/** Installs on a context. It never throws: the caller has made a context that works. */
 function reach (context) {
   if (installs.length === 0) return
   const install = installs[installs.length - 1]
@@ -146,7 +146,7 @@ function remember (install, ref) {
   install.refs.push(ref)
 }
 
-/** Says once that there are two queues now. */
+/** Warns once that the context and this thread use different queues. */
 function warn (error) {
   if (warned) return
   warned = true

@@ -3,7 +3,7 @@
 /**
  * The exports of the entry points, and what each entry does when it is loaded.
  *
- * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load; those of the plain entry, where it changes nothing, at its
+ * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. The plain entry, where it changes nothing, chooses them at its
  * first use (index.js). On a Node that has a `waitAsync`, neither that entry nor `/keep-alive` loads the native library before it is
  * needed. So modules that only some calls need are required in those calls.
  */
@@ -16,7 +16,7 @@ const globalObject = require('./util/global')
 const { define } = require('./util/intrinsics')
 const { describe } = require('./util/values')
 
-/** The key of those exports which have their code loaded when they are read, without that: for ES modules (es-modules.js). */
+/** The key under which ES modules find the exports that load their code at the first use instead of when they are read. */
 const LATE = Symbol.for('atomics-waitasync.late')
 
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
@@ -90,7 +90,7 @@ function setRefed (promise, refed) {
   if ((refed ? ref : unref)(promise)) return true
   const keepAlive = require('./atomics/keep-alive')
   if ((refed ? keepAlive.ref : keepAlive.unref)(promise)) return true
-  // Another copy may have installed the functions that made it, and this one may not have used the thread's agent yet.
+  // Functions of another copy may have made the promise, and this copy may not have used the thread's agent yet.
   const known = markOf(globalObject.Atomics.waitAsync)
   if (known === undefined) return false
   return known.engine === 'addon' ? agent().setRefed(promise, refed) : Boolean(known.setRefed) && known.setRefed(promise, refed)
@@ -103,7 +103,7 @@ function engineOf (waitAsync) {
 
 function requirePromise (promise, caller) {
   const util = require('util')
-  // It may be of another realm, or of a library that had replaced the global Promise.
+  // The promise may be of another realm, or of a library that had replaced the global Promise.
   if (!util.types.isPromise(promise) && !(promise instanceof own.Promise)) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
   }

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * Tells the host's own functions from this package's.
+ * Distinguishes the host's own functions from this package's.
  *
  * Every function that the package installs carries a mark: its engine, and the host's functions that it replaced. All copies of
- * the package share the mark's key, so that each recognises the functions of another and does not take them for the host's.
+ * the package share the mark's key, so that each recognises the functions of the others and does not take them for the host's.
  */
 
 const MARK = Symbol.for('atomics-waitasync')
@@ -40,7 +40,7 @@ function exportedOf (fn) {
   return known && (known.exported || fn)
 }
 
-/** The host's functions, behind those that an Atomics object has now; undefined where the host has none. */
+/** The host's functions, which those of an Atomics object may have replaced; undefined where the host has none. */
 function hostOf (atomics) {
   const host = {}
   for (const name of NAMES) {

@@ -28,7 +28,7 @@ const OPTIONS = ['target', 'force', 'workers', 'contexts']
  * @property {Map<string, Function>} ours the functions that were installed, by name
  * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced; undefined if there was none
  * @property {Function[]} undo what makes the install reach Workers and contexts is undone by these
- * @property {object | undefined} cause for an install on a context: stands for the install that reached it
+ * @property {object | undefined} cause of an install on a context: identifies the install that reached the context
  */
 const installs = new WeakMap()
 
@@ -87,7 +87,7 @@ function loadNotify (realm) {
   }
 }
 
-/** The trio of an Atomics object as it is given to a program: with a `notify` for both queues. */
+/** The trio that a program gets of an Atomics object: with a `notify` for both queues. */
 function exportedTrio ({ wait, notify, waitAsync }, realm) {
   const known = markOf(notify)
   return { wait, notify: known !== undefined && known.engine === 'addon' ? notify : bothNotify(realm), waitAsync }

@@ -28,7 +28,7 @@ const LANGUAGES = Object.freeze(['en-US'])
 agent()
 loadNow(LockManager)
 
-/** Code that only asks whether there is a navigator takes it for complete. */
+/** Complete, because code that finds a navigator expects all its properties. */
 class Navigator {
   get hardwareConcurrency () { return os.cpus().length }
   get language () { return LANGUAGES[0] }
@@ -43,7 +43,7 @@ module.exports = function installLocks () {
   put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
   put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
   put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
-  // The same object as `navigator.locks` on the Node that has it.
+  // On a Node that has it, it is the same object as `navigator.locks`.
   if (threads !== undefined && threads.locks !== undefined) {
     if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) syncBuiltinESMExports()
     else process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })

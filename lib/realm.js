@@ -19,7 +19,7 @@ const realms = new WeakMap([[Atomics, own]])
  * The object that receives an install's functions, and the realm of these functions.
  *
  * A target is, in this order, an Atomics object (by its toStringTag), a global object (it has an Atomics object), or any other
- * object, which receives the functions itself. A sandbox made by `vm.createContext` stands for its context's global object.
+ * object, which receives the functions itself. A sandbox made by `vm.createContext` counts as its context's global object.
  *
  * @returns {{ holder: object, realm: object, plain: boolean }} `plain`: the holder is no Atomics object
  * @throws {TypeError} target is not an object; `caller` is named in the message
@@ -58,7 +58,7 @@ function realmOf (atomics, global) {
   let realm = realms.get(atomics)
   if (realm === undefined) {
     const { TypeError, RangeError, Promise } = intrinsicsOf(global) || intrinsicsOf(globalBehind(atomics)) || own
-    // A test may have given its code an Atomics object with some of the functions only.
+    // A test may use an Atomics object with only some of the functions.
     const load = typeof atomics.load === 'function' ? atomics.load : Atomics.load
     realm = Object.freeze({ Atomics: { load }, TypeError, RangeError, Promise, host: hostOf(atomics) })
     realms.set(atomics, realm)

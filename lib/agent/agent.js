@@ -21,7 +21,7 @@ const startingWorkers = require('./starting-workers')
 const { nextTick } = process
 const STALL = 'ATOMICS_WAITASYNC_STALL'
 const PENDING = 'ATOMICS_WAITASYNC_PENDING'
-/** How many locks are warned of one by one. */
+/** How many locks have a warning each. */
 const MOST_WARNINGS = 10
 
 /** How many settlements native code delivers at once. */
@@ -78,7 +78,7 @@ function createAgent (binding) {
     return words[ANSWER] >>> 0
   }
 
-  /** Whether there may be a waiter at a word, an address in units of four bytes: with the same condition. */
+  /** Whether there may be a waiter at a word, an address in units of four bytes. It is certain under the same condition. */
   function mayBeWaiting (word) {
     return counters === undefined || counters.read(counters.ofWord(word)) !== 0
   }
@@ -110,12 +110,12 @@ function createAgent (binding) {
   }
 
   /**
-   * An unref'd wait does not hold the event loop. But if it has been notified by now it is settled before this thread ends, and
-   * a claim whose word is free is granted.
+   * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread ends; and
+   * a claim is granted if its word is free.
    */
   function beforeExit () {
     operations.runsDry()
-    // Other listeners have their turn first: one of them may settle what is pending.
+    // The other listeners run first: one of them may settle what is pending.
     if (words[ANSWER] !== 1) nextTick(warnPending)
   }
 
@@ -168,7 +168,7 @@ function createAgent (binding) {
   }
 }
 
-/** `ATOMICS_WAITASYNC_STALL`; an invalid value counts as none, and one thread of the process warns of it. */
+/** `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
 function stallSetting (binding) {
   const milliseconds = binding.stallAfter()
   if (typeof milliseconds === 'number') return milliseconds
@@ -176,12 +176,12 @@ function stallSetting (binding) {
   return 0
 }
 
-/** What Deno may make of a settlement's delay, in milliseconds. */
+/** The longest delay of a settlement in Deno, in milliseconds. */
 const DENO_TURN = 20
 
 /**
  * Deno (seen in 2.9) may lose the wake-up for a call of a threadsafe function: its event loop looks for calls, then says that it
- * wants to be woken, and a call between the two is only found in its next turn. This gives it one.
+ * wants to be woken, and a call between the two is only found in its next turn. This timer makes it turn.
  */
 function wakeInDeno () {
   setInterval(() => {}, DENO_TURN).unref()
@@ -190,7 +190,7 @@ function wakeInDeno () {
 /** Node 10: a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws. */
 const LEAVES_EXCEPTIONS = NODE_VERSION < 12
 
-/** No operation answers this. */
+/** A number that is no operation's answer. */
 const UNANSWERED = -1
 
 /** The operations, which then throw only if they have not been carried out. */
@@ -214,8 +214,8 @@ function shielded (operations, words) {
 let current
 
 /**
- * Runs a function outside of the asynchronous context of the caller, who happens to be the first: the agent, which lives as long as the
- * thread, would keep that context's stores, and settlements would run in it. Other runtimes than Node have no such call.
+ * Runs a function outside of the asynchronous context of its caller. Otherwise the agent, which lives as long as the thread, would keep
+ * the context of the first caller, and settlements would run in it. Other runtimes than Node have no such call.
  */
 function inRootContext (binding, run) {
   if (process.versions.bun !== undefined || process.versions.deno !== undefined) run()

@@ -40,9 +40,9 @@ function createBlocking (native) {
   }
 
   /**
-   * This thread goes on with what it has been given. If it is being terminated, it ends here, and what it was given goes to
-   * another. The engine checks for that where a function is called or, if the call is inlined, where a loop begins anew: so
-   * this loop does once.
+   * This thread goes on with what it was granted. If the thread is being terminated, it ends here, and the grant goes to another.
+   * The engine checks for termination where a function is called or, if the call is inlined, where a loop repeats: so this
+   * loop repeats once.
    */
   function goOn () {
     for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
@@ -55,7 +55,7 @@ function createBlocking (native) {
    * Blocks until a request is granted by a word (see locks/held/word.js).
    *
    * @returns {boolean | null | undefined} undefined: timed out; null: this thread would wait for ever. Otherwise this thread has
-   *   it, as the last entry of its robust list; true: its former holder died
+   *   what it requested, as the last entry of its robust list; true: the former holder died
    */
   function claim (word, kind, amount, timeout, onSlice) {
     probeStack()
@@ -117,7 +117,7 @@ function createBlocking (native) {
   return { claim, claimName, useNotification, wait, waitFor, waitGivingBack }
 }
 
-/** Native code calls it between the slices in which a thread blocks: the engine can interrupt a thread where a function is called. */
+/** Native code calls this between the slices in which a thread blocks: the engine can interrupt a thread where a function is called. */
 function tick () {}
 
 /** Throws the RangeError of a stack overflow, if there is one, before the wait has begun. */

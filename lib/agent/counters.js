@@ -11,13 +11,13 @@
 const { Int32Array, clz32, load } = require('../util/intrinsics')
 const { TypedArrayLength } = require('../util/typed-arrays')
 
-/** For tests: with this variable set, the path of other processors is taken on these, too. Deno has to be allowed to read variables. */
+/** For tests: with this variable, these processors take the path of the others, too. Deno has to be allowed to read variables. */
 const PORTABLE = process.versions.deno === undefined && process.env.ATOMICS_WAITASYNC_PORTABLE !== undefined
 
 /**
  * Whether a plain read cannot overtake an atomic operation that precedes it in the program. On these processors such an operation
  * is a full fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads. A read then costs one
- * instruction instead of a call. Bun's engine is another.
+ * instruction instead of a call. Bun does not use V8.
  */
 const FENCED = !PORTABLE && (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
 
@@ -40,7 +40,7 @@ function loadsUnshared () {
   }
 }
 
-/** The counters; undefined where they cannot be read: then each question is a native call. */
+/** The counters; undefined where they cannot be read: then each look is a native call. */
 function createCounters (binding) {
   const words = readable(binding)
   if (words === undefined) return undefined

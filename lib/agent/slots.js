@@ -62,8 +62,8 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Enqueues `waiter`, whose `purpose` is the number of a class of locks/, or 0: it is told of a notification at `address` by
-   * `settle('ok')` or `settle('timed-out')`.
+   * Enqueues `waiter`, whose `purpose` is the number of a class of locks/, or 0: its `settle` is called with
+   * `'ok'` after a notification at `address`, otherwise with `'timed-out'`.
    * @param {boolean} relayed whether the notification goes to another waiter if this thread ends before it is settled
    * @returns {string | undefined} the result if there is one at once
    */
@@ -90,7 +90,7 @@ module.exports = function createSlots (native) {
    *   and has to keep the memory. Its `slot` is set while it is enqueued
    * @param {number} relay the address at which another waiter is notified if this thread ends before the claim is granted; or 0
    * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust list;
-   *   true: its former holder died
+   *   true: the former holder died
    */
   function claimAsync (address, kind, amount, timeout, claim, relay) {
     const slot = fill(WAITER, claim, claim)
@@ -116,7 +116,7 @@ module.exports = function createSlots (native) {
     return undefined
   }
 
-  /** Carries out an operation that enqueues the wait in a slot that was filled. Returns its answer. */
+  /** Carries out the operation that enqueues the wait of a filled slot. Returns its answer. */
   function enqueue (operation, slot, name) {
     words[SLOT] = slot
     if (name === undefined) operation()
@@ -132,7 +132,7 @@ module.exports = function createSlots (native) {
     return answer
   }
 
-  /** Dequeues a waiter. False if it is settled already: then it will be told so. */
+  /** Dequeues a waiter. False if it is settled already: then its `settle` will be called. */
   function cancel (waiter) {
     words[SLOT] = waiter.slot
     operations.cancel()
@@ -202,7 +202,7 @@ module.exports = function createSlots (native) {
       try {
         settleOne(n)
       } catch (error) {
-        // It must not keep the others from being settled: it is reported as an uncaught error.
+        // The error must not keep the other promises from being settled: it is reported as an uncaught error.
         nextTick(() => { throw error })
       }
     }
@@ -239,7 +239,7 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Gives what this batch acquired its tokens. This comes first: settling may run JavaScript (hooks on promises do) that releases
+   * Makes the tokens for what this batch has acquired. This comes first: settling may run JavaScript (hooks on promises do) that releases
    * other things, which moves entries of the robust list.
    */
   function adoptAcquired (count) {

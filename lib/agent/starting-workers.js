@@ -13,7 +13,7 @@ const { getOwnPropertySymbols } = Object
 
 /** The `threadId`s of the Workers that have not ended. */
 const started = new Set()
-/** Undefined until this thread has started its agent. */
+/** Undefined until this thread has an agent. */
 let binding
 
 /** `worker` has been made and will load an entry. */
@@ -29,7 +29,7 @@ exports.add = function add (worker) {
   })
 }
 
-/** Tells native code of the Workers that there are, and from now on of each change. */
+/** Reports to native code the Workers that there are, and from now on each change. */
 exports.tell = function tell (nativeLibrary) {
   binding = nativeLibrary
   started.forEach((threadId) => binding.workerStarts(threadId))

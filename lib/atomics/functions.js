@@ -68,7 +68,7 @@ function createAtomics (realm) {
   const queue = agent()
   const { mayBeWaiting } = queue
   let canSuspend
-  // Few programs need it.
+  // Made at its first use, since few programs need it.
   let signals
 
   // One executor for all promises, so that making one makes no closure.
@@ -78,7 +78,7 @@ function createAtomics (realm) {
   // A `waitAsync` on an older Node is a polyfill of other code, which WebAssembly does not know.
   const hostWaitAsync = NODE_VERSION >= 16 ? host.waitAsync : undefined
 
-  /** Whether the host is to wait on a view that is not plain. It does all that the specification says, and once more what has been done. */
+  /** Whether the host waits on this view, which is not plain. It does all steps of the specification, also those that were done here. */
   function isHosts (view) {
     if (!view.shared) throw new TypeError('typedArray must be on a SharedArrayBuffer, not on an ArrayBuffer')
     return hostWaitAsync !== undefined
@@ -121,7 +121,7 @@ function createAtomics (realm) {
         // undefined stands for Infinity, and is faster: Infinity is no small integer.
         woken += hostNotify(typedArray, i, c === Infinity ? undefined : c - woken)
       } catch (error) {
-        // It throws at the end of the stack only. What has been woken is counted nevertheless.
+        // The host throws at the end of the stack only. The woken waiters are counted nevertheless.
         if (woken === 0) throw error
         return woken
       }
@@ -145,7 +145,7 @@ function createAtomics (realm) {
       const promise = new Promise(executor)
       // The constructor turns a stack overflow in its executor into a rejection.
       if (resolve === undefined) throw new RangeError('Maximum call stack size exceeded')
-      // Made now: later it might fail at the end of the stack, and then nobody would have the promise.
+      // Made now: later this might fail at the end of the stack, and then the caller would have no promise.
       const pending = { async: true, value: promise }
       const result = queue.waitAsync(view.address + i * size(view), view.wide, v, t, typedArray, promise, resolve)
       resolve = undefined

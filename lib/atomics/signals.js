@@ -23,7 +23,7 @@ class Wait extends Waiter {
     this.wide = wide
     this.value = value
     this.timeout = timeout
-    // For `snapshot()`: what is waited for is up to the program.
+    // For `snapshot()`: the program decides what the word means.
     this.purpose = 0
     // If there is one at once.
     this.result = undefined
@@ -38,7 +38,7 @@ class Wait extends Waiter {
   }
 
   giveUp (reason) {
-    // If it is too late, it has been settled, and that is how it ends.
+    // If it is too late, it has been settled, and ends by that.
     if (this.slot < 0 || this.dequeue()) this.reject(reason)
   }
 
@@ -47,14 +47,14 @@ class Wait extends Waiter {
     this.resolve(result)
   }
 
-  /** There is no warning of it, as there is none of other waits for a value. */
+  /** A loop that runs dry does not warn of this wait, nor of other waits for a value. */
   get pendingNote () {
     return undefined
   }
 }
 
 /**
- * `waitAsync` with valid arguments, a time-out that is not 0, and a signal. A signal that is aborted already comes after the comparison:
+ * `waitAsync` with valid arguments, a time-out that is not 0, and a signal. Whether the signal is aborted is checked after the comparison:
  * without a wait there is nothing to cancel.
  */
 function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
@@ -75,7 +75,7 @@ function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   return wait.result === undefined ? pending : { async: false, value: wait.result }
 }
 
-/** @throws {TypeError} there is a signal, which a wait in the host's queue cannot have; `why` it would be there */
+/** @throws {TypeError} there is a signal, which a wait in the host's queue cannot have; `why` says why the wait is there */
 function refuseSignal (options, why) {
   if (signalOf(options) !== undefined) throw new TypeError('waitAsync: a signal cannot cancel a wait in the host\'s queue, where ' + why)
 }

@@ -21,7 +21,7 @@ const views = createWeakMap()
  * - `plain`: whether it is on one that is no WebAssembly memory
  * - `wide`: whether it is a BigInt64Array
  * - `address`: of its first element, if shared and not empty; `word`: the same in units of four bytes, its lower 32 bits
- * - `length`: its number of elements; if `grows`, when it was last looked up
+ * - `length`: its number of elements; if `grows`, when the view was last looked up
  */
 class View {
   constructor (array, shared, plain, wide, address, length, grows) {

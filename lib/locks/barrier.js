@@ -4,7 +4,7 @@
  * `Barrier`: a number of parties wait for each other, again and again.
  *
  * The word's upper half holds the generation, its lower half the number of parties that have arrived in this generation. A party
- * that gives up is no longer counted. One that dies while it waits stays counted: its generation is completed, and the next one
+ * that gives up is no longer counted. A party that dies while it waits stays counted: its generation is completed, and the next one
  * lacks a party; so give the others a time-out.
  */
 
@@ -83,8 +83,8 @@ const LEADER = -1
 
 /** Counts a party in. Returns the generation that it waits to end; LEADER if it was the last one, and has woken the others. */
 function arrive (word, parties) {
-  // A party that is counted must be able to withdraw, and the last one to wake the others: so there must be stack for it, and each is
-  // called before, to be compiled.
+  // A counted party must be able to withdraw, and the last one to wake the others: so there must be stack for both calls, and both are
+  // made once before, to be compiled.
   requireStack()
   withdraw(word, LEADER)
   for (;;) {

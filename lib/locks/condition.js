@@ -67,7 +67,7 @@ class Condition {
   }
 }
 
-/** The answer of a predicate that must be synchronous. */
+/** The result of a predicate that must be synchronous. */
 function isMet (predicate) {
   const answer = predicate()
   requireNoPromise(answer, 'waitFor: predicate', 'waitForAsync()')
@@ -85,7 +85,7 @@ function block (word, held, timeout, caller) {
   if (held.word.isAwaited()) throw deadlock(caller, 'awaits the lock')
   // A thread that has released the lock must be able to take it again.
   requireStack()
-  // Its wait repairs nothing: whoever takes the lock meanwhile is told, too.
+  // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (wasTold(held.token)) held.word.noteDeath()
   const index = theList().toEnd(indexOf(held))
   try {
@@ -190,7 +190,7 @@ const noLock = (caller, given) =>
   new TypeError(caller + ': token must be the UnlockToken of a lock that is held exclusively, not ' + given)
 const notHeld = (caller) => notLocked(caller + ': the token\'s lock is not held')
 
-/** The index of a hold's entry, which may have moved. The token is not asked: it may be a proxy. */
+/** The index of a hold's entry, which may have moved. Not by the token, which may be a proxy. */
 const indexOf = ({ serial, index }) => theList().indexOf(serial, index)
 const isHeld = (held) => indexOf(held) >= 0
 

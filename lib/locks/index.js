@@ -2,8 +2,8 @@
 
 /**
  * Locks and their family: what every entry point exports beside the functions of `Atomics`. The code of each is loaded when its name is
- * read, since most programs use one or two. But `import` reads all names at once: so ES modules get what is there without that code, and
- * loads it at its first use. No code of them loads the native library before it needs it.
+ * read, since most programs use one or two. But `import` reads all names at once: so ES modules get classes that load their code at the first
+ * use. None of this code loads the native library before it needs it.
  */
 
 const { lateClass, loadNow } = require('../util/late-class')

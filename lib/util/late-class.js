@@ -4,8 +4,8 @@
  * A class whose code is loaded at its first use: when it is called or a property is read that it does not have yet. `import` reads
  * all exports of an entry, so they have to be there without that code.
  *
- * It then gets the properties of the loaded class, and its prototype those of the loaded one's prototype, which from then on inherits
- * from it: so what the loaded code constructs by its own name is an instance of both.
+ * Then the late class gets the properties of the loaded class, and its prototype those of the loaded class's prototype. That prototype
+ * inherits from the late one from then on: so what the loaded code constructs by its own name is an instance of both.
  */
 
 const { createWeakMap } = require('./intrinsics')
@@ -17,7 +17,7 @@ const loaders = createWeakMap()
 
 /**
  * @param {string} name
- * @param {() => Function} load gives the class; it is called again if it has thrown
+ * @param {() => Function} load returns the class; it is called again if it has thrown
  * @param {Function} [made] another late class, of which this one's code makes instances: it is loaded with this one
  */
 function lateClass (name, load, made) {
@@ -26,7 +26,7 @@ function lateClass (name, load, made) {
     return construct(use(), arguments, new.target)
   }
   const Class = class extends Unloaded {
-    // Not those of an implicit constructor: older engines pass them by an iterator, which may have been replaced.
+    // Not by an implicit constructor: older engines pass its arguments by an iterator, which may have been replaced.
     constructor (first, second) {
       super(first, second)
     }
@@ -42,7 +42,7 @@ function lateClass (name, load, made) {
     defineProperty(Class, 'length', { value: Loaded.length, configurable: true })
     copyAll(Loaded, Class)
     copyAll(prototype, Class.prototype)
-    // The package's own instances shall find those of the class, which other code may replace.
+    // The package's own instances must find the properties of the class, which other code may replace.
     for (const key of ownKeys(prototype)) deleteProperty(prototype, key)
     // Its constructor.
     setPrototypeOf(Class, Loaded)

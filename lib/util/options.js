@@ -12,7 +12,7 @@ const ObjectPrototype = Object.prototype
  * @param {string[]} known the names of all options; those that this caller does not offer come last
  * @param {string} caller the function's name, for the message
  * @param {number} [offered] how many of the names the message lists
- * @throws {TypeError} options is no object, or has an unknown key
+ * @throws {TypeError} options is not an object, or has an unknown key
  */
 function requireOptions (options, known, caller, offered = known.length) {
   if (options === undefined) return

@@ -8,7 +8,7 @@ const NODE_VERSION = require('./node-version')
 
 /** More frames than any sequence that must not be interrupted takes. */
 const FRAMES = 48
-/** As many take more than V8 needs: it compiles nothing with less than 40 KB of stack left. */
+/** So many frames take more than V8 needs to compile: it compiles nothing with less than 40 KB of stack left. */
 const COMPILING_FRAMES = 900
 /** Up to Node 16, V8 throws where it would recompile a function that is called often, instead of using the code that it has. */
 const RECOMPILES = NODE_VERSION < 18

@@ -28,7 +28,7 @@ exports.sharedByteLength = (buffer) => apply(getSharedByteLength, buffer, [])
 exports.maxByteLength = (buffer) => apply(getMaxByteLength || getSharedByteLength, buffer, [])
 /**
  * Whether a SharedArrayBuffer is the memory of a WebAssembly module: the JavaScript API of WebAssembly says that such a buffer is
- * frozen. It stays so when its memory is posted, but not when the buffer is posted alone.
+ * frozen. In another thread the buffer is frozen if its memory was posted, and not if the buffer was posted alone.
  */
 exports.isWebAssemblyMemory = (buffer) => isFrozen(buffer)
 exports.isGrowable = (buffer) => getGrowable !== undefined && apply(getGrowable, buffer, [])

@@ -1,12 +1,12 @@
 'use strict'
 
-/** Questions about arbitrary values, which run no code of the value's: it may be a proxy, or have getters that throw. */
+/** Questions about arbitrary values. They run no code of the value: it may be a proxy, or have getters that throw. */
 
 const { String, is, stringify } = require('./intrinsics')
 
 exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
 
-/** A string in quotation marks, for messages: of a long one the beginning. */
+/** A string in quotation marks, for messages; of a long string, its beginning. */
 const quote = (string) => stringify(string.length > 40 ? shortened(string) : string)
 exports.quote = quote
 

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * Tells waiters of their AbortSignal. All waiters of a signal share one listener, since an EventTarget searches its listeners for
- * each that is added or removed, and warns of many.
+ * Aborts waiters by their AbortSignal. All waiters of a signal share one listener, since an EventTarget searches its listeners for
+ * each one that is added or removed, and warns of many.
  *
- * Invariant: while there are waiters, the signal has the listener. The waiters are told in the order in which they came.
+ * Invariant: while there are waiters, the signal has the listener. The waiters are aborted in the order in which they came.
  */
 
 const { bare, createWeakMap } = require('../util/intrinsics')
@@ -60,7 +60,7 @@ class Audience {
       this.listens = false
       signal.removeEventListener('abort', this.listener)
     } catch (_) {
-      // The waiter that is being settled must not fail for that. The same listener is added again when needed.
+      // This must not make the waiter fail that is being settled. The same listener is added again when needed.
     }
   }
 
@@ -68,7 +68,7 @@ class Audience {
     try {
       requireStack(false)
     } catch (_) {
-      // A waiter might be dequeued whose promise then nothing rejects. In a tick of its own there is enough stack.
+      // A waiter might be dequeued without its promise being rejected. In a tick of its own there is enough stack.
       nextTick(this.listener)
       return
     }
@@ -81,7 +81,7 @@ class Audience {
       // The signal may have removed the listener, since it was added with `once`.
       this.listens = false
     } catch (error) {
-      // The other waiters are told nevertheless.
+      // The other waiters are aborted nevertheless.
       if (this.first !== undefined) nextTick(this.listener)
       throw error
     }
@@ -89,7 +89,7 @@ class Audience {
 }
 bare(Audience)
 
-/** Lets a waiter hear its signal. Throws what the signal throws. */
+/** Lets a waiter be aborted by its signal. Throws what the signal throws. */
 exports.join = function join (waiter) {
   const { signal } = waiter
   let audience = audiences.get(signal)

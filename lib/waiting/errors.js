@@ -14,7 +14,7 @@ function createError (message, code, name) {
 
 /**
  * @param {{ id: number, name: string | undefined, holder?: () => number | null }} word what the wait was for
- * @param {{ kind: string, mode?: string }} what as snapshots say it
+ * @param {{ kind: string, mode?: string }} what as in a snapshot
  */
 function timeoutError (word, { kind, mode }, timeout) {
   // Permits may be those of any number of threads.
@@ -38,7 +38,7 @@ function cycleText (cycle) {
   for (let n = 0; n < cycle.length; n++) {
     const { threadId, waitsFor } = cycle[n]
     const next = cycle[(n + 1) % cycle.length]
-    // A thread does not wait for what it holds: then it is ahead in the line.
+    // If the next thread does not hold it, that thread is ahead in its line.
     const isAhead = next.holds.id === next.waitsFor.id
     text += (n === 0 ? '' : ', ') + 'thread ' + threadId + ' waits for ' + nounOf(waitsFor) +
       (isAhead ? ' behind thread ' + next.threadId : ' that thread ' + next.threadId + ' holds')

@@ -2,13 +2,13 @@
 
 /**
  * Promises that time out. V8 adds the functions that await a promise to the stack of an error only if the error is made in an async
- * function whose promise that is. So a wait that is over resolves with LATE, and an async function then makes the error.
+ * function whose promise that is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
  */
 
 /** What the promise of a wait resolves with when its time is over. */
 const LATE = Symbol('atomics-waitasync.late')
 
-/** A promise of the same; if that is LATE, it rejects with what `createError` returns. */
+/** A promise of the same value; if that is LATE, it rejects with what `createError` returns. */
 async function unlessLate (promise, createError) {
   const outcome = await promise
   if (outcome === LATE) throw createError()

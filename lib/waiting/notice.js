@@ -35,7 +35,7 @@ class Notice extends Waiter {
   }
 
   giveUp (reason) {
-    // If it is too late, it has been notified, and that is how it ends.
+    // If it is too late, it has been notified, and ends by that.
     if (this.slot < 0 || this.dequeue()) this.reject(reason)
   }
 
@@ -76,7 +76,7 @@ function waitUntil (word, isOver, left, purpose) {
   }
 }
 
-/** A promise of the same. */
+/** The same, by a promise. */
 async function waitUntilAsync (word, isOver, left, signal, steps, what) {
   for (;;) {
     const value = load(word.array, 0)
@@ -98,8 +98,8 @@ function notify (word, count) {
 }
 
 /**
- * To be called before a change that must be followed by a `notify`. Near the end of the stack it throws; if it does not, neither
- * will `notify`.
+ * To be called before a change that must be followed by a `notify`. Near the end of the stack this throws; if it does not throw, `notify`
+ * will not throw either.
  */
 function rehearseNotify (word) {
   requireStack()

@@ -71,7 +71,7 @@ function requireFunction (argument, caller, name = 'callback') {
  */
 function requireNoPromise (result, what, twin) {
   if (isObject(result) && typeof result.then === 'function') {
-    // The error is this one. That the promise rejects, too, is nothing that the program has forgotten to handle.
+    // The error is this one. If the promise rejects as well, no unhandled rejection must be reported.
     ignore(result)
     throw new TypeError(what + ' must not return a promise, which a blocked thread cannot await: use ' + twin)
   }

@@ -26,7 +26,7 @@ class Steps {
     try {
       if (!this.isOver) agent().remember(promise, this)
     } catch (_) {
-      // No stack is left. The steps are taken all the same, so the caller gets the promise.
+      // No stack is left. The steps go on all the same, so the caller gets the promise.
     }
     return promise
   }

@@ -2,7 +2,7 @@
 
 /**
  * A promise that is enqueued once, until it is settled or its signal aborts it: the base of Claim, Notice and the Wait of
- * atomics/signals.js. agent/slots.js tells it the result by `settle(value)`.
+ * atomics/signals.js. agent/slots.js passes it the result by `settle(value)`.
  *
  * Each kind has:
  * - `enqueue()`: enqueues it. Returns undefined, or the result if there is one at once
@@ -42,8 +42,8 @@ class Waiter {
   }
 
   /**
-   * Enqueues it, or settles the promise at once. The signal is heard before: near the end of the stack any call after it is enqueued
-   * might fail, and then nothing would know that it is enqueued. Those who set `onEnqueued` see to it that there is stack.
+   * Enqueues it, or settles the promise at once. It joins its signal before: near the end of the stack any call after the enqueuing
+   * might fail, and then nothing would know that it is enqueued. Code that sets `onEnqueued` makes sure that there is stack.
    */
   begin () {
     let result
@@ -51,7 +51,7 @@ class Waiter {
       if (this.steps !== undefined) this.steps.begin(this)
       if (this.signal !== undefined) {
         abortSignals.join(this)
-        // It has been told to give up meanwhile.
+        // The signal has made it give up meanwhile.
         if (this.audience === undefined) {
           this.end()
           return

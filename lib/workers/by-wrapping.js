@@ -5,7 +5,7 @@
  * replaced by proxies that let a worker load an entry before its own code.
  *
  * In Bun that is an option of Worker, `preload`. In Deno a worker's file is imported by a module of ours, in a `data:` URL, after the
- * entry; source text gets a call in front. Neither has a way to change what `import { Worker } from 'worker_threads'` gives:
+ * entry; source text gets a call in front. In neither can `import { Worker } from 'worker_threads'` be changed:
  * `syncBuiltinESMExports` does nothing there. Workers of that class are noticed, since it looks up its parent when it is called, and
  * a warning says that they are not reached.
  */
@@ -66,7 +66,7 @@ function constructor (change, currentEntries) {
 }
 
 function inBun (entries, script, options, ...rest) {
-  // What Bun refuses, it refuses itself.
+  // Arguments that Bun rejects are passed on: Bun throws.
   if (options !== undefined && (typeof options !== 'object' || options === null)) return undefined
   const { preload } = options || {}
   return [script, assign({}, options, { preload: entries.concat(preload === undefined ? [] : preload) }), ...rest]
@@ -84,7 +84,7 @@ function fileInDeno (entries, script, options, ...rest) {
   const file = isPath ? path.resolve(script) : script.href
   const url = isPath ? pathToFileURL(file).href : file
   if (!/^(?:file|data):/.test(url)) return undefined
-  // The error for a file that is not there shall name it.
+  // The error of a missing file must name that file.
   if (url.startsWith('file:') && !fs.existsSync(new URL(url))) return [script, options, ...rest]
   return [new URL(importing(entries, url, `process.argv[1]=${stringify(isPath ? file : argumentOf(script))}`)), options, ...rest]
 }
@@ -95,7 +95,7 @@ function argumentOf (url) {
 }
 
 function urlInDeno (entries, specifier, options, ...rest) {
-  // With permissions of its own the worker may not be able to load the entry. Other types of worker Deno refuses itself.
+  // A worker with permissions of its own may not be able to load the entry. Deno itself throws for other types of workers.
   if (!options || options.type !== 'module' || options.deno) return undefined
   try {
     return [importing(entries, new URL(specifier, globalObject.location).href, ''), options, ...rest]

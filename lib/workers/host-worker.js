@@ -15,8 +15,8 @@ function unwrap (Class) {
 }
 
 /**
- * The class that extends EventEmitter, or what installs have put in between. It is looked for among the parents of what is exported; and,
- * since that may be a function around the class, among those of the constructors that its prototypes know. Undefined where there is none.
+ * The class that extends EventEmitter, or what installs have put in between. It is searched among the parents of the exported class. The export
+ * may also be a function around the class: so it is searched among the parents of its prototypes' constructors, too. Undefined: none.
  */
 function hostWorker () {
   if (threads === undefined) return undefined
@@ -48,8 +48,8 @@ function wrap (Class, construct) {
 }
 
 /**
- * Puts a wrapper of its parent between Node's class and that: so each worker is noticed, also of a subclass or of a reference to the
- * class that is older than the install.
+ * Puts a wrapper of its parent between Node's class and its parent. So each worker is noticed, also one of a subclass or of a reference
+ * to the class that is older than the install.
  *
  * @returns {(() => void) | undefined} undoes it, unless other code has replaced it since. Undefined: the class is not extensible
  */

@@ -3,8 +3,8 @@
 /**
  * Lets Node's module loader, and the thread in which its hooks run, use the host's Atomics after an install.
  *
- * Node 18.19 to 21 take `Atomics.wait` from the global object when hooks are first needed. If they got ours, the thread would
- * block in our queue for ever: the hooks' thread notifies the host's. So Node is made to take its functions before an install:
+ * Node 18.19 to 21 take `Atomics.wait` from the global object when hooks are first needed. If they took ours, the thread would
+ * block in our queue for ever: the hooks' thread notifies the host's queue. So Node is made to take its functions before an install:
  * by registering a hook, and stopping Node at its next step, which is to start that thread. Later versions have taken their
  * functions long before.
  */
@@ -27,7 +27,7 @@ module.exports = function takeHostFunctions () {
   const Parent = getPrototypeOf(HostWorker)
   setPrototypeOf(HostWorker, function () { throw stop })
   try {
-    // If there are hooks already, Node has its functions, and converts this argument next.
+    // If there are hooks already, Node has taken its functions, and converts this argument next.
     Module.register({ toString () { throw stop } })
   } catch (_) {
     // `stop`; or `register` has refused. A test runner's sandbox has a `register` of its own that always does. The Atomics to be

@@ -2,7 +2,7 @@
 
 /**
  * Makes an install reach every Worker that this thread starts from then on, before any code of the worker's own runs. Otherwise a
- * plain `Atomics.notify` in a worker would wake no waiter of ours, unnoticed.
+ * plain `Atomics.notify` in a worker would silently wake no waiter of ours.
  *
  * Workers are reached by the message that starts them (`by-message/`): the one way that reaches all of them, on every Node, and
  * leaves their flags, environment and options alone. docs/environments.md says what it does in which situation.
@@ -32,7 +32,7 @@ function sharedEntries () {
   return process[ENTRIES]
 }
 
-/** For the worker that is being started: the last entry that concerns Atomics, and that of navigator. Undefined if there is none. */
+/** What a worker that is being started loads: the last entry that concerns Atomics, and that of navigator. Undefined if there is none. */
 function currentEntries () {
   const last = (what) => sharedEntries().filter(({ concerns }) => concerns === what).slice(-1)
   const entries = last('Atomics').concat(last('navigator'))
@@ -40,7 +40,7 @@ function currentEntries () {
 }
 
 /**
- * @param {'addon' | 'host' | 'locks'} engine the queue that workers will use; or that they get the locks
+ * @param {'addon' | 'host' | 'locks'} engine the queue that workers will use; 'locks': they get `navigator.locks`
  * @param {boolean} isAtLoad whether an entry asks, which is being loaded: then there is a warning instead of an error
  * @returns {() => void} undoes it, unless other code has replaced the same things since
  * @throws {TypeError} Node's class has been frozen

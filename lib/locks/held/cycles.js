@@ -14,8 +14,8 @@
  * holds itself: another task of it may release that.
  *
  * Each thread that is on a ring is on one of those that are returned, and none is returned twice: rings of blocked threads come first,
- * and a ring is looked for only through a thread that is on no earlier one. So there are no more than threads, and the work is that of one
- * breadth-first search for each thread that both holds and waits.
+ * and a ring is looked for only through a thread that is on no earlier one. So there are no more rings than threads, and the work is that
+ * of one breadth-first search for each thread that both holds and waits.
  */
 
 const { bare, createArray, createMap, define } = require('../../util/intrinsics')
@@ -33,7 +33,7 @@ function append (array, value) {
   define(array, array.length, value, true, true)
 }
 
-/** What keeps each claim of a snapshot waiting. */
+/** What each claim of a snapshot waits for. */
 function createObstacles ({ held, waiting }) {
   // By id.
   const holders = createMap()
@@ -119,12 +119,12 @@ function graphOf (snapshot) {
     push(node.edges, { waitsFor: claim, holds, to: claims.get(holds) })
   }
 
-  // Further claims of a thread for the same add nothing.
+  // Further claims of a thread for the same word add nothing.
   const seen = createMap()
   for (let n = 0; n < waiting.length; n++) {
     const claim = waiting[n]
     const node = threads.get(claim.threadId)
-    // Of a thread that holds nothing, nobody waits.
+    // No thread waits for a thread that holds nothing.
     if (node === undefined || node.blocked !== claim.blocked || !isOfLock(claim)) continue
     const key = claim.threadId + claim.mode + claim.id
     if (seen.has(key)) continue

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Tells `diagnostics_channel`, where Node has it, of threads and promises that have waited for a lock, and of holders that died.
- * Whether anybody listens is asked only where something really waits, or has been left behind by a dead thread.
+ * Publishes on `diagnostics_channel`, where Node has it, which threads and promises have waited for a lock, and which holders died. It
+ * looks for subscribers only where something really waits, or was left behind by a dead thread.
  */
 
 const { agent } = require('../../agent/agent')
@@ -33,7 +33,7 @@ function subscribed (key) {
 
 /**
  * A wait is about to begin. Returns what `waited` wants: when it began, and its asynchronous context, in which subscribers are called;
- * undefined if nobody wants to know.
+ * undefined if there are no subscribers.
  */
 exports.waits = function waits () {
   if (subscribed('wait') === null) return undefined
@@ -55,7 +55,7 @@ exports.waited = function waited (since, { word, request }, outcome) {
     }
     since.context.runInAsyncScope(() => channel.publish(message))
   } catch (_) {
-    // No stack is left, or a subscriber has thrown. The lock must not suffer for that.
+    // No stack is left, or a subscriber has thrown. The lock must work all the same.
   }
 }
 

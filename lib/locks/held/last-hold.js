@@ -3,7 +3,7 @@
 /**
  * Keeps a thread's shared memory until the native clean-up hook has run. Only needed before Node 14.
  *
- * There, shared memory that has been sent to another thread belongs to all threads that have it. Each thread releases it in a
+ * In these versions, shared memory that has been sent to another thread belongs to all threads that have it. Each thread releases it in a
  * clean-up hook of its environment, which is added when the memory is first sent or received, and hooks run last-in first-out. So
  * a thread that ends might release the memory before the native hook hands over the locks in it.
  *

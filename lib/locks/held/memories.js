@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Tells the native side in which memories this thread has made locks, and when their buffer objects have been collected, so
+ * Reports to the native side in which memories this thread has made locks, and when their buffer objects have been collected, so
  * that what dead threads have left behind is forgotten together with its memory (src/lock/memories.rs has the rules).
  *
  * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through now and then, when locks
@@ -45,7 +45,7 @@ module.exports = function createMemories (binding) {
     registration.lost = true
     const { base } = registration
     if (latest.get(base) === registration) latest.delete(base)
-    // The memory of what has been collected is freed a little later. One look serves all that are collected together.
+    // Memory is freed a little later than its objects are collected. One look is enough for all that are collected together.
     if (binding.loseMemory(base) && !isToLook) {
       isToLook = true
       setImmediate(look)

@@ -23,7 +23,7 @@ const WRITING = -1
 /** The largest number of readers or permits. */
 const MOST = 0x7fffffff
 
-/** No word holds this. */
+/** A value that no word holds. */
 const UNAVAILABLE = -0x80000000
 
 const requestOf = (kind, amount) => kind + 8 * amount

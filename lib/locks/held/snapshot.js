@@ -18,16 +18,16 @@ function look () {
   return { now, held, waiting }
 }
 
-/** The same in two looks if the entry has stood from one to the other. */
+/** A key that is the same in two looks if the entry was there from one to the other. */
 function keyOf ({ kind, mode, id, threadId, blocked, milliseconds }, now) {
-  // 0 is that of what has just begun, and of what is on its way to a blocked thread's promise.
+  // 0 milliseconds: it has just begun, or is on its way to a promise of a blocked thread.
   const since = milliseconds === 0 ? 'now' : now - trunc(1000 * milliseconds + 0.5)
   return kind + mode + ' ' + id + ' ' + threadId + blocked + since
 }
 
 /**
- * Those of the cycles of a look that stand in a second one. Different locks are read one after the other; so only if all its entries have
- * stood from one look to the other was there a moment, between the two, at which they made a cycle.
+ * The cycles of one look that a second look has, too. Different locks are read one after the other. If all entries of a cycle were there
+ * from one look to the other, there was a moment between the two at which they were a cycle.
  */
 function confirmed (cycles, first) {
   const { now, held, waiting } = look()

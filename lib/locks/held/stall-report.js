@@ -23,7 +23,7 @@ function entryOf ({ word, request }, waiting, threadId, blocked) {
     (blocked || entry.id === id))
 }
 
-/** The threads that hold what an entry waits for; the writer ahead in the line, if only that one keeps it waiting. */
+/** The threads that hold what an entry waits for; or the writer ahead in the line, if it waits only for that writer. */
 function keepersOf (entry, { held, waiting }) {
   const isExclusive = ({ mode }) => mode === 'exclusive'
   const holders = held.filter(hold => hold.id === entry.id && (isExclusive(hold) || entry.mode !== 'shared'))

@@ -3,9 +3,9 @@
 /**
  * Reports waits for locks, shares, permits and names that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds, each once.
  *
- * A promise is reported by a warning of its thread, at most so many one by one in each period of that length. A blocked thread cannot
- * emit one before its wait is over, and the main thread may be stuck, too: so it writes the same text to the standard error itself,
- * between two slices of its sleep.
+ * A promise is reported by a warning of its thread, but only the first few one by one in each period of that length. A blocked thread
+ * cannot emit a warning before its wait is over, and the main thread may be stuck, too: so a blocked thread writes the same text to the
+ * standard error itself, between two slices of its sleep.
  */
 
 const { writeSync } = require('fs')
@@ -28,7 +28,7 @@ class Wait {
     this.hold = hold
     this.call = call
     this.began = hrtime()
-    // Of those that are pending, in the order in which they began.
+    // The neighbours among the pending waits, in the order in which these began.
     this.previous = this.next = undefined
   }
 
@@ -52,7 +52,7 @@ function captureCall () {
   try {
     if (stackTraceLimit < FRAMES) Error.stackTraceLimit = FRAMES
   } catch (_) {
-    // It is frozen.
+    // `Error` is frozen.
   }
   const call = new Error()
   if (Error.stackTraceLimit !== stackTraceLimit) Error.stackTraceLimit = stackTraceLimit
@@ -61,7 +61,7 @@ function captureCall () {
 
 /**
  * A promise begins to wait. Returns what `waitEnds` wants; undefined if no stall will be reported.
- * @param {Error} [call] if it is a step of another promise: where that one came from
+ * @param {Error} [call] where the promise came from of which this is a step
  */
 function waitBegins (hold, call = captureCall()) {
   if (call === undefined) return undefined
@@ -74,7 +74,7 @@ function waitBegins (hold, call = captureCall()) {
   return wait
 }
 
-/** It is over, or has been reported. A second call does nothing. */
+/** A wait is over, or has been reported. A second call does nothing. */
 function waitEnds (wait) {
   const { previous, next } = wait
   if (previous !== undefined) previous.next = next
@@ -109,7 +109,7 @@ function warn (wait) {
   if (text !== undefined) process.emitWarning(text, { code: CODE, detail: stackOf(wait.call) })
 }
 
-/** What native code calls between the slices in which this thread blocks for a hold; undefined if no stall will be reported. */
+/** A function that native code calls between the slices in which this thread blocks; undefined if no stall will be reported. */
 function whileBlocked (hold) {
   if (!isOn()) return undefined
   const wait = new Wait(hold, captureCall())

@@ -58,7 +58,7 @@ function expectMessage (worker, entries) {
         if (reached) letStart(message, entries)
         if (starting.size === 0) stopExpecting()
         apply(postMessage, this, arguments)
-        // Its constructor has not returned yet.
+        // The Worker's constructor has not returned yet.
         if (reached) nextTick(startingWorkers.add, worker)
         return
       }

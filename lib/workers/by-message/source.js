@@ -19,7 +19,7 @@ const { existsSync } = fs
 const wasThere = existsSync(START)
 
 /**
- * Whether `start.js` is there still: a package manager may have replaced the folder while the process runs. Where this Node's own binary
+ * Whether `start.js` is still there: a package manager may have replaced the folder while the process runs. Where this Node's own binary
  * is not there either, the file system is mocked, which does not concern workers.
  */
 const isThere = () => wasThere && (existsSync(START) || !existsSync(process.execPath))
@@ -52,7 +52,7 @@ module.exports = function letStart (message, entries) {
     message.filename = START
   } else if (doEval === true || doEval === 'classic') {
     const isScript = compiles(filename)
-    // It will never run, and its error must show what the user has written.
+    // The text will never run, and its error must show what the user has written.
     if (!isScript && !mayBeModule(filename)) return
     sent.source = filename
     // `vm` cannot run a script that imports, nor one that makes code which does: neither on all versions nor without a warning.

@@ -30,12 +30,12 @@ function start ({ entries, workerData, file, source, isSeparate, text }) {
   nextTick(Module.runMain.bind(Module), file)
 }
 
-/** A worker that may not load the native library, as with `--no-addons`, runs as it did before the install. */
+/** A worker that may not load the native library, as with `--no-addons`, runs as without an install. */
 function load (entry) {
   try {
     require(entry)
   } catch (error) {
-    // Seen on Node 10 only, in a worker that is terminated while it loads: there is no error, and no one to warn.
+    // Seen on Node 10 only, in a worker that is terminated while it loads: there is no error, and nothing to warn of.
     if (error === null) return
     process.emitWarning('This Worker could not load atomics-waitasync: its Atomics.notify() and the other threads\' cannot wake each other. ' +
       error.message, { code: 'ATOMICS_WAITASYNC_WORKER' })
