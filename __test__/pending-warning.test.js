@@ -24,7 +24,7 @@ async function linesOf (t, fn) {
 
 const PENDING = 'Warning ATOMICS_WAITASYNC_PENDING: A promise that waits for '
 const DRY = ' is pending, and the event loop of this thread has nothing left to do that could settle it.'
-const ITSELF = ' This thread is a holder itself.'
+const ITSELF = ' This thread holds it itself.'
 
 test('executeLocked within its own callback is warned of, before the program ends', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {

@@ -132,7 +132,7 @@ function createAgent (binding) {
     const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
     for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
       const { waitsFor, isHolder } = notes[n]
-      process.emitWarning('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + (isHolder ? ' This thread is a holder itself.' : ''), { code: PENDING })
+      process.emitWarning('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + (isHolder ? ' This thread holds it itself.' : ''), { code: PENDING })
     }
     const more = notes.length - MOST_WARNINGS
     if (more > 0) process.emitWarning(more + ' more promises that wait for other locks are' + end + 'them.', { code: PENDING })

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Questions about arbitrary values. They run no code of the value: it may be a proxy, or have getters that throw. */
+/** Questions about arbitrary values that run none of their code: a value may be a proxy, or have getters that throw. */
 
 const { String, is, stringify } = require('./intrinsics')
 
