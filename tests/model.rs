@@ -428,73 +428,52 @@ fn park_interrupt() {
     });
 }
 
-/// A service that ticks and rests, and a bell for it.
-#[derive(Clone)]
-struct Ticks {
-    rest: Arc<Rest>,
-    bell: Arc<Notify>,
-}
-
-impl Ticks {
-    /// One that does not rest.
-    fn new() -> Self {
-        let ticks = Self { rest: Arc::default(), bell: Arc::new(Notify::new()) };
-        ticks.rest.begin(|| true);
-        ticks
-    }
-
-    /// Sleeps in the first slice of a block, as `src/node/` does.
-    fn sleep(&self, store: &WaiterListStore, thread: &Arc<BlockedThread>, wait: Ticket) -> Woken {
-        thread.begin_block();
-        if self.rest.end() {
-            self.bell.notify();
-        }
-        let woken = store.park(wait, thread, NEVER, NEVER);
-        thread.end_block();
-        woken
-    }
-}
-
-/// A thread falls asleep without a limit while the service goes to rest: it is seen, or it rings. Without either of the two
-/// fences this model deadlocks.
+/// A thread falls asleep while the service goes to rest: it is seen, or it rings, as `src/service/watch.rs` does. Without either of
+/// the two fences this model deadlocks.
 #[test]
 fn sleep_rest() {
     loom::model(|| {
-        let (store, thread, ticks) = (store(), this_thread(), Ticks::new());
+        let (store, thread) = (store(), this_thread());
+        let (rest, bell) = (Arc::new(Rest::default()), Arc::new(Notify::new()));
+        rest.begin(|| true);
         let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
         let service = spawn({
-            let (thread, ticks) = (thread.clone(), ticks.clone());
+            let (thread, rest, bell) = (thread.clone(), rest.clone(), bell.clone());
             move || {
-                ticks.rest.begin(|| thread.tick());
-                while ticks.rest.lasts() {
-                    ticks.bell.wait();
+                rest.begin(|| thread.is_blocked());
+                while rest.lasts() {
+                    bell.wait();
                 }
-                thread.tick();
-                thread.tick();
+                thread.interrupt();
             }
         });
-        assert_eq!(ticks.sleep(&store, &thread, wait), Woken::TimeOver);
+        thread.begin_block();
+        if rest.end() {
+            bell.notify();
+        }
+        assert_eq!(store.park(wait, &thread, NEVER, NEVER), Woken::Interrupted);
+        thread.end_block();
         service.join().unwrap();
     });
 }
 
-/// Ticks come while a thread is notified: however often it comes back meanwhile, it has the notification.
+/// Interruptions come while a thread is notified: however often it comes back meanwhile, it has the notification.
 #[test]
-fn notify_tick() {
+fn notify_interrupt() {
     bounded_model(|| {
-        let (store, thread, ticks) = (store(), this_thread(), Ticks::new());
+        let (store, thread) = (store(), this_thread());
         let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
         let service = spawn({
             let thread = thread.clone();
-            move || [(); 3].map(|()| thread.tick())
+            move || [(); 2].map(|()| thread.interrupt())
         });
         let notifier = spawn({
             let store = store.clone();
             move || store.notify(HERE, 1, None)
         });
         let woken = loop {
-            match ticks.sleep(&store, &thread, wait) {
-                Woken::TimeOver => {}
+            match store.park(wait, &thread, NEVER, NEVER) {
+                Woken::Interrupted => {}
                 woken => break woken,
             }
         };

@@ -65,7 +65,13 @@ module.exports = [
     put: '        self.unpark();',
     model: 'park_interrupt'
   },
-  { what: 'the tick does not wake the thread', file: parker, find: '        if step(TICKED, OVER) {\n            self.unpark();', put: '        if step(TICKED, OVER) {', model: 'sleep_rest' },
+  {
+    what: 'an interruption does not wake the thread',
+    file: parker,
+    find: '        self.interrupted.store(true, Ordering::Release);\n        self.unpark();',
+    put: '        self.interrupted.store(true, Ordering::Release);',
+    model: 'sleep_rest'
+  },
   {
     what: 'the service passes no fence before it looks once more',
     file: 'src/service/rest.rs',

@@ -213,23 +213,16 @@ impl Blocking {
     fn sleep_in_slices(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         let service = service();
         let mut watched = service.is_some_and(|service| service.watch(&self.watch));
-        // In its first slice a thread sleeps without a timer: the service's tick ends it. Not if its deadline is near.
-        let is_far = |deadline| deadline == Timestamp::NEVER || deadline > now().after_millis(2.0 * SLICE_MILLISECONDS);
         let mut slice = SLICE_MILLISECONDS;
         let mut longest = WATCHED_SLICE_MILLISECONDS;
         let mut retry_at = None;
         // Between two slices JavaScript reports the stall.
         let stalls_at = wait.request.map_or(Timestamp::NEVER, |_| stalls_at(now()));
-        let mut slept = if let Some(service) = service.filter(|_| is_far(wait.deadline)) {
-            service.tick();
-            let untimed = BlockingWait { deadline: Timestamp::NEVER, ..wait };
-            self.sleep(untimed, Timestamp::NEVER, &mut retry_at, robust_list)
-        } else {
-            self.thread.end_first_slice();
-            self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list)
-        };
         loop {
-            match slept {
+            let now = now();
+            let end = now.after_millis(slice);
+            let until = if stalls_at > now { end.min(stalls_at) } else { end };
+            match self.sleep(wait, until, &mut retry_at, robust_list) {
                 Slept::Settled(answer) => return answer,
                 Slept::Interrupted => {
                     slice = INTERRUPTED_SLICE_MILLISECONDS;
@@ -255,9 +248,6 @@ impl Blocking {
                 }
                 return Answer::Interrupted;
             }
-            let end = now().after_millis(slice);
-            let until = if stalls_at > now() { end.min(stalls_at) } else { end };
-            slept = self.sleep(wait, until, &mut retry_at, robust_list);
         }
     }
 

@@ -8,11 +8,10 @@ use crate::lock::memories::Memories;
 use crate::lock::names::Names;
 use crate::lock::request::Request;
 use crate::lock::word::SharedWord;
-use crate::node::registry::REGISTRY;
 use crate::node::sightings::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
-use crate::service::{Duties, Service};
+use crate::service::Service;
 use crate::thread::freed::find_freed;
 
 /// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
@@ -30,8 +29,7 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
     SERVICE.get().or_else(|| {
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         if SERVICE.get().is_none() {
-            let duties = Duties { tick: Box::new(|| REGISTRY.tick()), check_words: Box::new(check_words) };
-            SERVICE.set(Service::start(&STORE, duties)?).ok()?;
+            SERVICE.set(Service::start(&STORE, check_words)?).ok()?;
         }
         SERVICE.get()
     })

@@ -145,11 +145,6 @@ impl Registry {
         });
     }
 
-    /// The service's tick, for the threads of all agents. Whether it concerned any.
-    pub(super) fn tick(&self) -> bool {
-        self.locked(|agents| agents.iter().fold(false, |any, agent| agent.known.blocked_thread.tick() | any))
-    }
-
     /// Interrupts the threads of all agents that are blocked.
     pub(super) fn interrupt(&self) {
         let blocked: Vec<_> = self.locked(|agents| {

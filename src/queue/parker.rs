@@ -13,25 +13,13 @@ use crate::thread::processor;
 /// No result yet.
 const WAITING: u8 = u8::MAX;
 
-// How long the thread has been blocked, in ticks of the service.
-/// It is not blocked.
-const AWAKE: u8 = 0;
-/// It is blocked, in its first slice; no tick has come.
-const BLOCKED: u8 = 1;
-/// One tick has come.
-const TICKED: u8 = 2;
-/// Two ticks have come: the first slice ends.
-const OVER: u8 = 3;
-/// It is blocked, in a later slice, which it ends itself.
-const LONGER: u8 = 4;
-
 /// The part of a blocked thread that other threads see. Made once per thread, and used for all its waits.
 #[derive(Debug)]
 pub struct BlockedThread {
     result: AtomicU8,
     retries: AtomicBool,
     interrupted: AtomicBool,
-    blocked: AtomicU8,
+    blocked: AtomicBool,
     /// The processor on which the result was recorded; [`NOWHERE`] if it is not known.
     settled_on: AtomicU32,
     thread: Thread,
@@ -59,7 +47,7 @@ impl BlockedThread {
             result: AtomicU8::new(WAITING),
             retries: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
-            blocked: AtomicU8::new(AWAKE),
+            blocked: AtomicBool::new(false),
             settled_on: AtomicU32::new(NOWHERE),
             thread: current(),
         }
@@ -95,35 +83,19 @@ impl BlockedThread {
         self.unpark();
     }
 
-    /// The thread is blocked from here on, in its first slice. Called by the thread itself.
+    /// The thread is blocked from here on. Called by the thread itself.
     pub fn begin_block(&self) {
-        self.blocked.store(BLOCKED, Ordering::Relaxed);
-    }
-
-    /// The first slice is over. Called by the thread itself.
-    pub(crate) fn end_first_slice(&self) {
-        self.blocked.store(LONGER, Ordering::Relaxed);
+        self.blocked.store(true, Ordering::Relaxed);
     }
 
     /// The thread is no longer blocked. Called by the thread itself.
     pub fn end_block(&self) {
-        self.blocked.store(AWAKE, Ordering::Relaxed);
+        self.blocked.store(false, Ordering::Relaxed);
     }
 
     /// Whether the thread is blocked.
     pub fn is_blocked(&self) -> bool {
-        self.blocked.load(Ordering::Relaxed) != AWAKE
-    }
-
-    /// Ends the first slice of a thread that has been in it since the last tick. Whether it was in its first slice. Called by the
-    /// service.
-    pub fn tick(&self) -> bool {
-        let step = |from, to| self.blocked.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if step(TICKED, OVER) {
-            self.unpark();
-            return true;
-        }
-        step(BLOCKED, TICKED)
+        self.blocked.load(Ordering::Relaxed)
     }
 
     /// The result, if the wait has ended.
@@ -147,9 +119,6 @@ impl BlockedThread {
             Some(Woken::Retry)
         } else if self.interrupted.load(Ordering::Relaxed) && self.interrupted.swap(false, Ordering::Acquire) {
             Some(Woken::Interrupted)
-        } else if self.blocked.load(Ordering::Relaxed) == OVER {
-            self.end_first_slice();
-            Some(Woken::TimeOver)
         } else {
             None
         }

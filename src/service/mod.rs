@@ -6,16 +6,13 @@
 //! # Duties
 //! - **Deadlines** of promises lie in the buckets. The service sleeps until the earliest of all, so a wait that ends before its
 //!   time-out leaves nothing behind here.
-//! - **Ticks.** A blocked thread returns to JavaScript after a slice of time. Most waits end earlier, but a limit for each of them
-//!   would make the system set a timer and cancel it again: a tenth of the round trip of two threads on one core. So in its first
-//!   slice a thread sleeps without a limit, and the service ticks twice in a slice: the second tick that finds a thread asleep ends
-//!   its slice.
 //! - **Words of lines.** A word may be freed without a call: by code that knows only the bare word and notifies the host's queue, or
 //!   by a thread that is broken off (`vm` has time limits) between freeing the word and looking at its counter. So while there are
 //!   claims, the service looks at their words now and then.
 //! - **Event loops** of blocked threads: [`watch`].
 //!
-//! A duty that finds nothing to do for a while rests until a thread rings for it. A panic ends one turn of one duty.
+//! When there have been no lines for a while, the looks at their words rest until a thread rings for them. A panic ends one turn of
+//! one duty.
 
 pub mod alarm;
 pub mod rest;
@@ -29,4 +26,4 @@ mod timer;
 pub(crate) mod watch;
 
 #[cfg(not(feature = "model"))]
-pub use running::{Duties, Service};
+pub use running::Service;
