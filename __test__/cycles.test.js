@@ -207,11 +207,9 @@ test('a cycle counts only if a second look finds each of its entries again', t =
   const { binding } = agent().native
   const { snapshot: look } = binding
   t.after(() => { binding.snapshot = look })
-  /** A look at this moment, in microseconds: who holds what and waits for what, since when. */
+  /** A look at this moment, in microseconds: who holds which AsyncLock and waits for which, since when. */
   const text = (now, held, waiting) => {
-    const entries = list => list.map(([threadId, id, since]) => {
-      return { kind: 'AsyncLock', mode: 'exclusive', threadId, id, blocked: true, milliseconds: since === undefined ? 0 : (now - since) / 1000 }
-    })
+    const entries = list => list.map(([threadId, id, since]) => [0, null, id, threadId, true, since === undefined ? 0 : now - since])
     return JSON.stringify({ now, held: entries(held), waiting: entries(waiting) })
   }
   const cyclesOfTwo = (...looks) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** What users read of a lock: its kind, mode and name. The native library has the same words (src/node/snapshot.rs). */
+/** What users read of a lock: its kind, mode and name. */
 
 const { quote } = require('../util/values')
 

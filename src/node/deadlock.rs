@@ -1,7 +1,6 @@
 //! The wait-for graph of the threads of this process: [`crate::lock::deadlock`] has the rules.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxBuildHasher;
@@ -20,7 +19,7 @@ use crate::queue::parker::BlockedThread;
 
 static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 
-/// A cycle that has been found, as JSON: what `error.cycle` is.
+/// A cycle that has been found, as JSON for `cycleOf` in `lib/locks/held/request.js`: pairs of entries.
 pub(super) type Cycle = String;
 
 /// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close.
@@ -105,7 +104,7 @@ impl Holders {
 fn described(links: &[Link]) -> Cycle {
     let (known, held) = REGISTRY.held(|location| links.iter().any(|link| link.blocked.location == location));
     let now = now();
-    let mut json = String::from("[");
+    let mut pairs = Vec::new();
     for (index, Link { blocked, obstacle }) in links.iter().enumerate() {
         let before = if index == 0 { links.len() - 1 } else { index - 1 };
         let wanted = links[before].blocked.location;
@@ -131,11 +130,9 @@ fn described(links: &[Link]) -> Cycle {
             Obstacle::IsAhead(request) => entry(wanted, request, since),
         };
         let waits_for = entry(blocked.location, blocked.request, since);
-        let comma = if json.len() > 1 { "," } else { "" };
-        let json_of = |entry: Entry| entry.json(now).unwrap_or_else(|| "null".to_owned());
-        let (holds, waits_for) = (json_of(holds), json_of(waits_for));
-        let _ = write!(json, "{comma}{{\"threadId\":{thread_id},\"holds\":{holds},\"waitsFor\":{waits_for}}}");
+        if let (Some(holds), Some(waits_for)) = (holds.json(now), waits_for.json(now)) {
+            pairs.push(format!("[{holds},{waits_for}]"));
+        }
     }
-    json.push(']');
-    json
+    format!("[{}]", pairs.join(","))
 }

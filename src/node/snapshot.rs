@@ -33,35 +33,6 @@ use crate::queue::result::WaitResult;
 /// A start in the future: its age is reported as 0 ms.
 const JUST_NOW: Timestamp = Timestamp::NEVER;
 
-/// What a word is, as far as can be told from what is requested of it.
-struct Described {
-    kind: &'static str,
-    mode: Option<&'static str>,
-    amount: Option<u32>,
-    name: Option<Box<[u16]>>,
-}
-
-/// The one place in which a word gets its kind and its name. `None` for a named lock that was stolen or released meanwhile.
-fn describe(location: Location, request: Option<Request>, purpose: Purpose) -> Option<Described> {
-    let name = match request.and_then(Request::id) {
-        Some(id) => Some(NAMES.name_of(id)?),
-        None => MEMORIES.label(location).map(|label| label.encode_utf16().collect()),
-    };
-    let (kind, mode, amount) = match (request, purpose) {
-        (Some(Request::NamedShared(_)), _) => ("named", Some("shared"), None),
-        (Some(Request::NamedExclusive(_)), _) => ("named", Some("exclusive"), None),
-        (Some(Request::Lock), _) => ("AsyncLock", Some("exclusive"), None),
-        (Some(Request::Shared), _) => ("RwLock", Some("shared"), None),
-        (Some(Request::Exclusive), _) => ("RwLock", Some("exclusive"), None),
-        (Some(Request::Permits(amount) | Request::Signals(amount)), _) => ("Semaphore", Some("permits"), Some(amount)),
-        (None, Purpose::Plain) => ("wait", None, None),
-        (None, Purpose::Condition) => ("Condition", None, None),
-        (None, Purpose::Barrier) => ("Barrier", None, None),
-        (None, Purpose::Latch) => ("Latch", None, None),
-    };
-    Some(Described { kind, mode, amount, name })
-}
-
 /// The number that stands for a word: the same in all threads, and no address.
 pub(super) fn id(location: Location) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -73,6 +44,9 @@ pub(super) fn id(location: Location) -> u64 {
 const fn micros(moment: Timestamp) -> u64 {
     moment.as_nanos() / 1000
 }
+
+/// In the place of a request's kind: the entry waits for a notification, and the amount is its [`Purpose`].
+const AWAITS_NOTIFICATION: u32 = 7;
 
 /// What a thread holds or waits for.
 pub(super) struct Entry {
@@ -86,27 +60,25 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The entry as JSON. `None` for a named lock that was stolen or released meanwhile. Called with no bucket locked.
+    /// The entry for `entryOf` in `lib/locks/held/request.js`, which has the words for its numbers. `None` for a named lock that was
+    /// stolen or released meanwhile. Called with no bucket locked.
     pub(super) fn json(&self, now: Timestamp) -> Option<String> {
         let Self { location, request, purpose, thread_id, blocked, since } = *self;
-        let Described { kind, mode, amount, name } = describe(location, request, purpose)?;
-        let mut json = format!("{{\"kind\":\"{kind}\"");
-        let _ = mode.map(|mode| write!(json, ",\"mode\":\"{mode}\""));
-        let _ = name.map(|name| write!(json, ",\"name\":{}", quoted(&name)));
-        let _ = amount.map(|amount| write!(json, ",\"amount\":{amount}"));
-        let _ =
-            write!(json, ",\"id\":{},\"threadId\":{thread_id},\"blocked\":{blocked},\"milliseconds\":", id(location));
-        let _ = match since {
-            Some(since) => {
-                // Whole microseconds of both, so that their sum is the same in every snapshot.
-                let micros = micros(now).saturating_sub(micros(since));
-                // Not as a float: formatting those would be a fortieth of the library.
-                write!(json, "{}.{:03}}}", micros / 1000, micros % 1000)
-            }
-            None => write!(json, "null}}"),
+        let name = match request.and_then(Request::id) {
+            Some(id) => Some(NAMES.name_of(id)?),
+            None => MEMORIES.label(location).map(|label| label.encode_utf16().collect()),
         };
-        Some(json)
+        let (kind, amount) = request.map_or((AWAITS_NOTIFICATION, purpose as u32), Request::to_code);
+        let request = u64::from(kind) + 8 * u64::from(amount);
+        let name = name.map_or_else(null, |name| quoted(&name));
+        // Whole microseconds of both, so that their sum is the same in every snapshot.
+        let micros = since.map_or_else(null, |since| micros(now).saturating_sub(micros(since)).to_string());
+        Some(format!("[{request},{name},{},{thread_id},{blocked},{micros}]", id(location)))
     }
+}
+
+fn null() -> String {
+    "null".to_owned()
 }
 
 /// A string of JSON.

@@ -3,7 +3,7 @@
 /** Acquires a hold: blocking, or by a promise that can be aborted. */
 
 const { agent } = require('../../agent/agent')
-const { Promise, TypeError, parse } = require('../../util/intrinsics')
+const { Promise, TypeError } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
 const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
@@ -11,7 +11,7 @@ const { LATE, unlessLate } = require('../../waiting/late')
 const { requireFunction, waitOptions } = require('../../waiting/options')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
-const { EXCLUSIVE, amountOf, described, isOwned, kindOf } = require('./request')
+const { EXCLUSIVE, amountOf, cycleOf, described, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
 const { giveBackAfter, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
@@ -46,7 +46,7 @@ function block (hold, timeout, caller) {
   theList().makeRoom()
   const since = waits()
   const ownerDied = agent().claim(word, kindOf(request), amountOf(request), timeout, whileBlocked(hold))
-  if (ownerDied === null) throw deadlockCycle(caller, parse(agent().native.binding.cycle()))
+  if (ownerDied === null) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
   const isAcquired = ownerDied !== undefined
   if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
   try {

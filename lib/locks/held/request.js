@@ -6,6 +6,8 @@
  * A request is a number, `kind + 8 * amount`. The amount is 0 where there is nothing to count.
  */
 
+const { parse } = require('../../util/intrinsics')
+
 const LOCK = 0
 const SHARED = 1
 const EXCLUSIVE = 2
@@ -16,6 +18,8 @@ const SIGNALS = 4
 /** A lock by its name; native code puts the number of the request in the place of the amount. */
 const NAMED_SHARED = 5
 const NAMED_EXCLUSIVE = 6
+/** In a snapshot: a notification, with its purpose in the place of the amount. */
+const NOTIFICATION = 7
 
 const UNLOCKED = 0
 const LOCKED = 1
@@ -32,7 +36,10 @@ const amountOf = (request) => (request - kindOf(request)) / 8
 /** Whether what is requested has a holder. */
 const isOwned = (request) => kindOf(request) !== SIGNALS
 
-/** The kind and the mode of a request. */
+/** The kinds of waits for a notification, by their purpose (waiting/notice.js). */
+const AWAITING = ['wait', 'Condition', 'Barrier', 'Latch']
+
+/** The kind of a request, and its mode, if it has one. */
 function described (request) {
   switch (kindOf(request)) {
     case LOCK: return { kind: 'AsyncLock', mode: 'exclusive' }
@@ -40,8 +47,38 @@ function described (request) {
     case EXCLUSIVE: return { kind: 'RwLock', mode: 'exclusive' }
     case NAMED_SHARED: return { kind: 'named', mode: 'shared' }
     case NAMED_EXCLUSIVE: return { kind: 'named', mode: 'exclusive' }
+    case NOTIFICATION: return { kind: AWAITING[amountOf(request)], mode: undefined }
     default: return { kind: 'Semaphore', mode: 'permits' }
   }
+}
+
+/** An entry of a snapshot, from what native code writes of it: see `json` in src/node/snapshot.rs. */
+function entryOf (written) {
+  const request = written[0]
+  const name = written[1]
+  const microseconds = written[5]
+  const { kind, mode } = described(request)
+  return {
+    kind,
+    ...mode === undefined ? null : { mode },
+    ...name === null ? null : { name },
+    ...kind === 'Semaphore' ? { amount: amountOf(request) } : null,
+    id: written[2],
+    threadId: written[3],
+    blocked: written[4],
+    // It is not known of a promise of `Atomics.waitAsync` itself.
+    milliseconds: microseconds === null ? NaN : microseconds / 1000
+  }
+}
+
+/** A cycle of threads, from what native code writes of it. */
+function cycleOf (json) {
+  const links = parse(json)
+  for (let n = 0; n < links.length; n++) {
+    const holds = entryOf(links[n][0])
+    links[n] = { threadId: holds.threadId, holds, waitsFor: entryOf(links[n][1]) }
+  }
+  return links
 }
 
 /** What a word that holds `current` holds after the request has been granted; UNAVAILABLE if it cannot be granted now. */
@@ -52,5 +89,5 @@ function after (kind, amount, current) {
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, described, isOwned, kindOf, requestOf
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, cycleOf, described, entryOf, isOwned, kindOf, requestOf
 }

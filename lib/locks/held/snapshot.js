@@ -5,16 +5,15 @@
 const { agent } = require('../../agent/agent')
 const { RangeError, createMap, parse, trunc } = require('../../util/intrinsics')
 const { append, cyclesOf } = require('./cycles')
+const { entryOf } = require('./request')
 
 /** The entries, and when they were read, in microseconds. */
 function look () {
   const json = agent().native.binding.snapshot()
   if (typeof json !== 'string') throw new RangeError('snapshot: what is held and awaited has too many entries, or names that are too long, for one string')
   const { now, held, waiting } = parse(json)
-  for (let n = 0; n < waiting.length; n++) {
-    // JSON has no NaN.
-    if (waiting[n].milliseconds === null) waiting[n].milliseconds = NaN
-  }
+  for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n])
+  for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n])
   return { now, held, waiting }
 }
 
