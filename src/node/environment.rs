@@ -31,42 +31,29 @@ pub(super) unsafe fn pin_buffer(
     Ok((NonNull::new(data).unwrap_or(NonNull::dangling()), bytes, reference))
 }
 
-/// The UTF-16 code units of a string.
-pub(super) struct Text {
-    short: [u16; Self::SHORT],
-    len: usize,
-    /// Of a string that is longer than that.
-    long: Vec<u16>,
-}
-
-impl Text {
-    const SHORT: usize = 64;
-
-    pub(super) fn units(&self) -> &[u16] {
-        if self.long.is_empty() { &self.short[..self.len] } else { &self.long[..self.len] }
-    }
-}
-
-/// The first argument of a call, as a string; nothing if it is none.
+/// The UTF-16 code units of the first argument of a call; nothing if it is no string.
 ///
 /// # Safety
 /// In a call from JavaScript, with what Node-API passes to it.
-pub(super) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback_info) -> Text {
-    let mut text = Text { short: [0; Text::SHORT], len: 0, long: Vec::new() };
+pub(super) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback_info) -> Vec<u16> {
+    /// As long as most names: those take one call.
+    const SHORT: usize = 64;
+    let (mut units, mut len) = (vec![0; SHORT], 0);
     let (mut count, mut argument) = (1, ptr::null_mut());
-    // SAFETY: as the caller promises; buffers have room for as many units as is said, one of them for the final 0.
+    // SAFETY: as the caller promises; the buffer has room for as many units as is said, one of them for the final 0.
     unsafe {
         let (no_receiver, no_data) = (ptr::null_mut(), ptr::null_mut());
         sys::napi_get_cb_info(env, info, &raw mut count, &raw mut argument, no_receiver, no_data);
-        sys::napi_get_value_string_utf16(env, argument, text.short.as_mut_ptr(), Text::SHORT, &raw mut text.len);
+        sys::napi_get_value_string_utf16(env, argument, units.as_mut_ptr(), SHORT, &raw mut len);
         // It may have been cut off.
-        if text.len == Text::SHORT - 1 {
-            sys::napi_get_value_string_utf16(env, argument, ptr::null_mut(), 0, &raw mut text.len);
-            text.long.resize(text.len + 1, 0);
-            sys::napi_get_value_string_utf16(env, argument, text.long.as_mut_ptr(), text.long.len(), &raw mut text.len);
+        if len == SHORT - 1 {
+            sys::napi_get_value_string_utf16(env, argument, ptr::null_mut(), 0, &raw mut len);
+            units.resize(len + 1, 0);
+            sys::napi_get_value_string_utf16(env, argument, units.as_mut_ptr(), units.len(), &raw mut len);
         }
     }
-    text
+    units.truncate(len);
+    units
 }
 
 /// A string by its UTF-16 code units, of which surrogates may stand alone.

@@ -126,7 +126,7 @@ macro_rules! operations_on_names {
                 // SAFETY: Node-API passes both, on the thread of `env`.
                 let text = unsafe { first_argument(env, info) };
                 operate(env, Finishes::Everything, |$agent: &Agent| {
-                    let $text = text.units();
+                    let $text = &text;
                     $answer
                 })
             }
