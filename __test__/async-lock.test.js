@@ -814,8 +814,7 @@ test('a time-out that meets the wake or the hand-over loses nothing', async t =>
   const random = randomFrom(4)
   let [served, gaveUp] = [0, 0]
   const end = now() + 400
-  const latest = now() + 20000
-  while (now() < end || ((served === 0 || gaveUp === 0) && now() < latest)) {
+  while (now() < end || served === 0 || gaveUp === 0) {
     await Promise.all(Array.from({ length: 8 }, async () => {
       try {
         const token = await lock.lockAsync({ timeout: random() * 2 })
@@ -832,7 +831,6 @@ test('a time-out that meets the wake or the hand-over loses nothing', async t =>
   const token = await lock.lockAsync({ timeout: 20000 })
   token.unlock()
   assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
-  assert.ok(served > 0 && gaveUp > 0, `served ${served}, gave up ${gaveUp}`)
 })
 
 // ——— executeLocked ———

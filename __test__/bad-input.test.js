@@ -518,7 +518,7 @@ test('random arguments only ever throw, and leave no waiter but those of promise
   const all = []
   const end = now() + 1000
   let calls = 0
-  while (now() < end) {
+  while (now() < end || calls <= 1000 || all.length === 0) {
     for (let n = 0; n < 200; n++) {
       calls++
       const array = pick(arrays)
@@ -549,5 +549,4 @@ test('random arguments only ever throw, and leave no waiter but those of promise
   }
   await Promise.all(all)
   assert.strictEqual(pending.size, 0)
-  assert.ok(calls > 1000 && all.length > 0, `seed ${seed}`)
 })

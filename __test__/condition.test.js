@@ -783,7 +783,7 @@ test('each notification is one wait that gives true, also beside time-outs, abor
   }
   const end = now() + 1000
   let running = 0
-  while (now() < end) {
+  while (now() < end || counted <= 10 || aborted === 0) {
     if (running < 4) {
       running++
       mine().then(() => { running-- })
@@ -795,8 +795,6 @@ test('each notification is one wait that gives true, also beside time-outs, abor
   await until(() => running === 0)
   for (const worker of workers) notified += await worker.done()
   assert.strictEqual(notified, counted, `seed ${seed}`)
-  assert.ok(counted > 10, `${counted} notifications`)
-  assert.ok(aborted > 0)
   assert.strictEqual(it.lock.locked, false)
 })
 

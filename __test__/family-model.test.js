@@ -11,6 +11,7 @@ const { test } = require('./harness')
 const worlds = require('./fixtures/family-models')
 const { turns } = require('./fixtures/family-toolbox')
 const { now, numberArgument, randomFrom } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 
 const SEED = numberArgument('--seed', Date.now() % 1e9)
 const SECONDS = numberArgument('--seconds', 3)
@@ -32,7 +33,7 @@ async function play (create, seed) {
       throw error
     }
     const start = now()
-    while (!world.agree() && now() - start < 10000) await turns(1)
+    while (!world.agree() && now() - start < slowness * 10000) await turns(1)
     // No further result comes.
     if (random() < 0.2) await turns(2)
     world.compare(where)

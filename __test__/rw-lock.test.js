@@ -597,7 +597,7 @@ test('time-outs and aborts that meet the grant lose nothing: readers and writers
   for (const worker of workers) await worker.next()
   const counts = { served: 0, gaveUp: 0 }
   const end = now() + 600
-  while (now() < end) {
+  while (now() < end || counts.served === 0 || counts.gaveUp === 0) {
     await Promise.all(Array.from({ length: 5 }, async () => {
       const writes = random() < 0.4
       const controller = new TinyController({ reason: 'abort' })
@@ -623,7 +623,6 @@ test('time-outs and aborts that meet the grant lose nothing: readers and writers
   Atomics.store(stop, 0, 1)
   for (const worker of workers) assert.ok(await worker.done() > 0)
   assert.deepStrictEqual([lock.locked, lock.readers, waiters(sab), inside[0]], [false, 0, 0, 0], `seed ${seed}`)
-  assert.ok(counts.served > 0 && counts.gaveUp > 0, JSON.stringify(counts))
 })
 
 // ——— the rest ———

@@ -489,7 +489,7 @@ test('a time-out or an abort that meets the grant loses no permit', { timeout: 6
   for (const worker of workers) await worker.next()
   const counts = { served: 0, late: 0, aborted: 0 }
   const end = now() + 500
-  while (now() < end) {
+  while (now() < end || counts.served === 0 || counts.late + counts.aborted === 0) {
     await Promise.all(Array.from({ length: 5 }, async () => {
       const n = 1 + Math.floor(random() * 3)
       const controller = new TinyController({ reason: 'abort' })
@@ -511,7 +511,6 @@ test('a time-out or an abort that meets the grant loses no permit', { timeout: 6
   for (const worker of workers) assert.ok((await worker.done()).served > 0)
   assert.strictEqual(semaphore.available, 3, `seed ${seed}, ${JSON.stringify(counts)}`)
   assert.strictEqual(waiters(sab), 0)
-  assert.ok(counts.served > 0 && counts.late + counts.aborted > 0, JSON.stringify(counts))
 })
 
 // ——— the rest ———
