@@ -13,9 +13,10 @@ const { Atomics, api } = require('./subject')
 const { AsyncLock } = api
 const { memory, newLock, startLocker, untilWaiters } = require('./fixtures/lock-toolbox')
 const { busy, now, sleep } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 
 /** Milliseconds, far more than a claim needs that nothing delays. */
-const LONG = 5000
+const LONG = slowness * 5000
 
 /** Computes until `condition()`, and gives for how many milliseconds. */
 function computeUntil (condition, what) {

@@ -13,6 +13,7 @@ const { allocate, assertIntact, classes, thingsIn } = require('./fixtures/family
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
 const { now, runChild, until } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 
 const NAMES = Object.keys(classes)
 const AT = 12
@@ -389,7 +390,7 @@ test('giving up at the moment of being served: a waiter that is not served leave
       }
       const released = releases[name]()
       if (how === 'abort') {
-        while (waiters(sab, AT) === 2 && now() - start < 20000);
+        while (waiters(sab, AT) === 2 && now() - start < slowness * 20000);
         controller.abort()
       } else {
         while (now() - start < 80);

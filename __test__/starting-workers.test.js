@@ -6,6 +6,7 @@
 const assert = require('assert')
 const { test } = require('./harness')
 const { runNode } = require('./fixtures/run-node')
+const slowness = require('./fixtures/slowness')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
 const entry = (name) => JSON.stringify(require.resolve(`../${name}`))
@@ -26,7 +27,7 @@ async function linesOf (t, program, { name = 'force', flags = [] } = {}) {
       return worker
     }
     const wait = () => { Atomics.waitAsync(array, 0, 0).value.then(say) }
-    process.on('exit', () => say('end ' + (Date.now() - started < 15000 ? 'in time' : 'late')))
+    process.on('exit', () => say('end ' + (Date.now() - started < ${slowness * 15000} ? 'in time' : 'late')))
     ${program}`
   const { code, signal, stdout, stderr } = await runNode(t, flags.concat('-e', source))
   assert.strictEqual(signal, null, stderr)

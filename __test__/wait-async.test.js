@@ -7,6 +7,7 @@ const vm = require('vm')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { HAS_BIGINT64, now, runChild, sleep, startWorker, until, words } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 
 const NO_BIGINT64 = HAS_BIGINT64 ? undefined : 'this Node has no BigInt64Array'
 const NO_GROWABLE = 'growable' in SharedArrayBuffer.prototype ? undefined : 'this Node has no growable SharedArrayBuffer'
@@ -247,7 +248,7 @@ test('a promise settles within a turn or two of the event loop', async () => {
   let settled = false
   value.then(() => { settled = true })
   const start = now()
-  while (!settled && now() - start < 5000) await new Promise(resolve => setImmediate(resolve))
+  while (!settled && now() - start < slowness * 5000) await new Promise(resolve => setImmediate(resolve))
   assert.ok(settled)
   await sleep(0)
 })

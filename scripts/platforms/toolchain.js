@@ -83,4 +83,4 @@ async function compiler (name) {
 /** Checks that the source compiles for a target. */
 const check = rust => inSystem(`cargo check ${FLAGS} --target ${rust}`)
 
-module.exports = { build, check, compiler, quoted, system }
+module.exports = { build, check, compiler, inSystem, quoted, system }
