@@ -12,6 +12,7 @@ const { RangeError, TypeError, compareExchange, isInteger, load } = require('../
 const requireStack = require('../util/require-stack')
 const { describe } = require('../util/values')
 const { throwIfAborted, timeoutError } = require('../waiting/errors')
+const { hideFrames } = require('../waiting/late')
 const { BARRIER, countdown, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
@@ -47,7 +48,7 @@ class Barrier {
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw late(word, timeout)
+      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw hideFrames(late(word, timeout), awaitParties)
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }
@@ -69,7 +70,7 @@ async function awaitParties (barrier, options, steps) {
     const mine = arrive(word, barrier.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!await waitUntilAsync(word, (state) => generation(state) !== mine, left, signal, steps, PARTIES)) throw late(word, timeout)
+      if (!await waitUntilAsync(word, (state) => generation(state) !== mine, left, signal, steps, PARTIES)) throw hideFrames(late(word, timeout), awaitParties)
     } catch (reason) {
       if (withdraw(word, mine)) throw reason
     }

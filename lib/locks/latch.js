@@ -9,6 +9,7 @@
 const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { throwIfAborted, timeoutError } = require('../waiting/errors')
+const { hideFrames } = require('../waiting/late')
 const { LATCH, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
@@ -52,7 +53,7 @@ class Latch {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
-    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw late(word, timeout)
+    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw hideFrames(late(word, timeout), awaitOpening)
   }
 
   waitAsync (options) {
@@ -67,7 +68,7 @@ async function awaitOpening (latch, options, steps) {
     throwIfAborted(signal)
     const word = wordOf(latch)
     const isOpen = (happened) => happened >= latch.count
-    if (!await waitUntilAsync(word, isOpen, countdown(timeout), signal, steps, OPENING)) throw late(word, timeout)
+    if (!await waitUntilAsync(word, isOpen, countdown(timeout), signal, steps, OPENING)) throw hideFrames(late(word, timeout), awaitOpening)
   } finally {
     steps.end()
   }

@@ -72,6 +72,8 @@ module.exports = {
   add,
   apply,
   asIntN: BigInt && BigInt.asIntN,
+  /** Undefined where there is none. */
+  captureStackTrace: Error.captureStackTrace,
   clz32,
   compareExchange,
   define,

@@ -7,7 +7,7 @@ const { Promise, TypeError } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
 const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
-const { LATE, unlessLate } = require('../../waiting/late')
+const { LATE, hideFrames, unlessLate } = require('../../waiting/late')
 const { requireFunction, waitOptions } = require('../../waiting/options')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
@@ -258,7 +258,7 @@ async function run (instance, request, callback, options, caller) {
   const token = newToken(wanted)
   if (!takeNow(word, wanted, token, wait)) {
     const hold = newHold(word, wanted, token)
-    if (await begin(hold, wait) === LATE) throw lateError(hold, wait.timeout)
+    if (await begin(hold, wait) === LATE) throw hideFrames(lateError(hold, wait.timeout), run)
   }
   let failed = true
   try {
