@@ -9,7 +9,7 @@ const section = 'src/queue/critical_section.rs'
 const outbox = 'src/queue/outbox.rs'
 const parker = 'src/queue/parker.rs'
 const line = 'src/lock/line.rs'
-const policy = 'src/lock/policy.rs'
+const lines = 'src/lock/lines.rs'
 const lockStore = 'src/lock/store.rs'
 const abandoned = 'src/lock/abandoned.rs'
 const memories = 'src/lock/memories.rs'
@@ -157,15 +157,15 @@ module.exports = [
   {
     what: 'a promise of the agent that notifies times out before a job has decided',
     file: section,
-    find: 'deadline <= self.now() && !self.runs.is_some_and(|outbox| self.lists.is_promise_of(outbox, key))',
+    find: 'deadline <= self.now() && !self.is_promise_of(self.runs, key)',
     put: 'deadline <= self.now()',
     model: 'wait_timeout_notify_own_promise'
   },
   { what: 'a promise is timed out that is not overdue', file: section, find: '.filter(|record| record.is_overdue())', put: '', model: 'timeout_cancel_wait' },
-  { what: 'a promise in another slot is timed out', file: section, find: 'let is_its = its_slot == slot && Arc::ptr_eq', put: 'let is_its = Arc::ptr_eq', cargo: ['queue', ''] },
+  { what: 'a promise in another slot is timed out', file: 'src/queue/waiter.rs', find: 'if *its_slot == slot && Arc::ptr_eq', put: 'if *its_slot == *its_slot && Arc::ptr_eq', cargo: ['queue', ''] },
   { what: 'what is due is decided as late as it comes', file: store, find: 'settlements.retain(|settlement| settlement.result != WaitResult::Due);', put: '', model: 'timeout_cancel_wait' },
   { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
-  { what: 'the agent of a promise that is due is not rung', file: section, find: '        if outbox.settle(slot, WaitResult::Due) == Ring::Needed {', put: '        if outbox.settle(slot, WaitResult::Due) == Ring::Needed && false {', cargo: ['queue', ''] },
+  { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
   { what: 'a later deadline rises above an earlier one', file: 'src/queue/deadlines.rs', find: 'children.min_by_key', put: 'children.max_by_key', cargo: ['lib', 'behaves_as_a_sorted_set'] },
   { what: 'a removed deadline leaves disorder', file: 'src/queue/deadlines.rs', find: 'if index < self.heap.len() && self.rise(index, &mut moved) == index {', put: 'if false {', cargo: ['lib', 'behaves_as_a_sorted_set'] },
   { what: 'a time-out is rounded down', file: 'src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
@@ -186,12 +186,12 @@ module.exports = [
   { what: 'a thread that frees by mistake does not ask who is given the lock', file: lockStore, find: 'holder(section.policy().granted.get(&location))', put: 'holder(None)', model: 'unlock_by_mistake_grant' },
   { what: 'the service sees no word that was freed', file: lockStore, find: 'if first.is_some_and(|request| request.is_granted_by(&word)) {', put: 'if first.is_some_and(|request| request.is_granted_by(&word)) && false {', model: 'claim_rest' },
   { what: 'a bucket with claims is not said to have any', file: section, find: 'self.bucket.has_claims.store(true, Ordering::Relaxed);', put: '', model: 'claim_rest' },
-  { what: 'a line stays when its last claim has left', file: policy, find: '        if line.claims() == 0 {', put: '        if line.claims() == u32::MAX {', cargo: ['line', ''] },
-  { what: 'a claim of a strict line that gives up wakes no successor', file: policy, find: 'if claim.is_strict() { Successor::ToBeWoken } else { successor }', put: 'successor', model: 'add_permit_give_up' },
+  { what: 'a line stays when its last claim has left', file: lines, find: '        if line.claims() == 0 {', put: '        if line.claims() == u32::MAX {', cargo: ['line', ''] },
+  { what: 'a claim of a strict line that gives up wakes no successor', file: lines, find: 'if request.is_strict() { Successor::ToBeWoken } else { successor }', put: 'successor', model: 'add_permit_give_up' },
   { what: 'a claim of a lock that was woken and leaves wakes no successor', file: line, find: 'if was_awake || has_tried { Successor::ToBeWoken }', put: 'if has_tried { Successor::ToBeWoken }', model: 'wake_timeout' },
-  { what: 'no thread behind a promise is woken', file: policy, find: '            if !self.blocks(first)\n', put: '            if !self.blocks(first) && false\n', model: 'unlock_busy_claim' },
-  { what: 'plain waiters before a claim are not notified', file: policy, find: '            others_before = true;\n            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();\n        }\n        None', put: '            let _ = others_before;\n            return None;\n        }\n        None', cargo: ['line', ''] },
-  { what: 'without claims nobody is notified', file: policy, find: '        } else if let Some(key) = self.front(location) {\n            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();\n        }', put: '        }', model: 'unlock_wait_claim' },
+  { what: 'no thread behind a promise is woken', file: lines, find: '            if !self.blocks(first)\n', put: '            if !self.blocks(first) && false\n', model: 'unlock_busy_claim' },
+  { what: 'plain waiters before a claim are not notified', file: lines, find: '            others_before = true;\n            let _ = self.dequeue(key, WaitResult::Ok);\n        }\n        None', put: '            let _ = others_before;\n            return None;\n        }\n        None', cargo: ['line', ''] },
+  { what: 'without claims nobody is notified', file: lines, find: '        } else if let Some(key) = self.front(location) {\n            let _ = self.dequeue(key, WaitResult::Ok);\n        }', put: '        }', model: 'unlock_wait_claim' },
   { what: 'a claim that is awake is woken again', file: line, find: 'self.awake.of(blocks).replace(key) != Some(key)', put: '{ self.awake.of(blocks).replace(key); true }', cargo: ['line', ''] },
   { what: 'a claim that has retried in vain is not remembered', file: line, find: '        *self.tried.of(blocks) = Some(key);\n', put: '', cargo: ['line', ''] },
   { what: 'one notification wakes several claims', file: store, find: 'if is_claim && claim_woken {', put: 'if is_claim && claim_woken && false {', cargo: ['line', ''] },
@@ -249,6 +249,6 @@ module.exports = [
   { what: 'a writer ahead that holds something is known before it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },
   { what: 'a thread that finds no cycle is not published', file: 'src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
   { what: 'a promise that is granted a lock while its thread blocks is not looked at', file: 'src/node/blocking.rs', find: 'self.outbox.granted() != self.grants_seen.get()', put: 'false', test: 'deadlock' },
-  { what: 'a thread that blocks sleeps on when its stall is to be reported', file: 'src/node/blocking.rs', find: 'let until = if stalls_at > now() { end.min(stalls_at) } else { end };', put: 'let until = end;', test: 'stalls' },
+  { what: 'a thread that blocks sleeps on when its stall is to be reported', file: 'src/node/blocking.rs', find: 'let until = if stalls_at > now { end.min(stalls_at) } else { end };', put: 'let until = end;', test: 'stalls' },
   { what: 'a name is at the location of its address', file: 'src/queue/location.rs', find: 'Self(address | 1)', put: 'Self(address)', cargo: ['lib', 'a_name_is_at'] }
 ]

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::policy::Section;
-use super::policy::WaiterListStore;
+use super::lines::Section;
+use super::lines::WaiterListStore;
 use super::request::Request;
 use super::word::Word;
 use crate::queue::location::Location;

@@ -31,11 +31,12 @@ use std::collections::{HashMap, HashSet};
 
 use rustc_hash::FxBuildHasher;
 
-use super::policy::{Waiter, WaiterListStore};
+use super::lines::{Waiter, WaiterListStore};
 use super::request::Request;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
+use crate::queue::waiter::Listed;
 use crate::sync::{Arc, Mutex, lock};
 
 /// A thread that blocks for a claim without a time-out.
@@ -185,8 +186,13 @@ impl WaiterListStore {
         let waiter = Waiter::Thread(Arc::clone(&blocked.thread));
         self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
             let writer = |other| match section.untimed(other) {
-                Some((Waiter::Thread(thread), Some(request))) if request.is_exclusive() => {
-                    Some(Blocked { thread, ticket: section.ticket(other), location, request })
+                Some(Listed { waiter: Waiter::Thread(thread), claim: Some(request) }) if request.is_exclusive() => {
+                    Some(Blocked {
+                        thread: Arc::clone(thread),
+                        ticket: section.ticket(other),
+                        location,
+                        request: *request,
+                    })
                 }
                 _ => None,
             };

@@ -21,8 +21,8 @@
 //! turns. Of several promises only the first is woken: event loops behind a busy one wait for it, or for a blocked thread's
 //! release.
 
+use super::lines::Section;
 pub use super::overtaken::{FAIRNESS, ROOM, Released};
-use super::policy::Section;
 use crate::queue::location::Location;
 use crate::queue::waiter_list::WaiterKey;
 

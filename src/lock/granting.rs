@@ -1,6 +1,6 @@
 //! Taking what a word grants, for the claims in its line.
 
-use super::policy::Section;
+use super::lines::Section;
 use super::request::Request;
 use super::word::Word;
 use crate::queue::location::Location;
@@ -35,11 +35,10 @@ impl Section<'_> {
 
     /// The claim with this key has been granted what it asks for: it leaves the line.
     pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
-        self.dequeue_granted(key, result, |section, waiter, request| {
+        self.dequeue_granted(key, location, result, |section, waiter, request| {
             if request == Request::Lock {
                 section.policy_mut().granted.insert(location, waiter.clone());
             }
-            (location, request)
         });
     }
 }

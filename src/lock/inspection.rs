@@ -1,9 +1,10 @@
 //! Looking at a bucket: which waiters there are, and which locks are on their way to a waiter.
 
-use super::policy::{Waiter, WaiterListStore};
+use super::lines::{Waiter, WaiterListStore};
 use super::request::Request;
 use crate::queue::counters::Counted;
 use crate::queue::location::Location;
+use crate::queue::waiter::Listed;
 
 /// A waiter that is in a list.
 #[derive(Clone, Debug)]
@@ -34,7 +35,11 @@ impl WaiterListStore {
             let mut waiting = Vec::new();
             for location in section.locations() {
                 let listed = section.waiters(location).filter_map(|key| section.listed(key));
-                waiting.extend(listed.map(|(waiter, request)| Waiting { location, waiter, request }));
+                waiting.extend(listed.cloned().map(|Listed { waiter, claim }| Waiting {
+                    location,
+                    waiter,
+                    request: claim,
+                }));
             }
             body(&waiting, &granted)
         })

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::overtaken::Overtaken;
 use crate::clock::Timestamp;
-use crate::queue::policy::Successor;
+use crate::queue::waiter::Successor;
 use crate::queue::waiter_list::WaiterKey;
 
 /// Up to one claim of a promise and one of a blocked thread.

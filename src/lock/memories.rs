@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::policy::WaiterListStore;
+use super::lines::WaiterListStore;
 use crate::queue::location::Location;
 use crate::sync::{Mutex, lock};
 

@@ -56,14 +56,14 @@ pub mod fairness;
 mod granting;
 pub mod inspection;
 mod line;
+mod lines;
 pub mod memories;
 mod name_table;
 pub mod names;
 mod overtaken;
-mod policy;
 pub mod request;
 mod store;
 pub mod word;
 
-pub use policy::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
+pub use lines::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
 pub use store::{Claimed, Freed};

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxBuildHasher;
 
-use super::policy::{Outbox, WaiterListStore};
+use super::lines::{Outbox, WaiterListStore};
 use super::request::Request;
 use super::word::UNLOCKED;
 use crate::clock::Timestamp;

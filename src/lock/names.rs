@@ -10,9 +10,9 @@
 
 use std::collections::hash_map::Entry;
 
+use super::lines::{Outbox, Section, Waiter, WaiterListStore};
 use super::name_table::{Live, Name, Table};
 pub use super::name_table::{Mode, Refusal, Requester};
-use super::policy::{Outbox, Section, Waiter, WaiterListStore};
 use super::request::Request;
 use super::store::Claimed;
 use super::word::Word;

@@ -2,7 +2,7 @@
 
 use super::fairness::Released;
 use super::line::{Line, Retry};
-use super::policy::{Section, Waiter, WaiterListStore};
+use super::lines::{Section, Waiter, WaiterListStore};
 use super::request::Request;
 use super::word::{UNLOCKED, Word};
 use crate::clock::Timestamp;
@@ -134,7 +134,7 @@ impl WaiterListStore {
                 return None;
             }
             let taken = section.take(location, request, word)?;
-            section.remove(key).is_woken_by_caller();
+            let _ = section.remove(key);
             if request.is_strict() {
                 section.word_changed(location, word);
             } else if !waiter.blocks() {

@@ -3,19 +3,33 @@
 //! Inside a critical section results are *recorded*: in the blocked thread, or in the agent's outbox. The threads and agents
 //! concerned are woken when it is dropped (invariant 5).
 
-use super::bucket::{Bucket, Lists, Other, Packed, Ticket};
+use std::fmt::Debug;
+
+use super::bucket::{Bucket, Ticket};
 use super::counters::{Counted, Counters};
 use super::location::Location;
 use super::outbox::{Outbox, Ring};
-use super::policy::{Claims, ListedClaim, Successor};
 use super::result::WaitResult;
-use super::waiter::{Waiter, Wake, Wakes};
-use super::waiter_list::{Record, WaiterKey};
+use super::waiter::{Listed, Place, Successor, Waiter, Wakes};
+use super::waiter_list::{Record, WaiterKey, WaiterLists};
 use crate::clock::{Timestamp, unfailing};
 use crate::sync::{Arc, AtomicI32, MutexGuard, Ordering, lock};
 
-/// When waiters with claims are woken. The queue calls these functions inside a critical section.
-pub trait Policy: Claims {
+/// What a layer above the queue keeps for each bucket, inside the bucket's lock; and when waiters that want more than a notification,
+/// those with a claim, are woken. The queue never looks at a claim. It calls these functions inside a critical section.
+pub trait Policy: Debug + Default {
+    /// What a waiter asks for that wants more than a notification.
+    type Claim: Copy + Debug;
+
+    /// A claim or a blocked thread has been appended.
+    fn appended(&mut self, place: &Place<Self::Claim>);
+
+    /// A claim or a blocked thread has left its list.
+    fn removed(&mut self, place: &Place<Self::Claim>) -> Successor;
+
+    /// Whether the bucket has no claims.
+    fn is_empty(&self) -> bool;
+
     /// Wakes the first waiter at `location` that can make use of what the word holds.
     fn wake_successor(section: &mut CriticalSection<'_, Self>, location: Location);
 
@@ -27,23 +41,33 @@ pub trait Policy: Claims {
     fn first_without_claim(section: &mut CriticalSection<'_, Self>, location: Location) -> Option<WaiterKey>;
 }
 
-/// A waiter in a list, and what it asks for.
-type Listed<P> = (Waiter<<P as Claims>::Grant>, Option<<P as Claims>::Claim>);
+/// What a bucket's lock protects.
+#[derive(Debug)]
+pub(super) struct Lists<P: Policy> {
+    pub(super) waiters: WaiterLists<Listed<P::Claim>>,
+    policy: P,
+}
+
+impl<P: Policy> Default for Lists<P> {
+    fn default() -> Self {
+        Self { waiters: WaiterLists::default(), policy: P::default() }
+    }
+}
 
 /// The lock of one bucket, held.
 ///
 /// It ends when this is dropped, also by a panic: then, too, the bucket's earliest deadline is published, and the waiters whose
 /// results have been recorded are woken, with no lock held (fields are dropped in their order).
 pub struct CriticalSection<'a, P: Policy> {
-    bucket: &'a Bucket<P>,
+    bucket: &'a Bucket<Lists<P>>,
     index: usize,
     counters: &'a Counters,
     clock: fn() -> Timestamp,
     pub(super) lists: MutexGuard<'a, Lists<P>>,
     now: Option<Timestamp>,
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
-    pub(super) runs: Option<&'a Arc<Outbox<P::Grant>>>,
-    wakes: Wakes<P::Grant>,
+    pub(super) runs: Option<&'a Arc<Outbox<P::Claim>>>,
+    wakes: Wakes<P::Claim>,
 }
 
 impl<P: Policy> Drop for CriticalSection<'_, P> {
@@ -54,13 +78,18 @@ impl<P: Policy> Drop for CriticalSection<'_, P> {
 
 impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Locks `bucket`, which is the one with this index.
-    pub(super) fn enter(bucket: &'a Bucket<P>, index: usize, counters: &'a Counters, clock: fn() -> Timestamp) -> Self {
+    pub(super) fn enter(
+        bucket: &'a Bucket<Lists<P>>,
+        index: usize,
+        counters: &'a Counters,
+        clock: fn() -> Timestamp,
+    ) -> Self {
         let lists = lock(&bucket.lists);
         Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes::default() }
     }
 
     /// Leaves it to the caller to wake the waiters whose results have been recorded, after the section.
-    pub(super) fn take_wakes(&mut self) -> Wakes<P::Grant> {
+    pub(super) fn take_wakes(&mut self) -> Wakes<P::Claim> {
         std::mem::take(&mut self.wakes)
     }
 
@@ -94,15 +123,31 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         location: Location,
         deadline: Timestamp,
         is_equal: impl FnOnce(&mut Self) -> bool,
-        packed: impl FnOnce(&mut Lists<P>) -> Packed,
+        listed: impl FnOnce() -> Listed<P::Claim>,
     ) -> Option<Ticket> {
         let counted = Counted::new(self.counter(location));
         if !is_equal(self) {
             return None;
         }
-        let packed = packed(&mut self.lists);
-        let key = self.lists.waiters.push_back(location, deadline, packed);
+        let listed = listed();
+        let (claim, blocks) = (listed.claim, listed.waiter.blocks());
+        let indexed = match &listed.waiter {
+            // It watches its deadline itself.
+            Waiter::Thread(thread) => {
+                thread.reset(deadline);
+                Timestamp::NEVER
+            }
+            Waiter::Agent(..) => deadline,
+        };
+        let key = self.lists.waiters.push_back(location, indexed, listed);
         counted.keep();
+        if claim.is_some() {
+            self.bucket.has_claims.store(true, Ordering::Relaxed);
+        }
+        if claim.is_some() || blocks {
+            let predecessor = self.lists.waiters.previous(key);
+            self.lists.policy.appended(&Place { location, key, predecessor, claim, blocks });
+        }
         Some(self.ticket(key))
     }
 
@@ -110,177 +155,137 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(crate) fn append_claim(
         &mut self,
         location: Location,
-        waiter: Waiter<P::Grant>,
+        waiter: Waiter<P::Claim>,
         claim: P::Claim,
         deadline: Timestamp,
         waits: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
-        let blocks = waiter.blocks();
-        let indexed = if blocks { Timestamp::NEVER } else { deadline };
-        let other = |lists: &mut Lists<P>| lists.insert_other(Other { waiter, claim: Some(claim), deadline });
-        let ticket = self.append(location, indexed, waits, other)?;
-        let (key, predecessor) = (ticket.key, self.lists.waiters.previous(ticket.key));
-        self.bucket.has_claims.store(true, Ordering::Relaxed);
-        self.lists.policy.claim_appended(&ListedClaim { location, key, predecessor, claim, blocks });
-        Some(ticket)
-    }
-
-    fn take_record(&mut self, key: WaiterKey) -> Record<Packed> {
-        let record = self.lists.waiters.remove(key);
-        self.uncount(record.location);
-        record
+        self.append(location, deadline, waits, || Listed { waiter, claim: Some(claim) })
     }
 
     fn uncount(&self, location: Location) {
         self.counter(location).fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The rest of a thread's or claim's removal.
-    fn take_other(&mut self, key: WaiterKey, record: &Record<Packed>, other: u32) -> (Other<P>, Successor) {
-        let other = self.lists.remove_other(other);
-        let (location, blocks) = (record.location, other.waiter.blocks());
+    fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
+        let record = self.lists.waiters.remove(key);
+        let (location, predecessor) = (record.location, record.predecessor());
+        self.uncount(location);
+        let listed = record.waiter;
+        if listed.is_plain_promise() {
+            return (listed, Successor::Unconcerned);
+        }
+        let (claim, blocks) = (listed.claim, listed.waiter.blocks());
         let policy = &mut self.lists.policy;
-        let Some(claim) = other.claim else {
-            policy.thread_removed(location, key);
-            return (other, Successor::Unconcerned);
-        };
-        let predecessor = record.predecessor();
-        let successor = policy.claim_removed(&ListedClaim { location, key, predecessor, claim, blocks });
-        if policy.is_empty() {
+        let successor = policy.removed(&Place { location, key, predecessor, claim, blocks });
+        if claim.is_some() && policy.is_empty() {
             self.bucket.has_claims.store(false, Ordering::Relaxed);
         }
-        (other, successor)
+        (listed, successor)
     }
 
     /// Removes a waiter from its list without a result.
     pub(crate) fn remove(&mut self, key: WaiterKey) -> Successor {
-        let record = self.take_record(key);
-        match record.waiter {
-            Packed::Promise { outbox, .. } => {
-                self.lists.outboxes.subtract(outbox, |_| ());
-                Successor::Unconcerned
-            }
-            Packed::Other(other) => self.take_other(key, &record, other).1,
-        }
+        self.unlist(key).1
     }
 
     /// Removes a waiter from its list and records its result (invariant 2).
     pub(crate) fn dequeue(&mut self, key: WaiterKey, result: WaitResult) -> Successor {
-        let record = self.take_record(key);
-        match record.waiter {
-            Packed::Promise { outbox, slot } => {
-                self.settle_promise(outbox, slot, result);
-                Successor::Unconcerned
-            }
-            Packed::Other(other) => {
-                let (Other { waiter, .. }, successor) = self.take_other(key, &record, other);
-                self.settle(waiter, result, None);
-                successor
-            }
-        }
+        let (listed, successor) = self.unlist(key);
+        self.settle(listed.waiter, result, None);
+        successor
     }
 
-    /// Removes a claim from its list and records that it has been granted. `grant`: what its agent is told, given the waiter.
+    /// Removes a claim from its list and records that it has been granted, after `note`, which is given the waiter and its claim.
     pub(crate) fn dequeue_granted(
         &mut self,
         key: WaiterKey,
+        location: Location,
         result: WaitResult,
-        grant: impl FnOnce(&mut Self, &Waiter<P::Grant>, P::Claim) -> P::Grant,
+        note: impl FnOnce(&mut Self, &Waiter<P::Claim>, P::Claim),
     ) {
-        let record = self.take_record(key);
-        let Packed::Other(other) = record.waiter else { unreachable!("only claims are granted") };
-        let (Other { waiter, claim, .. }, successor) = self.take_other(key, &record, other);
-        successor.is_woken_by_caller();
-        let grant = claim.map(|claim| grant(self, &waiter, claim));
-        self.settle(waiter, result, grant);
+        // Whoever grants it wakes the next one.
+        let (Listed { waiter, claim }, _) = self.unlist(key);
+        let claim = claim.expect("only claims are granted");
+        note(self, &waiter, claim);
+        self.settle(waiter, result, Some((location, claim)));
     }
 
-    fn settle(&mut self, waiter: Waiter<P::Grant>, result: WaitResult, grant: Option<P::Grant>) {
-        match waiter {
+    fn settle(&mut self, waiter: Waiter<P::Claim>, result: WaitResult, grant: Option<(Location, P::Claim)>) {
+        let ring = match &waiter {
             Waiter::Thread(thread) => {
                 thread.settle(result);
-                self.wakes.push(Wake::Thread(thread));
+                Ring::Needed
             }
-            Waiter::Agent(outbox, slot) => {
-                let ring = match grant {
-                    None => outbox.settle(slot, result),
-                    Some(grant) => outbox.grant(slot, result, grant),
-                };
-                if ring == Ring::Needed {
-                    self.wakes.push(Wake::Agent(outbox));
-                }
-            }
-        }
-    }
-
-    /// Records the result of a promise that has been removed.
-    fn settle_promise(&mut self, outbox: u32, slot: u32, result: WaitResult) {
-        let rung = self.lists.outboxes.subtract(outbox, |outbox| match outbox.settle(slot, result) {
-            Ring::Needed => Some(Arc::clone(outbox)),
-            Ring::UnderWay => None,
-        });
-        if let Some(outbox) = rung {
-            self.wakes.push(Wake::Agent(outbox));
+            Waiter::Agent(outbox, slot) => outbox.settle(*slot, result, grant),
+        };
+        if ring == Ring::Needed {
+            self.wakes.push(waiter);
         }
     }
 
     /// Wakes a claim, which stays in its list, so that it retries; unless `begins`, given whether it is a blocked thread's, says
     /// that it is awake already.
     pub(crate) fn wake_to_retry(&mut self, key: WaiterKey, begins: impl FnOnce(&mut P, bool) -> bool) {
-        let Some(waiter) = self.lists.other(key).map(|other| other.waiter.clone()) else { return };
+        let Some(waiter) = self.listed(key).map(|listed| listed.waiter.clone()) else { return };
         if !begins(&mut self.lists.policy, waiter.blocks()) {
             return;
         }
-        match waiter {
+        let ring = match &waiter {
             Waiter::Thread(thread) => {
                 thread.retry();
-                self.wakes.push(Wake::Thread(thread));
+                Ring::Needed
             }
-            Waiter::Agent(outbox, slot) => {
-                if outbox.retry(slot) == Ring::Needed {
-                    self.wakes.push(Wake::Agent(outbox));
-                }
-            }
+            Waiter::Agent(outbox, slot) => outbox.retry(*slot),
+        };
+        if ring == Ring::Needed {
+            self.wakes.push(waiter);
         }
     }
 
     /// Notifies the first waiter at `location` if it is a promise without a time-out, as most are. The number of waiters
     /// notified, and the first waiter then. The general way looks up three times what is looked up once here.
     pub(super) fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
-        let is_promise = |packed: &Packed| matches!(packed, Packed::Promise { .. });
-        let Some((first, next)) = self.lists.waiters.pop_front_if(location, is_promise) else {
+        let Some((first, next)) = self.lists.waiters.pop_front_if(location, Listed::is_plain_promise) else {
             return (0, self.lists.waiters.front(location));
         };
         self.uncount(location);
-        if let Packed::Promise { outbox, slot } = first {
-            self.settle_promise(outbox, slot, WaitResult::Ok);
-        }
+        self.settle(first.waiter, WaitResult::Ok, None);
         (1, next)
+    }
+
+    fn deadline(&self, key: WaiterKey) -> Timestamp {
+        match self.lists.waiters.get(key) {
+            None => Timestamp::NEVER,
+            Some(Record { waiter: Listed { waiter: Waiter::Thread(thread), .. }, .. }) => thread.deadline(),
+            Some(record) => self.lists.waiters.deadline(record),
+        }
     }
 
     /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the service nor its own
     /// thread has timed it out yet. A promise of the agent that runs this does.
     pub(crate) fn is_due(&mut self, key: WaiterKey) -> bool {
-        match self.lists.deadline(key) {
+        match self.deadline(key) {
             Timestamp::NEVER => false,
-            deadline => {
-                deadline <= self.now() && !self.runs.is_some_and(|outbox| self.lists.is_promise_of(outbox, key))
-            }
+            deadline => deadline <= self.now() && !self.is_promise_of(self.runs, key),
+        }
+    }
+
+    fn is_promise_of(&self, agent: Option<&Arc<Outbox<P::Claim>>>, key: WaiterKey) -> bool {
+        match (self.listed(key), agent) {
+            (Some(Listed { waiter: Waiter::Agent(its, _), claim: None }), Some(outbox)) => Arc::ptr_eq(its, outbox),
+            _ => false,
         }
     }
 
     /// The deadline of a waiter has come. A claim times out; a promise stays in its list until its agent decides.
     pub(super) fn expire(&mut self, key: WaiterKey, location: Location) {
-        let Some(&Packed::Promise { outbox, slot }) = self.lists.packed(key) else {
+        let Some(Listed { waiter, claim: None }) = self.listed(key).cloned() else {
             self.time_out(key, location);
             return;
         };
         self.lists.waiters.mark_overdue(key);
-        let outbox = self.lists.outboxes.get(outbox);
-        if outbox.settle(slot, WaitResult::Due) == Ring::Needed {
-            let outbox = Arc::clone(outbox);
-            self.wakes.push(Wake::Agent(outbox));
-        }
+        self.settle(waiter, WaitResult::Due, None);
     }
 
     /// A waiter times out. If it has a claim, the next one may get its try.
@@ -291,12 +296,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// Removes the waiter with this key if it is the promise in this slot of an agent, and overdue. Whether it was.
-    pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox<P::Grant>>, slot: u32) -> bool {
-        let Some(record) = self.lists.waiters.get(key).filter(|record| record.is_overdue()) else { return false };
-        let Packed::Promise { outbox: its, slot: its_slot } = record.waiter else { return false };
-        let is_its = its_slot == slot && Arc::ptr_eq(self.lists.outboxes.get(its), outbox);
+    pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> bool {
+        let record = self.lists.waiters.get(key).filter(|record| record.is_overdue());
+        let is_its = record.is_some_and(|record| record.waiter.waiter.is_promise(outbox, slot));
         if is_its {
-            self.remove(key).is_woken_by_caller();
+            // It has no claim, so no other waiter is concerned.
+            let _ = self.remove(key);
         }
         is_its
     }
@@ -310,28 +315,23 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             if !self.is_due(key) {
                 return Some(key);
             }
-            self.dequeue(key, WaitResult::TimedOut).is_woken_by_caller();
+            let _ = self.dequeue(key, WaitResult::TimedOut);
         }
+    }
+
+    /// The waiter with this key, and what it asks for.
+    pub(crate) fn listed(&self, key: WaiterKey) -> Option<&Listed<P::Claim>> {
+        self.lists.waiters.get(key).map(|record| &record.waiter)
     }
 
     /// What the waiter with this key asks for; `None` for one without a claim.
     pub(crate) fn claim(&self, key: WaiterKey) -> Option<P::Claim> {
-        self.lists.other(key)?.claim
+        self.listed(key)?.claim
     }
 
     /// Whether the waiter with this key is a blocked thread.
     pub(crate) fn blocks(&self, key: WaiterKey) -> bool {
-        self.lists.other(key).is_some_and(|other| other.waiter.blocks())
-    }
-
-    /// The waiter with this key, and what it asks for.
-    pub(crate) fn listed(&self, key: WaiterKey) -> Option<Listed<P>> {
-        match *self.lists.packed(key)? {
-            Packed::Promise { outbox, slot } => {
-                Some((Waiter::Agent(Arc::clone(self.lists.outboxes.get(outbox)), slot), None))
-            }
-            Packed::Other(_) => self.lists.other(key).map(|other| (other.waiter.clone(), other.claim)),
-        }
+        self.listed(key).is_some_and(|listed| listed.waiter.blocks())
     }
 
     /// What finds the waiter with this key again.
@@ -340,9 +340,9 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         Ticket { key, bucket: self.index as u16 }
     }
 
-    /// The same, if it has no time-out.
-    pub(crate) fn untimed(&self, key: WaiterKey) -> Option<Listed<P>> {
-        if self.lists.deadline(key) == Timestamp::NEVER { self.listed(key) } else { None }
+    /// The waiter with this key, if it has no time-out.
+    pub(crate) fn untimed(&self, key: WaiterKey) -> Option<&Listed<P::Claim>> {
+        if self.deadline(key) == Timestamp::NEVER { self.listed(key) } else { None }
     }
 
     /// The locations that have waiters.

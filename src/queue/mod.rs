@@ -7,7 +7,6 @@ mod deadlines;
 pub mod location;
 pub mod outbox;
 pub mod parker;
-pub mod policy;
 pub mod result;
 pub mod store;
 pub mod waiter;

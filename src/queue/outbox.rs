@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+use super::location::Location;
 use super::result::WaitResult;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
@@ -20,16 +21,19 @@ pub struct Settlement {
     pub result: WaitResult,
 }
 
-/// What an agent finds in its outbox. `G`: what a claim has been granted.
+/// Where a claim has been granted what it asked for, and what that is.
+pub type Grant<C> = (Location, C);
+
+/// What an agent finds in its outbox. `C`: what a claim asks for.
 #[derive(Debug)]
-pub struct Mail<G> {
+pub struct Mail<C> {
     /// Waits that have ended.
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to retry. The agent looks at them first.
     pub retries: Vec<u32>,
     /// What the settlements acquired, in their order; `None` for one that was recalled. If the agent ends before it takes its
     /// mail, it passes the grants on.
-    pub grants: Vec<Option<G>>,
+    pub grants: Vec<Option<Grant<C>>>,
     /// What was granted to the agent and has been taken from it since, by numbers that the grants know. The agent looks at these last:
     /// what was granted is in this mail, or in an earlier one.
     pub losses: Vec<u32>,
@@ -40,16 +44,16 @@ pub struct Mail<G> {
 /// By slot: the indices of the settlement and of its grant.
 type Index = HashMap<u32, (usize, Option<usize>), FxBuildHasher>;
 
-impl<G> Default for Mail<G> {
+impl<C> Default for Mail<C> {
     fn default() -> Self {
         Self { settlements: Vec::new(), retries: Vec::new(), grants: Vec::new(), losses: Vec::new(), index: None }
     }
 }
 
-impl<G> Mail<G> {
+impl<C> Mail<C> {
     /// Adds the result of a wait, and what it was granted.
     #[inline]
-    pub fn settle(&mut self, slot: u32, result: WaitResult, grant: Option<G>) {
+    pub fn settle(&mut self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) {
         if is_recallable(result)
             && let Some(index) = &mut self.index
         {
@@ -105,20 +109,20 @@ pub enum Ring {
 }
 
 /// The mail that an agent has not taken yet.
-pub struct Outbox<G> {
-    mail: Mutex<Mail<G>>,
+pub struct Outbox<C> {
+    mail: Mutex<Mail<C>>,
     /// Changed under the lock of the mail.
     has_mail: AtomicBool,
     bell: Mutex<Option<Bell>>,
 }
 
-impl<G> Outbox<G> {
+impl<C> Outbox<C> {
     /// An outbox whose agent hears `bell`.
     pub fn new(bell: Bell) -> Self {
         Self { mail: Mutex::new(Mail::default()), has_mail: AtomicBool::new(false), bell: Mutex::new(Some(bell)) }
     }
 
-    fn put(&self, put: impl FnOnce(&mut Mail<G>)) -> Ring {
+    fn put(&self, put: impl FnOnce(&mut Mail<C>)) -> Ring {
         let mut mail = lock(&self.mail);
         put(&mut mail);
         if self.has_mail.load(Ordering::Relaxed) {
@@ -128,14 +132,9 @@ impl<G> Outbox<G> {
         Ring::Needed
     }
 
-    /// Puts in the result of a wait that was granted nothing.
-    pub(crate) fn settle(&self, slot: u32, result: WaitResult) -> Ring {
-        self.put(|mail| mail.settle(slot, result, None))
-    }
-
-    /// Puts in the result of a claim, and what it was granted.
-    pub(crate) fn grant(&self, slot: u32, result: WaitResult, grant: G) -> Ring {
-        self.put(|mail| mail.settle(slot, result, Some(grant)))
+    /// Puts in the result of a wait, and what it was granted.
+    pub(crate) fn settle(&self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) -> Ring {
+        self.put(|mail| mail.settle(slot, result, grant))
     }
 
     /// Puts in that a claim is to retry.
@@ -149,7 +148,7 @@ impl<G> Outbox<G> {
     }
 
     /// Moves all mail into `taken`, which the caller has emptied.
-    pub fn take(&self, taken: &mut Mail<G>) {
+    pub fn take(&self, taken: &mut Mail<C>) {
         let mut mail = lock(&self.mail);
         self.has_mail.store(false, Ordering::Relaxed);
         std::mem::swap(&mut *mail, taken);
@@ -160,7 +159,7 @@ impl<G> Outbox<G> {
     ///
     /// The first call looks through the mail, each further one takes constant time. The mail keeps a settlement without
     /// effect: [`WaitResult::Due`] of a wait that has ended.
-    pub fn recall(&self, slot: u32) -> Option<(WaitResult, Option<G>)> {
+    pub fn recall(&self, slot: u32) -> Option<(WaitResult, Option<Grant<C>>)> {
         let mut mail = lock(&self.mail);
         let (place, grant) = mail.index().remove(&slot)?;
         let result = std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due);
@@ -168,9 +167,9 @@ impl<G> Outbox<G> {
     }
 
     /// What has been granted to claims that the agent has not been told of.
-    pub fn grants(&self) -> Vec<G>
+    pub fn grants(&self) -> Vec<Grant<C>>
     where
-        G: Copy,
+        C: Copy,
     {
         lock(&self.mail).grants.iter().flatten().copied().collect()
     }
@@ -198,7 +197,7 @@ impl<G> Outbox<G> {
     }
 }
 
-impl<G> std::fmt::Debug for Outbox<G> {
+impl<C> std::fmt::Debug for Outbox<C> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Outbox").field("has_mail", &self.has_mail()).finish_non_exhaustive()
     }

@@ -2,15 +2,14 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::bucket::{Bucket, Lists, Other, Packed, Ticket};
+use super::bucket::{Bucket, Ticket};
 use super::counters::{self, Counters};
-use super::critical_section::{CriticalSection, Policy};
+use super::critical_section::{CriticalSection, Lists, Policy};
 use super::location::{CACHE_LINE, Location};
 use super::outbox::{Outbox, Settlement};
 use super::parker::{BlockedThread, Woken};
-use super::policy::Successor;
 use super::result::WaitResult;
-use super::waiter::{Waiter, Wakes};
+use super::waiter::{Listed, Successor, Waiter, Wakes};
 use super::waiter_list::WaiterKey;
 use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicI32, Ordering};
@@ -18,7 +17,7 @@ use crate::sync::{Arc, AtomicI32, Ordering};
 /// All waiters of a process (of a test, of a model). Any thread may call any method.
 #[derive(Debug)]
 pub struct WaiterListStore<P: Policy> {
-    buckets: Box<[CachePadded<Bucket<P>>]>,
+    buckets: Box<[CachePadded<Bucket<Lists<P>>>]>,
     /// Apart from the buckets because JavaScript reads them.
     counters: Counters,
     now: fn() -> Timestamp,
@@ -99,7 +98,7 @@ impl<P: Policy> WaiterListStore<P> {
         &'a self,
         location: Location,
         body: impl FnOnce(&mut CriticalSection<'a, P>) -> R,
-    ) -> (R, Wakes<P::Grant>) {
+    ) -> (R, Wakes<P::Claim>) {
         self.critical_section_at(location, |section| {
             let result = body(section);
             (result, section.take_wakes())
@@ -110,12 +109,13 @@ impl<P: Policy> WaiterListStore<P> {
     pub(crate) fn with_waiter<R>(
         &self,
         ticket: Ticket,
-        waiter: &Waiter<P::Grant>,
+        waiter: &Waiter<P::Claim>,
         body: impl FnOnce(&mut CriticalSection<'_, P>, WaiterKey, Location) -> R,
     ) -> Option<R> {
         self.critical_section(usize::from(ticket.bucket), |section| {
-            let location = section.lists.waiters.get(ticket.key)?.location;
-            let waits = section.lists.is(ticket.key, waiter)
+            let record = section.lists.waiters.get(ticket.key)?;
+            let location = record.location;
+            let waits = record.waiter.waiter.is(waiter)
                 // A thread uses one record for all its waits. Its result says whether this one has ended.
                 && !matches!(waiter, Waiter::Thread(thread) if thread.result().is_some());
             waits.then(|| body(section, ticket.key, location))
@@ -131,33 +131,21 @@ impl<P: Policy> WaiterListStore<P> {
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        self.critical_section_at(location, |section| {
-            let other = Other { waiter: Waiter::Thread(Arc::clone(thread)), claim: None, deadline };
-            let insert = |lists: &mut Lists<P>| lists.insert_other(other);
-            // It watches its deadline itself.
-            let ticket = section.append(location, Timestamp::NEVER, |_| is_equal(), insert)?;
-            section.policy_mut().thread_appended(location, ticket.key);
-            Some(ticket)
-        })
+        let listed = || Listed { waiter: Waiter::Thread(Arc::clone(thread)), claim: None };
+        self.critical_section_at(location, |section| section.append(location, deadline, |_| is_equal(), listed))
     }
 
     /// Appends a promise, likewise: `slot` of the agent with this outbox.
     pub fn enqueue_agent(
         &self,
         location: Location,
-        outbox: &Arc<Outbox<P::Grant>>,
+        outbox: &Arc<Outbox<P::Claim>>,
         slot: u32,
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        self.critical_section_at(location, |section| {
-            section.append(
-                location,
-                deadline,
-                |_| is_equal(),
-                |lists| Packed::Promise { outbox: lists.outboxes.add(outbox), slot },
-            )
-        })
+        let listed = || Listed { waiter: Waiter::Agent(Arc::clone(outbox), slot), claim: None };
+        self.critical_section_at(location, |section| section.append(location, deadline, |_| is_equal(), listed))
     }
 
     /// Blocks `thread`, the calling one, until its wait ends, its claim is to retry, or `until` has come.
@@ -178,7 +166,7 @@ impl<P: Policy> WaiterListStore<P> {
     }
 
     /// Removes a promise from its list. `Settled`: its result is in the outbox.
-    pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox<P::Grant>>, slot: u32) -> Withdrawal {
+    pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> Withdrawal {
         let waiter = Waiter::Agent(Arc::clone(outbox), slot);
         let withdrawn = self.with_waiter(ticket, &waiter, |section, key, location| {
             if section.remove(key) == Successor::ToBeWoken {
@@ -194,7 +182,7 @@ impl<P: Policy> WaiterListStore<P> {
     ///
     /// `runs`: the agent that notifies. Its own promises can be notified until a job of it has timed them out. Those of other
     /// agents time out here once their deadlines have passed.
-    pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox<P::Grant>>>) -> usize {
+    pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox<P::Claim>>>) -> usize {
         if count == 0 || counters::is_zero(self.counter(location)) {
             return 0;
         }
@@ -251,7 +239,7 @@ impl<P: Policy> WaiterListStore<P> {
     /// become time-outs. Those whose waits have ended otherwise meanwhile are left out. `ticket` gives that of a slot.
     pub fn decide(
         &self,
-        outbox: &Arc<Outbox<P::Grant>>,
+        outbox: &Arc<Outbox<P::Claim>>,
         settlements: &mut Vec<Settlement>,
         ticket: impl Fn(u32) -> Option<Ticket>,
     ) {

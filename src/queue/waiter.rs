@@ -1,19 +1,23 @@
 //! A waiter, and how it is woken.
+//!
+//! `C`: what a claim asks for. The queue only carries it.
 
+use super::location::Location;
 use super::outbox::Outbox;
 use super::parker::BlockedThread;
+use super::waiter_list::WaiterKey;
 use crate::sync::Arc;
 
-/// A waiter. `G`: what the outbox says of a grant.
+/// A waiter.
 #[derive(Debug)]
-pub enum Waiter<G> {
+pub enum Waiter<C> {
     /// A thread that blocks.
     Thread(Arc<BlockedThread>),
     /// A promise: the outbox of its agent, and its slot there.
-    Agent(Arc<Outbox<G>>, u32),
+    Agent(Arc<Outbox<C>>, u32),
 }
 
-impl<G> Waiter<G> {
+impl<C> Waiter<C> {
     /// Whether a thread blocks.
     pub(crate) const fn blocks(&self) -> bool {
         matches!(self, Self::Thread(_))
@@ -23,13 +27,25 @@ impl<G> Waiter<G> {
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Thread(a), Self::Thread(b)) => Arc::ptr_eq(a, b),
-            (Self::Agent(a, m), Self::Agent(b, n)) => m == n && Arc::ptr_eq(a, b),
+            (_, Self::Agent(outbox, slot)) => self.is_promise(outbox, *slot),
             _ => false,
+        }
+    }
+
+    /// Whether it is the promise in this slot of an agent.
+    pub(super) fn is_promise(&self, outbox: &Arc<Outbox<C>>, slot: u32) -> bool {
+        matches!(self, Self::Agent(its, its_slot) if *its_slot == slot && Arc::ptr_eq(its, outbox))
+    }
+
+    fn wake(&self) {
+        match self {
+            Self::Thread(thread) => thread.unpark(),
+            Self::Agent(outbox, _) => outbox.ring(),
         }
     }
 }
 
-impl<G> Clone for Waiter<G> {
+impl<C> Clone for Waiter<C> {
     fn clone(&self) -> Self {
         match self {
             Self::Thread(thread) => Self::Thread(Arc::clone(thread)),
@@ -38,47 +54,72 @@ impl<G> Clone for Waiter<G> {
     }
 }
 
-/// What is woken after a critical section.
-pub(crate) enum Wake<G> {
-    Thread(Arc<BlockedThread>),
-    Agent(Arc<Outbox<G>>),
+/// A waiter in a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed<C> {
+    pub(crate) waiter: Waiter<C>,
+    /// What it asks for, if it wants more than a notification.
+    pub(crate) claim: Option<C>,
 }
 
-impl<G> Wake<G> {
-    fn wake(&self) {
-        match self {
-            Self::Thread(thread) => thread.unpark(),
-            Self::Agent(outbox) => outbox.ring(),
-        }
+impl<C> Listed<C> {
+    /// Whether it is a promise that waits for a notification.
+    pub(super) const fn is_plain_promise(&self) -> bool {
+        self.claim.is_none() && !self.waiter.blocks()
     }
 }
 
-/// Wakes its members when it is dropped.
-pub(crate) struct Wakes<G> {
-    // Most critical sections wake one waiter at most, so the first one needs no allocation.
-    first: Option<Wake<G>>,
-    rest: Vec<Wake<G>>,
+/// Where a claim or a blocked thread has been appended, or removed.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<C> {
+    /// The location at which it waits.
+    pub location: Location,
+    /// Its key.
+    pub key: WaiterKey,
+    /// The waiter before it.
+    pub predecessor: Option<WaiterKey>,
+    /// What it asks for; `None` for a blocked thread that waits for a notification.
+    pub claim: Option<C>,
+    /// Whether it is a blocked thread.
+    pub blocks: bool,
 }
 
-impl<G> Default for Wakes<G> {
+/// Whether a waiter that has left its list without taking anything leaves something to the next one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Successor {
+    /// The word may hold what the next one wants, and nobody else wakes it.
+    ToBeWoken,
+    /// No other waiter is concerned.
+    Unconcerned,
+}
+
+/// Wakes its members when it is dropped.
+pub(crate) struct Wakes<C> {
+    // Most critical sections wake one waiter at most, so the first one needs no allocation.
+    first: Option<Waiter<C>>,
+    rest: Vec<Waiter<C>>,
+}
+
+impl<C> Default for Wakes<C> {
     fn default() -> Self {
         Self { first: None, rest: Vec::new() }
     }
 }
 
-impl<G> Wakes<G> {
-    pub(super) fn push(&mut self, wake: Wake<G>) {
+impl<C> Wakes<C> {
+    pub(super) fn push(&mut self, waiter: Waiter<C>) {
         match self.first {
-            None => self.first = Some(wake),
-            Some(_) => self.rest.push(wake),
+            None => self.first = Some(waiter),
+            Some(_) => self.rest.push(waiter),
         }
     }
 }
 
-impl<G> Drop for Wakes<G> {
+impl<C> Drop for Wakes<C> {
     fn drop(&mut self) {
-        for wake in self.first.iter().chain(&self.rest) {
-            wake.wake();
+        for waiter in self.first.iter().chain(&self.rest) {
+            waiter.wake();
         }
     }
 }

@@ -83,7 +83,6 @@ impl Service {
     where
         P: Policy + Send,
         P::Claim: Send,
-        P::Grant: Send,
     {
         let mut builder = Builder::new_current_thread();
         #[cfg(linux)]

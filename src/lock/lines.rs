@@ -8,19 +8,19 @@ use super::line::Line;
 use super::request::Request;
 use crate::queue::critical_section::{CriticalSection, Policy};
 use crate::queue::location::Location;
-use crate::queue::policy::{Claims, ListedClaim, Successor};
 use crate::queue::result::WaitResult;
+use crate::queue::waiter::{self, Place, Successor};
 use crate::queue::waiter_list::WaiterKey;
-use crate::queue::{outbox, store, waiter};
+use crate::queue::{outbox, store};
 
 /// What the claim of a promise has been granted.
-pub type Grant = (Location, Request);
+pub type Grant = outbox::Grant<Request>;
 /// A blocked thread or a promise.
-pub type Waiter = waiter::Waiter<Grant>;
+pub type Waiter = waiter::Waiter<Request>;
 /// Results on their way to an agent.
-pub type Outbox = outbox::Outbox<Grant>;
+pub type Outbox = outbox::Outbox<Request>;
 /// What an agent finds in its outbox.
-pub type Mail = outbox::Mail<Grant>;
+pub type Mail = outbox::Mail<Request>;
 /// The queue with locks.
 pub type WaiterListStore = store::WaiterListStore<Lines>;
 
@@ -94,44 +94,39 @@ impl Lines {
     }
 }
 
-impl Claims for Lines {
+impl Policy for Lines {
     type Claim = Request;
-    type Grant = Grant;
 
-    fn thread_appended(&mut self, location: Location, key: WaiterKey) {
-        if let Some(line) = self.line_mut(location) {
+    fn appended(&mut self, place: &Place<Request>) {
+        let &Place { location, key, predecessor, claim, blocks } = place;
+        if claim.is_some() {
+            self.by_location.entry(location).or_default().append(key, predecessor, blocks);
+        } else if let Some(line) = self.line_mut(location) {
             line.append_thread(key);
         }
     }
 
-    fn thread_removed(&mut self, location: Location, key: WaiterKey) {
-        if let Some(line) = self.line_mut(location) {
-            line.remove_thread(key);
-        }
-    }
-
-    fn claim_appended(&mut self, claim: &ListedClaim<Request>) {
-        let &ListedClaim { location, key, predecessor, blocks, .. } = claim;
-        self.by_location.entry(location).or_default().append(key, predecessor, blocks);
-    }
-
-    fn claim_removed(&mut self, claim: &ListedClaim<Request>) -> Successor {
-        let &ListedClaim { location, key, predecessor, claim, blocks } = claim;
+    fn removed(&mut self, place: &Place<Request>) -> Successor {
+        let &Place { location, key, predecessor, claim, blocks } = place;
+        let Some(request) = claim else {
+            if let Some(line) = self.line_mut(location) {
+                line.remove_thread(key);
+            }
+            return Successor::Unconcerned;
+        };
         let line = self.by_location.get_mut(&location).expect("a line exists as long as it has claims");
         let successor = line.remove(key, predecessor, blocks);
         if line.claims() == 0 {
             self.by_location.remove(&location);
         }
         // What a claim of a strict line waited for may be enough for the next one.
-        if claim.is_strict() { Successor::ToBeWoken } else { successor }
+        if request.is_strict() { Successor::ToBeWoken } else { successor }
     }
 
     fn is_empty(&self) -> bool {
         self.by_location.is_empty()
     }
-}
 
-impl Policy for Lines {
     fn wake_successor(section: &mut Section<'_>, location: Location) {
         section.wake_first(location);
     }
@@ -173,7 +168,7 @@ impl Section<'_> {
                 return Some((key, request, others_before));
             }
             others_before = true;
-            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();
+            let _ = self.dequeue(key, WaitResult::Ok);
         }
         None
     }
@@ -185,12 +180,12 @@ impl Section<'_> {
         loop {
             let key = self.policy().line(location)?.threads().next()?;
             if self.is_due(key) {
-                self.dequeue(key, WaitResult::TimedOut).is_woken_by_caller();
+                let _ = self.dequeue(key, WaitResult::TimedOut);
             } else if self.claim(key).is_some() {
                 return Some((key, others_before));
             } else {
                 others_before = true;
-                self.dequeue(key, WaitResult::Ok).is_woken_by_caller();
+                let _ = self.dequeue(key, WaitResult::Ok);
             }
         }
     }
@@ -222,7 +217,7 @@ impl Section<'_> {
             }
             self.wake_claim(location, first);
         } else if let Some(key) = self.front(location) {
-            self.dequeue(key, WaitResult::Ok).is_woken_by_caller();
+            let _ = self.dequeue(key, WaitResult::Ok);
         }
     }
 }
