@@ -59,7 +59,7 @@ impl Guard {
             return self.store.try_take(HERE, request, &self.word);
         }
         request.take(&self.word).then(|| {
-            let inherited = self.store.any_abandoned_near(HERE) && self.store.inherit(HERE, request);
+            let inherited = self.store.any_abandoned_near(HERE) && self.store.take_note_of_death(HERE, request);
             if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
         })
     }

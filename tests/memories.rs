@@ -81,7 +81,7 @@ impl Process {
     fn is_told_at(&self, offset: usize) -> bool {
         let location = Location::from_address(BASE + offset);
         let looks = self.store.any_abandoned_near(location);
-        let told = self.store.inherit(location, Request::Lock);
+        let told = self.store.take_note_of_death(location, Request::Lock);
         assert!(looks || !told, "it would not have asked");
         told
     }

@@ -648,7 +648,7 @@ impl Lock {
         if !self.request.take(&self.word) {
             return None;
         }
-        let inherited = self.store.any_abandoned_near(HERE) && self.store.inherit(HERE, self.request);
+        let inherited = self.store.any_abandoned_near(HERE) && self.store.take_note_of_death(HERE, self.request);
         Some(if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
     }
 

@@ -13,8 +13,6 @@ const lines = 'src/lock/lines.rs'
 const lockStore = 'src/lock/store.rs'
 const abandoned = 'src/lock/abandoned.rs'
 const memories = 'src/lock/memories.rs'
-const granting = 'src/lock/granting.rs'
-const overtaken = 'src/lock/overtaken.rs'
 const request = 'src/lock/request.rs'
 const fairness = 'src/lock/fairness.rs'
 
@@ -181,7 +179,7 @@ module.exports = [
   { what: 'a claim behind others retries in a strict line', file: lockStore, find: 'if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {', put: 'if false {', cargo: ['line', 'does_not_overtake'] },
   { what: 'a claim of a strict line that has retried leaves the rest to nobody', file: lockStore, find: '            if request.is_strict() {\n                section.word_changed(location, word);\n            } else if', put: '            if request.is_strict() {\n            } else if', cargo: ['line', ''] },
   { what: 'a lock that a promise has taken is not noted as on its way', file: lockStore, find: '                section.policy_mut().granted.insert(location, waiter.clone());\n            }\n            Some(taken)', put: '            }\n            Some(taken)', model: 'unlock_by_mistake_grant', orCargo: ['line', ''] },
-  { what: 'a lock that was granted is not noted as on its way', file: granting, find: 'section.policy_mut().granted.insert(location, waiter.clone());', put: 'let _ = (section, waiter);', model: 'unlock_by_mistake_grant' },
+  { what: 'a lock that was granted is not noted as on its way', file: lines, find: 'section.policy_mut().granted.insert(location, waiter.clone());', put: 'let _ = (section, waiter);', model: 'unlock_by_mistake_grant' },
   { what: 'a thread that frees by mistake counts as no waiter', file: lockStore, find: 'let _counted = Counted::new(self.counter(location));', put: '', model: 'unlock_by_mistake' },
   { what: 'a thread that frees by mistake does not ask who is given the lock', file: lockStore, find: 'holder(section.policy().granted.get(&location))', put: 'holder(None)', model: 'unlock_by_mistake_grant' },
   { what: 'the service sees no word that was freed', file: lockStore, find: 'if first.is_some_and(|request| request.is_granted_by(&word)) {', put: 'if first.is_some_and(|request| request.is_granted_by(&word)) && false {', model: 'claim_rest' },
@@ -195,12 +193,12 @@ module.exports = [
   { what: 'a claim that is awake is woken again', file: line, find: 'self.awake.of(blocks).replace(key) != Some(key)', put: '{ self.awake.of(blocks).replace(key); true }', cargo: ['line', ''] },
   { what: 'a claim that has retried in vain is not remembered', file: line, find: '        *self.tried.of(blocks) = Some(key);\n', put: '', cargo: ['line', ''] },
   { what: 'one notification wakes several claims', file: store, find: 'if is_claim && claim_woken {', put: 'if is_claim && claim_woken && false {', cargo: ['line', ''] },
-  { what: 'of readers that wait only the first enters', file: granting, find: '                Some(result) => self.grant(key, location, result),', put: '                Some(result) => { self.grant(key, location, result); return }', model: 'write_death_read' },
-  { what: 'newcomers overtake for ever', file: overtaken, find: 'now.duration_since(since) >= FAIRNESS', put: 'false', cargo: ['line', ''] },
-  { what: 'a blocked thread is handed the lock before it has been overtaken', file: overtaken, find: 'now.duration_since(since) >= FAIRNESS', put: 'true', cargo: ['line', ''] },
-  { what: 'releases make room ever as often', file: overtaken, find: '            promise.patience *= 2;\n', put: '', cargo: ['line', 'releases_make_room'] },
+  { what: 'of readers that wait only the first enters', file: lines, find: '                Some(result) => self.grant(key, location, result),', put: '                Some(result) => { self.grant(key, location, result); return }', model: 'write_death_read' },
+  { what: 'newcomers overtake for ever', file: fairness, find: 'now.duration_since(since) >= FAIRNESS', put: 'false', cargo: ['line', ''] },
+  { what: 'a blocked thread is handed the lock before it has been overtaken', file: fairness, find: 'now.duration_since(since) >= FAIRNESS', put: 'true', cargo: ['line', ''] },
+  { what: 'releases make room ever as often', file: fairness, find: '            promise.patience *= 2;\n', put: '', cargo: ['line', 'releases_make_room'] },
   { what: 'no head start for a promise', file: line, find: 'self.overtaken.head_start_of(is_awake)', put: 'self.overtaken.head_start_of(is_awake).filter(|_| false)', cargo: ['line', 'head_start'] },
-  { what: 'a promise that has not retried is handed the lock', file: fairness, find: 'if !self.is_ready(location, key) {', put: 'if false {', cargo: ['line', ''] },
+  { what: 'a promise that has not retried is handed the lock', file: lines, find: 'if !self.is_ready(location, key) {', put: 'if false {', cargo: ['line', ''] },
   { what: 'a dead holder hands the lock to a promise that has not retried', file: abandoned, find: '                && self.is_ready(location, first)\n', put: '', cargo: ['line', ''] },
 
   // ——— death ———
@@ -212,7 +210,7 @@ module.exports = [
     put: '        request.give_back(word);\n        if request.is_exclusive() {\n            self.note_death(location);',
     model: 'death_newcomer_claim'
   },
-  { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                self.inherit(location, request);\n', put: '', model: 'death_newcomer_death' },
+  { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                self.take_note_of_death(location, request);\n', put: '', model: 'death_newcomer_death' },
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
   { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared | Request::NamedShared(_) => self.policy().abandoned.contains(&location),', put: 'Request::Shared | Request::NamedShared(_) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },

@@ -14,9 +14,9 @@ use crate::queue::result::WaitResult;
 use crate::sync::Ordering;
 
 impl Section<'_> {
-    /// Whether the word at `location`, from which `request` has been taken, had been abandoned. An exclusive holder can repair what
-    /// was left half done, so the note ends with it; readers are all told.
-    pub(super) fn inherit(&mut self, location: Location, request: Request) -> bool {
+    /// Returns whether the word at `location`, from which `request` has been taken, had been abandoned. An exclusive holder can repair
+    /// what was left half done, so the note of the death ends with it; all readers learn of the death.
+    pub(super) fn take_note_of_death(&mut self, location: Location, request: Request) -> bool {
         match request {
             Request::Lock | Request::Exclusive | Request::NamedExclusive(_) => {
                 let was_abandoned = self.policy_mut().abandoned.remove(&location);
@@ -40,7 +40,7 @@ impl Section<'_> {
                 && self.is_ready(location, first)
             {
                 // The dead thread may have ended before it read the note of an earlier death.
-                self.inherit(location, request);
+                self.take_note_of_death(location, request);
                 self.grant(first, location, WaitResult::AcquiredFromDead);
                 return;
             }
@@ -87,9 +87,9 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.return_unused(location, request, result, word));
     }
 
-    /// Whether the lock, which the calling thread has taken without a native call, had been abandoned.
-    pub fn inherit(&self, location: Location, request: Request) -> bool {
-        self.critical_section_at(location, |section| section.inherit(location, request))
+    /// Returns whether the lock, which the calling thread has taken without a native call, had been abandoned. The note of that ends.
+    pub fn take_note_of_death(&self, location: Location, request: Request) -> bool {
+        self.critical_section_at(location, |section| section.take_note_of_death(location, request))
     }
 
     /// Whether the lock at `location`, or at others that share its counter, is abandoned.

@@ -21,39 +21,86 @@
 //! turns. Of several promises only the first is woken: event loops behind a busy one wait for it, or for a blocked thread's
 //! release.
 
-use super::lines::Section;
-pub use super::overtaken::{FAIRNESS, ROOM, Released};
-use crate::queue::location::Location;
+use std::time::Duration;
+
+use crate::clock::Timestamp;
 use crate::queue::waiter_list::WaiterKey;
 
-impl Section<'_> {
-    /// Whether a claim may be handed a lock as far as its thread is concerned: it blocks, or ran a moment ago.
-    pub(super) fn is_ready(&self, location: Location, key: WaiterKey) -> bool {
-        self.blocks(key) || self.policy().line(location).is_some_and(|line| line.has_tried(key))
+/// How long newcomers may overtake the first in line, counted from the first release that let them.
+pub const FAIRNESS: Duration = Duration::from_micros(500);
+
+/// How long a thread that releases a lock sleeps to leave its processor to an event loop. Systems make it twice as long.
+pub const ROOM: Duration = Duration::from_micros(50);
+
+/// What a thread that has released a lock may do for the fairness of its line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Released {
+    /// Nothing.
+    GoOn,
+    /// Sleep for [`ROOM`]: an event loop that waits for the lock may lack a processor.
+    MakeRoom,
+}
+
+/// The claims that newcomers overtake.
+#[derive(Debug, Default)]
+pub(super) struct Overtaken {
+    /// A blocked thread's claim, and the first release that left it waiting.
+    thread: Option<(WaiterKey, Timestamp)>,
+    /// A promise's claim, the first, that has not retried.
+    promise: Option<Unready>,
+}
+
+/// A promise's claim to which the lock is not handed over, since its thread may be busy.
+#[derive(Debug)]
+struct Unready {
+    key: WaiterKey,
+    since: Timestamp,
+    /// After this long the next release makes room for its thread.
+    patience: Duration,
+    /// Releases make room until then.
+    room_until: Timestamp,
+}
+
+impl Overtaken {
+    pub(super) fn remove(&mut self, key: WaiterKey) {
+        self.thread.take_if(|(thread, _)| *thread == key);
+        self.promise.take_if(|promise| promise.key == key);
     }
 
-    /// The claim that is handed the lock at `location`, which is being released, if it is any claim's turn. And what the
-    /// releasing thread does next.
-    pub(super) fn turn(&mut self, location: Location) -> (Option<WaiterKey>, Released) {
-        let mut released = Released::GoOn;
-        let turn = self.turn_of(location, &mut released);
-        (turn, released)
-    }
-
-    fn turn_of(&mut self, location: Location, released: &mut Released) -> Option<WaiterKey> {
-        let (mut key, _, mut behind_others) = self.first_claim(location)?;
-        if !self.is_ready(location, key) {
-            let now = self.now();
-            *released = self.policy_mut().line_mut(location)?.overtaken.promise_is_unready(key, now);
-            let thread_behind_others;
-            (key, thread_behind_others) = self.first_thread(location)?;
-            behind_others |= thread_behind_others;
+    /// A release at `now` finds the claim of a blocked thread. Whether that has been overtaken for long enough.
+    pub(super) fn thread_is_late(&mut self, key: WaiterKey, now: Timestamp) -> bool {
+        match self.thread {
+            Some((thread, since)) if thread == key => now.duration_since(since) >= FAIRNESS,
+            _ => {
+                self.thread = Some((key, now));
+                false
+            }
         }
-        let has_tried = self.policy().line(location)?.has_tried(key);
-        let is_its_turn = has_tried || {
-            let now = self.now();
-            self.policy_mut().line_mut(location)?.overtaken.thread_is_late(key, now)
-        };
-        (is_its_turn && !behind_others).then_some(key)
+    }
+
+    /// A release at `now` finds the claim of a promise, the first, that has not retried.
+    pub(super) fn promise_is_unready(&mut self, key: WaiterKey, now: Timestamp) -> Released {
+        let promise = self.unready(key, now);
+        if now.duration_since(promise.since) >= promise.patience {
+            promise.patience *= 2;
+            promise.room_until = now.after(ROOM);
+        }
+        if now < promise.room_until { Released::MakeRoom } else { Released::GoOn }
+    }
+
+    /// Until when the claim of a blocked thread lets that of a promise, which is the first, go first.
+    pub(super) fn head_start_of(&self, is_first: impl FnOnce(WaiterKey) -> bool) -> Option<Timestamp> {
+        let promise = self.promise.as_ref().filter(|promise| is_first(promise.key))?;
+        Some(promise.since.after(FAIRNESS))
+    }
+
+    /// Notes since when the claim of a promise, the first, has been waiting without having retried.
+    pub(super) fn begin(&mut self, key: WaiterKey, now: Timestamp) {
+        self.unready(key, now);
+    }
+
+    fn unready(&mut self, key: WaiterKey, now: Timestamp) -> &mut Unready {
+        self.promise.take_if(|promise| promise.key != key);
+        self.promise.get_or_insert(Unready { key, since: now, patience: FAIRNESS, room_until: now })
     }
 }

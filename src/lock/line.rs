@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::overtaken::Overtaken;
+use super::fairness::Overtaken;
 use crate::clock::Timestamp;
 use crate::queue::waiter::Successor;
 use crate::queue::waiter_list::WaiterKey;

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use rustc_hash::FxBuildHasher;
 
+use super::fairness::Released;
 use super::line::Line;
 use super::request::Request;
+use super::word::Word;
 use crate::queue::critical_section::{CriticalSection, Policy};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
@@ -219,5 +221,69 @@ impl Section<'_> {
         } else if let Some(key) = self.front(location) {
             let _ = self.dequeue(key, WaitResult::Ok);
         }
+    }
+
+    /// Whether a claim may be handed a lock as far as its thread is concerned: it blocks, or ran a moment ago.
+    pub(super) fn is_ready(&self, location: Location, key: WaiterKey) -> bool {
+        self.blocks(key) || self.policy().line(location).is_some_and(|line| line.has_tried(key))
+    }
+
+    /// The claim that is handed the lock at `location`, which is being released, if it is any claim's turn. And what the
+    /// releasing thread does next.
+    pub(super) fn turn(&mut self, location: Location) -> (Option<WaiterKey>, Released) {
+        let mut released = Released::GoOn;
+        let turn = self.turn_of(location, &mut released);
+        (turn, released)
+    }
+
+    fn turn_of(&mut self, location: Location, released: &mut Released) -> Option<WaiterKey> {
+        let (mut key, _, mut behind_others) = self.first_claim(location)?;
+        if !self.is_ready(location, key) {
+            let now = self.now();
+            *released = self.policy_mut().line_mut(location)?.overtaken.promise_is_unready(key, now);
+            let thread_behind_others;
+            (key, thread_behind_others) = self.first_thread(location)?;
+            behind_others |= thread_behind_others;
+        }
+        let has_tried = self.policy().line(location)?.has_tried(key);
+        let is_its_turn = has_tried || {
+            let now = self.now();
+            self.policy_mut().line_mut(location)?.overtaken.thread_is_late(key, now)
+        };
+        (is_its_turn && !behind_others).then_some(key)
+    }
+
+    /// The word has changed: the first claims of a strict line are granted what it is enough for; the first of a lock is woken.
+    pub(super) fn word_changed(&mut self, location: Location, word: &impl Word) {
+        while let Some((key, request, _)) = self.first_claim(location)
+            && request.is_strict()
+        {
+            match self.take(location, request, word) {
+                Some(result) => self.grant(key, location, result),
+                None => return,
+            }
+        }
+        self.wake_first(location);
+    }
+
+    /// Takes what `request` asks for, if the word grants it now.
+    pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
+        request.take(word).then(|| self.taken(location, request))
+    }
+
+    /// What was requested has been taken from the word.
+    pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
+        let from_dead = self.take_note_of_death(location, request);
+        self.note_named(location, request, from_dead);
+        if from_dead { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
+    }
+
+    /// The claim with this key has been granted what it asks for: it leaves the line.
+    pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
+        self.dequeue_granted(key, location, result, |section, waiter, request| {
+            if request == Request::Lock {
+                section.policy_mut().granted.insert(location, waiter.clone());
+            }
+        });
     }
 }

@@ -53,14 +53,12 @@
 mod abandoned;
 pub mod deadlock;
 pub mod fairness;
-mod granting;
 pub mod inspection;
 mod line;
 mod lines;
 pub mod memories;
 mod name_table;
 pub mod names;
-mod overtaken;
 pub mod request;
 mod store;
 pub mod word;

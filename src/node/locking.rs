@@ -148,7 +148,7 @@ impl Agent {
 
     /// The thread has taken a lock that was free, without asking the store.
     fn acquired_free(&self, location: Location) -> Answer {
-        let inherited = STORE.any_abandoned_near(location) && STORE.inherit(location, Request::Lock);
+        let inherited = STORE.any_abandoned_near(location) && STORE.take_note_of_death(location, Request::Lock);
         let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
         self.acquired(location, Request::Lock, result)
     }
@@ -204,7 +204,7 @@ impl Agent {
 
     /// Whether the last holder of what JavaScript has just taken died.
     pub(super) fn inherit(&self) -> bool {
-        STORE.inherit(self.registers.location(), self.registers.request())
+        STORE.take_note_of_death(self.registers.location(), self.registers.request())
     }
 
     /// Frees a lock that this thread does not hold, if no other thread is known to hold it.

@@ -22,7 +22,7 @@
 #[cfg(linux)]
 mod watched {
     use std::os::fd::{AsRawFd, RawFd};
-    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+    use std::sync::{Arc, Mutex, OnceLock};
     use std::task::{Context, Poll, Wake, Waker};
 
     use napi::sys;
@@ -34,6 +34,7 @@ mod watched {
     use crate::clock::{Timestamp, now};
     use crate::queue::parker::BlockedThread;
     use crate::service::rest::Rest;
+    use crate::sync::lock;
 
     /// The event loops that have been signalled, and the bell of the service.
     #[derive(Debug)]
@@ -54,19 +55,15 @@ mod watched {
             &self.bell
         }
 
-        fn watches(&self) -> MutexGuard<'_, Vec<Arc<Watch>>> {
-            self.watches.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
         /// Called by the runtime, on the service's own thread.
         fn add(&self, watch: Arc<Watch>) {
-            self.watches().push(watch);
+            lock(&self.watches).push(watch);
             self.bell.notify_one();
         }
 
         /// Interrupts the threads whose event loops have been signalled. Called by the service.
         pub(crate) fn deliver(&self) {
-            let watches = std::mem::take(&mut *self.watches());
+            let watches = std::mem::take(&mut *lock(&self.watches));
             for watch in watches {
                 watch.signalled();
             }
@@ -137,10 +134,6 @@ mod watched {
             })
         }
 
-        fn state(&self) -> MutexGuard<'_, State> {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
         /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the thread
         /// itself, which has noted that it is blocked.
         pub(crate) fn begin(self: &Arc<Self>, signals: &Arc<Signals>) -> bool {
@@ -150,7 +143,7 @@ mod watched {
         #[cold]
         fn register(self: &Arc<Self>, signals: &Arc<Signals>) -> bool {
             self.signals.get_or_init(|| Arc::clone(signals));
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             let now = now();
             if state.registered.is_none()
                 && let Some(event_loop) = self.event_loop.filter(|_| now >= state.not_before)
@@ -182,7 +175,7 @@ mod watched {
 
         /// The loop has been signalled: a blocked thread was interrupted by that; otherwise the watch ends.
         fn signalled(self: &Arc<Self>) {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if self.rest.begin(|| self.thread.is_blocked()) {
                 state.registered = None;
             } else {
@@ -192,7 +185,7 @@ mod watched {
 
         /// The environment ends. Called by the thread itself.
         pub(crate) fn close(&self) {
-            self.state().registered = None;
+            lock(&self.state).registered = None;
         }
     }
 
