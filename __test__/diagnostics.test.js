@@ -11,7 +11,7 @@ const { api } = require('./subject')
 const { TinyController, memory, untilWaiters } = require('./fixtures/lock-toolbox')
 const { runChild, startWorker, until } = require('./fixtures/queue-toolbox')
 
-const { AsyncLock, Latch, RwLock, Semaphore, snapshot } = api
+const { AsyncLock, Latch, RwLock, Semaphore, locks, snapshot } = api
 
 let diagnostics
 try {
@@ -131,6 +131,27 @@ test('the next holder after a death is told which thread died, also where it did
   assert.deepStrictEqual([messages[0].kind, messages[0].threadId, share.ownerDied], ['RwLock', threadId, true])
   share.unlock()
   rw.tryLock().unlock()
+})
+
+test('a thread that dies after its name was stolen is not the dead holder', options, async t => {
+  const messages = subscribe(t, 'owner-died')
+  const startHolder = steal => startWorker(t, ({ api, data: { steal }, post, require }) => {
+    return api.locks.request('a name', { steal }, () => {
+      post(require('worker_threads').threadId)
+      // The news of a steal does not reach it.
+      api.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+    })
+  }, { steal })
+  const robbed = startHolder(false)
+  await robbed.next()
+  const thief = startHolder(true)
+  const threadId = await thief.next()
+  for (const worker of [robbed, thief]) worker.done().catch(() => {})
+  await thief.terminate()
+  await robbed.terminate()
+  await locks.request('a name', lock => { assert.strictEqual(lock.ownerDied, true) })
+  await until(() => messages.some(({ kind }) => kind === 'named'))
+  assert.deepStrictEqual(messages.filter(({ kind }) => kind === 'named').map(message => message.threadId), [threadId])
 })
 
 test('a wait for a notification is no wait for a lock', options, async t => {

@@ -154,7 +154,7 @@ fn shrink_set<T: Eq + Hash>(set: &mut HashSet<T>) {
 
 impl WaiterListStore {
     /// Whether the request has been granted, and the lock not been stolen since.
-    pub(super) fn holds(&self, location: Location, id: u32) -> bool {
+    pub fn holds(&self, location: Location, id: u32) -> bool {
         self.critical_section_at(location, |section| section.policy().holds(location, id))
     }
 

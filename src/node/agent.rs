@@ -17,16 +17,18 @@ use napi::{Error, Result, sys};
 use rustc_hash::FxBuildHasher;
 
 use crate::lock::memories::{AgentId, Left};
+use crate::lock::request::Request;
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
 use crate::node::delivery::{Delivered, Delivery};
 use crate::node::environment::{Environment, contained, pin_buffer};
-use crate::node::owners;
+use crate::node::holders;
 use crate::node::pending::{Pending, Waits};
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, Known, REGISTRY};
 use crate::node::robust_list::RobustList;
+use crate::queue::location::Location;
 use crate::queue::outbox::Settlement;
 use crate::queue::result::WaitResult;
 use crate::queue::store::Withdrawal;
@@ -262,7 +264,7 @@ impl Agent {
         Self::pass_on_mail,
         |agent, _| {
             agent.robust_list.drain(|location, request| {
-                contained(|| owners::died(location, request, agent.thread_id));
+                agent.note_death(location, request);
                 contained(|| Given::Acquired(location, request).pass_on());
             });
         },
@@ -284,6 +286,16 @@ impl Agent {
         // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];
+
+    /// What this thread still holds is about to be passed on, and whoever gets it can ask who died.
+    fn note_death(&self, location: Location, request: Request) {
+        contained(|| {
+            // What was stolen has had other holders since.
+            if request.id().is_none_or(|id| STORE.holds(location, id)) {
+                holders::note_dead(location, request, self.thread_id);
+            }
+        });
+    }
 
     fn withdraw_waits(&self, ending: &mut Ending) {
         ending.waits = self.pending.take();
@@ -307,7 +319,7 @@ impl Agent {
         let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Given::Acquired(location, request));
         for given in ending.relays.drain(..).chain(acquired) {
             if let Given::Acquired(location, request) = given {
-                contained(|| owners::died(location, request, self.thread_id));
+                self.note_death(location, request);
             }
             contained(|| given.pass_on());
         }

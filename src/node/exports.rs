@@ -9,7 +9,7 @@ use napi_derive::napi;
 use crate::node::agent::Agent;
 use crate::node::process::{MEMORIES, STORE};
 use crate::node::registry::REGISTRY;
-use crate::node::{images, operations, owners, snapshot};
+use crate::node::{holders, images, operations, snapshot};
 use crate::queue::location::Location;
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
@@ -105,7 +105,7 @@ pub fn label_of(address: f64) -> Option<String> {
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn dead_owner(address: f64) -> Option<u32> {
-    owners::last_dead(Location::from_address(address as usize))
+    holders::last_dead(Location::from_address(address as usize))
 }
 
 /// Moves the robust list to `buffer`, into which its entries have been copied.

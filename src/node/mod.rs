@@ -10,8 +10,7 @@
 //! | `doing` | what that thread blocks for, for others to read |
 //! | `deadlock` | the cycles of blocked threads |
 //! | `snapshot` | what is held and awaited in this process |
-//! | `sightings` | for how long at least something has been held |
-//! | `owners` | which threads died holding a lock |
+//! | `holders` | for how long at least something has been held; which threads died holding a lock |
 //! | `delivery` | its settlements, on their way to JavaScript |
 //! | `pending` | its asynchronous waits, by slot |
 //! | `process` | what a process has one of |
@@ -37,13 +36,13 @@ mod delivery;
 mod doing;
 mod environment;
 pub mod exports;
+#[forbid(unsafe_code)]
+mod holders;
 mod images;
 #[forbid(unsafe_code)]
 mod locking;
 pub mod names;
 mod operations;
-#[forbid(unsafe_code)]
-mod owners;
 #[forbid(unsafe_code)]
 mod pending;
 mod process;
@@ -51,8 +50,6 @@ mod registers;
 mod registry;
 mod robust_list;
 mod robust_table;
-#[forbid(unsafe_code)]
-mod sightings;
 #[forbid(unsafe_code)]
 mod snapshot;
 pub mod stalls;

@@ -8,7 +8,7 @@ use crate::lock::memories::Memories;
 use crate::lock::names::Names;
 use crate::lock::request::Request;
 use crate::lock::word::SharedWord;
-use crate::node::sightings::sight_awaited;
+use crate::node::holders::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::Service;

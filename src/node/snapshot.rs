@@ -8,7 +8,7 @@
 //! a moment later. What is done in a critical section does not depend on how much threads hold elsewhere.
 //!
 //! Since when a thread sleeps or a promise of a lock waits is noted when that begins. Since when a lock is held is only known as
-//! far as [`crate::node::sightings`] says.
+//! far as [`crate::node::holders`] says.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -22,11 +22,11 @@ use crate::lock::Waiter;
 use crate::lock::deadlock::is_kept_by;
 use crate::lock::inspection::Waiting;
 use crate::lock::request::Request;
+use crate::node::holders::{sight, sighted};
 use crate::node::pending::Purpose;
 use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
-use crate::node::sightings::{sight, sighted};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 

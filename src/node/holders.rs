@@ -1,15 +1,16 @@
-//! For how long at least something has been held.
+//! What is remembered of holders: for how long at least each has held what it holds, and which threads died holding a lock.
 //!
 //! An uncontended lock is taken in JavaScript, which notes no time. So what is reported of a hold is since when it has been *seen*: at a
 //! snapshot; or, while claims wait for what is held, by the service, which looks every 50 ms. A lock that is given up for a `Condition`
 //! and taken again between two looks counts as held meanwhile, since its token is the same.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{LazyLock, Mutex};
 
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
+use crate::lock::request::Request;
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
 use crate::queue::location::Location;
@@ -62,4 +63,24 @@ pub(super) fn sight_awaited(lines: impl IntoIterator<Item = Location>) {
 /// Since when a hold has been seen.
 pub(super) fn sighted(agent: &Known, held: &Held) -> Option<Timestamp> {
     lock(&SIGHTINGS).since(&key(agent, held))
+}
+
+/// How many of the dead are remembered.
+const MOST_DEAD: usize = 256;
+
+/// The threads that died lately, the latest first: each by its `threadId`, with the lock that it held.
+static DEAD: Mutex<VecDeque<(Location, u32)>> = Mutex::new(VecDeque::new());
+
+/// The thread with this `threadId` ends while it holds this: those who are told of the death can ask which it was.
+pub(super) fn note_dead(location: Location, request: Request, thread_id: u32) {
+    if request.is_exclusive() {
+        let mut dead = lock(&DEAD);
+        dead.truncate(MOST_DEAD - 1);
+        dead.push_front((location, thread_id));
+    }
+}
+
+/// The `threadId` of the last thread that died holding the lock at `location`, unless many have died since.
+pub(super) fn last_dead(location: Location) -> Option<u32> {
+    lock(&DEAD).iter().find(|&&(at, _)| at == location).map(|&(_, thread_id)| thread_id)
 }
