@@ -1,6 +1,6 @@
 'use strict'
 
-// `npm run build`: compiles the Rust part and puts it where index.js looks for it.
+// `npm run build [-- --features NAME]`: compiles the Rust part and puts it where index.js looks for it. Options are cargo's.
 //
 // Also in an installed package, on any Node that the package runs on.
 //
@@ -15,8 +15,8 @@ const { run } = require('./lib/child')
 const root = path.join(__dirname, '..')
 
 /** Builds what has changed since the last time; gives the absolute path of the binary. */
-async function build () {
-  const content = fs.readFileSync(await compile([], environment()))
+async function build (options = []) {
+  const content = fs.readFileSync(await compile(options, environment()))
   const target = path.join(root, libraryFile(hostTarget()))
   if (!fs.existsSync(target) || !content.equals(fs.readFileSync(target))) replace(target, content)
   return target
@@ -65,7 +65,7 @@ function replace (target, content) {
 module.exports = { build, compile }
 
 if (require.main === module) {
-  build().then(
+  build(process.argv.slice(2)).then(
     file => console.log(`built ${path.basename(file)}`),
     error => {
       console.error(error.message)

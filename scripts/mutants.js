@@ -14,6 +14,7 @@
 // - `model`: a model of tests/model.rs
 // - `cargo`: `[program, filter]`: `lib` or a file of tests/, and a filter of `cargo test`
 // - `test`: a file of __test__/, run on this Node, with the library built anew if the file is one of src/; `subject` if it is not the first one
+// - `otherSystems`: true where the library is built with the feature `other-systems` (ARCHITECTURE.md)
 // - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
 // - `equivalent`: why nothing can catch it. It is not run
 //
@@ -54,20 +55,21 @@ class Mutants {
   }
 
   /** The library, of the mutated source. */
-  build () {
+  build (otherSystems) {
     const env = environment({ CARGO_TARGET_DIR: target('mutants') })
-    return run(process.execPath, [path.join(this.copy, 'scripts', 'build.js')], { cwd: this.copy, env, timeout: COMPILE_TIMEOUT })
+    const features = otherSystems ? ['--features', 'other-systems'] : []
+    return run(process.execPath, [path.join(this.copy, 'scripts', 'build.js'), ...features], { cwd: this.copy, env, timeout: COMPILE_TIMEOUT })
   }
 
   /** The checks of a mutation: each `{ name, compile(), run() }`. */
-  checksOf ({ file, model, orModel, cargo, orCargo, test, orTest, subject }) {
+  checksOf ({ file, model, orModel, cargo, orCargo, test, orTest, subject, otherSystems }) {
     const ofModel = name => this.cargoCheck(`model ${name}`, ['--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')], [name, '--', '--exact'])
     const ofCargo = ([program, filter]) => this.cargoCheck(`${program} ${filter}`.trim(),
       [...(program === 'lib' ? ['--lib'] : ['--test', program]), '--target-dir', target('mutants')], filter === '' ? [] : [filter])
     return [
       ...[model, orModel].filter(Boolean).map(ofModel),
       ...[cargo, orCargo].filter(Boolean).map(ofCargo),
-      ...[test, orTest].filter(Boolean).map(name => this.testCheck(name, subject, isNative(file)))
+      ...[test, orTest].filter(Boolean).map(name => this.testCheck(name, subject, isNative(file), otherSystems))
     ]
   }
 
@@ -83,12 +85,14 @@ class Mutants {
     }
   }
 
-  testCheck (name, subject, native) {
+  testCheck (name, subject, native, otherSystems = false) {
     const node = { path: process.execPath, flags: [] }
     return {
-      name: `${name}.test.js`,
-      compile: async () => native ? this.build() : { code: 0 },
+      name: `${name}.test.js${otherSystems ? ' as on other systems' : ''}`,
+      compile: async () => native ? this.build(otherSystems) : { code: 0 },
       run: async () => {
+        // For __test__/fixtures/watched.js; the empty string is no.
+        process.env.TEST_OTHER_SYSTEMS = otherSystems ? '1' : ''
         const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`))
         const { problem } = await testFile.run({ ...declared, timeout: TIMEOUT / 1000 }, node, subject || declared.subjects[declared.subjects.length - 1], { size: 'small' })
         return { passes: problem === null, ran: true, how: problem || '' }
@@ -113,9 +117,9 @@ class Mutants {
     const parts = source.split(mutation.find)
     if (parts.length !== 2) return { caught: false, how: `its text is in ${mutation.file} ${parts.length - 1} times` }
     const checks = this.checksOf(mutation)
-    for (const check of checks) if (!await this.isHealthy(check)) return { caught: false, how: `${check.name} fails without it` }
-    fs.writeFileSync(file, parts.join(mutation.put))
     try {
+      for (const check of checks) if (!await this.isHealthy(check)) return { caught: false, how: `${check.name} fails without it` }
+      fs.writeFileSync(file, parts.join(mutation.put))
       for (const check of checks) {
         const compiled = await check.compile()
         if (compiled.code !== 0) return { caught: false, how: `does not compile:\n${compiled.output.slice(0, 2000)}` }
