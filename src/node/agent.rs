@@ -183,7 +183,7 @@ impl Agent {
         self.update_hold();
     }
 
-    /// That worker has ended.
+    /// The worker with this `threadId` has ended.
     pub(super) fn worker_ended(&self, thread_id: u32) {
         REGISTRY.worker_ended(&self.outbox, thread_id);
         self.update_hold();
@@ -203,8 +203,8 @@ impl Agent {
         }
     }
 
-    /// Tells the line of a word that JavaScript has changed, if it was broken off before it did. Called whenever this thread
-    /// does something else.
+    /// Serves the line of a word that JavaScript has changed, if the engine broke JavaScript off before it could do so. Called
+    /// whenever this thread does something else.
     pub(super) fn finish_release(&self) {
         if let Some(location) = self.registers.releasing() {
             STORE.wake_first(location);
@@ -222,8 +222,8 @@ impl Agent {
         MEMORIES.register(&STORE, self.id(), base, length);
     }
 
-    /// A buffer object of a memory at `base` that was registered has been collected. Whether `MEMORIES` is to look when it has been
-    /// freed.
+    /// A buffer object of a registered memory at `base` has been collected. Returns whether `MEMORIES` is to look for that memory once
+    /// it may have been freed.
     pub(super) fn lose_memory(&self, base: usize) -> bool {
         let mut memories = self.memories.borrow_mut();
         let Some(objects) = memories.get_mut(&base).filter(|objects| **objects > 0) else { return false };
@@ -281,9 +281,9 @@ impl Agent {
                 });
             }
         },
-        // It may have been ended between a change of a word in JavaScript and the call that serves the line.
+        // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
-        // Only now: an agent that hears that it is alone may let its loop end, unless it has mail already.
+        // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];
 
@@ -326,10 +326,10 @@ impl Agent {
     }
 }
 
-/// What the steps of an agent's end know of the earlier ones.
+/// What the steps of an agent's end hand to later steps.
 #[derive(Default)]
 struct Ending {
-    /// Where notifications go that this thread has not used: passed on when none of its own waiters can receive them.
+    /// The notifications that this thread has not used. They are passed on once none of its own waiters can receive them.
     relays: Vec<Given>,
     waits: Waits,
 }

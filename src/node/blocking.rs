@@ -32,8 +32,9 @@ const SLICE_MILLISECONDS: f64 = 30.0;
 /// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers.
 const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
 
-/// Slices of a watched thread double up to this, so that in its first second these are late by no more than it has slept. Those of
-/// a thread that has been interrupted get no longer: its loop stays signalled, and of a signal like the last one the watch learns nothing.
+/// Slices of a watched thread double up to this, so that in its first second what the watch does not notice is late by no more than the
+/// thread has slept. The slices of a thread that has been interrupted get no longer than this: its loop stays signalled, and the watch
+/// does not learn of another signal of the same kind.
 const DOUBLED_SLICE_MILLISECONDS: f64 = 400.0;
 
 /// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
@@ -54,7 +55,7 @@ pub(super) struct BlockingWait {
     pub(super) deadline: Timestamp,
     /// What it requests, if it is a claim.
     pub(super) request: Option<Request>,
-    /// Whether its notification goes to another waiter if the agent ends before it makes use of it.
+    /// Whether the notification of this wait goes to another waiter if the agent ends before it makes use of it.
     pub(super) relayed: bool,
 }
 
@@ -65,7 +66,7 @@ enum Slept {
     SliceOver,
 }
 
-/// The thread is in native code, in which it sleeps. It ends when this is dropped, also by a panic.
+/// The thread sleeps in native code, until this is dropped, which a panic does, too.
 struct Sleeping<'a>(&'a Blocking);
 
 impl<'a> Sleeping<'a> {
@@ -102,9 +103,9 @@ pub(super) struct Blocking {
     outbox: Arc<Outbox>,
     /// Whether other threads know that it blocks without a time-out.
     is_published: Cell<bool>,
-    /// How many grants there were in the outbox when it last looked for a cycle during its sleep.
+    /// How many grants there were in the outbox when the sleeping thread last looked for a cycle.
     grants_seen: Cell<usize>,
-    /// The cycle that its last claim would have closed, until JavaScript asks for it.
+    /// The cycle that the thread's last claim would have closed, until JavaScript asks for it.
     pub(super) cycle: RefCell<Option<Cycle>>,
 }
 
@@ -163,7 +164,7 @@ impl Blocking {
     /// Blocks for a wait that has been enqueued.
     pub(super) fn block(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         self.prepare(wait);
-        // For a lock the thread has spun already. What a strict line gives comes like a notification.
+        // For an AsyncLock the thread has spun before it joined the line. A grant of a strict line comes like a notification.
         let spins = wait.request != Some(Request::Lock);
         match spins.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
             Some(result) => self.settled_by_other(wait, result, robust_list),
@@ -171,7 +172,7 @@ impl Blocking {
         }
     }
 
-    /// The thread that removed this one from its waiter list recorded the result.
+    /// The wait is over: the thread that removed this one from its waiter list recorded the result.
     fn settled_by_other(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
         let answer = self.settled(wait, result, robust_list);
         if wait.request != Some(Request::Lock) {
@@ -308,7 +309,7 @@ impl Blocking {
                         return Slept::Settled(self.settled(wait, result, robust_list));
                     }
                     robust_list.retract();
-                    // The next release hands the lock over: perhaps soon.
+                    // The next release hands the lock over, and it may come soon.
                     self.lock_spinner.spin_unbudgeted(|| self.thread.result());
                 }
                 Woken::Interrupted => return Slept::Interrupted,
@@ -367,7 +368,7 @@ impl Blocking {
         self.watch.close();
     }
 
-    /// The environment ends before the wait is over, or before JavaScript blocks for it. What is to be passed on.
+    /// The environment ends before the wait is over, or before JavaScript blocks for it. Returns what is to be passed on.
     pub(super) fn end_wait(&self) -> Option<Given> {
         self.unpublish();
         let BlockingWait { ticket, location, request, relayed, .. } = self.wait.take()?;

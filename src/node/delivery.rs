@@ -23,13 +23,13 @@ use crate::queue::result::WaitResult;
 #[derive(Default)]
 struct Progress {
     mail: Mail,
-    /// What settlements were given that is not in the robust list, by their index in the mail.
+    /// What the settlements gave to this thread and the robust list does not get, each with the settlement's index in the mail.
     given: Vec<(usize, Given)>,
     /// How many of the settlements JavaScript has been told of.
     told: usize,
     /// How many of the settlements have what they acquired in the robust list, with tokens. Not less than `told`.
     adopted: usize,
-    /// How many of `mail.grants` these are.
+    /// How many of `mail.grants` belong to the adopted settlements.
     acquired: usize,
 }
 
@@ -59,7 +59,7 @@ impl Progress {
     }
 }
 
-/// What a settled wait was given that no entry of the robust list will stand for.
+/// What a settled wait was given, if no entry of the robust list will stand for it.
 fn given_beside(wait: LockWait, result: WaitResult) -> Option<Given> {
     match (wait.request, wait.relay) {
         _ if result == WaitResult::TimedOut => None,
@@ -117,8 +117,8 @@ impl Delivery {
 
     /// Hands the settlements in the outbox over to `lib/agent/`, a batch per call.
     ///
-    /// A call fails if the environment is ending: then the clean-up passes on what has not been told. Or if the stack has come to
-    /// its end or a time limit has struck: then the rest is told later.
+    /// A call fails if the environment is ending: then the clean-up passes on what JavaScript has not been told of. A call also fails if
+    /// the stack has come to its end or a time limit has struck: then JavaScript is told of the rest later.
     pub(super) fn deliver(&self, pending: &Pending, robust_list: &RobustList) -> Delivered {
         let Some(mut progress) = self.progress.take() else {
             self.is_broken_off.set(true);
@@ -127,7 +127,7 @@ impl Delivery {
         if !self.is_broken_off.replace(false) {
             self.collect(&mut progress, pending);
         } else if self.outbox.has_mail() {
-            // That comes next.
+            // The next delivery takes that mail.
             self.outbox.ring();
         }
         while !progress.is_complete() {
@@ -170,7 +170,7 @@ impl Delivery {
         pending.shrink();
     }
 
-    /// A claim has been woken: it tries here and now, so that JavaScript hears of it only once it has its lock.
+    /// The claim in this slot has been woken. It tries here, so that JavaScript hears of it only once it has its lock.
     fn retry(&self, slot: u32, mail: &mut Mail, pending: &Pending) {
         if let (Some(ticket), Some(LockWait { location, request: Some(request), .. })) =
             (pending.ticket(slot), pending.lock_wait(slot))
@@ -180,7 +180,7 @@ impl Delivery {
         }
     }
 
-    /// Tells JavaScript of the next batch. Whatever comes of it, `progress` says how far that went.
+    /// Tells JavaScript of the next batch. Even if the call fails, `progress` says how much JavaScript was told.
     fn tell(&self, progress: &mut Progress, robust_list: &RobustList) -> Result<()> {
         let registers = self.registers;
         let batch = progress.next_batch();
@@ -224,7 +224,7 @@ impl Delivery {
     pub(super) fn next_loss(&self) -> Option<u32> {
         let next = self.losses.borrow_mut().pop_front();
         if next.is_none() {
-            // There may have been many.
+            // Gives back the memory: there may have been many.
             self.losses.take();
         }
         next

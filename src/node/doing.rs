@@ -24,7 +24,7 @@ pub(super) struct Doing {
 }
 
 impl Doing {
-    /// What the thread's next wait for a notification is for. [`Purpose::Plain`] once that is over.
+    /// Notes what the thread's next wait for a notification is for; [`Purpose::Plain`] once that wait is over.
     pub(super) fn set_purpose(&self, purpose: Purpose) {
         self.purpose.store(purpose as u8, Ordering::Relaxed);
     }
@@ -33,12 +33,12 @@ impl Doing {
         Purpose::from_code(self.purpose.load(Ordering::Relaxed).into())
     }
 
-    /// The thread is about to sleep, or goes on.
+    /// Notes what the thread is about to sleep for; `None` when it goes on.
     pub(super) fn set_sleep(&self, sleep: Option<Sleep>) {
         *self.sleep.lock().unwrap_or_else(PoisonError::into_inner) = sleep;
     }
 
-    /// For what it sleeps, if it does. Until it has in its robust list what it was given.
+    /// What the thread sleeps for, if it sleeps. It counts as sleeping until its robust list has what it was given.
     pub(super) fn sleep(&self) -> Option<Sleep> {
         *self.sleep.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,8 +7,8 @@ use std::ptr::{self, NonNull};
 use napi::bindgen_prelude::ToNapiValue;
 use napi::{Result, check_status, sys};
 
-/// Runs `body`. A panic ends here, since unwinding into Node would end the process: it was reported on the standard error,
-/// and concerns nothing but what `body` was about. Whether `body` came to its end.
+/// Runs `body`, and returns whether it came to its end. A panic of `body` stops here, since unwinding into Node would end the process; it
+/// has been reported on the standard error, and concerns nothing else.
 pub(super) fn contained(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_ok()
 }
@@ -27,7 +27,7 @@ pub(super) unsafe fn pin_buffer(
         check_status!(sys::napi_get_arraybuffer_info(env, buffer, &raw mut data, &raw mut bytes))?;
         check_status!(sys::napi_create_reference(env, buffer, 1, &raw mut reference))?;
     }
-    // An empty buffer may be nowhere.
+    // An empty buffer may have no address.
     Ok((NonNull::new(data).unwrap_or(NonNull::dangling()), bytes, reference))
 }
 
@@ -45,7 +45,7 @@ pub(super) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback
         let (no_receiver, no_data) = (ptr::null_mut(), ptr::null_mut());
         sys::napi_get_cb_info(env, info, &raw mut count, &raw mut argument, no_receiver, no_data);
         sys::napi_get_value_string_utf16(env, argument, units.as_mut_ptr(), SHORT, &raw mut len);
-        // It may have been cut off.
+        // The string may be longer, and have been cut off.
         if len == SHORT - 1 {
             sys::napi_get_value_string_utf16(env, argument, ptr::null_mut(), 0, &raw mut len);
             units.resize(len + 1, 0);
@@ -155,7 +155,7 @@ impl Environment {
         check_status!(unsafe { sys::napi_delete_reference(self.env, reference) })
     }
 
-    /// Holds the event loop, or lets it go. Whether that succeeded.
+    /// Holds the event loop, or lets it go. Returns whether that succeeded.
     pub(super) fn set_held(self, held: bool) -> bool {
         // SAFETY: on the environment's thread, and the threadsafe function lives as long as the environment.
         let status = unsafe {
@@ -189,8 +189,8 @@ impl Environment {
     #[expect(clippy::cast_possible_truncation, reason = "a batch is not longer than its buffer")]
     pub(super) fn settle(self, count: usize) -> Result<()> {
         self.call(self.settle, Some(count as u32)).inspect_err(|_| {
-            // Left behind, it would keep Node 10 from calling JavaScript again, and newer versions report it as a deprecation
-            // only. A termination is no object.
+            // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions would only warn of a
+            // deprecation. The exception of a termination is no object.
             self.take_exception(|kind, exception| {
                 if kind == sys::ValueType::napi_object {
                     // SAFETY: on the environment's thread, in a handle scope.
@@ -210,7 +210,7 @@ impl Environment {
         let called = self.call(self.tick, None);
         if called.is_err() {
             // A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would throw
-            // once more, and up to Node 16 that could be caught. So it is forgotten here.
+            // once more, and up to Node 16 that could be caught. So the exception is dropped here.
             self.take_exception(|kind, exception| {
                 if kind != sys::ValueType::napi_null && kind != sys::ValueType::napi_undefined {
                     // SAFETY: on the environment's thread, in a handle scope.

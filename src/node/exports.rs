@@ -66,7 +66,7 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
     Ok(Agent::of(env.raw())?.holder())
 }
 
-/// What is held and awaited in this process, as JSON; nothing if that is longer than JavaScript's longest string.
+/// What is held and awaited in this process, as JSON; undefined if the text is longer than JavaScript's longest string.
 #[napi(catch_unwind)]
 pub fn snapshot() -> Option<String> {
     const LONGEST: usize = (1 << 29) - 24;
@@ -124,15 +124,15 @@ pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
     Ok(())
 }
 
-/// A buffer object of a memory at the address `base`, which this thread has registered, has been collected. Whether `look_at_memories` is
-/// to be called when it has been freed.
+/// A buffer object of the memory at the address `base`, which this thread has registered, has been collected. Returns whether
+/// `look_at_memories` is to be called once the memory may have been freed.
 #[napi(catch_unwind)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn lose_memory(env: Env, base: f64) -> Result<bool> {
     Ok(Agent::of(env.raw())?.lose_memory(base as usize))
 }
 
-/// Looks which of the memories have been freed of which no buffer object is known any more.
+/// Finds out which memories, of those without a known buffer object, have been freed.
 #[napi(catch_unwind)]
 pub fn look_at_memories() {
     MEMORIES.look(&STORE);
@@ -152,7 +152,7 @@ pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
     Ok(())
 }
 
-/// That worker has ended.
+/// The worker with this `threadId` has ended.
 #[napi(catch_unwind)]
 pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
     Agent::of(env.raw())?.worker_ended(thread_id);

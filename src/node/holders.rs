@@ -60,7 +60,7 @@ pub(super) fn sight_awaited(lines: impl IntoIterator<Item = Location>) {
     sightings.by_service = sightings.of(&known, &held);
 }
 
-/// Since when a hold has been seen.
+/// The moment since which a hold has been seen; `None` if it has not been seen.
 pub(super) fn sighted(agent: &Known, held: &Held) -> Option<Timestamp> {
     lock(&SIGHTINGS).since(&key(agent, held))
 }

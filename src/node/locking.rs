@@ -27,11 +27,11 @@ use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::Service;
 
-/// For how long it may be open whether a thread is taking a lock: a matter of some instructions, unless the system has
-/// suspended the thread.
+/// How long a caller waits to learn whether a thread gets the lock that it is trying to take. That takes some instructions, unless the
+/// system has suspended the thread.
 const POSSIBLE: Duration = Duration::from_millis(1);
 
-/// How long JavaScript's plain writes of another thread may take to be seen in their order.
+/// How long it may take until another thread's plain writes, made by JavaScript, are seen in their order.
 const SETTLING: Duration =
     if cfg!(any(target_arch = "x86_64", target_arch = "x86")) { Duration::ZERO } else { Duration::from_micros(20) };
 
@@ -50,7 +50,7 @@ impl Agent {
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = word_at(location);
         self.robust_list.announce(location, request);
-        // While it spins it is not counted: so a release elsewhere makes no native call.
+        // A spinning thread is not counted as a waiter, so a release by another thread makes no native call.
         if request == Request::Lock && self.blocking.lock_spinner.spin(deadline, || take_free(&word)).is_some() {
             return self.acquired_free(location);
         }
@@ -73,7 +73,7 @@ impl Agent {
         }
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = word_at(location);
-        // It spins as a blocking claim does, since a turn of the event loop takes longer than most locks are held. But not
+        // The thread spins as for a blocking claim, since a turn of the event loop takes longer than most locks are held. But not
         // while others wait, and not if this thread itself holds the lock.
         if request == Request::Lock
             && STORE.counter(location).load(Ordering::Relaxed) == 0
@@ -96,7 +96,7 @@ impl Agent {
         }
     }
 
-    /// Blocks for a claim that has joined a line. The service looks at the words of lines from now on.
+    /// Blocks for a claim that has joined a line. From now on the service looks at the words of lines.
     pub(super) fn block_in_line(
         &self,
         ticket: Ticket,
@@ -113,7 +113,7 @@ impl Agent {
         self.blocking.block(wait, &self.robust_list)
     }
 
-    /// The same for the promise in the slot.
+    /// As [`Self::block_in_line`], for the promise in the slot.
     pub(super) fn await_in_line(
         &self,
         ticket: Ticket,
@@ -171,7 +171,7 @@ impl Agent {
         Answer::Pending
     }
 
-    /// Releases the entry at the index of the robust list. False if it is a named lock that was stolen before.
+    /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.
     pub(super) fn give_back(&self) -> bool {
         if let Some((location, request)) = self.robust_list.remove() {
             if let Some(id) = request.id() {
@@ -180,7 +180,7 @@ impl Agent {
             }
             let released = STORE.release(location, request, &word_at(location));
             self.robust_list.retract();
-            // Not the main thread.
+            // The main thread must not sleep.
             if released == Released::MakeRoom && self.thread_id != 0 {
                 std::thread::sleep(ROOM);
             }
@@ -188,7 +188,7 @@ impl Agent {
         true
     }
 
-    /// The same where what it protects may be half changed: the next exclusive holder is told of a death.
+    /// As [`Self::give_back`], where what the lock protects may be half changed: the next exclusive holder is told of a death.
     pub(super) fn pass_on(&self) -> bool {
         let Some((location, request)) = self.robust_list.remove() else { return true };
         let was_held = return_unused(location, request, WaitResult::AcquiredFromDead);
@@ -196,13 +196,13 @@ impl Agent {
         was_held
     }
 
-    /// JavaScript has changed the word while a waiter was counted there: the line gets its try.
+    /// JavaScript has changed the word while a waiter was counted there: the line is served.
     pub(super) fn released(&self) {
         let location = self.registers.location();
         STORE.word_changed(location, &word_at(location));
     }
 
-    /// Whether the last holder of what JavaScript has just taken died.
+    /// Returns whether the last holder of what JavaScript has just taken died.
     pub(super) fn inherit(&self) -> bool {
         STORE.take_note_of_death(self.registers.location(), self.registers.request())
     }
@@ -244,7 +244,8 @@ impl Agent {
     }
 }
 
-/// Asks again while the holder is only a possible one. It is certain soon, unless that thread is suspended: then its answer is taken.
+/// Asks until the answer does not name a merely possible holder. That is so soon, unless that thread is suspended: then the last answer
+/// counts, after [`POSSIBLE`].
 fn ask_until_certain<T>(mut ask: impl FnMut() -> T, is_possible: impl Fn(&T) -> bool) -> T {
     let start = now();
     loop {

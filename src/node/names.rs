@@ -36,11 +36,11 @@ impl Agent {
         }
     }
 
-    /// The name, if it becomes free in a moment: a turn of the event loop takes longer than most locks are held. But not while
-    /// others wait, and not if this thread itself holds it.
+    /// Spins for the name, since a turn of the event loop takes longer than most locks are held; `None` if it does not become free. Does
+    /// not spin while others wait, nor if this thread itself holds the name.
     ///
     /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the name while
-    /// it sleeps, and until its loop turns, the others can only join as well.
+    /// it sleeps, and until that thread's loop turns, the others can only join as well.
     fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
         let (name, mode) = (NAMES.watch(text)?, self.registers.mode());
         let location = name.location();
@@ -95,7 +95,7 @@ impl Agent {
         self.acquired(location, request, result)
     }
 
-    /// The number of a request whose lock was stolen from this thread; 0 if it has heard of all.
+    /// The number of a request whose lock was stolen from this thread; 0 if JavaScript has been told of all of them.
     pub(super) fn next_stolen(&self) -> u32 {
         self.delivery.next_loss().unwrap_or(0)
     }

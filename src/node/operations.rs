@@ -14,7 +14,7 @@ use crate::node::environment::{contained, first_argument};
 use crate::node::process::STORE;
 use crate::node::registers::FAILED;
 
-/// What an operation finishes first: its call shows that JavaScript does something else than go on with it.
+/// What an operation finishes first, because its call shows that JavaScript was broken off and will not finish it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Finishes {
     /// A wait that was prepared and a release that was begun.
@@ -35,7 +35,7 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
             agent.finish_release();
         }
         let answer = operation(agent);
-        // It may have settled or woken a waiter of this agent, and from here on that keeps the event loop alive.
+        // The operation may have settled or woken a waiter of this agent, and from here on that keeps the event loop alive.
         agent.update_hold();
         agent.registers.answer.set(answer);
     };
@@ -80,19 +80,19 @@ operations! {
     c"notify" finishes Everything: |agent| agent.notify();
     /// How many waiters there are at the location.
     c"waiterCount" finishes Everything: |agent| STORE.count(agent.registers.location());
-    /// Removes the wait in the slot: 1. 0 if it is settled already.
+    /// Removes the wait in the slot: answers 1, or 0 if the wait is settled already.
     c"cancel" finishes Everything: |agent| agent.cancel().into();
     /// Lets the wait in the slot keep the event loop alive.
     c"ref" finishes Everything: |agent| { agent.set_refed(true); 0 };
-    /// No longer lets it.
+    /// No longer lets the wait in the slot do so.
     c"unref" finishes Everything: |agent| { agent.set_refed(false); 0 };
-    /// The event loop has run dry: whether it is held now.
+    /// The event loop has run dry: answers whether it is held now.
     c"runsDry" finishes Everything: |agent| agent.runs_dry().into();
 
     /// Blocks until what is requested is granted. What is acquired is then the last entry of the robust list, unless it
     /// belongs to nobody.
     c"claim" finishes Everything: |agent| agent.claim().into();
-    /// The same for the promise in the slot.
+    /// As `claim`, for the promise in the slot.
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
     /// Takes what is requested if that needs no waiting; "not-equal" otherwise.
     c"tryTake" finishes Everything: |agent| agent.try_take().into();
@@ -100,20 +100,20 @@ operations! {
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
     /// Blocks for the wait that `waitGivingBack` has enqueued.
     c"resume" finishes AllButWait: |agent| agent.blocking.resume(&agent.robust_list).into();
-    /// Releases the entry at the index of the robust list. 0 if it is a named lock that was stolen before.
+    /// Releases the entry at the index of the robust list: answers 0 if it is a named lock that was stolen before.
     c"giveBack" finishes Everything: |agent| agent.give_back().into();
-    /// The same for what a dead holder may have left half changed: the next exclusive holder is told.
+    /// As `giveBack`, for what a dead holder may have left half changed: the next exclusive holder is told of a death.
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.
     c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
     /// JavaScript has changed the word at the location while a waiter was counted there.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
-    /// Whether the holder of what JavaScript has just taken died.
+    /// Answers whether the last holder of what JavaScript has just taken died.
     c"inherit" finishes Everything: |agent| agent.inherit().into();
     /// Frees a lock that this thread does not hold: `FREED`, `NOT_LOCKED`, or `HELD_ELSEWHERE`.
     c"free" finishes Everything: |agent| agent.free();
 
-    /// The number of a request whose named lock was stolen from this thread, which has not been told yet; 0 if there is none.
+    /// Answers the number of a request whose named lock was stolen without this thread having been told; 0 if there is none.
     c"nextStolen" finishes Everything: |agent| agent.next_stolen();
 }
 
@@ -138,9 +138,9 @@ macro_rules! operations_on_names {
 operations_on_names! {
     /// Takes the name in the mode of the kind in the registers, if that needs no waiting; "not-equal" otherwise.
     c"tryTakeName": |agent, text| agent.try_take_name(text).into();
-    /// The same, or enqueues the promise in the slot.
+    /// Takes the name, or enqueues the promise in the slot.
     c"claimNameAsync": |agent, text| agent.claim_name_async(text).into();
-    /// The same, or blocks. `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.
+    /// Takes the name, or blocks. Answers `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.
     c"claimName": |agent, text| agent.claim_name(text);
     /// Takes the name alone, from everyone who holds it.
     c"stealName": |agent, text| agent.steal_name(text).into();

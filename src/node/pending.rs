@@ -1,7 +1,7 @@
 //! The asynchronous waits of an agent that are pending, by slot, and whether they want its event loop to be kept alive.
 //!
-//! Used on the agent's thread only, and may be out of date: the store recognises the ticket of a wait that is settled. Other threads
-//! read what is noted of the waits of locks, to tell who waits for what.
+//! The table is used on the agent's thread only, and may be out of date: the store recognises the ticket of a wait that is settled. Other
+//! threads read the notes on waits for locks, to find out who waits for what.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -24,25 +24,25 @@ pub(super) struct Wait {
 
 const _: () = assert!(size_of::<Option<Wait>>() == 8);
 
-/// What is kept of a wait of a lock or of a `Condition` beside. A plain `waitAsync` has none.
+/// What else is kept of a claim or of a wait for a `Condition`, `Barrier` or `Latch`; a plain `waitAsync` has none.
 #[derive(Clone, Copy)]
 pub(super) struct LockWait {
     pub(super) location: Location,
     /// What it requests, if it is a claim.
     pub(super) request: Option<Request>,
-    /// Where a notification goes if the agent ends before it makes use of it: the one that this wait may receive, or the one
-    /// because of which this claim wants its lock.
+    /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this wait may receive, or
+    /// the one after which this claim takes its lock again.
     pub(super) relay: Option<Location>,
 }
 
 /// Tables up to this length keep their memory.
 const RETAINED: usize = 4096;
 
-/// What a thread or promise that waits for a notification waits for.
+/// What a thread or promise waits for a notification for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub(super) enum Purpose {
-    /// That is up to the program.
+    /// The program's own: a wait of `Atomics.wait` or `waitAsync`.
     #[default]
     Plain = 0,
     Condition = 1,
@@ -51,7 +51,7 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    /// From its number in `lib/locks/held/`.
+    /// From its number in `lib/waiting/notice.js`.
     pub(super) const fn from_code(code: u32) -> Self {
         match code {
             1 => Self::Condition,
@@ -67,7 +67,7 @@ impl Purpose {
 pub(super) struct Noted {
     pub(super) wait: LockWait,
     pub(super) purpose: Purpose,
-    /// Looked up before the wait is enqueued: after that nothing may fail.
+    /// When the wait began. The clock is read before the wait is enqueued, since nothing may fail after that.
     pub(super) since: Timestamp,
 }
 
@@ -140,7 +140,7 @@ impl Pending {
         count.set(count.get().wrapping_add_signed(change));
     }
 
-    /// Notes what the wait in a slot is for: before it is enqueued, so that other threads can tell at every moment.
+    /// Notes what the wait in a slot is for. Called before the wait is enqueued, so that other threads know it at every moment.
     pub(super) fn note(&self, slot: u32, noted: Noted) {
         self.noted.set(self.notes.locked(|notes| {
             notes.insert(slot, noted);
@@ -148,7 +148,7 @@ impl Pending {
         }));
     }
 
-    /// `claim`: what is noted of it now.
+    /// The wait in this slot has been enqueued. `claim`: what is to be noted of it, if that has not been done before.
     pub(super) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<Noted>) {
         let wait = Wait { ticket, timed, refed: true };
         let index = slot as usize;
@@ -202,7 +202,7 @@ impl Pending {
 
     /// Called when waits have been removed.
     pub(super) fn shrink(&self) {
-        // Then nothing is pending, but perhaps what was unref'd.
+        // Then nothing is pending but what was unref'd.
         if self.timed.get() + self.untimed.get() == 0 {
             self.waits.borrow_mut().shrink();
             self.notes.locked(|notes| {

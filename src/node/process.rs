@@ -22,7 +22,7 @@ pub(super) static MEMORIES: LazyLock<Memories> = LazyLock::new(|| Memories::new(
 
 pub(super) static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
 
-/// The service. `None` if the system gives no thread for it; each call tries.
+/// The service. `None` if the system gives no thread for it; each call tries to start it.
 pub(super) fn service() -> Option<&'static Arc<Service>> {
     static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
@@ -44,7 +44,7 @@ fn check_words() -> bool {
     any
 }
 
-/// Looks at the words of all lines: a word may have been freed silently. Whether there are any lines.
+/// Looks at the words of all lines, since a word may have been freed silently. Returns whether there are any lines.
 pub(super) fn look() -> bool {
     STORE.check_words(word_at)
 }
@@ -80,7 +80,7 @@ pub(super) enum Given {
 }
 
 impl Given {
-    /// The thread ends, or was broken off: another waiter gets it, and is told if a holder died.
+    /// The thread ends, or was broken off: another waiter gets what it was given, and is told if a holder died.
     pub(super) fn pass_on(self) {
         match self {
             Self::Notification(location) => {
@@ -93,8 +93,8 @@ impl Given {
     }
 }
 
-/// A waiter that gave up was given what it requested, with `result`, at the same moment: the next in line gets it instead, and is told
-/// if a holder died. False: it had been stolen.
+/// At the moment at which a waiter gave up it was given what it requested, with `result`: the next in line gets that instead, and is told
+/// if a holder died. Returns false if it had been stolen.
 pub(super) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
     if let Some(id) = request.id() {
         return NAMES.end_grant(&STORE, id, result);

@@ -46,14 +46,14 @@ pub(super) struct Registers {
     pub(super) index: Cell<u32>,
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
-    /// How many permits are requested; or what a notification is awaited for. After `free`: the `threadId` of the holder.
+    /// How many permits are requested; or the number of the purpose of a wait. After `free`: the `threadId` of the holder.
     pub(super) amount: Cell<u32>,
     /// What the last operation answered.
     pub(super) answer: Cell<u32>,
     /// How many settlements of the current batch JavaScript has settled; [`NOT_ADOPTED`] until it has made the tokens.
     pub(super) settled: Cell<u32>,
-    /// The address at which this thread blocked and was given something that another waiter gets if this thread ends now, as a
-    /// terminated one does at once. 0 otherwise, and again as soon as JavaScript goes on.
+    /// The address at which this thread blocked and was given something that another waiter gets if this thread ends now, as a terminated
+    /// thread does. 0 otherwise; JavaScript sets it to 0 as soon as it goes on.
     given: Cell<f64>,
     /// How many permits this thread was given at `given`; 0 for a notification.
     given_permits: Cell<u32>,
@@ -121,7 +121,7 @@ pub(super) enum Answer {
     Pending,
     /// The system gave no thread for the timer, so nothing waits.
     NoTimer,
-    /// The engine does not want to go on, so nothing waits any more.
+    /// The engine ends the thread or the call, so nothing waits any more.
     Interrupted,
     /// The thread would wait for ever, so it does not wait.
     Deadlock,
@@ -243,7 +243,7 @@ impl Registers {
         self.timeout.get() > 0.0
     }
 
-    /// The answer of a wait that does not wait. It never is in a waiter list, so it needs no critical section.
+    /// The answer of a wait with a time-out of 0 or less. Such a wait never is in a waiter list, so it needs no critical section.
     pub(super) fn poll(&self) -> Answer {
         Answer::Settled(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
     }
@@ -261,7 +261,7 @@ impl Registers {
         unsafe { expected.is_at(self.location()) }
     }
 
-    /// The word that JavaScript is changing.
+    /// The location of the word that JavaScript is changing.
     pub(super) fn releasing(&self) -> Option<Location> {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
     }

@@ -35,7 +35,7 @@ pub(super) struct Entry {
 // only what is atomic there is read.
 unsafe impl Send for Entry {}
 
-/// What is known of an agent beside what it holds. Kept while no lock is.
+/// What is known of an agent beside what it holds. A copy may be used while the registry is not locked.
 #[derive(Clone)]
 pub(super) struct Known {
     /// Tells it from all other agents of the process, ended ones included.
@@ -117,7 +117,7 @@ impl Registry {
     /// The thread of this agent has made a worker that is going to be an agent.
     pub(super) fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
-            // It may be one already.
+            // The worker may be an agent already.
             if agents.iter().any(|agent| agent.known.thread_id == thread_id) {
                 return;
             }
@@ -127,7 +127,7 @@ impl Registry {
         });
     }
 
-    /// That worker has ended, perhaps without having been an agent.
+    /// The worker with this `threadId` has ended, perhaps without having been an agent.
     pub(super) fn worker_ended(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             if let Some(parent) = find(agents, outbox) {
@@ -136,7 +136,7 @@ impl Registry {
         });
     }
 
-    /// The memory of this agent's robust list is another one.
+    /// The robust list of this agent has moved to another memory.
     pub(super) fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Table) {
         self.locked(|agents| {
             if let Some(agent) = find(agents, outbox) {
@@ -193,7 +193,7 @@ impl Registry {
         self.locked(|agents| agents.iter().filter(holds).map(|agent| agent.known.number).collect())
     }
 
-    /// Which of these holds, each with the number of its agent, there still are.
+    /// For each of these holds, each with the number of its agent: whether the agent still has it.
     pub(super) fn still_held(&self, held: &[(u64, Held)]) -> Vec<bool> {
         self.locked(|agents| {
             let lists: HashMap<_, _, FxBuildHasher> =

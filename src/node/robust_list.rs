@@ -70,14 +70,14 @@ impl RobustList {
         self.table.get().position(self.len() as usize, location).is_some()
     }
 
-    /// Announces that the thread is about to try to take a lock. Until [`Self::add`] or [`Self::retract`].
+    /// Announces that the thread is about to try to take a lock. The announcement stands until [`Self::add`] or [`Self::retract`].
     pub(super) fn announce(&self, location: Location, request: Request) {
         if request == Request::Lock {
             self.write(location, request);
         }
     }
 
-    /// Writes an announcement behind the last entry. Whether there is room: JavaScript makes some before it asks for anything.
+    /// Writes an announcement behind the last entry. Returns whether there was room: JavaScript makes some before it asks for anything.
     fn write(&self, location: Location, request: Request) -> bool {
         let (table, len) = (self.table.get(), self.len() as usize);
         let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len)) else { return false };
@@ -93,8 +93,8 @@ impl RobustList {
         }
     }
 
-    /// The thread has what it asked for. Only what it then holds is written down. The entry has the number of an announcement until
-    /// JavaScript gives it one, since it becomes an announcement when it goes.
+    /// The thread has what it asked for, and an entry is added if that is something to hold. The entry has the serial number of an
+    /// announcement until JavaScript numbers it, since an entry that is removed before becomes an announcement.
     pub(super) fn add(&self, location: Location, request: Request) {
         if request.is_owned() && self.write(location, request) {
             self.set_len(self.len() + 1);
@@ -114,7 +114,7 @@ impl RobustList {
         Some(removed)
     }
 
-    /// Calls `pass_on` with each entry, which is an announcement meanwhile: so at every moment it can be told who holds what.
+    /// Calls `pass_on` with each entry, which is an announcement meanwhile, so that the holder is known at every moment.
     pub(super) fn drain(&self, mut pass_on: impl FnMut(Location, Request)) {
         while let Some(last) = self.len().checked_sub(1) {
             // From here on it is an announcement: the next holder may have it before `pass_on` returns.

@@ -39,7 +39,7 @@ impl Entry {
 #[derive(Clone, Copy)]
 pub(super) struct Table {
     pub(super) registers: RegistersRef,
-    /// The entries. As many serial numbers follow: `lib/`'s, but for [`Table::ANNOUNCED`] and 0.
+    /// The entries. As many serial numbers follow; all but [`Table::ANNOUNCED`] and 0 come from `lib/`.
     pub(super) start: NonNull<Entry>,
     pub(super) capacity: usize,
 }
@@ -51,7 +51,7 @@ pub(super) struct Held {
     pub(super) request: Request,
     /// Tells this hold from earlier and later ones of its thread, unless it is 0.
     pub(super) serial: u32,
-    /// Of the entry, when it was read.
+    /// The index that the entry had when it was read.
     pub(super) index: usize,
     /// How often entries had moved by then.
     pub(super) moves: u32,
@@ -114,7 +114,7 @@ impl Table {
         for _ in 0..Self::MOST_READINGS {
             let (moves, releasing) = (self.moves(), self.registers.releasing());
             held = self.read(moves, releasing, &concerns);
-            // What was read comes before this.
+            // All of the above is read before what follows.
             fence(Ordering::Acquire);
             let stays = self.moves() == moves && self.registers.releasing() == releasing;
             if stays && held.iter().all(|held| self.is_at(held, held.index)) {
@@ -161,7 +161,7 @@ impl Table {
             let is_listed = self.is_at(held, held.index)
                 || (moves != held.moves && (0..self.len()).any(|index| self.is_at(held, index)));
             let is_released = self.registers.releasing() == Some(held.location);
-            // What was read comes before this.
+            // All of the above is read before what follows.
             fence(Ordering::Acquire);
             if moves.is_multiple_of(2) && self.moves() == moves {
                 return is_listed && !is_released;
@@ -185,7 +185,7 @@ impl Table {
                 // The word is freed before the entry goes, so another thread may have it already.
                 return Some(Hold::Possible);
             }
-            // What was read comes before this.
+            // All of the above is read before what follows.
             fence(Ordering::Acquire);
             let stays = moves.is_multiple_of(2) && self.moves() == moves;
             match found {

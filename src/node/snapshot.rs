@@ -7,7 +7,7 @@
 //! while the lists are read; one that changes hands each time; and what has been taken out of an outbox and is not in the robust list yet,
 //! a moment later. What is done in a critical section does not depend on how much threads hold elsewhere.
 //!
-//! Since when a thread sleeps or a promise of a lock waits is noted when that begins. Since when a lock is held is only known as
+//! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is only known as
 //! far as [`crate::node::holders`] says.
 
 use std::collections::HashSet;
@@ -103,7 +103,7 @@ const MOST_LOOKS: usize = 4;
 pub(super) fn snapshot() -> String {
     let (known, held) = REGISTRY.held(|_| true);
     sight(&known, &held);
-    // What may be on its way.
+    // Where something may be on its way to its holder.
     let given = known.iter().flat_map(|agent| {
         let grants = agent.outbox.grants().into_iter().map(|(location, _)| location);
         grants.chain(agent.doing.sleep().map(|sleep| sleep.location))
@@ -139,12 +139,12 @@ struct Seen {
     waiting: Vec<Entry>,
     /// The locations that have claims.
     awaited: Vec<Location>,
-    /// Those of them of which no holder was found, although there must be one.
+    /// Those of `awaited` of which no holder was found, although there must be one.
     unheld: Vec<Location>,
 }
 
 /// Looks at a bucket, in its critical section. `candidates` were held when the robust lists were read, each by the agent with this
-/// index; `given` are other locations of which something may be on its way. `None` if there is nothing.
+/// index; `given` are other locations of which something may be on its way to its holder. `None` if nothing is held or awaited there.
 fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[Location]) -> Option<Seen> {
     let numbered: Vec<_> = candidates.iter().map(|(agent, held)| (known[*agent].number, *held)).collect();
     let locations: Vec<_> = candidates.iter().map(|(_, held)| held.location).chain(given.iter().copied()).collect();
@@ -178,7 +178,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
             })
             .collect();
         for &(agent, (location, request)) in &given {
-            // If another holds it now, it has been passed on meanwhile.
+            // If another agent holds it now, it has been passed on meanwhile.
             let has_it = |&&(holder, other): &&(usize, Held)| {
                 other.location == location && (holder == agent || is_kept_by(request, other.request))
             };
@@ -196,7 +196,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
         let mut waiting = Vec::new();
         let mut last = 0;
         for Waiting { location, waiter, request } in waiters {
-            // Mostly the agent of the waiter before it.
+            // Mostly it is the agent of the waiter before.
             if !known.get(last).is_some_and(|agent| agent.is(waiter)) {
                 let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
                 last = agent;
@@ -222,7 +222,7 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     let (purpose, since) = match waiter {
         Waiter::Thread(_) => {
             let sleep = agent.doing.sleep().filter(|sleep| sleep.location == location);
-            // It is about to sleep.
+            // Without a sleep, the thread is about to sleep.
             (agent.doing.purpose(), Some(sleep.map_or(JUST_NOW, |sleep| sleep.since)))
         }
         Waiter::Agent(_, slot) => match agent.notes.get(*slot, location) {

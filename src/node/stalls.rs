@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 /// The most that a timer of JavaScript takes.
 const MOST: u32 = i32::MAX.cast_unsigned();
 
-/// `Err`: the value is none that is allowed. 0: waits are not reported.
+/// The number of milliseconds; 0: waits are not reported. `Err`: the variable has a value that is not allowed.
 fn setting() -> Result<u32, ()> {
     static SETTING: OnceLock<Result<u32, ()>> = OnceLock::new();
     *SETTING.get_or_init(|| {
@@ -26,7 +26,7 @@ fn setting() -> Result<u32, ()> {
     })
 }
 
-/// When a thread that has blocked for a lock since `since` is to be woken to report that.
+/// The moment at which a thread that has blocked for a lock since `since` is to be woken, so that JavaScript reports the wait.
 pub(super) fn stalls_at(since: Timestamp) -> Timestamp {
     match setting() {
         Ok(0) | Err(()) => Timestamp::NEVER,

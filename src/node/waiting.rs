@@ -29,7 +29,7 @@ impl Agent {
         self.blocking.block(wait, &self.robust_list)
     }
 
-    /// The same for a class of the package: the registers say which.
+    /// As [`Self::wait`], for a class of the package: the registers say which.
     pub(super) fn wait_for(&self) -> Answer {
         self.blocking.doing.set_purpose(Purpose::from_code(self.registers.amount.get()));
         let answer = self.wait();
@@ -53,7 +53,7 @@ impl Agent {
         self.add_pending(ticket, deadline, None)
     }
 
-    /// The same for a class of the package: the registers say which, and where its notification goes if the agent ends.
+    /// As [`Self::wait_async`], for a class of the package: the registers say which, and where its notification goes if the agent ends.
     pub(super) fn wait_async_for(&self) -> Answer {
         let registers = &self.registers;
         let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
@@ -66,7 +66,8 @@ impl Agent {
         answer
     }
 
-    /// Whether the promise that is about to be enqueued will be timed out: what can fail, fails before that.
+    /// Whether the promise that is about to be enqueued can be timed out. The service is started here, since nothing may fail once the
+    /// promise is enqueued.
     pub(super) fn can_time_out(&self) -> bool {
         !self.registers.has_timeout() || service().is_some()
     }
@@ -81,7 +82,7 @@ impl Agent {
         Answer::Pending
     }
 
-    /// Wakes up to `count` waiters at the location. How many it woke.
+    /// Wakes up to `count` waiters at the location. Returns how many it woke.
     #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
     pub(super) fn notify(&self) -> u32 {
         let registers = &self.registers;
@@ -90,7 +91,7 @@ impl Agent {
 
     /// Ends the wait in the slot as if it had never been: removes it from its waiter list, or its settlement from the outbox.
     ///
-    /// False if it will be told of its settlement all the same: that is a notification, or the agent has taken that mail.
+    /// Returns false if JavaScript will be told of its settlement all the same: it has been notified, or delivery has taken that mail.
     pub(super) fn cancel(&self) -> bool {
         let slot = self.registers.slot.get();
         let Some(ticket) = self.pending.ticket(slot) else { return false };
@@ -117,7 +118,7 @@ impl Agent {
     }
 
     /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its lock by
-    /// now. Whether it is held.
+    /// now. Returns whether it is held.
     pub(super) fn runs_dry(&self) -> bool {
         look();
         self.update_hold();
