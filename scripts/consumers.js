@@ -2,12 +2,13 @@
 
 // `npm run test:consumers`: what is published, used through bundlers, test frameworks and other package managers than npm.
 //
-//   node scripts/consumers.js [--from folder] [--only text] [--few]
+//   node scripts/consumers.js [--from folder] [--only pattern] [--node 20.20.2] [--few]
 //
 // The tools are those of the lock files in __test__/consumers/, and kept in the user's cache folder. They run on one new Node, since it
 // is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways; and programs
 // with WebAssembly threads on two, since they share a queue with Node's own functions. `--from`: tests the two tarballs in that folder instead
-// of making them; `--few`: one tool of each kind, as `npm test` does.
+// of making them; `--only`: the tools whose name matches; `--node`: for those that name no Node; `--few`: one tool of each kind, as `npm test`
+// does.
 
 const assert = require('assert')
 const crypto = require('crypto')
@@ -19,6 +20,7 @@ const { succeedNpm } = require('./lib/npm')
 const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, succeeds } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
+const slowness = require('../__test__/fixtures/slowness')
 const nodes = require('./nodes')
 
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
@@ -78,7 +80,7 @@ class Workshop {
   }
 
   runs (folder, args, options) {
-    return succeeds(this.node.path, args, { cwd: folder, env: this.env, timeout: 2 * 60 * 1000, ...options })
+    return succeeds(this.node.path, args, { cwd: folder, env: this.env, timeout: slowness * 2 * 60 * 1000, ...options })
   }
 
   async passes (folder, args) {
@@ -231,8 +233,8 @@ const checks = [
 ]
 
 async function main () {
-  const { from, only, few: isShort } = argumentsOf('node scripts/consumers.js [--from folder] [--only text] [--few]', {
-    from: { type: 'string' }, only: { type: 'string', default: '' }, few: { type: 'boolean' }
+  const { from, only, node: usual, few: isShort } = argumentsOf('node scripts/consumers.js [--from folder] [--only pattern] [--node 20.20.2] [--few]', {
+    from: { type: 'string' }, only: { type: 'string', default: '', read: text => new RegExp(text) }, node: { type: 'string', default: NODE }, few: { type: 'boolean' }
   })
   const results = new Results()
   await withScratch(async scratch => {
@@ -245,8 +247,8 @@ async function main () {
       return workshops.get(key)
     }
     try {
-      for (const { name, few, version = NODE, source, check } of checks) {
-        if (!name.includes(only) || (isShort && !few)) continue
+      for (const { name, few, version = usual, source, check } of checks) {
+        if (!only.test(name) || (isShort && !few)) continue
         const node = await nodes.get(version)
         if (node.skipped) results.skip(name, node.skipped)
         else await results.of(name, async () => check(await workshopFor(node, source)))

@@ -32,11 +32,12 @@ const root = path.join(__dirname, '..')
 
 /**
  * Makes tarballs in a folder.
- * @param {{ out: string, names?: string[], main?: boolean, old?: boolean }} options `names` of targets.js; `old: false` links
- *   against the C library that this machine has, to see how the rest works where zig cannot be had: not to be published
+ * @param {{ out: string, names?: string[], main?: boolean, old?: boolean, compiled?: Object<string, string> }} options `names` of targets.js;
+ *   `old: false` links against the C library that this machine has, to see how the rest works where zig cannot be had: not to be published;
+ *   `compiled`: the libraries of some names, which another compiler has made already
  * @returns {Promise<{ file: string, facts: string[] }[]>}
  */
-async function makePackages ({ out, names = [hostTarget()], main = true, old = true }) {
+async function makePackages ({ out, names = [hostTarget()], main = true, old = true, compiled = {} }) {
   const unknown = names.filter(name => targets[name] === undefined)
   if (unknown.length > 0) throw new Error(`no target ${unknown.join(', ')}: there are ${Object.keys(targets).join(', ')}`)
   fs.mkdirSync(out, { recursive: true })
@@ -44,7 +45,7 @@ async function makePackages ({ out, names = [hostTarget()], main = true, old = t
     const made = []
     if (main) made.push(await pack(await stageMain(path.join(stage, 'main')), out, []))
     for (const name of names) {
-      const { folder, facts } = await stagePlatform(name, path.join(stage, name), old)
+      const { folder, facts } = await stagePlatform(name, path.join(stage, name), old, compiled[name])
       made.push(await pack(folder, out, facts))
     }
     return made
@@ -81,11 +82,11 @@ async function stageMain (folder) {
   return folder
 }
 
-async function stagePlatform (name, folder, old) {
+async function stagePlatform (name, folder, old, compiled) {
   const main = mainManifest()
   fs.mkdirSync(folder)
   const binary = path.join(folder, libraryFile(name))
-  fs.copyFileSync(await compileFor(name, old), binary)
+  fs.copyFileSync(compiled || await compileFor(name, old), binary)
   fs.chmodSync(binary, 0o755)
   const { complaints, facts } = old ? await inspect(binary, targets[name]) : { complaints: [], facts: [] }
   if (complaints.length > 0) throw new Error(`the binary for ${name} cannot be published: it ${complaints.join('; it ')}`)

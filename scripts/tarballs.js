@@ -3,25 +3,26 @@
 // `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
 // where there is no compiler. Then the programs of __test__/tarballs use it.
 //
-//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build] [--few]
+//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
 //
-// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list;
-// `--no-build`: without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
+// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list; `--npm`: installed by
+// each of these; `--no-build`: without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../lib/agent/target')
-const { argumentsOf, command } = require('./lib/arguments')
+const { argumentsOf, command, list } = require('./lib/arguments')
 const cargo = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
 const { serve } = require('./lib/local-registry')
 const { release } = require('./lib/npm')
-const { findTarballs, makeTarballs, publish, userEnvironment, succeeds } = require('./lib/published')
+const { findTarballs, makeTarballs, publish, publishTo, userEnvironment, succeeds } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { targets } = require('./lib/targets')
 const { admits } = require('./lib/test-file')
+const slowness = require('../__test__/fixtures/slowness')
 const nodes = require('./nodes')
 
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
@@ -75,7 +76,7 @@ class User {
 
   /** Runs one of the programs. */
   async runs (args) {
-    const output = await succeeds(this.node.path, [...this.node.flags, ...args], { cwd: this.folder, env: this.env, timeout: 60000 })
+    const output = await succeeds(this.node.path, [...this.node.flags, ...args], { cwd: this.folder, env: this.env, timeout: slowness * 60000 })
     assert.strictEqual(output.trim(), 'passed')
   }
 
@@ -141,15 +142,17 @@ async function testBuild (results, user, where) {
 const OPTIONS = {
   from: { type: 'string' },
   node: { type: 'string', read: nodes.read },
+  npm: { type: 'string', read: list },
   'no-build': { type: 'boolean' },
   few: { type: 'boolean' }
 }
 
 function readArguments () {
-  const { from, node, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build] [--few]', OPTIONS)
+  const { from, node, npm, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--npm version[,..]] [--no-build] [--few]', OPTIONS)
   const installers = few ? [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]]
     : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
-  return { from, installers, build: !few && !rest['no-build'] }
+  const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))
+  return { from, installers: each, build: !few && !rest['no-build'] }
 }
 
 /** A release of npm that is of the time of a Node. */
@@ -198,7 +201,7 @@ async function main () {
     if (tarballs.unpublishable) results.skip('a binary that can be published', tarballs.unpublishable)
 
     const registry = await publish(tarballs)
-    const bare = await serve({ tarballs: [tarballs.main] })
+    const bare = await publishTo(await serve(), [tarballs.main])
     try {
       const users = []
       for (const { node: version, npm: own } of installers) {
@@ -210,9 +213,10 @@ async function main () {
           continue
         }
         const cli = await release('npm', npm, path.join('bin', 'npm-cli.js'))
-        const user = new User(node, cli, path.join(scratch, `${node.version}`), registry.url)
+        const home = path.join(scratch, `${node.version}-${npm}`)
+        const user = new User(node, cli, home, registry.url)
         await testInstall(results, user, where)
-        users.push({ where, user: new User(node, cli, path.join(scratch, `${node.version}-bare`), bare.url) })
+        users.push({ where, user: new User(node, cli, `${home}-bare`, bare.url) })
       }
       for (const { where, user } of users) {
         const installed = await testWithoutLibrary(results, user, where)

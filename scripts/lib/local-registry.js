@@ -1,29 +1,31 @@
 'use strict'
 
-// A registry on this machine that stands in for npm's after the tarballs are published: an install from it goes the way of a user's, with
-// the user's own package manager, and nothing has to be published for it.
+// A registry on this machine that stands in for npm's: `npm publish` and an install go the way of a release and of a user's own package
+// manager. It takes any token, and forgets everything when it is closed.
 
 const crypto = require('crypto')
 const fs = require('fs')
 const http = require('http')
 const path = require('path')
-const { succeed } = require('./child')
 const { succeedNpm } = require('./npm')
 const { withScratch } = require('./scratch')
 
 /**
- * @param {{ tarballs: string[], stubs?: object[], upstream?: string }} options `tarballs`: files. `stubs`: manifests of packages
- *   that are there, but whose library is none. `upstream`: the registry that has everything else; without it, nothing else is there
+ * @param {{ stubs?: object[], upstream?: string }} [options] `stubs`: manifests of packages that are there, but whose library is none.
+ *   `upstream`: the registry that has everything else; without it, nothing else is there
  * @returns {Promise<{ url: string, close: () => Promise<void> }>}
  */
-async function serve ({ tarballs, stubs = [], upstream }) {
+async function serve ({ stubs = [], upstream } = {}) {
   const packages = new Map()
-  for (const file of tarballs) add(packages, await manifestIn(file), fs.readFileSync(file))
   await withScratch(async scratch => {
     for (const manifest of stubs) add(packages, manifest, fs.readFileSync(await packStub(manifest, scratch)))
   })
 
-  const server = http.createServer((request, response) => {
+  const server = http.createServer(async (request, response) => {
+    if (request.method === 'PUT') {
+      take(packages, await bodyOf(request))
+      return answer(response, 201, { ok: true })
+    }
     const [, name, file] = /^\/(@[^/]+(?:\/|%2f)[^/]+|[^/]+)(\/-\/.*)?$/i.exec(request.url) || []
     const found = packages.get(name)
     if (found && file) return response.end(found.content)
@@ -43,10 +45,17 @@ async function serve ({ tarballs, stubs = [], upstream }) {
   }
 }
 
-/** The manifest of a tarball. */
-async function manifestIn (file) {
-  // Without a folder in the name, which some tars take for a host's.
-  return JSON.parse(await succeed('tar', ['-xzOf', path.basename(file), 'package/package.json'], { cwd: path.dirname(file) }))
+/** What npm publishes: a version with its tarball. */
+function take (packages, { versions, _attachments: attachments }) {
+  const [manifest] = Object.values(versions)
+  const [{ data }] = Object.values(attachments)
+  add(packages, manifest, Buffer.from(data, 'base64'))
+}
+
+async function bodyOf (request) {
+  const chunks = []
+  for await (const chunk of request) chunks.push(chunk)
+  return JSON.parse(Buffer.concat(chunks).toString())
 }
 
 async function packStub (manifest, scratch) {
@@ -78,4 +87,4 @@ function answer (response, status, body) {
   response.end(JSON.stringify(body))
 }
 
-module.exports = { manifestIn, serve }
+module.exports = { serve }

@@ -39,6 +39,12 @@ async function download (spec, folder) {
   return path.join(folder, 'package')
 }
 
+/** The manifest of a tarball. */
+async function manifestIn (file) {
+  // Without a folder in the name, which some tars take for a host's.
+  return JSON.parse(await succeed('tar', ['-xzOf', path.basename(file), 'package/package.json'], { cwd: path.dirname(file) }))
+}
+
 /** The command line, to be run by any Node, of a release of npm (or of another tool that the registry has): its file `bin`. */
 async function release (name, version, bin) {
   const target = cache.folder(name.replace('/', '+'), version)
@@ -46,4 +52,4 @@ async function release (name, version, bin) {
   return path.join(target, bin)
 }
 
-module.exports = { npm, succeedNpm, download, release }
+module.exports = { npm, manifestIn, succeedNpm, download, release }

@@ -7,10 +7,12 @@ const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../../lib/agent/target')
 const { makePackages } = require('../package')
+const publishing = require('../publish')
+const slowness = require('../../__test__/fixtures/slowness')
 const cache = require('./cache')
 const { succeed } = require('./child')
-const { manifestIn, serve } = require('./local-registry')
-const { succeedNpm } = require('./npm')
+const { serve } = require('./local-registry')
+const { manifestIn, succeedNpm } = require('./npm')
 const { targets, manifestOf } = require('./targets')
 
 const EXE = process.platform === 'win32' ? '.exe' : ''
@@ -40,13 +42,21 @@ async function findTarballs (folder) {
   return { main: path.resolve(folder, main), platform: path.resolve(folder, platform), facts: [], unpublishable: null }
 }
 
-/** A registry that serves them, and packages without a library for all other platforms. */
+/** A registry to which they are published, and which has packages without a library for all other platforms. */
 async function publish ({ main, platform }, upstream) {
   const manifest = await manifestIn(main)
   const others = Object.keys(targets).filter(name => name !== target())
   const strays = Object.keys(manifest.optionalDependencies).filter(name => !Object.keys(targets).map(packageName).includes(name))
   if (strays.length > 0) throw new Error(`optional dependencies that are never built: ${strays.join(', ')}`)
-  return serve({ tarballs: [main, platform], stubs: others.map(name => manifestOf(name, manifest)), upstream })
+  return publishTo(await serve({ stubs: others.map(name => manifestOf(name, manifest)), upstream }), [platform, main])
+}
+
+/** Publishes tarballs to a registry on this machine, and gives it. */
+async function publishTo (registry, tarballs) {
+  const { host } = new URL(registry.url)
+  const env = { ...process.env, NO_PROXY: '127.0.0.1' }
+  await publishing.publish(tarballs, ['--registry', registry.url, `--//${host}/:_authToken=any`], { env })
+  return registry
 }
 
 /** The registry that the installed npm uses. */
@@ -82,6 +92,6 @@ function userEnvironment ({ home, bin, registry }) {
 }
 
 /** Runs a program, which must succeed, and returns its output. */
-const succeeds = (command, args, options) => succeed(command, args, { timeout: 5 * 60 * 1000, ...options })
+const succeeds = (command, args, options) => succeed(command, args, { timeout: slowness * 5 * 60 * 1000, ...options })
 
-module.exports = { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, succeeds }
+module.exports = { findTarballs, makeTarballs, publish, publishTo, upstreamRegistry, userEnvironment, succeeds }

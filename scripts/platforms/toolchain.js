@@ -80,7 +80,17 @@ async function compiler (name) {
   return folder
 }
 
-/** Checks that the source compiles for a target. */
-const check = rust => inSystem(`cargo check ${FLAGS} --target ${rust}`)
+/** Builds the library for Windows, with the C runtime of mingw instead of Microsoft's; the absolute path of what was built. */
+async function buildForWindows () {
+  // napi-build asks for a libnode.dll, and Rust for what gcc has; with napi/dyn-symbols and zig nothing comes from them.
+  const folder = path.join('target', 'platforms', 'libnode')
+  fs.mkdirSync(path.join(root, folder), { recursive: true })
+  for (const name of ['libnode.dll', 'libnode.a', 'libssp.a', 'libssp_nonshared.a', 'libpthread.a']) fs.writeFileSync(path.join(root, folder, name), name.endsWith('.a') ? '!<arch>\n' : '')
+  await inSystem(`LIBNODE_PATH=/src/${folder} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --features napi/dyn-symbols --target x86_64-pc-windows-gnu`)
+  return path.join(root, 'target', 'platforms', 'x86_64-pc-windows-gnu', 'release', 'atomics_waitasync.dll')
+}
 
-module.exports = { build, check, compiler, inSystem, quoted, system }
+/** Checks that the source compiles for a target, without a warning. */
+const check = rust => inSystem(`cargo check ${FLAGS} -Z warnings --config 'build.warnings="deny"' --target ${rust}`)
+
+module.exports = { build, buildForWindows, check, compiler, quoted, system }
