@@ -664,7 +664,7 @@ impl Lock {
             Request::Permits(amount) | Request::Signals(amount) => {
                 self.word.0.fetch_add(i32::try_from(amount).unwrap(), SeqCst);
             }
-            Request::NamedShared(_) | Request::NamedExclusive(_) => unreachable!("their words belong to native code"),
+            Request::Named(..) => unreachable!("their words belong to native code"),
         }
         if self.is_anybody_counted() {
             self.store.word_changed(HERE, &self.word);

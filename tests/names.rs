@@ -273,7 +273,7 @@ fn a_thread_does_not_block_for_a_name_that_it_holds_or_awaits_itself() {
     // With a time-out it may wait: its promise can be settled afterwards.
     let soon = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::from_nanos(1));
     assert!(matches!(request(1, Mode::Shared, soon), Requested::Pending(..)));
-    assert!(matches!(held, Request::NamedShared(_)));
+    assert!(matches!(held, Request::Named(Mode::Shared, _)));
 }
 
 #[test]

@@ -212,7 +212,7 @@ module.exports = [
   },
   { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                self.take_note_of_death(location, request);\n', put: '', model: 'death_newcomer_death' },
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
-  { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared | Request::NamedShared(_) => self.policy().abandoned.contains(&location),', put: 'Request::Shared | Request::NamedShared(_) => false,', model: 'write_death_read' },
+  { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared | Request::Named(Mode::Shared, _) => self.policy().abandoned.contains(&location),', put: 'Request::Shared | Request::Named(Mode::Shared, _) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
   { what: 'a thief is not told of a death of which the loser was told', file: 'src/lock/names.rs', find: 'if were_told {', put: 'if false {', cargo: ['names', ''] },
   { what: 'a loser is not told of the theft', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(0) == Ring::Needed', cargo: ['names', ''] },
@@ -237,7 +237,7 @@ module.exports = [
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },
-  { what: 'a writer enters beside readers', file: request, find: 'Self::Exclusive | Self::NamedExclusive(_) => (current == UNLOCKED).then_some(WRITING),', put: 'Self::Exclusive | Self::NamedExclusive(_) => (current >= UNLOCKED).then_some(WRITING),', cargo: ['line', ''] },
+  { what: 'a writer enters beside readers', file: request, find: 'Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current == UNLOCKED).then_some(WRITING),', put: 'Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current >= UNLOCKED).then_some(WRITING),', cargo: ['line', ''] },
   { what: 'more permits are taken than there are', file: request, find: '.filter(|&left| left >= 0)', put: '.filter(|&left| left >= -1)', cargo: ['line', ''] },
   { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' },
 

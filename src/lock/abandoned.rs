@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::lines::Section;
 use super::lines::WaiterListStore;
-use super::request::Request;
+use super::request::{Mode, Request};
 use super::word::Word;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
@@ -18,14 +18,14 @@ impl Section<'_> {
     /// what was left half done, so the note of the death ends with it; all readers learn of the death.
     pub(super) fn take_note_of_death(&mut self, location: Location, request: Request) -> bool {
         match request {
-            Request::Lock | Request::Exclusive | Request::NamedExclusive(_) => {
+            Request::Lock | Request::Exclusive | Request::Named(Mode::Exclusive, _) => {
                 let was_abandoned = self.policy_mut().abandoned.remove(&location);
                 if was_abandoned && !location.is_of_process() {
                     self.count_for_policy(location, -1);
                 }
                 was_abandoned
             }
-            Request::Shared | Request::NamedShared(_) => self.policy().abandoned.contains(&location),
+            Request::Shared | Request::Named(Mode::Shared, _) => self.policy().abandoned.contains(&location),
             Request::Permits(_) | Request::Signals(_) => false,
         }
     }

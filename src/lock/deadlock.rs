@@ -32,7 +32,7 @@ use std::collections::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 use super::lines::{Waiter, WaiterListStore};
-use super::request::Request;
+use super::request::{Mode, Request};
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
@@ -73,8 +73,8 @@ pub struct Link {
 /// Whether a thread that holds `held` keeps a claim with this request waiting.
 pub const fn is_kept_by(request: Request, held: Request) -> bool {
     match request {
-        Request::Lock | Request::Exclusive | Request::NamedExclusive(_) => held.is_owned(),
-        Request::Shared | Request::NamedShared(_) => held.is_exclusive(),
+        Request::Lock | Request::Exclusive | Request::Named(Mode::Exclusive, _) => held.is_owned(),
+        Request::Shared | Request::Named(Mode::Shared, _) => held.is_exclusive(),
         Request::Permits(_) | Request::Signals(_) => false,
     }
 }

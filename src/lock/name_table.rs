@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxBuildHasher;
 
 use super::lines::{Outbox, WaiterListStore};
-use super::request::Request;
+use super::request::Mode;
 use super::word::UNLOCKED;
 use crate::clock::Timestamp;
 use crate::queue::location::Location;
@@ -50,24 +50,6 @@ impl Eq for ByText {}
 impl Hash for ByText {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.text.hash(state);
-    }
-}
-
-/// How a name is wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
-    /// Together with others that want it so.
-    Shared,
-    /// Alone.
-    Exclusive,
-}
-
-impl Mode {
-    pub(super) const fn request(self, id: u32) -> Request {
-        match self {
-            Self::Shared => Request::NamedShared(id),
-            Self::Exclusive => Request::NamedExclusive(id),
-        }
     }
 }
 

@@ -12,7 +12,8 @@ use std::collections::hash_map::Entry;
 
 use super::lines::{Outbox, Section, Waiter, WaiterListStore};
 use super::name_table::{Live, Name, Table};
-pub use super::name_table::{Mode, Refusal, Requester};
+pub use super::name_table::{Refusal, Requester};
+pub use super::request::Mode;
 use super::request::Request;
 use super::store::Claimed;
 use super::word::Word;
@@ -55,7 +56,7 @@ impl Watched {
 
     /// Whether the name could be had in this mode.
     pub fn grants(&self, mode: Mode) -> bool {
-        mode.request(0).is_granted_by(&self.0.word)
+        Request::Named(mode, 0).is_granted_by(&self.0.word)
     }
 }
 
@@ -147,7 +148,7 @@ impl Names {
         let table = &mut *lock(&self.table);
         let name = table.name(text);
         let (location, id) = (name.location(), table.next_id());
-        let request = mode.request(id);
+        let request = Request::Named(mode, id);
         let waiter = match waits {
             Waits::Never => Err(Refusal::NotAvailable),
             Waits::As(waiter, deadline) if waiter.blocks() => {
@@ -189,7 +190,7 @@ impl Names {
             // A steal wakes nobody.
             let table = &mut *lock(&self.table);
             let (name, id) = (table.name(text), table.next_id());
-            let (location, request) = (name.location(), Request::NamedExclusive(id));
+            let (location, request) = (name.location(), Request::Named(Mode::Exclusive, id));
             let (result, stolen) = store.steal(location, request, &name.word);
             for id in stolen {
                 if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.take(id)
@@ -218,7 +219,7 @@ impl Names {
         let _wakes;
         let table = &mut *lock(&self.table);
         let Some(Live { name, mode, .. }) = table.get(id) else { return false };
-        let (location, request) = (name.location(), mode.request(id));
+        let (location, request) = (name.location(), Request::Named(*mode, id));
         ((), _wakes) = store.critical_section_and_wakes(location, |section| {
             section.return_unused(location, request, holder, &name.word);
         });

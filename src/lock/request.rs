@@ -2,6 +2,15 @@
 
 use super::word::{LOCKED, UNLOCKED, WRITING, Word};
 
+/// How a name is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Together with others that want it so.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
 /// What a claim asks of its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
@@ -15,10 +24,8 @@ pub enum Request {
     Permits(u32),
     /// So many permits, which have no holder once they are taken.
     Signals(u32),
-    /// To share a named lock. The number distinguishes the request from all others of the process.
-    NamedShared(u32),
-    /// To have a named lock alone; likewise.
-    NamedExclusive(u32),
+    /// To have a named lock. The number distinguishes the request from all others of the process.
+    Named(Mode, u32),
 }
 
 impl Request {
@@ -30,8 +37,8 @@ impl Request {
             2 => Self::Exclusive,
             3 => Self::Permits(amount),
             4 => Self::Signals(amount),
-            5 => Self::NamedShared(amount),
-            _ => Self::NamedExclusive(amount),
+            5 => Self::Named(Mode::Shared, amount),
+            _ => Self::Named(Mode::Exclusive, amount),
         }
     }
 
@@ -43,8 +50,8 @@ impl Request {
             Self::Exclusive => (2, 0),
             Self::Permits(amount) => (3, amount),
             Self::Signals(amount) => (4, amount),
-            Self::NamedShared(id) => (5, id),
-            Self::NamedExclusive(id) => (6, id),
+            Self::Named(Mode::Shared, id) => (5, id),
+            Self::Named(Mode::Exclusive, id) => (6, id),
         }
     }
 
@@ -60,18 +67,18 @@ impl Request {
 
     /// Whether it excludes every other request, so that its holder's death may leave work half done.
     pub const fn is_exclusive(self) -> bool {
-        matches!(self, Self::Lock | Self::Exclusive | Self::NamedExclusive(_))
+        matches!(self, Self::Lock | Self::Exclusive | Self::Named(Mode::Exclusive, _))
     }
 
     /// Whether it shares with others of its kind what excludes an exclusive request.
     pub(super) const fn is_share(self) -> bool {
-        matches!(self, Self::Shared | Self::NamedShared(_))
+        matches!(self, Self::Shared | Self::Named(Mode::Shared, _))
     }
 
     /// The number of a request for a named lock.
     pub const fn id(self) -> Option<u32> {
         match self {
-            Self::NamedShared(id) | Self::NamedExclusive(id) => Some(id),
+            Self::Named(_, id) => Some(id),
             _ => None,
         }
     }
@@ -80,8 +87,8 @@ impl Request {
     fn taken_from(self, current: i32) -> Option<i32> {
         match self {
             Self::Lock => (current == UNLOCKED).then_some(LOCKED),
-            Self::Exclusive | Self::NamedExclusive(_) => (current == UNLOCKED).then_some(WRITING),
-            Self::Shared | Self::NamedShared(_) => current.checked_add(1).filter(|&readers| readers > 0),
+            Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current == UNLOCKED).then_some(WRITING),
+            Self::Shared | Self::Named(Mode::Shared, _) => current.checked_add(1).filter(|&readers| readers > 0),
             Self::Permits(amount) | Self::Signals(amount) => {
                 i32::try_from(amount).ok().and_then(|amount| current.checked_sub(amount)).filter(|&left| left >= 0)
             }
@@ -91,8 +98,8 @@ impl Request {
     /// The value of the word after this has been given back to `current`.
     fn given_back_to(self, current: i32) -> i32 {
         match self {
-            Self::Lock | Self::Exclusive | Self::NamedExclusive(_) => UNLOCKED,
-            Self::Shared | Self::NamedShared(_) => current.saturating_sub(1).max(0),
+            Self::Lock | Self::Exclusive | Self::Named(Mode::Exclusive, _) => UNLOCKED,
+            Self::Shared | Self::Named(Mode::Shared, _) => current.saturating_sub(1).max(0),
             Self::Permits(amount) | Self::Signals(amount) => current.saturating_add_unsigned(amount),
         }
     }

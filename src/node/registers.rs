@@ -221,7 +221,7 @@ impl Registers {
     /// How a name is wanted.
     pub(super) fn mode(&self) -> Mode {
         match Request::from_code(self.kind.get(), 0) {
-            Request::NamedShared(_) => Mode::Shared,
+            Request::Named(mode, _) => mode,
             _ => Mode::Exclusive,
         }
     }
