@@ -243,6 +243,7 @@ module.exports = [
 
   // Deadlocks, snapshots, names.
   { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'if blocked.request.is_share() { section.before(key).find_map(writer) } else { None }', put: 'None', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'src/lock/deadlock.rs', find: 'section.before(key).find_map(writer)', put: 'section.before(key).next().and_then(writer)', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
   { what: 'a writer ahead is only known if it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
   { what: 'a writer ahead that holds something is known before it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },
   { what: 'a thread that finds no cycle is not published', file: 'src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
