@@ -24,7 +24,6 @@ impl Timestamp {
 
     /// The moment `milliseconds` later, rounded up to a whole nanosecond so that a time-out is never early.
     /// Not-a-number and everything beyond the range is [`Self::NEVER`]; what is negative counts as 0.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before the cast")]
     #[must_use]
     pub fn after_millis(self, milliseconds: f64) -> Self {
         let nanos = (milliseconds * 1e6).ceil();
@@ -32,7 +31,6 @@ impl Timestamp {
     }
 
     /// The moment this much later.
-    #[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds fit")]
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_nanos() as u64))
@@ -50,7 +48,6 @@ fn epoch() -> Instant {
 }
 
 /// The present moment.
-#[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds fit")]
 pub fn now() -> Timestamp {
     #[cfg(test)]
     tests::look();

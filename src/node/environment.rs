@@ -186,7 +186,6 @@ impl Environment {
     }
 
     /// Calls `settle(count)`, and reports what it throws as an uncaught error. In a handle scope.
-    #[expect(clippy::cast_possible_truncation, reason = "a batch is not longer than its buffer")]
     pub(super) fn settle(self, count: usize) -> Result<()> {
         self.call(self.settle, Some(count as u32)).inspect_err(|_| {
             // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions would only warn of a

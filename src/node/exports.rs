@@ -45,7 +45,6 @@ pub fn in_root_context(env: Env, run: Function<'_, (), ()>) -> Result<()> {
 
 /// The address of a typed array's first byte.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_precision_loss, reason = "addresses of user memory have 48 bits (57 at the very most: checked)")]
 pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
     let (mut data, unused, unused_kind) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     // SAFETY: on the thread of `env`; Node-API refuses what is not a typed array.
@@ -81,29 +80,24 @@ pub fn cycle(env: Env) -> Result<Option<String>> {
 
 /// The number that stands for the word at an address in what users see.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `address_of` has given")]
-#[allow(clippy::cast_precision_loss, reason = "it has 53 bits")]
 pub fn word_id(address: f64) -> f64 {
     snapshot::id(Location::from_address(address as usize)) as f64
 }
 
 /// Gives the word at an address a name, for people.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn set_label(address: f64, label: String) {
     MEMORIES.set_label(Location::from_address(address as usize), label);
 }
 
 /// The name that a program has given the word at an address.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn label_of(address: f64) -> Option<String> {
     MEMORIES.label(Location::from_address(address as usize)).map(|label| label.as_ref().to_owned())
 }
 
 /// The `threadId` of the last thread that died while it held the lock at an address, as far as it is known.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn dead_owner(address: f64) -> Option<u32> {
     holders::last_dead(Location::from_address(address as usize))
 }
@@ -118,7 +112,6 @@ pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
 
 /// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at the address `base`.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `address_of` and a buffer have given")]
 pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
     Agent::of(env.raw())?.register_memory(base as usize, length as usize);
     Ok(())
@@ -127,7 +120,6 @@ pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
 /// A buffer object of the memory at the address `base`, which this thread has registered, has been collected. Returns whether
 /// `look_at_memories` is to be called once the memory may have been freed.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
 pub fn lose_memory(env: Env, base: f64) -> Result<bool> {
     Ok(Agent::of(env.raw())?.lose_memory(base as usize))
 }

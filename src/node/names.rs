@@ -130,7 +130,6 @@ pub fn name_requests() -> Vec<NameRequest> {
 
 /// How many names are in use.
 #[napi(catch_unwind)]
-#[allow(clippy::cast_possible_truncation, reason = "so many names do not fit into memory")]
 pub fn name_count() -> u32 {
     NAMES.count() as u32
 }

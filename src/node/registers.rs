@@ -184,7 +184,6 @@ impl Deref for RegistersRef {
 }
 
 /// The location at an address that `lib/` or [`to_number`] made a number.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see `to_number`")]
 pub(super) fn from_number(address: f64) -> Option<Location> {
     match address as usize {
         0 => None,
@@ -193,22 +192,15 @@ pub(super) fn from_number(address: f64) -> Option<Location> {
 }
 
 /// The address of a location as a JavaScript number.
-#[expect(clippy::cast_precision_loss, reason = "`address_of` refuses addresses that do not fit")]
 pub(super) fn to_number(location: Location) -> f64 {
     location.address() as f64
 }
 
 impl Registers {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see `to_number`")]
     pub(super) fn location(&self) -> Location {
         Location::from_address(self.address.get() as usize)
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the cast saturates, as the count shall"
-    )]
     pub(super) fn count(&self) -> usize {
         self.count.get() as usize
     }

@@ -28,7 +28,6 @@ impl Entry {
         from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what `set` or `lib/` wrote")]
     pub(super) fn get(&self) -> Option<(Location, Request)> {
         let request = f64::from_bits(self.request.load(Ordering::Relaxed)) as u64;
         Some((self.location()?, Request::from_code((request % 8) as u32, (request / 8) as u32)))

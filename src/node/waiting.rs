@@ -83,7 +83,6 @@ impl Agent {
     }
 
     /// Wakes up to `count` waiters at the location. Returns how many it woke.
-    #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
     pub(super) fn notify(&self) -> u32 {
         let registers = &self.registers;
         STORE.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32

@@ -63,7 +63,6 @@ impl Counters {
     }
 
     /// The index of a word's counter; as in `lib/agent/counters.js`.
-    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell words apart")]
     fn index_of(&self, location: Location) -> usize {
         let word = (location.address() / size_of::<i32>()) as u32;
         ((word & 1023) ^ (word >> 6) ^ (word >> 4 << 14)) as usize & (self.words - 1)

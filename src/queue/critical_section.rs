@@ -335,7 +335,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// What finds the waiter with this key again.
-    #[expect(clippy::cast_possible_truncation, reason = "there are no more than 2^16 buckets")]
     pub(crate) fn ticket(&self, key: WaiterKey) -> Ticket {
         Ticket { key, bucket: self.index as u16 }
     }

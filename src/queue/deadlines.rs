@@ -73,7 +73,6 @@ impl Deadlines {
         self.put(index, entry, moved);
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
     fn put(&mut self, index: usize, entry: (Timestamp, Key), moved: &mut impl FnMut(Key, u32)) {
         self.heap[index] = entry;
         moved(entry.1, index as u32);

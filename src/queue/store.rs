@@ -58,7 +58,6 @@ impl<P: Policy> WaiterListStore<P> {
     }
 
     /// The index of the bucket of `location`: that of its cache line. `lib/agent/counters.js` finds it likewise.
-    #[expect(clippy::cast_possible_truncation, reason = "the lower bits of an address are enough to tell lines apart")]
     pub fn index_of(&self, location: Location) -> usize {
         // Far apart for neighbouring lines (Fibonacci hashing).
         let hash = ((location.address() / CACHE_LINE) as u32).wrapping_mul(0x9E37_79B1);

@@ -79,7 +79,6 @@ impl<W> WaiterLists<W> {
     /// Appends a waiter to the list of `location` (the specification's `AddWaiter`).
     ///
     /// [`Self::due`] finds it when its deadline has come, unless that is [`Timestamp::NEVER`].
-    #[expect(clippy::cast_possible_truncation, reason = "2^32 waiters do not fit into memory")]
     pub fn push_back(&mut self, location: Location, deadline: Timestamp, waiter: W) -> WaiterKey {
         let key = self.waiters.vacant_key() as WaiterKey;
         let place_of = |list: &WaiterList| self.waiters[list.head as usize].location;
