@@ -21,7 +21,8 @@ use crate::node::blocking::BlockingWait;
 use crate::node::pending::{LockWait, Noted, Purpose};
 use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
-use crate::node::registry::{Holder, REGISTRY};
+use crate::node::registry::REGISTRY;
+use crate::node::robust_table::Hold;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
@@ -221,10 +222,10 @@ impl Agent {
             })
         };
         let free = || STORE.free(location, &word_at(location), holder);
-        match ask_until_certain(free, |freed| matches!(freed, Freed::Held(Holder::Possible(_)))) {
+        match ask_until_certain(free, |freed| matches!(freed, Freed::Held((_, Hold::Possible)))) {
             Freed::Now => FREED,
             Freed::NotLocked => NOT_LOCKED,
-            Freed::Held(Holder::Certain(thread_id) | Holder::Possible(thread_id)) => {
+            Freed::Held((thread_id, _)) => {
                 self.registers.amount.set(thread_id);
                 HELD_ELSEWHERE
             }
@@ -238,8 +239,7 @@ impl Agent {
             return Some(self.thread_id);
         }
         let holder = || STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox));
-        let (Holder::Certain(thread_id) | Holder::Possible(thread_id)) =
-            ask_until_certain(holder, |holder| matches!(holder, Some(Holder::Possible(_))))?;
+        let (thread_id, _) = ask_until_certain(holder, |holder| matches!(holder, Some((_, Hold::Possible))))?;
         Some(thread_id)
     }
 }

@@ -58,15 +58,6 @@ impl Known {
     }
 }
 
-/// Which thread holds a lock, by its `threadId`, as far as another thread can tell.
-#[derive(Clone, Copy)]
-pub(super) enum Holder {
-    /// It does, or is certain to.
-    Certain(u32),
-    /// It does, or is finding out whether it does, or has just released it.
-    Possible(u32),
-}
-
 /// The agents of all threads.
 pub(super) struct Registry {
     agents: Mutex<Vec<Entry>>,
@@ -156,24 +147,19 @@ impl Registry {
         }
     }
 
-    /// Which thread holds the lock at `location`: that of the waiter to which it was `granted`, or one whose robust list says
-    /// so; but not that of the calling agent.
-    pub(super) fn holder(&self, location: Location, granted: Option<&Waiter>, caller: &Arc<Outbox>) -> Option<Holder> {
+    /// The `threadId` of the thread that holds the lock at `location`: that of the waiter to which it was `granted`, or one whose robust
+    /// list says so; but not that of the calling agent.
+    pub(super) fn holder(
+        &self,
+        location: Location,
+        granted: Option<&Waiter>,
+        caller: &Arc<Outbox>,
+    ) -> Option<(u32, Hold)> {
         self.locked(|agents| {
-            if let Some(waiter) = granted
-                && let Some(agent) = agents.iter().find(|agent| agent.known.is(waiter))
-            {
-                return Some(Holder::Certain(agent.known.thread_id));
-            }
-            let mut possible = None;
-            for agent in agents.iter().filter(|agent| !Arc::ptr_eq(&agent.known.outbox, caller)) {
-                match agent.robust_list.hold(location) {
-                    Some(Hold::Certain) => return Some(Holder::Certain(agent.known.thread_id)),
-                    Some(Hold::Possible) => possible = Some(Holder::Possible(agent.known.thread_id)),
-                    None => {}
-                }
-            }
-            possible
+            let granted = granted.and_then(|waiter| agents.iter().find(|agent| agent.known.is(waiter)));
+            let others = agents.iter().filter(|agent| !Arc::ptr_eq(&agent.known.outbox, caller));
+            let holds = others.filter_map(|agent| Some((agent.known.thread_id, agent.robust_list.hold(location)?)));
+            granted.map(|agent| (agent.known.thread_id, Hold::Certain)).or_else(|| holds.max_by_key(|&(_, hold)| hold))
         })
     }
 

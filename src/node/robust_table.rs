@@ -57,11 +57,12 @@ pub(super) struct Held {
 }
 
 /// What a robust list says of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hold {
-    /// The thread holds it, or is certain to.
-    Certain,
     /// The thread holds it, or is finding out whether it does, or has just released it.
     Possible,
+    /// The thread holds it, or is certain to.
+    Certain,
 }
 
 impl Table {
