@@ -80,7 +80,7 @@ function createAgent (binding) {
 
   /** Whether there may be a waiter at a word, an address in units of four bytes. It is certain under the same condition. */
   function mayBeWaiting (word) {
-    return counters === undefined || counters.read(counters.ofWord(word)) !== 0
+    return counters.read(counters.ofWord(word)) !== 0
   }
 
   function waiterCount (address) {

@@ -40,10 +40,12 @@ function loadsUnshared () {
   }
 }
 
-/** The counters; undefined where they cannot be read: then each look is a native call. */
+/** Where they cannot be read, there may always be a waiter, and something left behind: each question is a native call. */
+const UNREADABLE = { of: () => 0, ofWord: () => 0, abandonedOf: () => 0, read: () => 1, peek: () => 1 }
+
 function createCounters (binding) {
   const words = readable(binding)
-  if (words === undefined) return undefined
+  if (words === undefined) return UNREADABLE
   // The counters of waiters, a power of two; behind them, fewer, those of what is left behind, another one.
   const length = TypedArrayLength(words)
   const mask = (1 << 31 - clz32(length)) - 1

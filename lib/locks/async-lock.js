@@ -15,7 +15,7 @@ const { milliseconds, waitOptions } = require('../waiting/options')
 const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = require('./held/acquire')
 const { LOCK, LOCKED, UNLOCKED } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
-const { UnlockToken, newHold, notifyHost, unlock } = require('./held/token')
+const { UnlockToken, newHold } = require('./held/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 const { FREE } = require('./held/word')
 
@@ -48,7 +48,7 @@ class AsyncLock {
     // Not by acquireOrThrow: its calls would add a tenth to the cost of a free lock.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
     const token = new UnlockToken()
-    return word.takeLock(token) ? token : blockForLock(newHold(word, LOCK, token), timeout)
+    return word.take(LOCK, token) ? token : blockForLock(newHold(word, LOCK, token), timeout)
   }
 
   lockIfAvailable (timeout) {
@@ -61,7 +61,7 @@ class AsyncLock {
   tryLock () {
     const word = wordOf(this)
     const token = new UnlockToken()
-    return word.takeLock(token) ? token : null
+    return word.take(LOCK, token) ? token : null
   }
 
   lockAsync (options) {
@@ -81,14 +81,14 @@ class AsyncLock {
     const word = wordOf(this)
     const index = word.find()
     if (index >= 0) {
-      unlock(word, index)
+      word.release(index, LOCK)
       return
     }
     // If code that uses the bare word has locked it, its holder is unknown.
     const holder = word.unlockUnheld()
     if (holder === FREE) throw notLocked('unlock: the lock is not held')
     if (holder !== null) throw notLocked('unlock: the lock is held by ' + nameOf(holder))
-    notifyHost(word)
+    word.notifyHost()
   }
 }
 

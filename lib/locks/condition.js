@@ -17,7 +17,7 @@ const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/o
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
 const { captureCall } = require('./held/stalls')
-const { holdOf, isExclusive, isToken, notifyHost, releaseToWait, theList, wasTold } = require('./held/token')
+const { holdOf, isExclusive, isToken, releaseToWait, theList, wasTold } = require('./held/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 class Condition {
@@ -82,7 +82,7 @@ function block (word, held, timeout, caller) {
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
   const { useNotification, waitGivingBack } = agent()
-  if (held.word.isAwaited()) throw deadlock(caller, 'awaits the lock')
+  if (theList().awaited.has(held.word.key)) throw deadlock(caller, 'awaits the lock')
   // A thread that has released the lock must be able to take it again.
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
@@ -91,7 +91,7 @@ function block (word, held, timeout, caller) {
   try {
     return waitGivingBack(word.address, timeout, index, () => {
       theList().vacate()
-      notifyHost(held.word)
+      held.word.notifyHost()
     }) === 'ok'
   } finally {
     if (!isHeld(held)) acquire(held, Infinity, caller)

@@ -41,7 +41,7 @@ function block (hold, timeout, caller) {
   if (kindOf(request) <= EXCLUSIVE) {
     if (word.find() >= 0) throw deadlock(caller, 'holds it')
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
-    if (timeout === Infinity && word.isAwaited()) throw deadlock(caller, 'awaits it')
+    if (timeout === Infinity && theList().awaited.has(word.key)) throw deadlock(caller, 'awaits it')
   }
   theList().makeRoom()
   const since = waits()
@@ -134,7 +134,7 @@ class Claim extends Waiter {
     this.timeout = timeout
     this.notifiedAt = notifiedAt
     this.owned = isOwned(hold.request)
-    this.isCounted = false
+    this.isReserved = false
     this.hasGivenUp = false
     this.adopted = undefined
     this.ownerDied = false
@@ -145,11 +145,10 @@ class Claim extends Waiter {
   }
 
   enqueue () {
-    theList().makeRoom()
     this.since = waits()
     this.wait = waitBegins(this.hold, this.steps === undefined ? undefined : this.steps.call)
-    this.word.claimBegins()
-    this.isCounted = true
+    theList().reserve(this.word.key)
+    this.isReserved = true
     const ownerDied = this.request()
     // Before anything else can run, which might change the list.
     if (this.owned && ownerDied !== undefined) theList().adoptLast(this.hold, ownerDied)
@@ -209,8 +208,8 @@ class Claim extends Waiter {
   }
 
   end () {
-    if (this.isCounted) this.word.claimEnds()
-    this.isCounted = false
+    if (this.isReserved) theList().unreserve(this.word.key)
+    this.isReserved = false
     if (this.wait !== undefined) waitEnds(this.wait)
     super.end()
   }

@@ -81,10 +81,12 @@ function cycleOf (json) {
   return links
 }
 
-/** What a word that holds `current` holds after the request has been granted; UNAVAILABLE if it cannot be granted now. */
-function after (kind, amount, current) {
+/** What a word that holds `current` holds after a request, other than LOCK, has been granted; UNAVAILABLE if it cannot be granted now. */
+function after (request, current) {
+  const kind = kindOf(request)
   if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
   if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : UNAVAILABLE
+  const amount = amountOf(request)
   return current >= amount ? current - amount : UNAVAILABLE
 }
 

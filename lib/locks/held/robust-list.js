@@ -19,17 +19,23 @@
  * - Each entry has a serial number, which its token knows. A token is live while the list has an entry with its number: so an
  *   entry can be removed without finding its token. Behind the entries, all numbers are 0, but for a lock that is being taken.
  * - `held[index]` is the word of the entry at `index`: what is held keeps its memory.
+ * - Only this file writes `words[HELD]`.
  * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). What a token
  *   says is only compared with the list.
  */
 
 const { agent } = require('../../agent/agent')
-const { HELD, MOVES, PLACE } = require('../../agent/registers')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES, PLACE, RELEASING } = require('../../agent/registers')
 const {
-  ArrayBuffer, Float64Array, Int32Array, createArray, createMap, max, sizeOf
+  ArrayBuffer, Float64Array, Int32Array, add, bare, compareExchange, createArray, createMap, load, max, sizeOf, store, sub
 } = require('../../util/intrinsics')
-const { NAMED_SHARED, amountOf, kindOf } = require('./request')
-const { INDEX, SERIAL, createWords } = require('./word')
+const createLastHold = require('./last-hold')
+const createMemories = require('./memories')
+const { EXCLUSIVE, LOCK, LOCKED, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf } = require('./request')
+
+// The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
+const INDEX = Symbol.for('atomics-waitasync.place')
+const SERIAL = Symbol.for('atomics-waitasync.serial')
 
 /** The serial number of a token that is not live. */
 const NOT_HELD = -1
@@ -42,236 +48,340 @@ const LAST_SERIAL = 0x3fffffff
 /** How many entries an empty list keeps room for. */
 const RETAINED = 4096
 
+/**
+ * Makes the robust list of this thread. The registers, which never change, are captured: V8 makes constants of them, and as properties
+ * they would make an uncontended lock a sixth dearer.
+ */
 function createRobustList (native) {
-  const { binding, operations, words } = native
-  // From the serial numbers of entries that were moved to their indexes: their tokens know an earlier index. Some are of entries
-  // that have gone.
-  const moved = createMap()
-  // From the numbers of the requests for named locks to their tokens, of which some are not live any more. Kept from a steal on until
-  // nothing is held, since it makes each named lock dearer.
-  let named
-  const list = {
-    native,
-    // By index: an address and a request.
-    entries: new Float64Array(0),
-    // By index. Behind the entries, in the same memory.
-    serials: new Int32Array(0),
-    // The words, by index; undefined where there is no entry.
-    held: createArray(0),
-    // How many entries fit into the memory.
-    capacity: 0,
-    // How many entries there may be; the rest is for enqueued claims, of which each may be granted an entry.
-    room: 0,
-    // The latest serial number.
-    serial: 0,
-    // How many claims of this thread's promises are enqueued.
-    claims: 0,
-    // The Steps of a Condition's pending promise, by the token that it waits with.
-    stepsOf: createMap(),
-    adopt,
-    adoptLast,
-    assign,
-    createWord: undefined,
-    indexOf,
-    indexOfRequest,
-    inform,
-    makeRoom,
-    nextSerial,
-    passOn,
-    releaseInLine,
-    tidy,
-    toEnd,
-    vacate
-  }
+  const { binding, floats, operations, words } = native
 
-  /** Makes sure that there is room for one more entry. */
-  function makeRoom () {
-    if (words[HELD] >= list.room) resize(max(16, 2 * list.capacity))
-  }
-
-  function resize (capacity) {
-    const memory = new ArrayBuffer(20 * capacity)
-    const entries = new Float64Array(memory, 0, 2 * capacity)
-    const serials = new Int32Array(memory, 16 * capacity, capacity)
-    const held = createArray(capacity)
-    for (let index = 0; index < words[HELD]; index++) {
-      entries[2 * index] = list.entries[2 * index]
-      entries[2 * index + 1] = list.entries[2 * index + 1]
-      serials[index] = list.serials[index]
-      held[index] = list.held[index]
+  class RobustList {
+    constructor () {
+      this.native = native
+      // By index: an address and a request.
+      this.entries = new Float64Array(0)
+      // By index. Behind the entries, in the same memory.
+      this.serials = new Int32Array(0)
+      // The words, by index; undefined where there is no entry.
+      this.held = createArray(0)
+      // How many entries fit into the memory.
+      this.capacity = 0
+      // How many entries there may be; the rest is reserved.
+      this.room = 0
+      // The latest serial number.
+      this.serial = 0
+      // How many entries are reserved for claims of this thread's promises, and for how many of them each word, by its key.
+      this.reserved = 0
+      this.awaited = createMap()
+      // From the serial numbers of entries that were moved to their indexes: their tokens know an earlier index. Some are of entries
+      // that have gone.
+      this.moved = createMap()
+      // From the numbers of the requests for named locks to their tokens, of which some are not live any more. Kept from a steal on until
+      // nothing is held, since it makes each named lock dearer.
+      this.named = undefined
+      // The Steps of a Condition's pending promise, by the token that it waits with.
+      this.stepsOf = createMap()
+      this.keep = createLastHold(binding)
+      this.register = createMemories(binding)
     }
-    binding.setRobustList(memory)
-    list.entries = entries
-    list.serials = serials
-    list.held = held
-    list.capacity = capacity
-    // An entry that is being taken or moved is written behind the last one.
-    list.room = capacity - 1 - list.claims
-  }
 
-  function nextSerial () {
-    list.serial = list.serial === LAST_SERIAL ? 1 : list.serial + 1
-    return list.serial
-  }
+    // ——— Room ———
 
-  /** The entry at `index`, which native code has added, becomes that of a hold. Returns its token. */
-  function adopt (hold, index, ownerDied) {
-    list.held[index] = hold.word
-    list.serials[index] = nextSerial()
-    const token = assign(hold, index, ownerDied)
-    if (named !== undefined) noteNamed(index, token)
-    return token
-  }
+    /** Makes sure that there is room for one more entry. */
+    makeRoom () {
+      if (words[HELD] >= this.room) this.resize()
+    }
 
-  /** The same for the last entry, with `inform`. */
-  function adoptLast (hold, ownerDied) {
-    const token = adopt(hold, words[HELD] - 1, ownerDied)
-    inform(hold, ownerDied)
-    return token
-  }
+    resize (capacity = max(16, 2 * this.capacity)) {
+      const memory = new ArrayBuffer(20 * capacity)
+      const entries = new Float64Array(memory, 0, 2 * capacity)
+      const serials = new Int32Array(memory, 16 * capacity, capacity)
+      const held = createArray(capacity)
+      for (let index = 0; index < words[HELD]; index++) {
+        entries[2 * index] = this.entries[2 * index]
+        entries[2 * index + 1] = this.entries[2 * index + 1]
+        serials[index] = this.serials[index]
+        held[index] = this.held[index]
+      }
+      binding.setRobustList(memory)
+      this.entries = entries
+      this.serials = serials
+      this.held = held
+      this.capacity = capacity
+      // An entry that is being taken or moved is written behind the last one.
+      this.room = capacity - 1 - this.reserved
+    }
 
-  /** The numbered entry at `index` becomes that of a hold. Returns its token. No code of the user's runs. */
-  function assign (hold, index, ownerDied) {
-    const { token } = hold
-    if (hold.serial === NOT_HELD) {
+    /** Reserves an entry for a claim, to the word with this key, of a promise that is about to be enqueued. */
+    reserve (key) {
+      this.makeRoom()
+      this.awaited.set(key, (this.awaited.get(key) || 0) + 1)
+      this.reserved++
+      this.room--
+    }
+
+    /** The claim is over. */
+    unreserve (key) {
+      const left = this.awaited.get(key) - 1
+      if (left > 0) this.awaited.set(key, left)
+      else this.awaited.delete(key)
+      this.reserved--
+      this.room++
+    }
+
+    /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */
+    tidy () {
+      const { capacity, named } = this
+      if (words[HELD] === 0) {
+        this.named = undefined
+        if (capacity > RETAINED && this.reserved === 0) {
+          this.moved.clear()
+          this.resize(RETAINED)
+        }
+      } else if (named !== undefined && sizeOf(named) > 2 * words[HELD] + 32) {
+        named.forEach((token, number) => { if (this.indexOf(token[SERIAL], token[INDEX]) < 0) named.delete(number) })
+      }
+    }
+
+    // ——— Taking ———
+
+    nextSerial () {
+      this.serial = this.serial === LAST_SERIAL ? 1 : this.serial + 1
+      return this.serial
+    }
+
+    /**
+     * Takes what is requested of a word, if the word has it; `token`, a new one, then becomes that of the entry. It is null for what has no
+     * holder.
+     */
+    take (word, request, token) {
+      const index = words[HELD]
+      if (index >= this.room) this.resize()
+      const { entries, held, serials } = this
+      const serial = this.nextSerial()
+      entries[2 * index] = word.address
+      entries[2 * index + 1] = request
+      if (request === LOCK) serials[index] = serial
+      let current = request === LOCK ? UNLOCKED : load(word.array, 0)
+      for (;;) {
+        // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
+        const next = request !== LOCK ? after(request, current) : current === UNLOCKED ? LOCKED : UNAVAILABLE
+        if (next === UNAVAILABLE) {
+          serials[index] = 0
+          this.serial--
+          return false
+        }
+        const found = compareExchange(word.array, 0, current, next)
+        if (found === current) break
+        current = found
+      }
+      if (token === null) return true
+      words[HELD] = index + 1
+      held[index] = word
+      if (request !== LOCK) serials[index] = serial
       token[INDEX] = index
-      token[SERIAL] = list.serials[index]
-      token.ownerDied = ownerDied
+      token[SERIAL] = serial
+      return true
+    }
+
+    /** The same where there may be waiters: the line decides, so that none is overtaken. Native code adds the entry. */
+    takeInLine (word, request, token) {
+      this.makeRoom()
+      const { held, serials } = this
+      const serial = this.nextSerial()
+      floats[ADDRESS] = word.address
+      words[KIND] = kindOf(request)
+      words[AMOUNT] = amountOf(request)
+      operations.tryTake()
+      const answer = words[ANSWER]
+      if (answer < ACQUIRED) return false
+      if (token === null) return true
+      const index = words[HELD] - 1
+      held[index] = word
+      serials[index] = serial
+      token[INDEX] = index
+      token[SERIAL] = serial
+      token.ownerDied = answer === ACQUIRED_FROM_DEAD
+      return true
+    }
+
+    /** The entry at `index`, which native code has added, becomes that of a hold. Returns its token. */
+    adopt (hold, index, ownerDied) {
+      this.held[index] = hold.word
+      this.serials[index] = this.nextSerial()
+      const token = this.assign(hold, index, ownerDied)
+      if (this.named !== undefined) this.noteNamed(index, token)
       return token
     }
-    keepSerial(hold, index)
-    return token
-  }
 
-  /** Tells the token of a hold that was taken again. The user has it, so this may run code that changes the list. */
-  function inform ({ serial, token }, ownerDied) {
-    if (serial === NOT_HELD) return
-    try {
-      token.ownerDied = ownerDied
-    } catch (_) {
-      // It is frozen.
+    /** The same for the last entry, with `inform`. */
+    adoptLast (hold, ownerDied) {
+      const token = this.adopt(hold, words[HELD] - 1, ownerDied)
+      this.inform(hold, ownerDied)
+      return token
+    }
+
+    /** The numbered entry at `index` becomes that of a hold. Returns its token. No code of the user's runs. */
+    assign ({ serial, token }, index, ownerDied) {
+      if (serial === NOT_HELD) {
+        token[INDEX] = index
+        token[SERIAL] = this.serials[index]
+        token.ownerDied = ownerDied
+        return token
+      }
+      // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows. Even if the entry is at its
+      // former index: the token may know an older one, and the map have lost the number meanwhile.
+      this.tidyMoved()
+      this.moved.set(serial, index)
+      this.serials[index] = serial
+      return token
+    }
+
+    /** Tells the token of a hold that was taken again. The user has it, so this may run code that changes the list. */
+    inform ({ serial, token }, ownerDied) {
+      if (serial === NOT_HELD) return
+      try {
+        token.ownerDied = ownerDied
+      } catch (_) {
+        // It is frozen.
+      }
+    }
+
+    // ——— Finding ———
+
+    /**
+     * The index of the entry with this serial number, which was last known to be at `hint`; -1 if there is none any more.
+     *
+     * Both come from a token, and any code can write into one. So the hint is made an index here, and a number that no entry has
+     * (as 0, behind the entries) finds none.
+     */
+    indexOf (serial, hint) {
+      const index = hint | 0
+      if (!(serial > 0)) return -1
+      if (this.serials[index] === serial) return index
+      const now = this.moved.get(serial)
+      return now === undefined || this.serials[now] !== serial ? -1 : now
+    }
+
+    /** The index of an entry for the word at an address; -1 if there is none. */
+    find (address) {
+      let index = words[HELD] - 1
+      while (index >= 0 && this.entries[2 * index] !== address) index--
+      return index
+    }
+
+    /** The `threadId` of a thread that holds the word at an address; null if there is none. */
+    holderOf (address) {
+      floats[ADDRESS] = address
+      const holder = binding.holder()
+      return typeof holder === 'number' ? holder : null
+    }
+
+    /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
+    indexOfRequest (number) {
+      if (this.named === undefined) {
+        this.named = createMap()
+        for (let index = 0; index < words[HELD]; index++) {
+          if (this.held[index] !== undefined) this.noteNamed(index, this.held[index].token)
+        }
+      }
+      const token = this.named.get(number)
+      if (token === undefined) return -1
+      this.named.delete(number)
+      return this.indexOf(token[SERIAL], token[INDEX])
+    }
+
+    noteNamed (index, token) {
+      const request = this.entries[2 * index + 1]
+      if (kindOf(request) >= NAMED_SHARED) this.named.set(amountOf(request), token)
+    }
+
+    // ——— Releasing ———
+
+    /**
+     * Releases `request`, by the entry at `index`. The caller then serves the line and clears the register.
+     *
+     * @param {number} request that of the entry
+     * @param {boolean} plainly a lock is freed by a plain write: the caller passes a fence before it looks for waiters
+     */
+    release (word, index, request, plainly) {
+      const last = this.toEnd(index)
+      floats[RELEASING] = word.address
+      if (plainly) word.array[0] = UNLOCKED
+      else if (request === LOCK || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
+      else if (request === SHARED) sub(word.array, 0, 1)
+      else add(word.array, 0, amountOf(request))
+      words[HELD] = last
+      this.serials[last] = 0
+      this.held[last] = undefined
+    }
+
+    /** The same where there may be waiters, in native code, which tells the next exclusive holder of a death, or not. */
+    releaseInLine (index, tellsOfDeath = false) {
+      const release = tellsOfDeath ? operations.passOn : operations.giveBack
+      words[PLACE] = this.toEnd(index)
+      release()
+      this.vacate()
+    }
+
+    /** Native code has removed the last entry. */
+    vacate () {
+      const index = words[HELD]
+      this.serials[index] = 0
+      this.held[index] = undefined
+    }
+
+    /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. The caller as in `release`. */
+    downgrade (index, ownerDied, shared) {
+      floats[RELEASING] = shared.word.address
+      store(shared.word.array, 0, 1)
+      this.entries[2 * index + 1] = SHARED
+      this.adopt(shared, index, ownerDied)
+    }
+
+    /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
+    toEnd (index) {
+      const last = words[HELD] - 1
+      return index === last ? last : this.swap(index, last)
+    }
+
+    swap (index, last) {
+      const { entries, held, moved, serials } = this
+      const serial = serials[index]
+      // First, since there may be no stack for it.
+      this.tidyMoved()
+      moved.set(serials[last], index)
+      moved.set(serial, last)
+      const address = entries[2 * index]
+      const request = entries[2 * index + 1]
+      const word = held[index]
+      words[MOVES]++
+      // A copy behind the last entry, for threads that look meanwhile.
+      entries[2 * last + 2] = address
+      serials[last + 1] = serial
+      entries[2 * index] = entries[2 * last]
+      entries[2 * index + 1] = entries[2 * last + 1]
+      held[index] = held[last]
+      serials[index] = serials[last]
+      entries[2 * last] = address
+      entries[2 * last + 1] = request
+      held[last] = word
+      serials[last] = serial
+      serials[last + 1] = 0
+      words[MOVES]++
+      return last
+    }
+
+    /** Removes from the map, if it has become large, what is not in the list any more. */
+    tidyMoved () {
+      const { moved, serials } = this
+      if (sizeOf(moved) <= 2 * words[HELD] + 32) return
+      moved.forEach((index, serial) => { if (serials[index] !== serial) moved.delete(serial) })
     }
   }
+  bare(RobustList)
 
-  /** The entry at `index` gets the number that the hold's token knows: the user has that token, so it may be frozen, or a proxy. */
-  function keepSerial ({ serial }, index) {
-    // Even if the entry is at its former index: the token may know an older one, and the map have lost the number meanwhile.
-    tidyMoved()
-    moved.set(serial, index)
-    list.serials[index] = serial
-  }
-
-  /**
-   * The index of the entry with this serial number, which was last known to be at `hint`; -1 if there is none any more.
-   *
-   * Both come from a token, and any code can write into one. So the hint is made an index here, and a number that no entry has
-   * (as 0, behind the entries) finds none.
-   */
-  function indexOf (serial, hint) {
-    const index = hint | 0
-    if (!(serial > 0)) return -1
-    if (list.serials[index] === serial) return index
-    const now = moved.get(serial)
-    return now === undefined || list.serials[now] !== serial ? -1 : now
-  }
-
-  function releaseInLine (index) {
-    words[PLACE] = toEnd(index)
-    operations.giveBack()
-    vacate()
-  }
-
-  /** Releases, unused, what was a dead thread's before: the next holder is told of the death instead. */
-  function passOn (index) {
-    words[PLACE] = toEnd(index)
-    operations.passOn()
-    vacate()
-  }
-
-  /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
-  function indexOfRequest (number) {
-    if (named === undefined) {
-      named = createMap()
-      for (let index = 0; index < words[HELD]; index++) if (list.held[index] !== undefined) noteNamed(index, list.held[index].token)
-    }
-    const token = named.get(number)
-    if (token === undefined) return -1
-    named.delete(number)
-    return indexOf(token[SERIAL], token[INDEX])
-  }
-
-  function noteNamed (index, token) {
-    const request = list.entries[2 * index + 1]
-    if (kindOf(request) >= NAMED_SHARED) named.set(amountOf(request), token)
-  }
-
-  /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */
-  function tidy () {
-    if (words[HELD] === 0) {
-      named = undefined
-      if (list.capacity > RETAINED && list.claims === 0) shrink()
-    } else if (named !== undefined && sizeOf(named) > 2 * words[HELD] + 32) {
-      forgetEnded()
-    }
-  }
-
-  function shrink () {
-    moved.clear()
-    resize(RETAINED)
-  }
-
-  function forgetEnded () {
-    named.forEach((token, number) => { if (indexOf(token[SERIAL], token[INDEX]) < 0) named.delete(number) })
-  }
-
-  /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
-  function toEnd (index) {
-    const last = words[HELD] - 1
-    return index === last ? last : swap(index, last)
-  }
-
-  function swap (index, last) {
-    const { entries, held, serials } = list
-    const serial = serials[index]
-    // First, since there may be no stack for it.
-    tidyMoved()
-    moved.set(serials[last], index)
-    moved.set(serial, last)
-    const address = entries[2 * index]
-    const request = entries[2 * index + 1]
-    const word = held[index]
-    words[MOVES]++
-    // A copy behind the last entry, for threads that look meanwhile.
-    entries[2 * last + 2] = address
-    serials[last + 1] = serial
-    entries[2 * index] = entries[2 * last]
-    entries[2 * index + 1] = entries[2 * last + 1]
-    held[index] = held[last]
-    serials[index] = serials[last]
-    entries[2 * last] = address
-    entries[2 * last + 1] = request
-    held[last] = word
-    serials[last] = serial
-    serials[last + 1] = 0
-    words[MOVES]++
-    return last
-  }
-
-  /** Removes from the map, if it has become large, what is not in the list any more. */
-  function tidyMoved () {
-    if (sizeOf(moved) <= 2 * words[HELD] + 32) return
-    moved.forEach((index, serial) => { if (list.serials[index] !== serial) moved.delete(serial) })
-  }
-
-  /** The last entry has been removed. */
-  function vacate () {
-    const index = words[HELD]
-    list.serials[index] = 0
-    list.held[index] = undefined
-  }
-
-  list.createWord = createWords(list, native)
-  return list
+  return new RobustList()
 }
 
 let current
@@ -286,4 +396,4 @@ function robustList () {
   return current
 }
 
-module.exports = { NOT_HELD, robustList }
+module.exports = { INDEX, NOT_HELD, SERIAL, robustList }

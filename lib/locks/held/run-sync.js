@@ -8,6 +8,7 @@ const { requireFunction, requireNoPromise } = require('../../waiting/options')
 const { acquire, acquireOrThrow } = require('./acquire')
 const { EXCLUSIVE, LOCK, SHARED } = require('./request')
 const { giveBack, giveBackAfter, newHold, newToken, passOn, theList } = require('./token')
+const { createWord } = require('./word')
 
 /**
  * Runs `callback(token)`.
@@ -58,7 +59,7 @@ function rehearse () {
   rehearseLine(rwLock, EXCLUSIVE)
 }
 
-const wordAt = (memory, byteOffset) => theList().createWord(new Int32Array(memory, byteOffset, 1))
+const wordAt = (memory, byteOffset) => createWord(new Int32Array(memory, byteOffset, 1))
 
 function take (word, request) {
   const hold = newHold(word, request)
@@ -67,7 +68,7 @@ function take (word, request) {
 }
 
 function rehearseLine (word, request) {
-  word.takeInLine(request, newToken(request))
+  theList().takeInLine(word, request, newToken(request))
   theList().adoptLast(newHold(word, request), false)
   theList().releaseInLine(word.find())
 }

@@ -8,13 +8,11 @@
  */
 
 const util = require('util')
-const { own } = require('../../realm')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
 const requireStack = require('../../util/require-stack')
 const { notLocked } = require('../../waiting/errors')
 const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
-const { NOT_HELD, robustList } = require('./robust-list')
-const { INDEX, SERIAL } = require('./word')
+const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
 
 /** By the token of a writer that has become a reader: its token as a reader. */
 const readingTokens = createWeakMap()
@@ -205,26 +203,7 @@ function giveBackAfter (token, failed) {
 /** Releases what the entry at `index` stands for. */
 function release (index) {
   const { entries, held } = theList()
-  const word = held[index]
-  const request = entries[2 * index + 1]
-  if (request === LOCK) unlock(word, index)
-  else word.release(index, request)
-}
-
-/**
- * The host's `notify`, if plain waiters on the word may be in the host's queue: where no install replaced it, where one left Workers alone,
- * and always on a WebAssembly memory.
- */
-function hostNotify (word) {
-  const { notify } = own.host
-  return own.Atomics.notify === notify || word.onWebAssembly || theList().native.besideHost ? notify : undefined
-}
-
-/** Unlocks the AsyncLock that `word` is, by the entry at `index`. */
-function unlock (word, index) {
-  const notify = hostNotify(word)
-  if (notify === undefined) word.unlock(index)
-  else word.unlockBesideHost(index, notify)
+  held[index].release(index, entries[2 * index + 1])
 }
 
 /** Whether a value is a token, of whichever copy of this package. */
@@ -248,14 +227,8 @@ function leave (index) {
   const { entries, held } = theList()
   const word = held[index]
   const request = entries[2 * index + 1]
-  theList().passOn(index)
-  if (request === LOCK) notifyHost(word)
-}
-
-/** Notifies a plain waiter on a lock's word in the host's queue. */
-function notifyHost (word) {
-  const notify = hostNotify(word)
-  if (notify !== undefined) notify(word.array, 0, 1)
+  theList().releaseInLine(index, true)
+  if (request === LOCK) word.notifyHost()
 }
 
 /** Whether the hold excludes all others. */
@@ -280,13 +253,11 @@ module.exports = {
   isToken,
   newHold,
   newToken,
-  notifyHost,
   passOn,
   releaseToWait,
   releaseUnused,
   takeAgain,
   theList,
   tryTake,
-  unlock,
   wasTold
 }

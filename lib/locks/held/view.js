@@ -15,7 +15,7 @@ const { Int32Array, RangeError, TypeError, define, getOwnPropertyDescriptor, isI
 const { option, requireOptions } = require('../../util/options')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../../util/typed-arrays')
 const { describe, isObject } = require('../../util/values')
-const { robustList } = require('./robust-list')
+const { createWord } = require('./word')
 
 const BYTES = 4
 /** Characters. */
@@ -60,7 +60,7 @@ function becomeView (instance, given, options, owner, further) {
   const value = further === undefined ? undefined : setting(clone, options, further, owner)
   requirePlace(byteOffset, sharedByteLength(buffer), owner)
   const array = new Int32Array(buffer, byteOffset, 1)
-  const word = robustList().createWord(array)
+  const word = createWord(array)
   if (name !== undefined) word.name = name
   define(instance, SHOW, () => { shown.word = word })
   instance.kind = owner

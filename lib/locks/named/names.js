@@ -6,7 +6,7 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD, HELD_HERE, KIND } = require('../../agent/registers')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD_HERE, KIND } = require('../../agent/registers')
 const { bare, createArray } = require('../../util/intrinsics')
 const requireStack = require('../../util/require-stack')
 const { deadlock, deadlockCycle } = require('../../waiting/errors')
@@ -20,6 +20,7 @@ const { newHold, passOn, theList } = require('../held/token')
 /** A name as it is requested once: what a Word is to other locks. */
 class NamedWord {
   constructor (name) {
+    this.list = theList()
     this.name = name
     this.token = undefined
     /** Of the native word, once the name has been requested. */
@@ -29,7 +30,7 @@ class NamedWord {
   }
 
   get id () {
-    return agent().native.binding.wordId(this.address)
+    return this.list.native.binding.wordId(this.address)
   }
 
   /** As that of a Word, whose key is a number. */
@@ -37,37 +38,20 @@ class NamedWord {
     return this.name
   }
 
-  /** The `threadId` of a thread that holds it; null if there is none. */
+  /** The index of an entry of this thread's for it; -1 if there is none. */
+  find () {
+    return this.list.find(this.address)
+  }
+
+  /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
   holder () {
-    const { binding, floats } = agent().native
-    floats[ADDRESS] = this.address
-    const holder = binding.holder()
-    return typeof holder === 'number' ? holder : null
+    return this.list.holderOf(this.address)
   }
 
   /** Releases the name, by the entry at `index`. */
   release (index) {
-    theList().releaseInLine(index)
-    if (agent().native.words[ANSWER] === 0) this.isStolen = true
-  }
-
-  /** A promise of this thread is about to be enqueued. */
-  claimBegins () {
-    theList().claims++
-    theList().room--
-  }
-
-  claimEnds () {
-    theList().claims--
-    theList().room++
-  }
-
-  /** The index of an entry of this thread's for the name; -1 if there is none. */
-  find () {
-    const { held } = theList()
-    let index = agent().native.words[HELD] - 1
-    while (index >= 0 && held[index].key !== this.key) index--
-    return index
+    this.list.releaseInLine(index)
+    if (this.list.native.words[ANSWER] === 0) this.isStolen = true
   }
 }
 bare(NamedWord)
