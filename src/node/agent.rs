@@ -121,12 +121,13 @@ impl Agent {
         let environment = unsafe { Environment::new(env, settle, tick, Some(on_ring)) }?;
         let bell = environment.bell();
         let outbox = Arc::new(Outbox::new(Box::new(move || bell.ring())));
+        let pending = Pending::default();
         let agent = Rc::new(Self {
             environment,
             registers,
             thread_id,
-            blocking: Blocking::new(environment, registers, &outbox, has_libuv),
-            pending: Pending::default(),
+            blocking: Blocking::new(environment, registers, &outbox, pending.notes.clone(), has_libuv),
+            pending,
             robust_list: RobustList::new(environment, registers),
             delivery: Delivery::new(environment, registers, &outbox),
             outbox,
@@ -141,7 +142,6 @@ impl Agent {
                 thread_id,
                 outbox: Arc::clone(&agent.outbox),
                 blocked_thread: Arc::clone(&agent.blocking.thread),
-                doing: Arc::clone(&agent.blocking.doing),
                 notes: agent.pending.notes.clone(),
             },
             robust_list: agent.robust_list.table.get(),
@@ -303,7 +303,7 @@ impl Agent {
             contained(|| {
                 let withdrawn = STORE.withdraw_agent(ticket, &self.outbox, slot);
                 let claim =
-                    ending.waits.lock_wait(slot).filter(|wait| withdrawn == Withdrawal::Done && wait.request.is_some());
+                    ending.waits.noted(slot).filter(|wait| withdrawn == Withdrawal::Done && wait.request.is_some());
                 ending.relays.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
             });
         }
@@ -313,7 +313,7 @@ impl Agent {
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
         for Settlement { slot, result } in mail.settlements {
-            let wait = ending.waits.lock_wait(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
+            let wait = ending.waits.noted(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             ending.relays.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
         }
         let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Given::Acquired(location, request));

@@ -11,9 +11,8 @@ use crate::lock::deadlock::Blocked;
 use crate::lock::request::Request;
 use crate::lock::{Outbox, Waiter};
 use crate::node::deadlock::{self, Cycle};
-use crate::node::doing::{Doing, Sleep};
 use crate::node::environment::{Engine, Environment};
-use crate::node::pending::Purpose;
+use crate::node::pending::{Noted, Purpose, SharedNotes};
 use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::registry::REGISTRY;
@@ -70,9 +69,9 @@ enum Slept {
 struct Sleeping<'a>(&'a Blocking);
 
 impl<'a> Sleeping<'a> {
-    fn begin(blocking: &'a Blocking, sleep: Sleep) -> Self {
+    fn begin(blocking: &'a Blocking, sleep: Noted) -> Self {
         blocking.sleeps.set(true);
-        blocking.doing.set_sleep(Some(sleep));
+        blocking.notes.begin_sleep(sleep);
         blocking.thread.begin_block();
         Self(blocking)
     }
@@ -82,7 +81,7 @@ impl Drop for Sleeping<'_> {
     fn drop(&mut self) {
         self.0.unpublish();
         self.0.thread.end_block();
-        self.0.doing.set_sleep(None);
+        self.0.notes.set_sleep(None);
         self.0.sleeps.set(false);
     }
 }
@@ -92,7 +91,7 @@ pub(super) struct Blocking {
     environment: Environment,
     registers: RegistersRef,
     pub(super) thread: Arc<BlockedThread>,
-    pub(super) doing: Arc<Doing>,
+    notes: SharedNotes,
     watch: Arc<Watch>,
     pub(super) wait_spinner: Spinner,
     pub(super) lock_spinner: BudgetedSpinner,
@@ -115,6 +114,7 @@ impl Blocking {
         environment: Environment,
         registers: RegistersRef,
         outbox: &Arc<Outbox>,
+        notes: SharedNotes,
         has_libuv: bool,
     ) -> Self {
         let thread = Arc::new(BlockedThread::current());
@@ -123,7 +123,7 @@ impl Blocking {
             registers,
             watch: Watch::new(environment.env, &thread, has_libuv),
             thread,
-            doing: Arc::default(),
+            notes,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
             wait: Cell::new(None),
@@ -154,7 +154,7 @@ impl Blocking {
         match self.wait.get() {
             Some(wait) if !self.sleeps.get() => {
                 let answer = self.block(wait, robust_list);
-                self.doing.set_purpose(Purpose::Plain);
+                self.notes.set_sleep(None);
                 answer
             }
             _ => Answer::Interrupted,
@@ -198,7 +198,8 @@ impl Blocking {
 
     fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         let BlockingWait { location, request, .. } = wait;
-        let sleeping = Sleeping::begin(self, Sleep { location, request, since: now() });
+        let noted = Noted { location, request, relay: None, purpose: Purpose::Plain, since: now() };
+        let sleeping = Sleeping::begin(self, noted);
         // A thread that holds nothing closes no cycle.
         self.grants_seen.set(0);
         let holds = robust_list.len() > 0 || self.outbox.granted() > 0;
@@ -338,7 +339,7 @@ impl Blocking {
     fn abandon_wait(&self) {
         let Some(BlockingWait { ticket, location, request, .. }) = self.wait.take() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
-        self.doing.set_purpose(Purpose::Plain);
+        self.notes.set_sleep(None);
         if let Some(request) = request.filter(|_| result.is_acquired()) {
             return_unused(location, request, result);
         } else if request.is_some() {

@@ -111,7 +111,7 @@ fn described(links: &[Link]) -> Cycle {
         let Some(agent) = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread)) else {
             continue;
         };
-        let Known { thread_id, doing, .. } = &known[agent];
+        let Known { thread_id, notes, .. } = &known[agent];
         let entry = |location, request, since| Entry {
             location,
             request: Some(request),
@@ -120,7 +120,7 @@ fn described(links: &[Link]) -> Cycle {
             blocked: true,
             since,
         };
-        let since = doing.sleep().map(|sleep| sleep.since);
+        let since = notes.sleep().map(|sleep| sleep.since);
         let holds = match *obstacle {
             Obstacle::Holds(request) => {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == agent && held.location == wanted;

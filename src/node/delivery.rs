@@ -11,7 +11,7 @@ use napi::Result;
 use crate::lock::request::Request;
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::environment::{Environment, contained};
-use crate::node::pending::{LockWait, Pending};
+use crate::node::pending::{Noted, Pending};
 use crate::node::process::{Given, STORE, gave_up, word_at};
 use crate::node::registers::{BATCH, NOT_ADOPTED, RegistersRef};
 use crate::node::robust_list::RobustList;
@@ -60,7 +60,7 @@ impl Progress {
 }
 
 /// What a settled wait was given, if no entry of the robust list will stand for it.
-fn given_beside(wait: LockWait, result: WaitResult) -> Option<Given> {
+fn given_beside(wait: Noted, result: WaitResult) -> Option<Given> {
     match (wait.request, wait.relay) {
         _ if result == WaitResult::TimedOut => None,
         (Some(request), _) if !request.is_owned() => Some(Given::Acquired(wait.location, request)),
@@ -172,8 +172,8 @@ impl Delivery {
 
     /// The claim in this slot has been woken. It tries here, so that JavaScript hears of it only once it has its lock.
     fn retry(&self, slot: u32, mail: &mut Mail, pending: &Pending) {
-        if let (Some(ticket), Some(LockWait { location, request: Some(request), .. })) =
-            (pending.ticket(slot), pending.lock_wait(slot))
+        if let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
+            (pending.ticket(slot), pending.noted(slot))
             && let Some(result) = STORE.retry(ticket, &self.waiter(slot), &word_at(location))
         {
             mail.settle(slot, result, Some((location, request)));

@@ -18,7 +18,7 @@ use crate::lock::word::Word;
 use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::{LockWait, Noted, Purpose};
+use crate::node::pending::{Noted, Purpose};
 use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::REGISTRY;
@@ -91,8 +91,8 @@ impl Agent {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
                 self.robust_list.retract();
-                let wait = LockWait { location, request: Some(request), relay };
-                self.await_in_line(ticket, deadline, Noted { wait, purpose: Purpose::Plain, since }, service)
+                let noted = Noted { location, request: Some(request), relay, purpose: Purpose::Plain, since };
+                self.await_in_line(ticket, deadline, noted, service)
             }
         }
     }
@@ -162,7 +162,7 @@ impl Agent {
         }
         self.blocking.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
-        self.blocking.doing.set_purpose(Purpose::Condition);
+        self.pending.notes.set_sleep(Some(Noted::notification(location, Purpose::Condition, None)));
         let Some(ticket) = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true) else {
             return Answer::Settled(WaitResult::NotEqual);
         };

@@ -7,12 +7,11 @@
 //! | `waiting` `locking` `names` | what these do: wait, notify; claim, release; request a name |
 //! | `agent` | an environment that has loaded the package: its start, its end, its hold on the event loop |
 //! | `blocking` | its thread, while it blocks |
-//! | `doing` | what that thread blocks for, for others to read |
 //! | `deadlock` | the cycles of blocked threads |
 //! | `snapshot` | what is held and awaited in this process |
 //! | `holders` | for how long at least something has been held; which threads died holding a lock |
 //! | `delivery` | its settlements, on their way to JavaScript |
-//! | `pending` | its asynchronous waits, by slot |
+//! | `pending` | its asynchronous waits, by slot; what it waits for, for other threads to read |
 //! | `process` | what a process has one of |
 //! | `registry` | the agents of all threads |
 //! | `robust_list`, `robust_table` | what a thread holds, for the case that it dies; the same as other threads read it |
@@ -32,8 +31,6 @@ mod blocking;
 mod deadlock;
 #[forbid(unsafe_code)]
 mod delivery;
-#[forbid(unsafe_code)]
-mod doing;
 mod environment;
 pub mod exports;
 #[forbid(unsafe_code)]

@@ -10,7 +10,7 @@ use crate::clock::now;
 use crate::lock::names::{Mode, Refusal, Requested, Requester, Waits};
 use crate::node::agent::Agent;
 use crate::node::environment::Utf16;
-use crate::node::pending::{LockWait, Noted, Purpose};
+use crate::node::pending::{Noted, Purpose};
 use crate::node::process::{NAMES, STORE, service};
 use crate::node::registers::{AWAITED_HERE, Answer, HELD_HERE};
 use crate::queue::result::WaitResult;
@@ -63,8 +63,8 @@ impl Agent {
         match self.spin_for_name(text).unwrap_or_else(wait) {
             Requested::Now(location, request, result) => self.acquired(location, request, result),
             Requested::Pending(location, request, ticket) => {
-                let wait = LockWait { location, request: Some(request), relay: None };
-                self.await_in_line(ticket, deadline, Noted { wait, purpose: Purpose::Plain, since }, service)
+                let noted = Noted { location, request: Some(request), relay: None, purpose: Purpose::Plain, since };
+                self.await_in_line(ticket, deadline, noted, service)
             }
             Requested::Refused(..) => Answer::Settled(WaitResult::NotEqual),
         }

@@ -51,6 +51,9 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
 /// ends here.
 fn give_up(agent: &Agent) {
     agent.registers.answer.set(FAILED);
+    if !agent.blocking.sleeps() {
+        agent.pending.notes.set_sleep(None);
+    }
     agent.robust_list.retract();
     agent.blocking.abandon();
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
@@ -23,17 +23,6 @@ pub(super) struct Wait {
 }
 
 const _: () = assert!(size_of::<Option<Wait>>() == 8);
-
-/// What else is kept of a claim or of a wait for a `Condition`, `Barrier` or `Latch`; a plain `waitAsync` has none.
-#[derive(Clone, Copy)]
-pub(super) struct LockWait {
-    pub(super) location: Location,
-    /// What it requests, if it is a claim.
-    pub(super) request: Option<Request>,
-    /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this wait may receive, or
-    /// the one after which this claim takes its lock again.
-    pub(super) relay: Option<Location>,
-}
 
 /// Tables up to this length keep their memory.
 const RETAINED: usize = 4096;
@@ -62,18 +51,36 @@ impl Purpose {
     }
 }
 
-/// A wait of a lock, a `Condition`, a `Barrier` or a `Latch`.
+/// What is noted of a sleeping thread's wait, and of a promise of a lock, a `Condition`, a `Barrier` or a `Latch`.
 #[derive(Clone, Copy)]
 pub(super) struct Noted {
-    pub(super) wait: LockWait,
+    pub(super) location: Location,
+    /// What it requests, if it is a claim.
+    pub(super) request: Option<Request>,
+    /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise may receive, or
+    /// the one after which this claim takes its lock again.
+    pub(super) relay: Option<Location>,
     pub(super) purpose: Purpose,
     /// When the wait began. The clock is read before the wait is enqueued, since nothing may fail after that.
     pub(super) since: Timestamp,
 }
 
-type Notes = HashMap<u32, Noted, FxBuildHasher>;
+impl Noted {
+    /// A wait for a notification, which begins now.
+    pub(super) fn notification(location: Location, purpose: Purpose, relay: Option<Location>) -> Self {
+        Self { location, request: None, relay, purpose, since: now() }
+    }
+}
 
-/// The noted waits of an agent, by slot. Any thread may read them.
+type BySlot = HashMap<u32, Noted, FxBuildHasher>;
+
+#[derive(Default)]
+struct Notes {
+    by_slot: BySlot,
+    sleep: Option<Noted>,
+}
+
+/// What is noted of the waits of an agent. Any thread may read it.
 #[derive(Clone, Default)]
 pub(super) struct SharedNotes(Arc<Mutex<Notes>>);
 
@@ -84,7 +91,24 @@ impl SharedNotes {
 
     /// What is noted of the wait in this slot, if it is at `location`.
     pub(super) fn get(&self, slot: u32, location: Location) -> Option<Noted> {
-        self.locked(|notes| notes.get(&slot).copied()).filter(|noted| noted.wait.location == location)
+        self.locked(|notes| notes.by_slot.get(&slot).copied()).filter(|noted| noted.location == location)
+    }
+
+    /// What the thread sleeps for, if it sleeps or is about to. It counts as sleeping until its robust list has what it was given.
+    pub(super) fn sleep(&self) -> Option<Noted> {
+        self.locked(|notes| notes.sleep)
+    }
+
+    /// Notes what the thread is about to wait for, where only JavaScript knows it; `None` when the thread goes on.
+    pub(super) fn set_sleep(&self, sleep: Option<Noted>) {
+        self.locked(|notes| notes.sleep = sleep);
+    }
+
+    /// The thread is about to sleep. What was noted before stays.
+    pub(super) fn begin_sleep(&self, sleep: Noted) {
+        self.locked(|notes| {
+            notes.sleep.get_or_insert(sleep);
+        });
     }
 }
 
@@ -92,7 +116,7 @@ impl SharedNotes {
 #[derive(Default)]
 pub(super) struct Waits {
     waits: Vec<Option<Wait>>,
-    notes: Notes,
+    notes: BySlot,
 }
 
 impl Waits {
@@ -100,8 +124,8 @@ impl Waits {
         self.waits.get_mut(slot as usize)?.as_mut()
     }
 
-    pub(super) fn lock_wait(&self, slot: u32) -> Option<LockWait> {
-        Some(self.notes.get(&slot)?.wait)
+    pub(super) fn noted(&self, slot: u32) -> Option<Noted> {
+        self.notes.get(&slot).copied()
     }
 
     /// Those that have not been removed.
@@ -143,8 +167,8 @@ impl Pending {
     /// Notes what the wait in a slot is for. Called before the wait is enqueued, so that other threads know it at every moment.
     pub(super) fn note(&self, slot: u32, noted: Noted) {
         self.noted.set(self.notes.locked(|notes| {
-            notes.insert(slot, noted);
-            notes.len()
+            notes.by_slot.insert(slot, noted);
+            notes.by_slot.len()
         }));
     }
 
@@ -164,7 +188,7 @@ impl Pending {
     }
 
     /// The wait in this slot is over.
-    pub(super) fn remove(&self, slot: u32) -> Option<LockWait> {
+    pub(super) fn remove(&self, slot: u32) -> Option<Noted> {
         let wait = self.waits.borrow_mut().waits.get_mut(slot as usize).and_then(Option::take);
         if let Some(wait) = wait.filter(|wait| wait.refed) {
             self.count(wait, -1);
@@ -172,17 +196,17 @@ impl Pending {
         if self.noted.get() == 0 {
             return None;
         }
-        let (noted, left) = self.notes.locked(|notes| (notes.remove(&slot), notes.len()));
+        let (noted, left) = self.notes.locked(|notes| (notes.by_slot.remove(&slot), notes.by_slot.len()));
         self.noted.set(left);
-        Some(noted?.wait)
+        noted
     }
 
     pub(super) fn ticket(&self, slot: u32) -> Option<Ticket> {
         Some(self.waits.borrow().waits.get(slot as usize)?.as_ref()?.ticket)
     }
 
-    pub(super) fn lock_wait(&self, slot: u32) -> Option<LockWait> {
-        Some(self.notes.locked(|notes| notes.get(&slot).copied())?.wait)
+    pub(super) fn noted(&self, slot: u32) -> Option<Noted> {
+        self.notes.locked(|notes| notes.by_slot.get(&slot).copied())
     }
 
     /// Sets whether the wait in this slot wants the event loop to be kept alive.
@@ -206,8 +230,8 @@ impl Pending {
         if self.timed.get() + self.untimed.get() == 0 {
             self.waits.borrow_mut().shrink();
             self.notes.locked(|notes| {
-                if notes.capacity() > RETAINED {
-                    notes.shrink_to_fit();
+                if notes.by_slot.capacity() > RETAINED {
+                    notes.by_slot.shrink_to_fit();
                 }
             });
         }
@@ -217,6 +241,6 @@ impl Pending {
     pub(super) fn take(&self) -> Waits {
         let waits = self.waits.take().waits;
         self.noted.set(0);
-        Waits { waits, notes: self.notes.locked(std::mem::take) }
+        Waits { waits, notes: self.notes.locked(|notes| std::mem::take(&mut notes.by_slot)) }
     }
 }

@@ -16,7 +16,6 @@ use std::thread::ThreadId;
 use rustc_hash::FxBuildHasher;
 
 use crate::lock::{Outbox, Waiter};
-use crate::node::doing::Doing;
 use crate::node::pending::SharedNotes;
 use crate::node::robust_table::{Held, Hold, Table};
 use crate::queue::location::Location;
@@ -44,8 +43,7 @@ pub(super) struct Known {
     pub(super) thread_id: u32,
     pub(super) outbox: Arc<Outbox>,
     pub(super) blocked_thread: Arc<BlockedThread>,
-    pub(super) doing: Arc<Doing>,
-    /// What its promises wait for.
+    /// What its thread and its promises wait for.
     pub(super) notes: SharedNotes,
 }
 

@@ -106,7 +106,7 @@ pub(super) fn snapshot() -> String {
     // Where something may be on its way to its holder.
     let given = known.iter().flat_map(|agent| {
         let grants = agent.outbox.grants().into_iter().map(|(location, _)| location);
-        grants.chain(agent.doing.sleep().map(|sleep| sleep.location))
+        grants.chain(agent.notes.sleep().map(|sleep| sleep.location))
     });
     let given = STORE.by_bucket(given.map(|location| (location, location)));
     let buckets = STORE.by_bucket(held.into_iter().map(|(agent, held)| (held.location, (agent, held))));
@@ -213,25 +213,20 @@ fn entry(agent: &Known, location: Location, request: Request) -> Entry {
         request: Some(request),
         purpose: Purpose::Plain,
         thread_id: agent.thread_id,
-        blocked: agent.doing.sleep().is_some(),
+        blocked: agent.notes.sleep().is_some(),
         since: None,
     }
 }
 
 fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
-    let (purpose, since) = match waiter {
-        Waiter::Thread(_) => {
-            let sleep = agent.doing.sleep().filter(|sleep| sleep.location == location);
-            // Without a sleep, the thread is about to sleep.
-            (agent.doing.purpose(), Some(sleep.map_or(JUST_NOW, |sleep| sleep.since)))
-        }
-        Waiter::Agent(_, slot) => match agent.notes.get(*slot, location) {
-            Some(noted) => (noted.purpose, Some(noted.since)),
-            // A claim that has just come, or a promise of `Atomics.waitAsync`.
-            None => (Purpose::Plain, request.map(|_| JUST_NOW)),
-        },
+    let (blocked, noted) = match waiter {
+        Waiter::Thread(_) => (true, agent.notes.sleep().filter(|noted| noted.location == location)),
+        Waiter::Agent(_, slot) => (false, agent.notes.get(*slot, location)),
     };
-    let blocked = matches!(waiter, Waiter::Thread(_));
+    // Without a note it is a thread or a claim that has just come, or a promise of `Atomics.waitAsync`.
+    let just_now = (blocked || request.is_some()).then_some(JUST_NOW);
+    let since = noted.map(|noted| noted.since).or(just_now);
+    let purpose = noted.map_or(Purpose::Plain, |noted| noted.purpose);
     Entry { location, request, purpose, thread_id: agent.thread_id, blocked, since }
 }
 
@@ -239,7 +234,7 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
 fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(Location, Request)> {
     let by_mail = agent.outbox.grants();
     let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
-    let slept_for = agent.doing.sleep().filter(|_| has_result);
+    let slept_for = agent.notes.sleep().filter(|_| has_result);
     let slept_for = slept_for.and_then(|sleep| Some((sleep.location, sleep.request?)));
     let mut all: Vec<_> = by_mail.into_iter().chain(slept_for).filter(|(_, request)| request.is_owned()).collect();
     // A lock that is handed over may be reported by both.

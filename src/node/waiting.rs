@@ -1,9 +1,9 @@
 //! The operations of `Atomics.wait`, `waitAsync` and `notify`. Operands are in the registers.
 
-use crate::clock::{Timestamp, now};
+use crate::clock::Timestamp;
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::{LockWait, Noted, Purpose};
+use crate::node::pending::{Noted, Purpose};
 use crate::node::process::{STORE, gave_up, look, return_unused, service};
 use crate::node::registers::Answer;
 use crate::queue::bucket::Ticket;
@@ -31,9 +31,13 @@ impl Agent {
 
     /// As [`Self::wait`], for a class of the package: the registers say which.
     pub(super) fn wait_for(&self) -> Answer {
-        self.blocking.doing.set_purpose(Purpose::from_code(self.registers.amount.get()));
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        let (location, purpose) = (self.registers.location(), Purpose::from_code(self.registers.amount.get()));
+        self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None)));
         let answer = self.wait();
-        self.blocking.doing.set_purpose(Purpose::Plain);
+        self.pending.notes.set_sleep(None);
         answer
     }
 
@@ -58,7 +62,7 @@ impl Agent {
         let registers = &self.registers;
         let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
         let purpose = Purpose::from_code(registers.amount.get());
-        self.pending.note(slot, Noted { wait: LockWait { location, request: None, relay }, purpose, since: now() });
+        self.pending.note(slot, Noted::notification(location, purpose, relay));
         let answer = self.wait_async();
         if !matches!(answer, Answer::Pending) {
             self.pending.remove(slot);
