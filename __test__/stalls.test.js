@@ -25,12 +25,12 @@ test('a blocked thread is reported while it is blocked, although the main thread
   const { code, reports, stderr } = await run(t, ({ api, startWorker, busy }) => {
     const sab = new SharedArrayBuffer(4)
     new api.AsyncLock(sab, { name: 'accounts' }).tryLock()
-    startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, sab)
+    // Once its event loop has been quiet: a signal would make its slices shorter. Without a report the last one would be too long.
+    startWorker(({ api, data: sab }) => new Promise(() => { setTimeout(() => { new api.AsyncLock(sab).lock() }, 200) }), sab)
     setTimeout(() => {
       busy(4000)
       process.exit()
     }, 0)
-  // Without a report its last slice would be longer.
   }, 1000)
   assert.deepStrictEqual([code, reports], [0, [
     'Thread 1 has been blocked for N ms, and waits for AsyncLock "accounts" that thread 0 holds. Thread 0 waits for nothing.'
