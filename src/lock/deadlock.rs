@@ -44,7 +44,7 @@ use crate::sync::{Arc, Mutex, lock};
 pub struct Blocked {
     /// The thread.
     pub thread: Arc<BlockedThread>,
-    /// Of its claim.
+    /// The ticket of its claim.
     pub ticket: Ticket,
     /// Where it waits.
     pub location: Location,
@@ -146,7 +146,7 @@ struct Search<'a, K> {
     published: &'a HashMap<usize, Blocked, FxBuildHasher>,
     start: &'a Blocked,
     keepers: K,
-    /// Those that have been visited.
+    /// The threads that have been visited.
     seen: HashSet<usize, FxBuildHasher>,
     /// Once a cycle has been found: its links but for the first one, in reverse.
     path: Vec<Link>,

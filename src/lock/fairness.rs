@@ -32,7 +32,7 @@ pub const FAIRNESS: Duration = Duration::from_micros(500);
 /// How long a thread that releases a lock sleeps to leave its processor to an event loop. Systems make it twice as long.
 pub const ROOM: Duration = Duration::from_micros(50);
 
-/// What a thread that has released a lock may do for the fairness of its line.
+/// What a thread that has released a lock does next for the fairness of its line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Released {
     /// Nothing.
@@ -67,7 +67,7 @@ impl Overtaken {
         self.promise.take_if(|promise| promise.key == key);
     }
 
-    /// A release at `now` finds the claim of a blocked thread. Whether that has been overtaken for long enough.
+    /// A release at `now` finds the claim of a blocked thread. Returns whether newcomers have overtaken that claim for long enough.
     pub(super) fn thread_is_late(&mut self, key: WaiterKey, now: Timestamp) -> bool {
         match self.thread {
             Some((thread, since)) if thread == key => now.duration_since(since) >= FAIRNESS,

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::queue::waiter::Successor;
 use crate::queue::waiter_list::WaiterKey;
 
-/// Up to one claim of a promise and one of a blocked thread.
+/// At most one claim of a promise and one of a blocked thread.
 #[derive(Debug, Default)]
 struct OneOfEach {
     promise: Option<WaiterKey>,
@@ -23,7 +23,7 @@ impl OneOfEach {
         self.promise == Some(key) || self.thread == Some(key)
     }
 
-    /// Whether it was one of them.
+    /// Returns whether it was one of the two.
     fn remove(&mut self, key: WaiterKey) -> bool {
         self.promise.take_if(|promise| *promise == key).is_some()
             || self.thread.take_if(|thread| *thread == key).is_some()
@@ -34,9 +34,9 @@ impl OneOfEach {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(super) enum Retry {
-    /// It was woken for that.
+    /// It was woken to retry.
     Asked,
-    /// It was not, so it is not its turn.
+    /// It was not woken, so it is not its turn.
     Unasked,
 }
 
@@ -49,9 +49,9 @@ pub(super) struct Line {
     /// The blocked threads, with and without claims, that came while a promise's claim was in the line; in their order. If the
     /// first claim is a promise's, then these are all the threads behind it.
     threads: VecDeque<WaiterKey>,
-    /// Woken to retry, and have not done so yet.
+    /// The claims that have been woken and have not retried yet.
     awake: OneOfEach,
-    /// Woken, and have retried in vain.
+    /// The claims that have been woken and have retried in vain.
     tried: OneOfEach,
     /// The claims that newcomers overtake.
     pub(super) overtaken: Overtaken,
@@ -81,7 +81,8 @@ impl Line {
         }
     }
 
-    /// A claim that stood behind `predecessor` leaves. That it has retried does not count: a panic may have ended that.
+    /// A claim that stood behind `predecessor` leaves. If it has retried, it may have left the lock free all the same: a panic may have
+    /// ended the retry.
     pub(super) fn remove(&mut self, key: WaiterKey, predecessor: Option<WaiterKey>, blocks: bool) -> Successor {
         self.claims -= 1;
         if blocks {
@@ -110,7 +111,7 @@ impl Line {
         self.threads.iter().copied()
     }
 
-    /// The claim is being woken. False if it is awake already.
+    /// Notes that the claim is being woken. Returns false if it is awake already.
     #[must_use]
     pub(super) fn begins_to_wake(&mut self, key: WaiterKey, blocks: bool) -> bool {
         self.awake.of(blocks).replace(key) != Some(key)

@@ -42,7 +42,7 @@ pub struct Lines {
 /// The requests that hold a named lock, by their numbers: each with whether it was told of a death.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    // Mostly the only one, and so it needs no allocation.
+    // Mostly there is one holder, which needs no allocation.
     one: Option<(u32, bool)>,
     others: HashMap<u32, bool, FxBuildHasher>,
 }
@@ -60,7 +60,7 @@ impl Holders {
         self.one.is_some_and(|(one, _)| one == id) || self.others.contains_key(&id)
     }
 
-    /// Whether it was one of them.
+    /// Returns whether the request was one of the holders.
     pub(super) fn remove(&mut self, id: u32) -> bool {
         self.one.take_if(|(one, _)| *one == id).is_some() || self.others.remove(&id).is_some()
     }
@@ -192,7 +192,7 @@ impl Section<'_> {
         }
     }
 
-    /// The same thread, without notifying those before it.
+    /// The thread that [`Self::first_thread`] finds; those before it are not notified.
     fn first_thread_in_line(&self, location: Location) -> Option<WaiterKey> {
         self.policy().line(location)?.threads().find(|&thread| self.claim(thread).is_some())
     }

@@ -37,14 +37,14 @@ pub struct Memories {
 /// Finds those of the memories that have certainly been freed.
 type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
 
-/// What is known of a memory of which an object is known no more.
+/// What is known of a memory after one of its objects has been lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Left {
-    /// There are other objects.
+    /// Other objects of it are known.
     Known,
     /// No object is known. A lock is abandoned, so `look` is to be called when what was lost has been freed.
     Unknown,
-    /// Nothing is remembered.
+    /// Nothing: the memory is forgotten.
     Nothing,
 }
 
@@ -52,7 +52,7 @@ pub enum Left {
 struct Registry {
     /// By first address.
     memories: BTreeMap<usize, Memory>,
-    /// Those of which no object is known, and which have abandoned locks; the earliest first.
+    /// The memories of which no object is known and which have abandoned locks; the earliest first.
     left: VecDeque<usize>,
     /// The names that programs gave to words, for people, by the addresses of the words. They go with the memories.
     labels: BTreeMap<usize, Arc<str>>,
@@ -73,7 +73,7 @@ impl Memory {
         base..base.saturating_add(self.length)
     }
 
-    /// Forgets that the agent has lost an object. Whether it had.
+    /// Forgets that the agent has lost an object. Returns whether it had.
     fn forget_loss(&mut self, agent: AgentId) -> bool {
         let place = self.lost_by.iter().position(|&other| other == agent);
         place.map(|place| self.lost_by.swap_remove(place)).is_some()
@@ -157,7 +157,7 @@ impl Memories {
 }
 
 impl Registry {
-    /// So many objects of the memory at `base` are known no more.
+    /// `objects` objects of the memory at `base` have been lost.
     fn subtract(&mut self, store: &WaiterListStore, base: usize, objects: usize) -> Left {
         let Some(memory) = self.memories.get_mut(&base) else { return Left::Nothing };
         memory.objects -= objects;
@@ -177,7 +177,7 @@ impl Registry {
         Left::Unknown
     }
 
-    /// A memory that was not known is at these addresses: those that overlap it were there earlier.
+    /// A memory that was not known is at these addresses: known ones that overlap it were there earlier, and are forgotten.
     fn forget_overlapped(&mut self, store: &WaiterListStore, base: usize, length: usize) {
         // Known ones do not overlap one another.
         let known = self.memories.range(..base.saturating_add(length)).rev().filter(|(_, memory)| memory.length > 0);
@@ -192,7 +192,7 @@ impl Registry {
         let Some(memory) = self.memories.get_mut(&base) else { return };
         let addresses = memory.addresses(base);
         memory.length = 0;
-        // The others will be reported as collected.
+        // Otherwise its objects will be reported as collected.
         if memory.objects == 0 {
             self.memories.remove(&base);
             self.left.retain(|&left| left != base);

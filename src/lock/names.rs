@@ -31,16 +31,16 @@ pub enum Requested {
     Now(Location, Request, WaitResult),
     /// It is in the line.
     Pending(Location, Request, crate::queue::bucket::Ticket),
-    /// It would have to wait, and was not to; or for its own thread.
+    /// It would have to wait and must not, or it would wait for its own thread.
     Refused(Location, Refusal),
 }
 
 /// How a request waits.
 #[derive(Clone, Debug)]
 pub enum Waits {
-    /// It does not.
+    /// It does not wait.
     Never,
-    /// As this waiter, until the deadline. A thread is the calling one.
+    /// It waits as this waiter, until the deadline. A blocked thread must be the calling one.
     As(Waiter, Timestamp),
 }
 
@@ -54,7 +54,7 @@ impl Watched {
         self.0.location()
     }
 
-    /// Whether the name could be had in this mode.
+    /// Whether a request in this mode would be granted now.
     pub fn grants(&self, mode: Mode) -> bool {
         Request::Named(mode, 0).is_granted_by(&self.0.word)
     }
@@ -95,7 +95,7 @@ impl Section<'_> {
         self.policy_mut().named.entry(location).or_default().add(id, from_dead);
     }
 
-    /// Whether a request for a named lock does not hold it any more. It is told so once.
+    /// Returns whether a request for a named lock no longer holds it. The request is forgotten.
     pub(super) fn was_stolen(&mut self, location: Location, request: Request) -> bool {
         request.id().is_some_and(|id| {
             let named = &mut self.policy_mut().named;

@@ -109,7 +109,7 @@ impl Request {
         self.taken_from(word.load()).is_some()
     }
 
-    /// Takes this from the word, whoever holds it: only what is stolen.
+    /// Takes this from the word, whoever holds it. Only for what is stolen.
     pub(super) fn overwrite(self, word: &impl Word) {
         loop {
             let current = word.load();
@@ -119,7 +119,7 @@ impl Request {
         }
     }
 
-    /// Takes this from the word. Whether the word granted it.
+    /// Takes this from the word. Returns whether the word granted it.
     pub fn take(self, word: &impl Word) -> bool {
         loop {
             let current = word.load();

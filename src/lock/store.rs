@@ -207,7 +207,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
-    /// The same, when the memory may be gone: only claims look at their words.
+    /// Likewise, when the memory of the word may be gone: only the claim that is woken looks at the word.
     pub fn wake_first(&self, location: Location) {
         self.critical_section_at(location, |section| section.wake_first(location));
     }

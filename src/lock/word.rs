@@ -18,7 +18,7 @@ pub const WRITING: i32 = -1;
 pub trait Word {
     /// Reads the word, `SeqCst`.
     fn load(&self) -> i32;
-    /// Writes `new` if the word holds `current`, `SeqCst`. Whether it did.
+    /// Writes `new` if the word holds `current`, `SeqCst`. Returns whether it wrote.
     fn compare_exchange(&self, current: i32, new: i32) -> bool;
 }
 

@@ -24,12 +24,12 @@ use crate::sync::{AtomicI32, Ordering, fence};
 /// How many counters are in a cache line.
 const LINE: usize = CACHE_LINE / size_of::<i32>();
 
-/// How many counters the words have: 2^20 where there are 256 buckets, and few in a small store, of which tests make many.
+/// The number of counters of words: 2^20 where there are 256 buckets, and few in a small store, of which tests make many.
 const fn words(buckets: usize) -> usize {
     LINE * buckets * buckets
 }
 
-/// How many the policy has, likewise for words: fewer, since it counts what is rare.
+/// The number of the policy's counters, which are of words, too: fewer, since the policy counts what is rare.
 const fn policy(buckets: usize) -> usize {
     let some = words(buckets) >> 6;
     if some < LINE { LINE } else { some }
@@ -37,13 +37,14 @@ const fn policy(buckets: usize) -> usize {
 
 /// The counters of a store: those of waiters, by word; behind them those of the policy, by word, too; and the last one is their sum.
 ///
-/// None is a field: as nothing changes in a store itself, the compiler need not read its pointers again after each atomic operation.
+/// No counter is a field: so nothing changes in a store itself, and the compiler need not read its pointers again after each atomic
+/// operation.
 #[derive(Debug)]
 pub(super) struct Counters {
     memory: Box<[AtomicI32]>,
-    /// The first one that is at the start of a cache line.
+    /// The index of the first counter that is used, at the start of a cache line.
     first: usize,
-    /// How many are of waiters, and how many of the policy: powers of two.
+    /// The numbers of counters of waiters and of counters of the policy: powers of two.
     words: usize,
     policy: usize,
 }
@@ -57,7 +58,7 @@ impl Counters {
         Self { memory, first, words, policy }
     }
 
-    /// All of them, from the start of a cache line to the end of one. `lib/agent/counters.js` reads them.
+    /// All counters, from the start of a cache line to the end of one. `lib/agent/counters.js` reads them.
     pub(super) fn all(&self) -> &[AtomicI32] {
         &self.memory[self.first..][..self.memory.len() - LINE]
     }
@@ -80,7 +81,7 @@ impl Counters {
 
     /// The sum of the policy's.
     fn total(&self) -> &AtomicI32 {
-        // It is none of the others, since those begin within the first line.
+        // No other counter is at the end of the memory, since the first one begins within the first line.
         &self.memory[self.memory.len() - 1]
     }
 
@@ -96,7 +97,7 @@ impl Counters {
     }
 }
 
-/// So many counters of 0. The system provides their memory when they are first changed.
+/// `length` counters, all 0. The system provides their memory when they are first changed.
 #[cfg(not(feature = "model"))]
 fn zeroed(length: usize) -> Box<[AtomicI32]> {
     use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};

@@ -263,7 +263,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the service nor its own
-    /// thread has timed it out yet. A promise of the agent that runs this does.
+    /// thread has timed it out yet. Except for a promise of the agent that runs this.
     pub(crate) fn is_due(&mut self, key: WaiterKey) -> bool {
         match self.deadline(key) {
             Timestamp::NEVER => false,
@@ -295,7 +295,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Removes the waiter with this key if it is the promise in this slot of an agent, and overdue. Whether it was.
+    /// Removes the waiter with this key if it is the promise in this slot of an agent, and overdue. Returns whether it was.
     pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> bool {
         let record = self.lists.waiters.get(key).filter(|record| record.is_overdue());
         let is_its = record.is_some_and(|record| record.waiter.waiter.is_promise(outbox, slot));
@@ -334,7 +334,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.listed(key).is_some_and(|listed| listed.waiter.blocks())
     }
 
-    /// What finds the waiter with this key again.
+    /// The ticket of the waiter with this key.
     pub(crate) fn ticket(&self, key: WaiterKey) -> Ticket {
         Ticket { key, bucket: self.index as u16 }
     }

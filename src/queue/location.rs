@@ -24,22 +24,22 @@ impl Location {
         Self(address | 1)
     }
 
-    /// Whether it is that of a word of this process's own.
+    /// Whether this is the location of a word of this process's own.
     pub(crate) const fn is_of_process(self) -> bool {
         !self.0.is_multiple_of(4)
     }
 
-    /// The number that stands for it in JavaScript: of a word of JavaScript's memory the address.
+    /// The number by which JavaScript knows this location: for a word of JavaScript's memory, its address.
     pub const fn address(self) -> usize {
         self.0
     }
 
-    /// Where the word is.
+    /// The address of the word.
     pub(crate) const fn word_address(self) -> usize {
         self.0 & !3
     }
 
-    /// For hash tables: the words of one cache line are neighbours in the table.
+    /// A hash by which the words of one cache line are neighbours in a hash table.
     pub(crate) fn hash(self) -> u64 {
         let (line, word) = ((self.0 / CACHE_LINE) as u64, (self.0 % CACHE_LINE / 4) as u64);
         // The middle bits of a product are well mixed. The table takes an index from the lowest bits, and the byte that it

@@ -15,7 +15,7 @@ use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 /// The end of an asynchronous wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settlement {
-    /// Of the wait, in its agent's table.
+    /// The slot of the wait in its agent's table.
     pub slot: u32,
     /// How it ended.
     pub result: WaitResult,
@@ -37,7 +37,7 @@ pub struct Mail<C> {
     /// What was granted to the agent and has been taken from it since, by numbers that the grants know. The agent looks at these last:
     /// what was granted is in this mail, or in an earlier one.
     pub losses: Vec<u32>,
-    /// The settlements that can be recalled. Only made when one is.
+    /// The settlements that can be recalled. Made at the first recall.
     index: Option<Index>,
 }
 

@@ -42,7 +42,7 @@ pub enum Woken {
 }
 
 impl BlockedThread {
-    /// For the calling thread.
+    /// The record of the calling thread.
     pub fn current() -> Self {
         Self {
             result: AtomicU8::new(WAITING),

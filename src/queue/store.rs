@@ -18,7 +18,7 @@ use crate::sync::{Arc, AtomicI32, Ordering};
 #[derive(Debug)]
 pub struct WaiterListStore<P: Policy> {
     buckets: Box<[CachePadded<Bucket<Lists<P>>>]>,
-    /// Apart from the buckets because JavaScript reads them.
+    /// They are apart from the buckets because JavaScript reads them.
     counters: Counters,
     now: fn() -> Timestamp,
 }
@@ -30,7 +30,7 @@ impl<P: Policy> WaiterListStore<P> {
     /// A store with `buckets` shards (a power of two, up to 2^10) that tells the time by `now`.
     ///
     /// # Panics
-    /// If `buckets` is neither.
+    /// If `buckets` is no power of two, or greater than 2^10.
     pub fn new(buckets: usize, now: fn() -> Timestamp) -> Self {
         assert!(buckets.is_power_of_two() && buckets <= 1 << 10);
         let counters = Counters::new(buckets);
@@ -92,7 +92,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.critical_section(self.index_of(location), body)
     }
 
-    /// The same; the waiters are woken when the second result is dropped, which may be after other locks are released.
+    /// Likewise; but the waiters are woken when the second result is dropped, which may be after other locks are released.
     pub(crate) fn critical_section_and_wakes<'a, R>(
         &'a self,
         location: Location,
@@ -290,7 +290,7 @@ impl<P: Policy> WaiterListStore<P> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Withdrawal {
-    /// Its wait is as if it had never been.
+    /// It has left its list without a result.
     Done,
     /// It was settled before; the result is in the outbox.
     Settled,

@@ -26,7 +26,7 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// Times out the promises of `store` that are due. The moment until which the service may sleep, unless it is rung before.
+    /// Times out the promises of `store` that are due. Returns the moment until which the service may sleep, unless it is rung before.
     pub fn set<P: Policy>(&self, store: &WaiterListStore<P>) -> Timestamp {
         loop {
             let next = store.expire();
@@ -37,7 +37,7 @@ impl Alarm {
         }
     }
 
-    /// Whether a thread that has just appended a promise with this deadline rings the service.
+    /// Returns whether a thread that has just appended a promise with this deadline must ring the service.
     pub fn is_later_than(&self, deadline: Timestamp) -> bool {
         deadline.as_nanos() < self.set_to.load(Ordering::SeqCst)
     }

@@ -20,7 +20,7 @@ impl Default for Rest {
 }
 
 impl Rest {
-    /// Begins to rest unless `is_needed`, which looks for what threads have noted. Whether the service rests. Called by the service.
+    /// Begins to rest, unless `is_needed` finds what threads have noted. Returns whether the service rests. Called by the service.
     pub fn begin(&self, is_needed: impl FnOnce() -> bool) -> bool {
         self.0.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -39,7 +39,7 @@ impl Rest {
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Release)
     }
 
-    /// Whether it rests.
+    /// Returns whether the service rests.
     pub fn lasts(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

@@ -48,7 +48,7 @@ struct Checks<'a, F> {
 }
 
 impl<F: Fn() -> bool> Checks<'_, F> {
-    /// Looks if it is time. The moment of the next turn; never, while the service rests.
+    /// Looks at the words if it is time to. Returns the moment of the next turn: never, while the service rests.
     fn turn(&mut self) -> Timestamp {
         if self.rest.lasts() {
             return Timestamp::NEVER;

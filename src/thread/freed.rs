@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// The first pieces that the allocator is asked for have so many bytes, or those of the longest memory; then half as many, down to those of
-/// the shortest: a free piece is found alone, and as part of a larger one. (Pieces of 128 KiB that nobody asked for would change when glibc
-/// maps memory.)
+/// The allocator is first asked for pieces of this length, or of the length of the longest memory; then of half the length, and so on down
+/// to that of the shortest memory: a free piece is found alone, and as part of a larger one. (Longer ones, from 128 KiB on, would change
+/// when glibc maps memory.)
 const LONG: usize = 64 << 10;
 /// Memory that is longer is mapped by itself.
 const LONGEST: usize = 64 << 20;
-/// It is asked for the next size when so many pieces in a row, or so many bytes, were in no memory.
+/// The allocator is asked for the next length when so many pieces in a row, or so many bytes, have overlapped no memory.
 const MISSES: usize = 64;
 const MISSED: usize = 4 << 20;
 

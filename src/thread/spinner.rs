@@ -32,7 +32,7 @@ impl Spinner {
     /// Without credit, one wait of so many spins.
     const TRY_AGAIN: u32 = 32;
 
-    /// One that spins for up to `longest` nanoseconds.
+    /// A spinner that spins for up to `longest` nanoseconds.
     pub fn new(longest: u32) -> Self {
         let longest = if processor::is_single() { 0 } else { longest };
         Self { longest, pays: Cell::new(true), credit: Cell::new(0), skipped: Cell::new(0) }
@@ -104,13 +104,13 @@ impl BudgetedSpinner {
     /// Systems make it twice as long: they let sleepers wake up together.
     const SLEEP: Duration = Duration::from_micros(50);
 
-    /// One that spins for up to `longest` nanoseconds each time.
+    /// A spinner that spins for up to `longest` nanoseconds each time.
     pub fn new(longest: u32) -> Self {
         let spinner = Spinner::new(longest);
         Self { budget: Cell::new(longest.into()), spinner, counted: Cell::new(now()) }
     }
 
-    /// Adds the share of the time that has passed. The budget.
+    /// Adds the share of the time that has passed. Returns the budget.
     fn earn(&self) -> i64 {
         let earned = self.count() / Self::SHARE;
         self.budget.set(self.budget.get().saturating_add(earned).min(self.spinner.longest.into()));
