@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | [`node`](self) | a Node environment: what JavaScript calls, and what calls JavaScript | all below |
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
-//! | [`service`] | the one thread that serves all others: time-outs, words that were freed without a call, signals to event loops | `queue` |
+//! | [`service`] | the one thread that serves all others: time-outs, words freed without a call, signals to event loops | `queue` |
 //! | [`queue`] | the waiters of each word, and their results | `thread` |
 //! | [`thread`] | spinning, processors, freed memory | |
 //! | [`clock`], `sync` | monotonic time as one word; the primitives of std or of loom | |
