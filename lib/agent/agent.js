@@ -89,6 +89,13 @@ function createAgent (binding) {
     return words[ANSWER]
   }
 
+  /** The `threadId` of a thread that holds the word at an address by means of this package; null if there is none. */
+  function holderOf (address) {
+    floats[ADDRESS] = address
+    const holder = binding.holder()
+    return typeof holder === 'number' ? holder : null
+  }
+
   /** Lets `ref` and `unref` find the Waiter or Steps of a promise, until `forget`. */
   function remember (promise, waiter) {
     waiter.promise = promise
@@ -151,6 +158,7 @@ function createAgent (binding) {
     notifyWaiting,
     mayBeWaiting,
     waiterCount,
+    holderOf,
     setRefed,
     setSlotRefed: slots.setSlotRefed,
     remember,

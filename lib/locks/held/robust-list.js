@@ -184,24 +184,34 @@ function createRobustList (native) {
       return true
     }
 
-    /** The same where there may be waiters: the line decides, so that none is overtaken. Native code adds the entry. */
-    takeInLine (word, request, token) {
+    /**
+     * The same where there may be waiters: the line decides, so that none is overtaken. Native code adds the entry.
+     * @param {function} [takeName] the operation for a name: only native code knows its word
+     */
+    takeInLine (word, request, token, takeName) {
       this.makeRoom()
-      const { held, serials } = this
       const serial = this.nextSerial()
       floats[ADDRESS] = word.address
       words[KIND] = kindOf(request)
       words[AMOUNT] = amountOf(request)
-      operations.tryTake()
+      if (takeName === undefined) operations.tryTake()
+      else takeName(word.name)
+      word.address = floats[ADDRESS]
       const answer = words[ANSWER]
       if (answer < ACQUIRED) return false
       if (token === null) return true
       const index = words[HELD] - 1
-      held[index] = word
-      serials[index] = serial
+      this.held[index] = word
+      this.serials[index] = serial
       token[INDEX] = index
       token[SERIAL] = serial
       token.ownerDied = answer === ACQUIRED_FROM_DEAD
+      try {
+        if (this.named !== undefined) this.noteNamed(index, token)
+      } catch (_) {
+        // No stack is left: all are noted anew at the next steal.
+        this.named = undefined
+      }
       return true
     }
 
@@ -247,8 +257,6 @@ function createRobustList (native) {
       }
     }
 
-    // ——— Finding ———
-
     /**
      * The index of the entry with this serial number, which was last known to be at `hint`; -1 if there is none any more.
      *
@@ -268,13 +276,6 @@ function createRobustList (native) {
       let index = words[HELD] - 1
       while (index >= 0 && this.entries[2 * index] !== address) index--
       return index
-    }
-
-    /** The `threadId` of a thread that holds the word at an address; null if there is none. */
-    holderOf (address) {
-      floats[ADDRESS] = address
-      const holder = binding.holder()
-      return typeof holder === 'number' ? holder : null
     }
 
     /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */

@@ -5,6 +5,7 @@
  * together with the robust list, and so in robust-list.js.
  */
 
+const { agent } = require('../../agent/agent')
 const { FENCED } = require('../../agent/counters')
 const {
   ADDRESS, AMOUNT, ANSWER, FREED, HELD_ELSEWHERE, KIND, NOT_LOCKED, RELEASING, operationError
@@ -179,7 +180,7 @@ function createWords (list) {
 
     /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
     holder () {
-      return list.holderOf(this.address)
+      return agent().holderOf(this.address)
     }
 
     /** What distinguishes it from other words in this thread. */

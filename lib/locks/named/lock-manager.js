@@ -14,13 +14,15 @@ const util = require('util')
 const { agent } = require('../../agent/agent')
 const { Promise, TypeError, bare } = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
+const NODE_VERSION = require('../../util/node-version')
+const requireStack = require('../../util/require-stack')
 const { describe, isObject, quote } = require('../../util/values')
 const { abortReason } = require('../../waiting/errors')
 const { LATE, unlessLate } = require('../../waiting/late')
 const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
 const { requireWorker } = require('../held/acquire')
-const { acquireAsync, acquireNow, acquireSync, query, steal } = require('./names')
+const { acquireAsync, acquireSync, newGrant, query, steal, take } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
@@ -120,6 +122,8 @@ class Request {
     this.signal = undefined
     this.timeout = Infinity
     this.promise = this.resolve = this.reject = undefined
+    // What it has been granted: a Grant, or null if the name was not available; if it has to be awaited, a promise of that.
+    this.grant = this.later = undefined
     // If its time is over, a function that makes the error.
     this.lateError = undefined
   }
@@ -219,23 +223,30 @@ const reasonOf = (signal) => signal.reason === undefined ? createException('Abor
 
 // ——— Holding ———
 
-/** Acquires a name at once, or puts the request into its line. A grant is only given where there is stack for the call of `hold`. */
+/** Node 10: a stack overflow at the beginning of an async function does not throw, but rejects its promise. */
+const REJECTS_OVERFLOWS = NODE_VERSION < 12
+
+/** Takes a name at once, or puts the request into its line. */
 function begin (request) {
-  const grant = request.steal ? steal(request.name) : acquireNow(request.name, request.shared)
-  if (grant === null && !request.ifAvailable) enqueue(request)
-  else hold(request, grant)
+  if (REJECTS_OVERFLOWS) requireStack()
+  const grant = newGrant(request.name, request.shared)
+  // Before the name is taken: afterwards there might be no stack for it.
+  hold(request)
+  if (request.steal ? steal(grant) : take(grant)) request.grant = grant
+  else if (request.ifAvailable) request.grant = null
+  else enqueue(request, grant)
 }
 
 /**
  * Runs the callback, with null if the name was not available, releases the name, and settles the promise. It is called by `request`,
  * also where the name has to be awaited: so the callback runs in the asynchronous context of that call.
- *
- * @param {Grant | null} now
- * @param {Promise<Grant>} [later] if it has to be awaited
  */
-async function hold (request, now, later) {
+async function hold (request) {
   // The caller of `request` returns first.
-  const grant = await later || now
+  await undefined
+  const grant = request.later === undefined ? request.grant : await request.later
+  // The request has failed.
+  if (grant === undefined) return
   try {
     const { callback, signal } = request
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
@@ -254,22 +265,22 @@ async function hold (request, now, later) {
   }
 }
 
-/** Lets the promise reject when this thread hears of a steal, which is in a later turn than `acquireNow`. */
+/** Lets the promise reject when this thread hears of a steal, which is in a later turn than `take`. */
 function rejectIfStolen (request, grant) {
   grant.onStolen = () => request.reject(stolen(request))
 }
 
 /** Puts a request into its line. */
-function enqueue (request) {
+function enqueue (request, grant) {
+  // Once it is in its line, a call that fails would leave it there.
+  requireStack()
   let resolve
-  const later = new Promise((to) => { resolve = to })
-  const granted = (grant) => {
+  request.later = new Promise((to) => { resolve = to })
+  const granted = () => {
     // A steal may be reported in this turn.
     rejectIfStolen(request, grant)
     resolve(grant)
   }
-  // Before the request is in its line: afterwards there might be no stack for it. If the name is not granted, it waits for ever, and goes.
-  hold(request, null, later)
   const { signal } = request
   // Signals of old Node have no reason.
   const rejected = signal === undefined ? request.reject
@@ -278,13 +289,17 @@ function enqueue (request) {
     request.lateError = lateError
     request.resolve(LATE)
   }
-  const claim = acquireAsync(request.name, request.shared, request, granted, rejected, late)
+  const claim = acquireAsync(grant, request, granted, rejected, late)
   if (claim !== undefined) agent().remember(request.promise, claim)
 }
 
 function holdSync (request) {
   const { name, shared, ifAvailable, timeout, callback } = request
-  const grant = ifAvailable ? acquireNow(name, shared) : acquireSync(name, shared, timeout, 'requestSync')
+  // What has been taken must be released.
+  requireStack()
+  let grant = newGrant(name, shared)
+  if (!ifAvailable) acquireSync(grant, timeout, 'requestSync')
+  else if (!take(grant)) grant = null
   let result
   let failed = true
   let isStolen

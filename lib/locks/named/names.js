@@ -6,9 +6,8 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD_HERE, KIND } = require('../../agent/registers')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
 const { bare, createArray } = require('../../util/intrinsics')
-const requireStack = require('../../util/require-stack')
 const { deadlock, deadlockCycle } = require('../../waiting/errors')
 const { LATE } = require('../../waiting/late')
 const { Claim, lateError } = require('../held/acquire')
@@ -45,7 +44,7 @@ class NamedWord {
 
   /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
   holder () {
-    return this.list.holderOf(this.address)
+    return agent().holderOf(this.address)
   }
 
   /** Releases the name, by the entry at `index`. */
@@ -105,35 +104,26 @@ class NamedClaim extends Claim {
   }
 }
 
-/** The grant that native code has just added to the robust list, according to its answer; null if it has not. */
-function grantOf (grant, answer) {
-  const { hold } = grant
-  hold.word.address = agent().native.floats[ADDRESS]
-  if (answer < ACQUIRED) return null
-  const ownerDied = answer === ACQUIRED_FROM_DEAD
-  theList().adoptLast(hold, ownerDied)
-  if (ownerDied) tellDeath(hold.word, hold.request)
-  return grant
-}
-
-/** A new grant, for which the robust list has room. Between its acquisition and its return nothing may fail, so there is stack left. */
+/** A new grant, of nothing yet. */
 function newGrant (name, shared) {
-  requireStack()
-  const grant = new Grant(name, shared)
-  theList().makeRoom()
   theList().tidy()
-  return grant
+  return new Grant(name, shared)
 }
 
-/** The name, if that needs no waiting; otherwise null. */
-const acquireNow = (name, shared) => take(newGrant(name, shared))
+/** Takes the name, if that needs no waiting. No call that may fail follows. */
+const take = (grant) => takeBy(agent().native.operations.tryTakeName, grant)
 
-function take (grant) {
-  const { word, request } = grant.hold
-  const { operations, words } = agent().native
-  words[KIND] = request
-  operations.tryTakeName(word.name)
-  return grantOf(grant, words[ANSWER])
+/** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
+const steal = (grant) => takeBy(agent().native.operations.stealName, grant)
+
+function takeBy (operation, { hold: { word, request, token } }) {
+  if (!theList().takeInLine(word, request, token, operation)) return false
+  try {
+    if (token.ownerDied) tellDeath(word, request)
+  } catch (_) {
+    // No stack is left. It is held all the same.
+  }
+  return true
 }
 
 /**
@@ -143,12 +133,10 @@ function take (grant) {
  * @param {{ timeout: number, signal: AbortSignal | undefined }} wait the signal is not aborted yet
  * @returns {NamedClaim | undefined} undefined: it is over already
  */
-function acquireAsync (name, shared, wait, resolve, reject, late) {
-  const grant = newGrant(name, shared)
+function acquireAsync (grant, wait, resolve, reject, late) {
   const error = () => lateError(grant.hold, wait.timeout)
   if (wait.timeout === 0) {
-    if (take(grant) === null) late(error)
-    else resolve(grant)
+    late(error)
     return undefined
   }
   const claim = new NamedClaim(grant.hold, wait, (outcome) => (outcome === LATE ? late(error) : resolve(grant)), reject)
@@ -160,29 +148,25 @@ function acquireAsync (name, shared, wait, resolve, reject, late) {
  * Blocks until this thread has the name.
  * @throws {Error} a TimeoutError; or one with code ERR_DEADLOCK if the thread would wait for itself, or close a cycle of threads, as `acquire` says
  */
-function acquireSync (name, shared, timeout, caller) {
-  const grant = newGrant(name, shared)
-  if (timeout === 0) return take(grant) || fail(grant, 0)
+function acquireSync (grant, timeout, caller) {
+  const { hold } = grant
+  if (timeout === 0) {
+    if (!take(grant)) throw lateError(hold, 0)
+    return
+  }
+  theList().makeRoom()
   const since = waits()
-  const answer = agent().claimName(name, grant.hold.request, timeout, whileBlocked(grant.hold))
+  const { word, request } = hold
+  const answer = agent().claimName(word.name, request, timeout, whileBlocked(hold))
   if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
   if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
   if (answer === DEADLOCK) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
-  const granted = grantOf(grant, answer)
-  if (since !== undefined) waited(since, grant.hold, granted === null ? 'timed-out' : 'acquired')
-  return granted || fail(grant, timeout)
-}
-
-function fail ({ hold }, timeout) {
-  throw lateError(hold, timeout)
-}
-
-/** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
-function steal (name) {
-  const grant = newGrant(name, false)
-  const { operations, words } = agent().native
-  operations.stealName(name)
-  return grantOf(grant, words[ANSWER])
+  word.address = agent().native.floats[ADDRESS]
+  const isAcquired = answer >= ACQUIRED
+  if (isAcquired) theList().adoptLast(hold, answer === ACQUIRED_FROM_DEAD)
+  if (answer === ACQUIRED_FROM_DEAD) tellDeath(word, request)
+  if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
+  if (!isAcquired) throw lateError(hold, timeout)
 }
 
 /** All requests of the process, in the order in which they were made: `{ held: Info[], pending: Info[] }`. */
@@ -224,4 +208,4 @@ function tell ({ onStolen }) {
   if (onStolen !== undefined) onStolen()
 }
 
-module.exports = { acquireAsync, acquireNow, acquireSync, query, steal }
+module.exports = { acquireAsync, acquireSync, newGrant, query, steal, take }
