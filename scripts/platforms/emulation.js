@@ -56,7 +56,7 @@ const LOADER = '/usr/lib/x86_64-linux-gnu/wine/wine'
 /** Wine, with all of Debian's files that it needs over /usr, and a drive C: in the cache. */
 async function wine () {
   const files = path.join(await withDependencies('wine', ['wine64']), 'usr')
-  const words = drive => [...within(files, [], '/usr'), 'env', 'WINEDEBUG=-all', `WINEPREFIX=${drive}`]
+  const words = drive => [...within(files, [], '/usr'), 'env', 'WINEDEBUG=-all', 'XDG_RUNTIME_DIR=/tmp', `WINEPREFIX=${drive}`]
   const drive = cache.folder('platforms', 'wine-drive')
   await cache.fill(drive, async scratch => {
     const fresh = path.join(scratch, 'drive')

@@ -66,7 +66,11 @@ const FLAGS = '--lib --release --locked -Z build-std=std,panic_unwind'
 /** Builds the library for a platform of lib/targets.js that zig links; the absolute path of what was built. */
 async function build (name) {
   const { rust, zig: linker } = targets[name]
-  await inSystem(`cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --target ${linker}`)
+  // As scripts/package.js has it: no message names a folder of this machine.
+  const registry = path.join(BOUND['/cargo'], 'registry', 'src')
+  const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(each => `/cargo/registry/src/${each}`) : []
+  const remapping = [...folders.map(folder => `${folder}=`), '/src=/atomics-waitasync'].map(each => `--remap-path-prefix=${each}`).join(' ')
+  await inSystem(`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS=${quoted(remapping)} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --target ${linker}`)
   return path.join(root, 'target', 'platforms', rust, 'release', 'libatomics_waitasync.so')
 }
 
