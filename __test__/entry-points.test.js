@@ -193,7 +193,7 @@ test('the notify of the plain entry reaches a thread that waits in the package\'
     const api = require(${JSON.stringify(root)})
     const array = new Int32Array(new SharedArrayBuffer(4))
     const worker = new Worker('const { workerData, parentPort } = require("worker_threads");' +
-      'parentPort.postMessage(require(${JSON.stringify(entryFile('pure'))}).wait(workerData, 0, 0))', { eval: true, workerData: array })
+      'parentPort.postMessage(require(${JSON.stringify(entryFile('pure').replace(/\\/g, '/'))}).wait(workerData, 0, 0))', { eval: true, workerData: array })
     const isLoaded = () => Object.keys(require.cache).some((file) => file.endsWith('.node'))
     const before = [api.engine, isLoaded()]
     const notify = () => { if (api.notify(array, 0) === 0) setTimeout(notify, 1) }

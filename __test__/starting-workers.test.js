@@ -9,7 +9,8 @@ const { runNode } = require('./fixtures/run-node')
 const slowness = require('./fixtures/slowness')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
-const entry = (name) => JSON.stringify(require.resolve(`../${name}`))
+/** Without a backslash, which a string within a string would lose. */
+const entry = (name) => JSON.stringify(require.resolve(`../${name}`).replace(/\\/g, '/'))
 
 /** The output of a program that ends well, in lines. Its main thread has `api`, `array` on shared memory, `Worker`, and `start(source)`. */
 async function linesOf (t, program, { name = 'force', flags = [] } = {}) {

@@ -67,7 +67,8 @@ for (const gone of ['all of it', 'all but the file that workers run first']) {
         for (const name of fs.readdirSync(folder)) {
           const file = path.join(folder, name)
           if (fs.statSync(file).isDirectory()) removeTree(file)
-          else if (${gone === 'all of it'} || file !== start) fs.unlinkSync(file)
+          // Windows does not remove a library that is loaded.
+          else if ((${gone === 'all of it'} || file !== start) && !(process.platform === 'win32' && file.endsWith('.node'))) fs.unlinkSync(file)
         }
       }
       ask(Worker).then(async (before) => {
