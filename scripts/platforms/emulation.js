@@ -37,17 +37,19 @@ const qemu = ({ debian, program, bits, machine, more = [] }) => async () => {
 const arm64 = qemu({ debian: 'arm64', program: 'qemu-aarch64', bits: 64, machine: 'b7' })
 const armv7 = qemu({ debian: 'armhf', program: 'qemu-arm', bits: 32, machine: '28', more: ['libatomic1'] })
 
-/** musl's loader, which is its C library, too. */
+/** musl's loader, which is its C library, too, and its ldd, which npm looks at to know the system's. */
 async function musl () {
-  const folder = cache.folder('platforms', 'loader-musl')
-  await cache.fill(folder, async scratch => {
-    const loader = path.join(scratch, 'lib')
-    fs.mkdirSync(loader)
-    fs.copyFileSync(path.join(await system(), 'usr', 'lib', 'x86_64-linux-musl', 'libc.so'), path.join(loader, 'ld-musl-x86_64.so.1'))
-    fs.chmodSync(path.join(loader, 'ld-musl-x86_64.so.1'), 0o755)
-    return loader
+  const files = cache.folder('platforms', 'musl')
+  await cache.fill(files, async scratch => {
+    const fresh = path.join(scratch, 'usr')
+    for (const name of ['bin', 'lib']) fs.mkdirSync(path.join(fresh, name), { recursive: true })
+    const loader = path.join(fresh, 'lib', 'ld-musl-x86_64.so.1')
+    fs.copyFileSync(path.join(await system(), 'usr', 'lib', 'x86_64-linux-musl', 'libc.so'), loader)
+    fs.chmodSync(loader, 0o755)
+    fs.writeFileSync(path.join(fresh, 'bin', 'ldd'), '#!/bin/sh\nexec /lib/ld-musl-x86_64.so.1 --list "$@"\n', { mode: 0o755 })
+    return fresh
   })
-  return within(folder)
+  return within(files, [], '/usr')
 }
 
 /** Wine's loader, in the namespace of `wine`. */
