@@ -16,7 +16,7 @@ const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const cache = require('./lib/cache')
-const { succeedNpm } = require('./lib/npm')
+const { release, succeedNpm } = require('./lib/npm')
 const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, succeeds } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
@@ -107,6 +107,18 @@ const bundler = (name, few = false) => ({
   }
 })
 
+const pnpm = ({ name = 'pnpm', few, install }) => ({
+  name,
+  few,
+  async check (workshop) {
+    const folder = workshop.project(nameOf(name), PROGRAMS)
+    await install(workshop, folder, ['install', '--no-frozen-lockfile', '--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry', workshop.registry])
+    // Strictly kept apart: the platform's package is not the project's own.
+    assert.deepStrictEqual(fs.readdirSync(path.join(folder, 'node_modules')).filter(name => !name.startsWith('.')), ['atomics-waitasync'])
+    await workshop.usesPrograms(folder)
+  }
+})
+
 /** In which order the test files run. */
 const ORDERS = ['forward', 'reverse']
 
@@ -191,19 +203,12 @@ const checks = [
   vitest({}),
   vitest({ name: 'Vitest on Node 20', version: '20.20.2' }),
   vitest({ name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18') }),
-  {
-    name: 'pnpm',
+  pnpm({
     few: true,
-    async check (workshop) {
-      const folder = workshop.project('pnpm', PROGRAMS)
-      const options = ['--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry', workshop.registry]
-      const command = workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm')
-      await succeeds(command, ['install', '--no-frozen-lockfile', ...options], { cwd: folder, env: workshop.env, shell: WINDOWS })
-      // Strictly kept apart: the platform's package is not the project's own.
-      assert.deepStrictEqual(fs.readdirSync(path.join(folder, 'node_modules')).filter(name => !name.startsWith('.')), ['atomics-waitasync'])
-      await workshop.usesPrograms(folder)
-    }
-  },
+    install: (workshop, folder, args) => succeeds(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd: folder, env: workshop.env, shell: WINDOWS })
+  }),
+  // The last that is JavaScript, and so asks the Node that it runs on for the platform.
+  pnpm({ name: 'pnpm 10', install: async (workshop, folder, args) => workshop.runs(folder, [await release('pnpm', '10.34.8', path.join('bin', 'pnpm.cjs')), ...args]) }),
   {
     name: 'Yarn classic',
     async check (workshop) {

@@ -109,7 +109,7 @@ const STEPS = {
       const at = ['--from', out, '--node', binary]
       for (const [what, args] of [
         [`npm ${NPMS.join(', ')}`, ['tarballs.js', '--no-build', '--npm', NPMS.join(','), ...at]],
-        ['pnpm, Yarn', ['consumers.js', '--only', '^(pnpm|Yarn)', ...at]]
+        ['pnpm, Yarn', ['consumers.js', '--only', '^(pnpm 10|Yarn)', ...at]]
       ]) {
         const ended = await runThere(place, [binary, path.join(copy, 'scripts', args[0]), ...args.slice(1)])
         const { passed, failed, skipped } = countScript(ended.output) || { passed: 0, failed: 1, skipped: 0 }
