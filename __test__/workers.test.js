@@ -7,6 +7,7 @@
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
+const { pathToFileURL } = require('url')
 const vm = require('vm')
 const threads = require('worker_threads')
 const { test } = require('./harness')
@@ -55,10 +56,10 @@ const parents = [
   { name: 'that has deleted NODE_OPTIONS since', flags: [], env: { NODE_OPTIONS: '--no-deprecation', FORGET_NODE_OPTIONS: '1' } },
   { name: 'that preloads the plain entry', flags: ['--no-deprecation', '-r', entryFile('index')], skip: MAJOR < 16 && 'there it is an install' },
   { name: 'that is source text', flags: ['--no-deprecation', '-e', `require(${JSON.stringify(COMPARE)})`], script: [] },
-  { name: 'with preloads that are modules', flags: ['--import', fixture('preload.mjs')], skip: MAJOR < 20 && 'this Node has no --import' },
+  { name: 'with preloads that are modules', flags: ['--import', pathToFileURL(fixture('preload.mjs')).href], skip: MAJOR < 20 && 'this Node has no --import' },
   {
     name: 'with a loader',
-    flags: ['--no-warnings', '--experimental-loader', fixture('loader.mjs')],
+    flags: ['--no-warnings', '--experimental-loader', pathToFileURL(fixture('loader.mjs')).href],
     skip: MAJOR < 16 && 'loaders of this Node have another form'
   }
 ]
