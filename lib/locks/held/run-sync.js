@@ -59,7 +59,8 @@ function rehearse () {
   rehearseLine(rwLock, EXCLUSIVE)
 }
 
-const wordAt = (memory, byteOffset) => createWord(new Int32Array(memory, byteOffset, 1))
+// To hand memory to other threads takes a MessageChannel on Node 10, which crashes if the thread is terminated while it makes one.
+const wordAt = (memory, byteOffset) => createWord(new Int32Array(memory, byteOffset, 1), true)
 
 function take (word, request) {
   const hold = newHold(word, request)

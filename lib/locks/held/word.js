@@ -199,21 +199,23 @@ function createWords (list) {
     return own.Atomics.notify === notify || word.onWebAssembly || native.besideHost ? notify : undefined
   }
 
-  return function createWord (array) {
+  return function createWord (array, isPrivate) {
     const buffer = viewedArrayBuffer(array)
-    list.keep(buffer)
     const address = binding.addressOf(array)
-    list.register(buffer, address - byteOffset(array))
+    if (!isPrivate) {
+      list.keep(buffer)
+      list.register(buffer, address - byteOffset(array))
+    }
     return new Word(array, address, isWebAssemblyMemory(buffer))
   }
 }
 
 let create
 
-/** The word that an Int32Array of length 1 on shared memory is. */
-function createWord (array) {
+/** The word that an Int32Array of length 1 on shared memory is. `isPrivate`: no other thread will ever have the memory. */
+function createWord (array, isPrivate) {
   if (create === undefined) create = createWords(robustList())
-  return create(array)
+  return create(array, isPrivate)
 }
 
 module.exports = { FREE, createWord }
