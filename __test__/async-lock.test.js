@@ -10,6 +10,7 @@ const { Worker } = require('worker_threads')
 const { test } = require('./harness')
 const { Atomics, api, entry, name: subject } = require('./subject')
 const { MAJOR, busy, now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 const { TinyController, newLock, rejection, startLocker, surrounded, untilWaiters } = require('./fixtures/lock-toolbox')
 
 const { AsyncLock, UnlockToken } = api
@@ -709,21 +710,21 @@ test('an abort that comes after the hand-over passes the lock on to the next cla
 test('a worker that gives up a lock that is on its way may block for it', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
-  const worker = startWorker(t, async ({ api, Atomics, post, until, require, data: { sab, flags, toolbox } }) => {
+  const worker = startWorker(t, async ({ api, Atomics, post, until, require, data: { sab, flags, slowness, toolbox } }) => {
     const { TinyController } = require(toolbox)
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
     const outcome = lock.lockAsync({ signal: controller.signal }).catch(reason => reason)
     // It tries in vain, so the lock is handed over to it.
     Atomics.notify(lock.i32a, 0, 1)
-    await new Promise(resolve => setTimeout(resolve, 20))
+    await new Promise(resolve => setTimeout(resolve, 20 * slowness))
     Atomics.store(flags, 0, 1)
     while (Atomics.load(flags, 1) === 0);
     // The lock has been handed over, and this loop has not turned since.
     controller.abort()
     const token = lock.lock()
     return outcome.then(reason => `${reason} ${token.unlock()}`)
-  }, { sab: lock.sab, flags, toolbox: require.resolve('./fixtures/lock-toolbox') })
+  }, { sab: lock.sab, flags, slowness, toolbox: require.resolve('./fixtures/lock-toolbox') })
   const token = lock.tryLock()
   while (Atomics.load(flags, 0) === 0) await sleep(1)
   token.unlock()

@@ -45,8 +45,9 @@ for (const entry of ['index', 'force', 'pure']) {
     // In a process of its own for each, since an address is asked for once.
     const lies = {
       byteOffset: 'define(Object.getPrototypeOf(Int32Array.prototype), "byteOffset", { get: () => 2 ** 40 })',
-      length: 'define(Object.getPrototypeOf(Int32Array.prototype), "length", { get: () => 2 ** 30 })',
-      // Not of Node's own buffers, into which it reads files.
+      // Not of Node's own buffers, out of which it writes and into which it reads.
+      length: 'const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Int32Array.prototype), "length"); ' +
+        'define(Object.getPrototypeOf(Int32Array.prototype), "length", { get () { return this instanceof Int32Array ? 2 ** 30 : Reflect.apply(get, this, []) } })',
       buffer: 'const other = new SharedArrayBuffer(64); const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Int32Array.prototype), "buffer"); ' +
         'define(Object.getPrototypeOf(Int32Array.prototype), "buffer", { get () { return this instanceof Int32Array ? other : Reflect.apply(get, this, []) } })',
       byteLength: 'define(SharedArrayBuffer.prototype, "byteLength", { get: () => 2 ** 40 })',
