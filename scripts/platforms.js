@@ -102,7 +102,9 @@ const STEPS = {
   /** The packages are made, and installed and used there as the workflow of a release does it, by more package managers. */
   async release (place, { library }) {
     const { name, version, copy, binary, target } = place
-    if (target === undefined || name === 'windows') return
+    if (target === undefined) return
+    // They run cmd.exe and make links between folders.
+    if (name === 'windows') return say(name, `Node ${version}: installed by package managers: skipped, Wine lacks what they need`, { skipped: 1 })
     await withScratch(async out => {
       await makePackages({ out, names: [target], compiled: { [target]: library } })
       for (const npm of NPMS) await release('npm', npm, 'package.json')
