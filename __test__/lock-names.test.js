@@ -130,6 +130,30 @@ for (const kind of Object.keys(CLASSES)) {
   })
 }
 
+test('the stack of the TimeoutError of a thread that blocked has the function that called', async t => {
+  const sab = memory(16)
+  const held = new AsyncLock(sab).tryLock()
+  const stacks = await startWorker(t, ({ api, data: buffer }) => {
+    const stacks = []
+    for (const wait of [
+      () => new api.AsyncLock(buffer).lock({ timeout: 1 }),
+      () => new api.Semaphore(buffer, { byteOffset: 4 }).acquire(1, { timeout: 1 }),
+      () => new api.Barrier(buffer, { byteOffset: 8, parties: 2 }).wait({ timeout: 1 }),
+      () => new api.Latch(buffer, { byteOffset: 12, count: 1 }).wait({ timeout: 1 })
+    ]) {
+      try {
+        (function theFunctionThatBlocks () { wait() })()
+      } catch ({ stack }) {
+        stacks.push(stack)
+      }
+    }
+    return stacks
+  }, sab).done()
+  held.unlock()
+  assert.strictEqual(stacks.length, 4)
+  for (const stack of stacks) assert.ok(/^TimeoutError: [^]*theFunctionThatBlocks/.test(stack), stack)
+})
+
 for (const form of ['executeLocked', 'executeShared', 'use', 'request']) {
   test(`the stack of the TimeoutError of ${form} has the function that awaits`, { skip: MAJOR < 14 && 'this Node has no asynchronous stacks' }, async () => {
     const fail = () => assert.fail('it ran')

@@ -48,7 +48,7 @@ class Barrier {
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw hideFrames(late(word, timeout), awaitParties)
+      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw late(word, timeout)
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }

@@ -53,7 +53,7 @@ class Latch {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
-    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw hideFrames(late(word, timeout), awaitOpening)
+    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw late(word, timeout)
   }
 
   waitAsync (options) {
