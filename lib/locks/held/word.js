@@ -199,7 +199,7 @@ function createWords (list) {
     return own.Atomics.notify === notify || word.onWebAssembly || native.besideHost ? notify : undefined
   }
 
-  return function createWord (array, isPrivate) {
+  return (array, isPrivate) => {
     const buffer = viewedArrayBuffer(array)
     const address = binding.addressOf(array)
     if (!isPrivate) {
