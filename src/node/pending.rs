@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxBuildHasher;
 
@@ -13,6 +13,7 @@ use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
+use crate::sync::lock;
 
 /// A pending wait. There may be a million of them.
 #[derive(Clone, Copy)]
@@ -86,7 +87,7 @@ pub(super) struct SharedNotes(Arc<Mutex<Notes>>);
 
 impl SharedNotes {
     fn locked<R>(&self, body: impl FnOnce(&mut Notes) -> R) -> R {
-        body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        body(&mut lock(&self.0))
     }
 
     /// What is noted of the wait in this slot, if it is at `location`.

@@ -1,6 +1,6 @@
 //! What a process has one of: the store of waiters, the service, the memories of locks; and how native code reaches a word.
 
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use crate::clock::now;
 use crate::lock::WaiterListStore;
@@ -12,6 +12,7 @@ use crate::node::holders::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::Service;
+use crate::sync::lock;
 use crate::thread::freed::find_freed;
 
 /// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
@@ -27,7 +28,7 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
     static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
     SERVICE.get().or_else(|| {
-        let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _starting = lock(&STARTING);
         if SERVICE.get().is_none() {
             SERVICE.set(Service::start(&STORE, check_words)?).ok()?;
         }

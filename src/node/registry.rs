@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use rustc_hash::FxBuildHasher;
@@ -20,6 +20,7 @@ use crate::node::pending::SharedNotes;
 use crate::node::robust_table::{Held, Hold, Table};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
+use crate::sync::lock;
 
 /// What every thread knows of an agent.
 pub(super) struct Entry {
@@ -68,7 +69,7 @@ pub(super) static REGISTRY: Registry =
 
 impl Registry {
     fn locked<R>(&self, body: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
-        body(&mut self.agents.lock().unwrap_or_else(PoisonError::into_inner))
+        body(&mut lock(&self.agents))
     }
 
     /// Runs `change`, and rings every agent if there are several threads now and were not before, or the other way round.
