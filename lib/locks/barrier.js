@@ -20,7 +20,7 @@ const { requireWorker } = require('./held/acquire')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 const MOST_PARTIES = 0xffff
-const PARTIES = { purpose: BARRIER, kind: 'Barrier' }
+const PARTIES = { purpose: BARRIER }
 const late = (word, timeout) => timeoutError(word, PARTIES, timeout)
 
 const generation = (state) => state >>> 16

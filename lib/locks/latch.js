@@ -17,7 +17,7 @@ const { requireWorker } = require('./held/acquire')
 const { MOST } = require('./held/request')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
-const OPENING = { purpose: LATCH, kind: 'Latch' }
+const OPENING = { purpose: LATCH }
 const late = (word, timeout) => timeoutError(word, OPENING, timeout)
 
 class Latch {

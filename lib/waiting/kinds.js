@@ -4,6 +4,9 @@
 
 const { quote } = require('../util/values')
 
+/** The kinds of waits for a notification, by their purpose: the numbers of `Purpose` in the native library. */
+const NOTIFIED = ['wait', 'Condition', 'Barrier', 'Latch']
+
 /** A noun phrase for an entry of a snapshot, or for what is awaited of a word with its kind, mode and name. */
 function nounOf ({ kind, mode, name }) {
   switch (kind) {
@@ -18,4 +21,4 @@ function nounOf ({ kind, mode, name }) {
 
 const one = (anyOne, kind, name) => name === undefined ? anyOne : kind + ' ' + quote(name)
 
-module.exports = { nounOf }
+module.exports = { NOTIFIED, nounOf }

@@ -6,22 +6,21 @@ const { agent } = require('../agent/agent')
 const { Promise, hrtime, load, max } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
 const { throwIfAborted } = require('./errors')
-const { nounOf } = require('./kinds')
+const { NOTIFIED, nounOf } = require('./kinds')
 const Waiter = require('./waiter')
 
-// What a notification is awaited for, for `snapshot()`: the numbers of `Purpose` in the native library.
+// What a notification is awaited for: the indexes of `NOTIFIED`.
 const CONDITION = 1
 const BARRIER = 2
 const LATCH = 3
 
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
-  constructor (word, value, { timeout, signal }, steps, { purpose, kind, onEnqueued, onNotified }, resolve, reject) {
+  constructor (word, value, { timeout, signal }, steps, { purpose, onEnqueued, onNotified }, resolve, reject) {
     super(word, signal, steps, resolve, reject)
     this.value = value
     this.timeout = timeout
     this.purpose = purpose
-    this.kind = kind
     this.onEnqueued = onEnqueued
     this.onNotified = onNotified
   }
@@ -46,7 +45,7 @@ class Notice extends Waiter {
   }
 
   get waitsFor () {
-    return nounOf({ kind: this.kind, name: this.word.name })
+    return nounOf({ kind: NOTIFIED[this.purpose], name: this.word.name })
   }
 }
 
@@ -54,7 +53,7 @@ class Notice extends Waiter {
  * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; it rejects with the signal's reason.
  *
  * @param {Steps} steps what this is a step of
- * @param {{ purpose: number, kind: string, onEnqueued?: function, onNotified?: function }} what `onEnqueued()` is called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
+ * @param {{ purpose: number, onEnqueued?: function, onNotified?: function }} what `onEnqueued()` is called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
  *   notified, and settles the promise. If the thread ends before, the notification goes to another waiter
  */
 function waitAsync (word, value, options, steps, what) {

@@ -7,6 +7,7 @@
  */
 
 const { parse } = require('../../util/intrinsics')
+const { NOTIFIED } = require('../../waiting/kinds')
 
 const LOCK = 0
 const SHARED = 1
@@ -36,9 +37,6 @@ const amountOf = (request) => (request - kindOf(request)) / 8
 /** Whether what is requested has a holder. */
 const isOwned = (request) => kindOf(request) !== SIGNALS
 
-/** The kinds of waits for a notification, by their purpose (waiting/notice.js). */
-const AWAITING = ['wait', 'Condition', 'Barrier', 'Latch']
-
 /** The kind of a request, and its mode, if it has one. */
 function described (request) {
   switch (kindOf(request)) {
@@ -47,7 +45,7 @@ function described (request) {
     case EXCLUSIVE: return { kind: 'RwLock', mode: 'exclusive' }
     case NAMED_SHARED: return { kind: 'named', mode: 'shared' }
     case NAMED_EXCLUSIVE: return { kind: 'named', mode: 'exclusive' }
-    case NOTIFICATION: return { kind: AWAITING[amountOf(request)], mode: undefined }
+    case NOTIFICATION: return { kind: NOTIFIED[amountOf(request)], mode: undefined }
     default: return { kind: 'Semaphore', mode: 'permits' }
   }
 }
