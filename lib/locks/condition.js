@@ -17,7 +17,7 @@ const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/o
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
 const { captureCall } = require('./held/stalls')
-const { holdOf, isExclusive, isToken, releaseToWait, theList, wasTold } = require('./held/token')
+const { holdOf, isAwaited, isExclusive, isToken, releaseToWait, theList, wasTold } = require('./held/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 class Condition {
@@ -82,7 +82,7 @@ function block (word, held, timeout, caller) {
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
   const { useNotification, waitGivingBack } = agent()
-  if (theList().awaited.has(held.word.key)) throw deadlock(caller, 'awaits the lock')
+  if (isAwaited(held.word)) throw deadlock(caller, 'awaits the lock')
   // A thread that has released the lock must be able to take it again.
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
@@ -144,7 +144,6 @@ async function awaitNotice (word, held, wait, steps, caller) {
     try {
       result = await notice.waitAsync(word, value, wait, steps, {
         purpose: notice.CONDITION,
-        kind: 'Condition',
         onEnqueued: () => { releaseToWait(indexOf(held), held.token) },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)

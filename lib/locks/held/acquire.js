@@ -14,7 +14,7 @@ const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { EXCLUSIVE, amountOf, cycleOf, described, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
-const { giveBackAfter, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
+const { giveBackAfter, isAwaited, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
 
 const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
@@ -41,12 +41,22 @@ function block (hold, timeout, caller) {
   if (kindOf(request) <= EXCLUSIVE) {
     if (word.find() >= 0) throw deadlock(caller, 'holds it')
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
-    if (timeout === Infinity && theList().awaited.has(word.key)) throw deadlock(caller, 'awaits it')
+    if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, 'awaits it')
   }
   theList().makeRoom()
   const since = waits()
   const ownerDied = agent().claim(word, kindOf(request), amountOf(request), timeout, whileBlocked(hold))
   if (ownerDied === null) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
+  return ended(hold, ownerDied, since)
+}
+
+/**
+ * A wait for which this thread blocked is over. Returns whether the hold is acquired.
+ * @param {boolean | undefined} ownerDied undefined: timed out; true: the former holder died
+ * @param {number | undefined} since what `waits` returned
+ */
+function ended (hold, ownerDied, since) {
+  const { word, request } = hold
   const isAcquired = ownerDied !== undefined
   if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
   try {
@@ -285,4 +295,4 @@ function begin (hold, wait) {
   })
 }
 
-module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }
+module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, block, ended, lateError, reacquire, requireWorker, runHolding }

@@ -129,6 +129,9 @@ function theList () {
   return list
 }
 
+/** Whether a promise of this thread is enqueued for the word. */
+const isAwaited = ({ key }) => theList().awaited.has(key)
+
 /** The index of a token's entry in the robust list; -1 if there is none any more. */
 function indexOf (token) {
   const serial = token[SERIAL]
@@ -249,6 +252,7 @@ module.exports = {
   giveBack,
   giveBackAfter,
   holdOf,
+  isAwaited,
   isExclusive,
   isToken,
   newHold,

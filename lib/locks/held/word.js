@@ -46,23 +46,12 @@ function createWords (list) {
      * holder.
      */
     take (request, token) {
-      if (request !== LOCK && counters.read(this.counter) !== 0) return this.takeInLine(request, token)
+      if (request !== LOCK && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
       if (!list.take(this, request, token)) return false
       try {
         if (token !== null && counters.peek(this.abandoned) !== 0) this.inherit(request, token)
       } catch (_) {
         // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
-      }
-      return true
-    }
-
-    /** The same where there may be waiters. (A lock goes to whoever comes first.) */
-    takeInLine (request, token) {
-      if (!list.takeInLine(this, request, token)) return false
-      try {
-        if (token !== null && token.ownerDied) tellDeath(this, request)
-      } catch (_) {
-        // As in `take`.
       }
       return true
     }
@@ -210,6 +199,20 @@ function createWords (list) {
   }
 }
 
+/**
+ * Takes what is requested of a word where there may be waiters, likewise. (A lock goes to whoever comes first.)
+ * @param {function} [takeName] as in robust-list.js
+ */
+function takeInLine (word, request, token, takeName) {
+  if (!robustList().takeInLine(word, request, token, takeName)) return false
+  try {
+    if (token !== null && token.ownerDied) tellDeath(word, request)
+  } catch (_) {
+    // As in `take`.
+  }
+  return true
+}
+
 let create
 
 /** The word that an Int32Array of length 1 on shared memory is. `isPrivate`: no other thread will ever have the memory. */
@@ -218,4 +221,4 @@ function createWord (array, isPrivate) {
   return create(array, isPrivate)
 }
 
-module.exports = { FREE, createWord }
+module.exports = { FREE, createWord, takeInLine }

@@ -10,11 +10,12 @@ const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, H
 const { bare, createArray } = require('../../util/intrinsics')
 const { deadlock, deadlockCycle } = require('../../waiting/errors')
 const { LATE } = require('../../waiting/late')
-const { Claim, lateError } = require('../held/acquire')
-const { ownerDied: tellDeath, waited, waits } = require('../held/diagnostics')
+const { Claim, ended, lateError } = require('../held/acquire')
+const { waits } = require('../held/diagnostics')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, cycleOf } = require('../held/request')
 const { whileBlocked } = require('../held/stalls')
 const { newHold, passOn, theList } = require('../held/token')
+const { takeInLine } = require('../held/word')
 
 /** A name as it is requested once: what a Word is to other locks. */
 class NamedWord {
@@ -111,20 +112,10 @@ function newGrant (name, shared) {
 }
 
 /** Takes the name, if that needs no waiting. No call that may fail follows. */
-const take = (grant) => takeBy(agent().native.operations.tryTakeName, grant)
+const take = ({ hold: { word, request, token } }) => takeInLine(word, request, token, agent().native.operations.tryTakeName)
 
 /** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
-const steal = (grant) => takeBy(agent().native.operations.stealName, grant)
-
-function takeBy (operation, { hold: { word, request, token } }) {
-  if (!theList().takeInLine(word, request, token, operation)) return false
-  try {
-    if (token.ownerDied) tellDeath(word, request)
-  } catch (_) {
-    // No stack is left. It is held all the same.
-  }
-  return true
-}
+const steal = ({ hold: { word, request, token } }) => takeInLine(word, request, token, agent().native.operations.stealName)
 
 /**
  * Calls `resolve(grant)` once this thread has the name, perhaps at once; or `reject` with the signal's reason, or `late(error)` with a function
@@ -162,11 +153,8 @@ function acquireSync (grant, timeout, caller) {
   if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
   if (answer === DEADLOCK) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
   word.address = agent().native.floats[ADDRESS]
-  const isAcquired = answer >= ACQUIRED
-  if (isAcquired) theList().adoptLast(hold, answer === ACQUIRED_FROM_DEAD)
-  if (answer === ACQUIRED_FROM_DEAD) tellDeath(word, request)
-  if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
-  if (!isAcquired) throw lateError(hold, timeout)
+  const ownerDied = answer >= ACQUIRED ? answer === ACQUIRED_FROM_DEAD : undefined
+  if (!ended(hold, ownerDied, since)) throw lateError(hold, timeout)
 }
 
 /** All requests of the process, in the order in which they were made: `{ held: Info[], pending: Info[] }`. */
