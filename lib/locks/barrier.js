@@ -21,7 +21,7 @@ const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 const MOST_PARTIES = 0xffff
 const PARTIES = { purpose: BARRIER }
-const late = (word, timeout) => timeoutError(word, PARTIES, timeout)
+const late = (word, timeout) => timeoutError(word, { kind: 'Barrier' }, timeout)
 
 const generation = (state) => state >>> 16
 const arrived = (state) => state & 0xffff

@@ -18,7 +18,7 @@ const { MOST } = require('./held/request')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 const OPENING = { purpose: LATCH }
-const late = (word, timeout) => timeoutError(word, OPENING, timeout)
+const late = (word, timeout) => timeoutError(word, { kind: 'Latch' }, timeout)
 
 class Latch {
   constructor (buffer, options) {
