@@ -28,9 +28,3 @@ function createLater () {
 }
 
 module.exports = Atomics.waitAsync === undefined ? load() : createLater()
-
-// Never run: Node finds the names for `import { … }` by reading the source.
-0 && (module.exports = { // eslint-disable-line no-unused-expressions
-  wait, notify, waitAsync, install, uninstall, engine, ref, unref, waiterCount, // eslint-disable-line no-undef
-  AsyncLock, Barrier, Condition, Latch, Lock, LockManager, RwLock, Semaphore, UnlockToken, locks, snapshot // eslint-disable-line no-undef
-})

@@ -23,10 +23,7 @@ const DESCRIBE = path.join(__dirname, 'fixtures', 'entries', 'describe.js')
 /** Whether each exported function is the installed one: `waitAsync` has a twin that takes a signal. */
 const IN_PLACE = [true, true, false]
 const EXPORTING = ['index', 'keep-alive', 'web-locks', 'pure', 'force']
-const NAMES = [
-  'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
-  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'RwLock', 'Semaphore', 'UnlockToken', 'locks', 'snapshot'
-]
+const NAMES = Object.keys(pure)
 
 /** Loads these entries one after the other in a new process; gives their effects. */
 const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])

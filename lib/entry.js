@@ -16,9 +16,6 @@ const globalObject = require('./util/global')
 const { define } = require('./util/intrinsics')
 const { describe } = require('./util/values')
 
-/** The key under which ES modules find the exports that load their code at the first use instead of when they are read. */
-const LATE = Symbol.for('atomics-waitasync.late')
-
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
 const ENTRIES = {
   index: { load: () => install('index', undefined, true), trio: () => standing() || hostTrio(own) || ownTrio(own) },
@@ -81,7 +78,7 @@ function createEntry (name) {
       configurable: true
     })
   }
-  return define(entry, LATE, late) && entry
+  return entry
 }
 
 /** Lets a promise hold the event loop, or not. False if it is no pending wait of this thread. */
@@ -108,5 +105,8 @@ function requirePromise (promise, caller) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
   }
 }
+
+// For ES modules (locks.mjs): these load their code at the first use instead of when they are read.
+createEntry.late = late
 
 module.exports = createEntry
