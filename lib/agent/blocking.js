@@ -8,7 +8,7 @@
  */
 
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS,
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS,
   TIMEOUT, WIDE, operationError
 } = require('./registers')
 
@@ -100,7 +100,7 @@ function createBlocking (native) {
     probeStack()
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
-    words[PLACE] = index
+    words[ENTRY] = index
     operations.waitGivingBack()
     if (words[ANSWER] !== PENDING) throw operationError(words[ANSWER])
     released()

@@ -13,7 +13,7 @@
 
 const { createArray, createMap } = require('../util/intrinsics')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, KIND, NO_TIMER, PENDING, PLACE, RELAY, RESULTS, SETTLED, SLOT, TIMEOUT,
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, KIND, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS, SETTLED, SLOT, TIMEOUT,
   WIDE, WORDS, operationError
 } = require('./registers')
 
@@ -243,7 +243,7 @@ module.exports = function createSlots (native) {
    * other things, which moves entries of the robust list.
    */
   function adoptAcquired (count) {
-    let index = words[PLACE]
+    let index = words[ENTRY]
     for (let n = 0; n < count; n++) {
       const answer = words[WORDS + n] & 7
       if (answer < ACQUIRED) continue

@@ -11,7 +11,7 @@ const { load, max } = require('../util/intrinsics')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
 const { EXCLUSIVE, SHARED, WRITING } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
-const { newHold, tryTake } = require('./held/token')
+const { newHold, takeToken } = require('./held/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 class RwLock {
@@ -53,11 +53,11 @@ class RwLock {
   }
 
   tryLock () {
-    return tryTake(wordOf(this), EXCLUSIVE)
+    return takeToken(wordOf(this), EXCLUSIVE)
   }
 
   tryLockShared () {
-    return tryTake(wordOf(this), SHARED)
+    return takeToken(wordOf(this), SHARED)
   }
 
   lockAsync (options) {

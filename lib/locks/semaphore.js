@@ -13,7 +13,7 @@ const { describe, isObject } = require('../util/values')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
 const { MOST, PERMITS, SIGNALS, requestOf } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
-const { newHold, tryTake } = require('./held/token')
+const { newHold, takeToken } = require('./held/token')
 const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
 
 class Semaphore {
@@ -62,7 +62,7 @@ class Semaphore {
 
   tryHold (n = 1) {
     const request = held(permits(n, 'tryHold'))
-    return tryTake(wordOf(this), request)
+    return takeToken(wordOf(this), request)
   }
 
   use (n, callback, options = undefined) {

@@ -78,7 +78,7 @@ module.exports = [
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
   { what: 'a callback that fails says that it has repaired', file: token, find: 'if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return', put: 'if (giveBack(token)) return', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading)', put: 'if (reading !== undefined) {}', test: 'failing' },
-  { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolen(request)\n', put: '', test: 'lock-manager-threads' },
+  { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolen(call)\n', put: '', test: 'lock-manager-threads' },
   { what: 'what is acquired after a theft is not found', file: list, find: 'try {\n        if (this.named !== undefined) this.noteNamed(index, token)\n', put: 'try {\n', test: 'lock-manager-threads' },
   { what: 'the entry of a stolen lock stays', file: 'lib/locks/named/names.js', find: '      word.release(index)\n', put: '', test: 'lock-manager-threads' },
   { what: 'a theft looks through the list', file: list, find: '      if (this.named === undefined) {\n', put: '      {\n', test: 'lock-manager-threads' },

@@ -98,7 +98,7 @@ operations! {
     /// As `claim`, for the promise in the slot.
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
     /// Takes what is requested if that needs no waiting; "not-equal" otherwise.
-    c"tryTake" finishes Everything: |agent| agent.try_take().into();
+    c"take" finishes Everything: |agent| agent.try_take().into();
     /// Enqueues the thread at the location, then releases the entry at the index. If that is pending, `resume` is called next.
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
     /// Blocks for the wait that `waitGivingBack` has enqueued.
@@ -140,7 +140,7 @@ macro_rules! operations_on_names {
 
 operations_on_names! {
     /// Takes the name in the mode of the kind in the registers, if that needs no waiting; "not-equal" otherwise.
-    c"tryTakeName": |agent, text| agent.try_take_name(text).into();
+    c"takeName": |agent, text| agent.try_take_name(text).into();
     /// Takes the name, or enqueues the promise in the slot.
     c"claimNameAsync": |agent, text| agent.claim_name_async(text).into();
     /// Takes the name, or blocks. Answers `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.

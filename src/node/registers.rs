@@ -89,7 +89,7 @@ const WORDS: [(&str, usize, usize); 11] = [
     ("SLOT", 12, offset_of!(Registers, slot)),
     ("WIDE", 13, offset_of!(Registers, wide)),
     ("HELD", 14, offset_of!(Registers, held)),
-    ("PLACE", 15, offset_of!(Registers, index)),
+    ("ENTRY", 15, offset_of!(Registers, index)),
     ("KIND", 16, offset_of!(Registers, kind)),
     ("AMOUNT", 17, offset_of!(Registers, amount)),
     ("ANSWER", 18, offset_of!(Registers, answer)),

@@ -25,11 +25,11 @@ const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
  *   a cycle of threads that block without a time-out, and then `cycle` says which
  */
 function acquire (hold, timeout, caller) {
-  return tryAcquire(hold) || block(hold, timeout, caller)
+  return take(hold) || block(hold, timeout, caller)
 }
 
-/** Acquires a hold if that needs no waiting. */
-function tryAcquire (hold) {
+/** Takes a hold, if that needs no waiting. */
+function take (hold) {
   return hold.serial === NOT_HELD ? hold.word.take(hold.request, hold.token) : takeAgain(hold)
 }
 
@@ -92,7 +92,7 @@ function acquireAsync (instance, request, options, caller) {
     const value = token === null ? undefined : token
     // Before the token is live: afterwards there might be no stack for a call.
     const promise = resolved(value)
-    return takeNow(word, wanted, token, wait) ? promise : claimed(newHold(word, wanted, token), wait, value)
+    return takeOrThrow(word, wanted, token, wait) ? promise : claimed(newHold(word, wanted, token), wait, value)
   } catch (error) {
     return rejected(error)
   }
@@ -115,8 +115,8 @@ function claimed (hold, wait, value) {
   return given
 }
 
-/** Whether a request needed no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
-function takeNow (word, request, token, { timeout, signal }) {
+/** Takes what is requested, if that needs no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
+function takeOrThrow (word, request, token, { timeout, signal }) {
   throwIfAborted(signal)
   if (word.take(request, token)) return true
   if (timeout === 0) throw lateError({ word, request }, 0)
@@ -127,7 +127,7 @@ const UNLIMITED = { timeout: Infinity, signal: undefined }
 
 /** Acquires again what was released, as a step of a promise. The last two arguments are a Claim's. */
 function reacquire (hold, resolve, reject, steps, notifiedAt) {
-  if (tryAcquire(hold)) resolve()
+  if (take(hold)) resolve()
   else new Claim(hold, UNLIMITED, resolve, reject, steps, notifiedAt).begin()
 }
 
@@ -159,14 +159,14 @@ class Claim extends Waiter {
     this.wait = waitBegins(this.hold, this.steps === undefined ? undefined : this.steps.call)
     theList().reserve(this.word.key)
     this.isReserved = true
-    const ownerDied = this.request()
+    const ownerDied = this.claim()
     // Before anything else can run, which might change the list.
     if (this.owned && ownerDied !== undefined) theList().adoptLast(this.hold, ownerDied)
     return ownerDied
   }
 
   /** The native operation. Returns what `enqueue` does. */
-  request () {
+  claim () {
     const { word, hold: { request }, notifiedAt } = this
     return agent().claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
       notifiedAt === undefined ? 0 : notifiedAt.address)
@@ -265,9 +265,9 @@ async function run (instance, request, callback, options, caller) {
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
   const token = newToken(wanted)
-  if (!takeNow(word, wanted, token, wait)) {
+  if (!takeOrThrow(word, wanted, token, wait)) {
     const hold = newHold(word, wanted, token)
-    if (await begin(hold, wait) === LATE) throw hideFrames(lateError(hold, wait.timeout), run)
+    if (await claim(hold, wait) === LATE) throw hideFrames(lateError(hold, wait.timeout), run)
   }
   let failed = true
   try {
@@ -287,7 +287,7 @@ async function run (instance, request, callback, options, caller) {
   }
 }
 
-function begin (hold, wait) {
+function claim (hold, wait) {
   return new Promise((resolve, reject) => {
     const claim = new Claim(hold, wait, resolve, reject)
     begun.claim = claim

@@ -25,7 +25,7 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES, PLACE, RELEASING } = require('../../agent/registers')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
 const {
   ArrayBuffer, Float64Array, Int32Array, add, bare, compareExchange, createArray, createMap, load, max, sizeOf, store, sub
 } = require('../../util/intrinsics')
@@ -34,7 +34,7 @@ const createMemories = require('./memories')
 const { EXCLUSIVE, LOCK, LOCKED, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf } = require('./request')
 
 // The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
-const INDEX = Symbol.for('atomics-waitasync.place')
+const INDEX = Symbol.for('atomics-waitasync.index')
 const SERIAL = Symbol.for('atomics-waitasync.serial')
 
 /** The serial number of a token that is not live. */
@@ -194,7 +194,7 @@ function createRobustList (native) {
       floats[ADDRESS] = word.address
       words[KIND] = kindOf(request)
       words[AMOUNT] = amountOf(request)
-      if (takeName === undefined) operations.tryTake()
+      if (takeName === undefined) operations.take()
       else takeName(word.name)
       word.address = floats[ADDRESS]
       const answer = words[ANSWER]
@@ -320,7 +320,7 @@ function createRobustList (native) {
     /** The same where there may be waiters, in native code, which tells the next exclusive holder of a death, or not. */
     releaseInLine (index, tellsOfDeath = false) {
       const release = tellsOfDeath ? operations.passOn : operations.giveBack
-      words[PLACE] = this.toEnd(index)
+      words[ENTRY] = this.toEnd(index)
       release()
       this.vacate()
     }

@@ -140,7 +140,7 @@ function indexOf (token) {
 }
 
 /** A token, if the request can be granted by the word without waiting; otherwise null. */
-function tryTake (word, request) {
+function takeToken (word, request) {
   const token = newToken(request)
   return word.take(request, token) ? token : null
 }
@@ -262,6 +262,6 @@ module.exports = {
   releaseUnused,
   takeAgain,
   theList,
-  tryTake,
+  takeToken,
   wasTold
 }

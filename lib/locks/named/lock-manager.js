@@ -73,34 +73,34 @@ class LockManager {
 
   /** `request(name, [options], callback)`: a promise of what the callback returns. */
   request (name, options) {
-    const request = new Request()
+    const call = new Call()
     const promise = new Promise((resolve, reject) => {
-      request.resolve = resolve
-      request.reject = reject
+      call.resolve = resolve
+      call.reject = reject
     })
     // The constructor turns a stack overflow in its executor into a rejection.
-    if (request.reject === undefined) return promise
-    request.promise = promise
+    if (call.reject === undefined) return promise
+    call.promise = promise
     try {
       requireThis(this, 'request')
-      read(request, arguments, 'request')
-      checkAsync(request)
-      if (request.timeout !== Infinity) request.promise = unlessLate(promise, () => request.lateError())
-      begin(request)
+      read(call, arguments, 'request')
+      checkAsync(call)
+      if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => call.lateError())
+      takeOrEnqueue(call)
     } catch (error) {
-      request.reject(error)
+      call.reject(error)
     }
-    return request.promise
+    return call.promise
   }
 
   /** `requestSync(name, [options], callback)`: blocks, and returns what the callback returns. */
   requestSync (name, options) {
     requireThis(this, 'requestSync')
-    const request = new Request()
-    read(request, arguments, 'requestSync')
-    requireName(request, 'requestSync')
+    const call = new Call()
+    read(call, arguments, 'requestSync')
+    requireName(call, 'requestSync')
     requireWorker('requestSync', 'request()')
-    return holdSync(request)
+    return runHoldingSync(call)
   }
 
   /** What all threads of the process hold and await. */
@@ -111,8 +111,8 @@ class LockManager {
   }
 }
 
-/** A call of `request` or `requestSync`: its arguments, and its promise. */
-class Request {
+/** A call of `request` or `requestSync`: its arguments, its promise, and what becomes of it while it waits. */
+class Call {
   constructor () {
     this.name = ''
     this.shared = false
@@ -126,9 +126,31 @@ class Request {
     this.grant = this.later = undefined
     // If its time is over, a function that makes the error.
     this.lateError = undefined
+    // Settles `later`.
+    this.goOn = undefined
+  }
+
+  /** The name has been granted. */
+  granted (grant) {
+    // A steal may be reported in this turn.
+    rejectIfStolen(this, grant)
+    this.goOn(grant)
+  }
+
+  /** Its time is over. */
+  late (lateError) {
+    this.lateError = lateError
+    this.resolve(LATE)
+  }
+
+  /** It was aborted, or could not be enqueued. */
+  failed (error) {
+    const { signal } = this
+    // Signals of old Node have no reason.
+    this.reject(signal !== undefined && signal.aborted && signal.reason === undefined ? reasonOf(signal) : error)
   }
 }
-bare(Request)
+bare(Call)
 
 function requireThis (value, caller) {
   if (value !== locks) throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
@@ -137,44 +159,44 @@ function requireThis (value, caller) {
 // ——— Arguments ———
 
 /** Converts the arguments as WebIDL does: the name, the options, the callback. */
-function read (request, given, caller) {
+function read (call, given, caller) {
   if (given.length < 2) {
     throw new TypeError(caller + ': name and callback are required, but there ' + (given.length === 1 ? 'is 1 argument' : 'are 0 arguments'))
   }
   const name = given[0]
-  request.name = typeof name === 'string' ? name : `${name}`
+  call.name = typeof name === 'string' ? name : `${name}`
   const callback = given[given.length === 2 ? 1 : 2]
   if (given.length > 2) {
-    if (caller === 'requestSync') readSyncOptions(request, given[1])
-    else readOptions(request, given[1])
+    if (caller === 'requestSync') readSyncOptions(call, given[1])
+    else readOptions(call, given[1])
   }
   requireFunction(callback, caller)
-  request.callback = callback
+  call.callback = callback
 }
 
 /** The members of a dictionary are read in the order of their names, and unknown ones ignored. */
-function readOptions (request, given) {
+function readOptions (call, given) {
   const options = dictionary(given, 'request')
   if (options === undefined) return
-  request.ifAvailable = Boolean(option(options, 'ifAvailable'))
-  request.shared = isShared(option(options, 'mode'), 'request')
+  call.ifAvailable = Boolean(option(options, 'ifAvailable'))
+  call.shared = isShared(option(options, 'mode'), 'request')
   const signal = option(options, 'signal')
-  if (signal !== undefined) request.signal = waitOptions({ signal }, 'request').signal
-  request.steal = Boolean(option(options, 'steal'))
-  request.timeout = timeoutOf(options, 'request')
+  if (signal !== undefined) call.signal = waitOptions({ signal }, 'request').signal
+  call.steal = Boolean(option(options, 'steal'))
+  call.timeout = timeoutOf(options, 'request')
 }
 
 /** No code is written for a standard of `requestSync`: so an option that it does not have is an error. */
-function readSyncOptions (request, given) {
+function readSyncOptions (call, given) {
   const options = dictionary(given, 'requestSync')
   requireOptions(options, SYNC_OPTIONS, 'requestSync', 3)
   for (const name of ['signal', 'steal']) {
     if (option(options, name) !== undefined) throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
   }
-  request.ifAvailable = Boolean(option(options, 'ifAvailable'))
-  request.shared = isShared(option(options, 'mode'), 'requestSync')
-  request.timeout = timeoutOf(options, 'requestSync')
-  requireNoTimeout(request, 'requestSync')
+  call.ifAvailable = Boolean(option(options, 'ifAvailable'))
+  call.shared = isShared(option(options, 'mode'), 'requestSync')
+  call.timeout = timeoutOf(options, 'requestSync')
+  requireNoTimeout(call, 'requestSync')
 }
 
 function dictionary (given, caller) {
@@ -195,13 +217,13 @@ function isShared (mode, caller) {
 const timeoutOf = (options, caller) => milliseconds(option(options, 'timeout', Infinity), caller)
 
 /** The checks of `request`, in the order of its steps. */
-function checkAsync (request) {
-  requireName(request, 'request')
-  const { ifAvailable, shared, signal } = request
-  if (request.steal && ifAvailable) throw notSupported('request: steal and ifAvailable exclude each other')
-  if (request.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
-  if (signal !== undefined && (request.steal || ifAvailable)) throw notSupported('request: signal and ' + nowOf(request) + ' exclude each other')
-  requireNoTimeout(request, 'request')
+function checkAsync (call) {
+  requireName(call, 'request')
+  const { ifAvailable, shared, signal } = call
+  if (call.steal && ifAvailable) throw notSupported('request: steal and ifAvailable exclude each other')
+  if (call.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
+  if (signal !== undefined && (call.steal || ifAvailable)) throw notSupported('request: signal and ' + nowOf(call) + ' exclude each other')
+  requireNoTimeout(call, 'request')
   if (signal !== undefined && signal.aborted) throw reasonOf(signal)
 }
 
@@ -210,13 +232,13 @@ function requireName ({ name }, caller) {
 }
 
 /** A request that never waits cannot time out. */
-function requireNoTimeout (request, caller) {
-  if (request.timeout !== Infinity && (request.steal || request.ifAvailable)) {
-    throw notSupported(caller + ': timeout and ' + nowOf(request) + ' exclude each other')
+function requireNoTimeout (call, caller) {
+  if (call.timeout !== Infinity && (call.steal || call.ifAvailable)) {
+    throw notSupported(caller + ': timeout and ' + nowOf(call) + ' exclude each other')
   }
 }
 
-const nowOf = (request) => request.steal ? 'steal' : 'ifAvailable'
+const nowOf = (call) => call.steal ? 'steal' : 'ifAvailable'
 const notSupported = (message) => createException('NotSupportedError', message)
 const stolen = ({ name }) => createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
 const reasonOf = (signal) => signal.reason === undefined ? createException('AbortError', 'The operation was aborted') : abortReason(signal)
@@ -227,74 +249,60 @@ const reasonOf = (signal) => signal.reason === undefined ? createException('Abor
 const REJECTS_OVERFLOWS = NODE_VERSION < 12
 
 /** Takes a name at once, or puts the request into its line. */
-function begin (request) {
+function takeOrEnqueue (call) {
   if (REJECTS_OVERFLOWS) requireStack()
-  const grant = newGrant(request.name, request.shared)
+  const grant = newGrant(call.name, call.shared)
   // Before the name is taken: afterwards there might be no stack for it.
-  hold(request)
-  if (request.steal ? steal(grant) : take(grant)) request.grant = grant
-  else if (request.ifAvailable) request.grant = null
-  else enqueue(request, grant)
+  runHolding(call)
+  if (call.steal ? steal(grant) : take(grant)) call.grant = grant
+  else if (call.ifAvailable) call.grant = null
+  else enqueue(call, grant)
 }
 
 /**
  * Runs the callback, with null if the name was not available, releases the name, and settles the promise. It is called by `request`,
  * also where the name has to be awaited: so the callback runs in the asynchronous context of that call.
  */
-async function hold (request) {
+async function runHolding (call) {
   // The caller of `request` returns first.
   await undefined
-  const grant = request.later === undefined ? request.grant : await request.later
+  const grant = call.later === undefined ? call.grant : await call.later
   // The request has failed.
   if (grant === undefined) return
   try {
-    const { callback, signal } = request
+    const { callback, signal } = call
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
-    if (grant !== null && grant.isStolen) throw stolen(request)
-    let result = callback(grant === null ? null : new GrantedLock(request.name, request.shared, grant))
+    if (grant !== null && grant.isStolen) throw stolen(call)
+    let result = callback(grant === null ? null : new GrantedLock(call.name, call.shared, grant))
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
-      if (grant !== null) rejectIfStolen(request, grant)
+      if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (grant === null || grant.release()) request.resolve(result)
-    else request.reject(stolen(request))
+    if (grant === null || grant.release()) call.resolve(result)
+    else call.reject(stolen(call))
   } catch (error) {
-    if (grant === null || grant.releaseAfterError()) request.reject(error)
-    else request.reject(stolen(request))
+    if (grant === null || grant.releaseAfterError()) call.reject(error)
+    else call.reject(stolen(call))
   }
 }
 
 /** Lets the promise reject when this thread hears of a steal, which is in a later turn than `take`. */
-function rejectIfStolen (request, grant) {
-  grant.onStolen = () => request.reject(stolen(request))
+function rejectIfStolen (call, grant) {
+  grant.onStolen = () => call.reject(stolen(call))
 }
 
 /** Puts a request into its line. */
-function enqueue (request, grant) {
+function enqueue (call, grant) {
   // Once it is in its line, a call that fails would leave it there.
   requireStack()
-  let resolve
-  request.later = new Promise((to) => { resolve = to })
-  const granted = () => {
-    // A steal may be reported in this turn.
-    rejectIfStolen(request, grant)
-    resolve(grant)
-  }
-  const { signal } = request
-  // Signals of old Node have no reason.
-  const rejected = signal === undefined ? request.reject
-    : (error) => request.reject(signal.aborted && signal.reason === undefined ? reasonOf(signal) : error)
-  const late = (lateError) => {
-    request.lateError = lateError
-    request.resolve(LATE)
-  }
-  const claim = acquireAsync(grant, request, granted, rejected, late)
-  if (claim !== undefined) agent().remember(request.promise, claim)
+  call.later = new Promise((resolve) => { call.goOn = resolve })
+  const claim = acquireAsync(grant, call)
+  if (claim !== undefined) agent().remember(call.promise, claim)
 }
 
-function holdSync (request) {
-  const { name, shared, ifAvailable, timeout, callback } = request
+function runHoldingSync (call) {
+  const { name, shared, ifAvailable, timeout, callback } = call
   // What has been taken must be released.
   requireStack()
   let grant = newGrant(name, shared)
@@ -310,7 +318,7 @@ function holdSync (request) {
     isStolen = grant !== null && !(failed ? grant.releaseAfterError() : grant.release())
   }
   requireNoPromise(result, 'requestSync: callback', 'request()')
-  if (isStolen) throw stolen(request)
+  if (isStolen) throw stolen(call)
   return result
 }
 

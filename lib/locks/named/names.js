@@ -97,7 +97,7 @@ bare(Grant)
 
 /** A promise that waits for a name. */
 class NamedClaim extends Claim {
-  request () {
+  claim () {
     const { hold: { request }, timeout, word } = this
     const ownerDied = agent().claimNameAsync(word.name, request, timeout, this)
     word.address = agent().native.floats[ADDRESS]
@@ -112,25 +112,27 @@ function newGrant (name, shared) {
 }
 
 /** Takes the name, if that needs no waiting. No call that may fail follows. */
-const take = ({ hold: { word, request, token } }) => takeInLine(word, request, token, agent().native.operations.tryTakeName)
+const take = ({ hold: { word, request, token } }) => takeInLine(word, request, token, agent().native.operations.takeName)
 
 /** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
 const steal = ({ hold: { word, request, token } }) => takeInLine(word, request, token, agent().native.operations.stealName)
 
 /**
- * Calls `resolve(grant)` once this thread has the name, perhaps at once; or `reject` with the signal's reason, or `late(error)` with a function
- * that makes a TimeoutError.
+ * Calls `call.granted(grant)` once this thread has the name, perhaps at once; or `call.failed` with the signal's reason, or `call.late` with a
+ * function that makes a TimeoutError.
  *
- * @param {{ timeout: number, signal: AbortSignal | undefined }} wait the signal is not aborted yet
+ * @param {{ timeout: number, signal: AbortSignal | undefined }} call the signal is not aborted yet
  * @returns {NamedClaim | undefined} undefined: it is over already
  */
-function acquireAsync (grant, wait, resolve, reject, late) {
-  const error = () => lateError(grant.hold, wait.timeout)
-  if (wait.timeout === 0) {
-    late(error)
+function acquireAsync (grant, call) {
+  const { timeout } = call
+  const error = () => lateError(grant.hold, timeout)
+  if (timeout === 0) {
+    call.late(error)
     return undefined
   }
-  const claim = new NamedClaim(grant.hold, wait, (outcome) => (outcome === LATE ? late(error) : resolve(grant)), reject)
+  const resolve = (outcome) => outcome === LATE ? call.late(error) : call.granted(grant)
+  const claim = new NamedClaim(grant.hold, call, resolve, (reason) => call.failed(reason))
   claim.begin()
   return claim.slot < 0 ? undefined : claim
 }
