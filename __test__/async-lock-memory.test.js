@@ -8,6 +8,9 @@ const { runChild } = require('./fixtures/queue-toolbox')
 
 const WITHOUT_WEAK_REFERENCES = typeof WeakRef !== 'function' && 'this Node does not tell when an object has been collected'
 
+/** The error of a program whose premise the system's allocator does not fulfil. */
+const NEVER_AGAIN = 'no address has come again'
+
 /** Runs `program(scope)` in a process, with functions that these programs share. */
 async function run (t, program) {
   const { code, lines, stderr } = await runChild(t, `async (scope) => {
@@ -32,7 +35,7 @@ async function run (t, program) {
     const locksAt = async (addresses, bytes, kind = AsyncLock) => {
       const reused = []
       for (let rounds = 0; reused.length === 0; rounds++) {
-        if (rounds === 50) throw new Error('no address has come again')
+        if (rounds === 50) throw new Error(${JSON.stringify(NEVER_AGAIN)})
         await collect()
         const buffers = buffersOf(10, bytes)
         for (const buffer of buffers) {
@@ -44,6 +47,7 @@ async function run (t, program) {
     const buffersOf = (count, bytes) => Array.from({ length: count }, () => new SharedArrayBuffer(bytes))
     await (${program})({ AsyncLock, LARGE: ${JSON.stringify(LARGE)}, RwLock, addressOf, binding, dieHolding, collect, locksAt, buffersOf, require, say, startWorker })
   }`, undefined, { execArgv: ['--expose-gc'] })
+  if (process.platform !== 'linux' && stderr.includes(`Error: ${NEVER_AGAIN}`)) t.skip('this system gives none of 500 pieces of memory the address of an earlier one')
   assert.strictEqual(stderr, '')
   assert.strictEqual(code, 0)
   return lines
