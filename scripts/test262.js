@@ -5,14 +5,17 @@
 // INTERPRETING.md says; the time constants of its harness are left as they are.
 
 const path = require('path')
-const { argumentsOf, command, folder, list, someOf, whole } = require('./lib/arguments')
+const { argumentsOf, command, folder, someOf, whole } = require('./lib/arguments')
+const { run } = require('./lib/child')
+const { inParallel } = require('./lib/in-parallel')
+const { withScratch } = require('./lib/scratch')
 const versions = require('./nodes')
 const setup = require('./setup')
-const { collectTests } = require('./test262/checkout')
-const { runTests } = require('./test262/run')
-const { summaryLine, details, markdown, count } = require('./test262/report')
+const { PREFIX } = require('./test262/host')
+const { collectTests } = require('./test262/tests')
 
 const ENTRIES = ['force', 'index', 'pure', 'keep-alive', 'host']
+const OUTPUT_KEPT = 4000
 
 const USAGE = `
 npm run test262 -- --dir CHECKOUT [options]
@@ -23,9 +26,7 @@ npm run test262 -- --dir CHECKOUT [options]
                      pure: through its install({ force: true }); host: without the package, for comparison
   --only TEXT        only the tests that have TEXT in their path
   --jobs N           tests at a time (default: 2)
-  --repeat N         runs of each test and mode (default: 1)
   --timeout SECONDS  for one run, after which it has failed (default: 60)
-  --flags LIST       flags for the Node under test, with commas between
   --markdown         the table of docs/conformance.md, at the end
 `
 
@@ -35,55 +36,98 @@ const OPTIONS = {
   entry: { type: 'string', default: 'force', read: someOf(ENTRIES) },
   only: { type: 'string', default: '' },
   jobs: { type: 'string', default: '2', read: whole },
-  repeat: { type: 'string', default: '1', read: whole },
   timeout: { type: 'string', default: '60', read: whole },
-  flags: { type: 'string', default: '', read: list },
   markdown: { type: 'boolean', default: false }
 }
 
 async function main () {
-  const values = argumentsOf(USAGE, OPTIONS)
-  const tests = collectTests(values.dir, { only: values.only })
-  const { jobs, repeat, flags } = values
-  const options = { jobs, repeat, timeout: values.timeout * 1000, flags, onProgress: progress }
-  const say = text => { if (text !== '') console.log(text) }
+  const options = argumentsOf(USAGE, OPTIONS)
+  const tests = collectTests(options.dir, options.only)
   await setup.run()
-
   const runs = []
-  for (const version of values.node) {
+  for (const version of options.node) {
     const node = await versions.get(version)
     if (node.skipped) {
-      say(`Node ${node.version}: skipped: ${node.skipped}`)
+      console.log(`Node ${node.version}: skipped: ${node.skipped}`)
       continue
     }
-    for (const name of values.entry) {
-      try {
-        const run = await runTests(node, entryOf(name), tests, options)
-        clearProgress()
-        say(summaryLine(run))
-        say(details(run))
-        runs.push(run)
-      } catch (error) {
-        clearProgress()
-        console.error(error.message)
-        process.exitCode = 1
-      }
+    for (const entry of options.entry) {
+      runs.push({ node: node.version, entry, results: await withScratch(scratch => runTests(node, entry, tests, options, scratch)) })
+      report(runs[runs.length - 1])
     }
   }
-  if (values.markdown) say('\n' + markdown(runs))
-  if (runs.length === 0 || runs.some(run => count(run, 'failed') > 0)) process.exitCode = 1
+  if (options.markdown) console.log('\n' + markdown(runs))
+  if (runs.length === 0 || runs.some(({ results }) => count(results, 'failed') > 0)) process.exitCode = 1
 }
 
-function entryOf (name) {
-  return name === 'host' ? null : { name, file: path.join(__dirname, '..', `${name}.js`) }
+/** Gives for each test `{ name, status, messages }`: those of the runs that failed, or why it was skipped. */
+async function runTests (node, entry, tests, { jobs, timeout }, scratch) {
+  const results = tests.map(({ name }) => ({ name, status: 'passed', messages: new Set() }))
+  const tasks = tests.flatMap((test, index) => test.skipped ? [] : test.modes.map(mode => async () => {
+    const job = { ...test, entry, strict: mode === 'strict', reports: path.join(scratch, `${index}-${mode}`) }
+    const { status, message } = await runJob(node, job, timeout * 1000)
+    if (status === 'passed') return
+    if (results[index].status !== 'failed') results[index].status = status
+    results[index].messages.add(status === 'failed' ? `${mode}: ${message}` : message)
+  }))
+  tests.forEach(({ skipped }, index) => {
+    if (skipped) Object.assign(results[index], { status: 'skipped', messages: new Set([skipped]) })
+  })
+  await inParallel(tasks, jobs)
+  return results
 }
 
-function progress (done, all, failed) {
-  if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${all} runs, ${failed} failing `)
+/** Runs a test in one mode: what it says of itself, unless its process ends otherwise than one whose test has passed. */
+async function runJob (node, job, timeout) {
+  const env = { ...process.env, NODE_OPTIONS: '' }
+  const { output, code, signal, timedOut } = await run(node.path, [...node.flags, path.join(__dirname, 'test262', 'main.js'), JSON.stringify(job)], { env, timeout })
+  const lines = output.split('\n').filter(line => line !== '')
+  const [verdict] = lines.filter(line => line.startsWith(PREFIX)).map(line => JSON.parse(line.slice(PREFIX.length)))
+  const printed = lines.filter(line => !line.startsWith(PREFIX)).join('\n').slice(-OUTPUT_KEPT)
+  const how = timedOut ? `not ended after ${timeout / 1000} s` : `ended with ${signal || `exit code ${code}`}`
+  if (verdict === undefined) return { status: 'failed', message: `no result, and its process has ${how}\n${printed}` }
+  if (verdict.status === 'failed') return { status: 'failed', message: `${verdict.message}\n${printed}` }
+  return timedOut || code !== 0 ? { status: 'failed', message: `${verdict.status}, but its process has ${how}\n${printed}` } : verdict
 }
 
-function clearProgress () {
-  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+const count = (results, status) => results.filter(result => result.status === status).length
+const counts = (results) => ['passed', 'failed', 'skipped'].map(status => count(results, status))
+
+function report ({ node, entry, results }) {
+  const [passed, failed, skipped] = counts(results)
+  console.log(`Node ${node}, ${entry}: ${passed} passed, ${failed} failed, ${skipped} skipped`)
+  for (const { name, messages } of results.filter(({ status }) => status === 'failed')) {
+    console.log(`  FAILED ${name}\n${[...messages].join('\n').trim().replace(/^/gm, '      ')}`)
+  }
+  for (const [reason, names] of skippedBy(results)) console.log(`  skipped: ${reason}\n${names.join('\n').replace(/^/gm, '      ')}`)
+}
+
+/** From each reason to the names of the tests. */
+function skippedBy (results) {
+  const reasons = new Map()
+  for (const { name, messages } of results.filter(({ status }) => status === 'skipped')) {
+    const reason = [...messages].join('; ')
+    reasons.set(reason, [...reasons.get(reason) || [], name])
+  }
+  return reasons
+}
+
+/** A row for each run, and under it what was skipped, why and where. */
+function markdown (runs) {
+  const skipped = new Map()
+  for (const { node, results } of runs) {
+    for (const [reason, names] of skippedBy(results)) {
+      const text = `${reason}: ${names.map(name => `\`${name}\``).join(', ')}`
+      skipped.set(text, [...skipped.get(text) || [], node])
+    }
+  }
+  return [
+    '| Node | entry point | passed | failed | skipped |',
+    '|---|---|--:|--:|--:|',
+    ...runs.map(({ node, entry, results }) => `| ${node} | \`${entry}\` | ${counts(results).join(' | ')} |`),
+    '',
+    ...Array.from(skipped, ([text, nodes]) => `- Node ${[...new Set(nodes)].join(', ')}: ${text}`)
+  ].join('\n')
 }
 
 command(main)

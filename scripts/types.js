@@ -22,6 +22,7 @@ const os = require('os')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { run } = require('./lib/child')
+const { inParallel } = require('./lib/in-parallel')
 const { withScratch } = require('./lib/scratch')
 
 const root = path.join(__dirname, '..')
@@ -196,16 +197,11 @@ async function main () {
     installPackage(scratch)
     const all = fixtures()
     const queue = compilers().flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
-    let number = 0
-    const work = async () => {
-      while (queue.length > 0) {
-        const program = queue.shift()
-        const begin = Date.now()
-        const failures = await compile(program, scratch, number++)
-        report(program.label, program.files.length, failures, (Date.now() - begin) / 1000)
-      }
-    }
-    await Promise.all(Array.from({ length: Math.min(os.cpus().length, 8) }, work))
+    await inParallel(queue.map((program, number) => async () => {
+      const begin = Date.now()
+      const failures = await compile(program, scratch, number)
+      report(program.label, program.files.length, failures, (Date.now() - begin) / 1000)
+    }), Math.min(os.cpus().length, 8))
     if (only === '') {
       const { tests, failures } = compareNames()
       report('the names that are declared and those that are exported', tests, failures, 0)

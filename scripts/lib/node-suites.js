@@ -4,6 +4,7 @@
 
 const testFile = require('./test-file')
 const nodes = require('../nodes')
+const { inParallel } = require('./in-parallel')
 const { indent } = require('./report')
 
 /**
@@ -91,14 +92,6 @@ function finishFile ({ file, subject }, result, where, { node, group, report }) 
   }
   group.left--
   if (group.left === 0) report.done(row)
-}
-
-async function inParallel (tasks, limit) {
-  const queue = [...tasks]
-  const lane = async () => {
-    while (queue.length > 0) await queue.shift()()
-  }
-  await Promise.all(Array.from({ length: limit }, lane))
 }
 
 module.exports = { plannedSuite, runSuite }
