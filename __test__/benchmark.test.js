@@ -14,7 +14,7 @@ const { chart } = require('../benchmark/bench/chart')
 const { figures, select } = require('../benchmark/bench/figures')
 const limits = require('../benchmark/bench/limits')
 const { page } = require('../benchmark/bench/report')
-const { misses, portable } = require('../benchmark/bench/table')
+const { misses } = require('../benchmark/bench/table')
 const { judge, summarise } = require('../benchmark/bench/verdict')
 
 const BENCH = path.join(__dirname, '..', 'benchmark', 'bench.js')
@@ -36,23 +36,6 @@ test('a figure of each kind of group is taken', { timeout: 210000 }, async () =>
   assert.ok(figures['require-parts'].ours > 0)
   for (const variant of ['host', 'floor', 'index', 'keep-alive', 'ours', 'again']) assert.ok(figures['by-worker'][variant] > 0, variant)
   assert.ok(figures.size.ours > 50, `${figures.size.ours} kB`)
-})
-
-test('--portable takes figures of both kinds of code', { timeout: 210000 }, async () => {
-  const { code, stdout, output } = await bench('--portable', '--quick', '--json', '--only', 'turn,size')
-  assert.strictEqual(code, 0, output)
-  const kinds = JSON.parse(stdout.slice(stdout.indexOf('{')))[process.versions.node]
-  // The size is that of both.
-  assert.deepStrictEqual(Object.keys(kinds).map(kind => [kind, Object.keys(kinds[kind])]), [['normal', ['turn']], ['portable', ['turn']]])
-  for (const kind of ['normal', 'portable']) assert.ok(kinds[kind].turn.ours > 0, kind)
-})
-
-test('the cost of the portable code is that of the ratios, where the host is beside', () => {
-  const of = (turn, idle) => ({ turn, idle })
-  const lines = portable(of({ host: 10, ours: 5, again: 5 }, { ours: 3 }), of({ host: 20, ours: 15, again: 12 }, { ours: 6 })).split('\n')
-  const line = text => lines.find(each => each.includes(text))
-  assert.ok(line('wait → notify → await').endsWith('| 5.00 ns | 15.0 ns | 0.50 × | 0.75 × | 1.50 × | ± 25 % |'), lines.join('\n'))
-  assert.ok(line('20 blocked threads').endsWith('| 3.00 ms/s | 6.00 ms/s | – | – | 2.00 × | ± 0 % |'), lines.join('\n'))
 })
 
 test('an unknown figure or Node is refused with a list of the known ones', async () => {

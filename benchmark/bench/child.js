@@ -8,7 +8,7 @@
 // process is started for each, and `{"figure":…,"variant":…}` says which; without them, the answer is what there is to ask for. Where
 // `figures` has a list instead of a name, one process has a sample of each of these: `sample` is called with the first, and gives a list.
 //
-// Prints progress (`progress 0.5`) and at last what came of it (`result {…}`). Runs on every Node that the package runs on.
+// The last line that it prints is what came of it. Runs on every Node that the package runs on.
 
 const path = require('path')
 // Before anything can have been installed.
@@ -22,8 +22,7 @@ const alive = setInterval(() => {}, 1000)
 
 const kit = Object.assign({}, settings, {
   /** How many rounds are made, of the usual number. */
-  rounds: usual => settings.quick ? 1 : Math.max(1, Math.round(usual * settings.rounds)),
-  progress: share => console.log(`progress ${share}`)
+  rounds: usual => settings.quick ? 1 : Math.max(1, Math.round(usual * settings.rounds))
 })
 
 async function answer () {
@@ -37,7 +36,7 @@ async function answer () {
 
 answer().then((result) => {
   clearInterval(alive)
-  console.log(`result ${JSON.stringify(result)}`)
+  console.log(JSON.stringify(result))
   // What the host has left behind may hold the process for as long as its time-outs.
   process.exit()
 }).catch((error) => {

@@ -6,10 +6,12 @@
 const fs = require('fs')
 const path = require('path')
 const { libraryFile, packageName, target } = require('../../lib/agent/target')
+const { npm } = require('../../scripts/lib/npm')
 const { manifestOf } = require('../../scripts/lib/targets')
 const { stageMain } = require('../../scripts/package')
 
 const ROOT = path.join(__dirname, '..', '..')
+const TIMEOUT = 120000
 
 /** Installs both in a folder, with a module that loads from there what it is told to. */
 async function install (folder) {
@@ -25,4 +27,10 @@ async function install (folder) {
   fs.writeFileSync(path.join(folder, 'load.js'), 'module.exports = (request) => require(request)\n')
 }
 
-module.exports = { install }
+/** The packages that the locks are compared with. What cannot be had is left out of the tables. */
+async function installPeers () {
+  const installed = await npm(['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: path.join(ROOT, 'benchmark'), timeout: TIMEOUT })
+  if (installed.code !== 0) console.error(`The packages to compare with could not be installed, and are left out:\n${installed.output}`)
+}
+
+module.exports = { install, installPeers }

@@ -70,16 +70,14 @@ async function resident () {
  * @param {string[]} variants
  * @param {number} rounds
  * @param {(variant: string) => Promise<Object<string, number>>} measure one sample of each figure
- * @param {(share: number) => void} progress
  * @param {{ warmUp?: number, gc?: boolean, tries?: number }} [options] the rounds that do not count; whether garbage is collected
  *   before a sample; how often one is taken again if the system has taken a core from this process meanwhile (above 1, it is also
  *   waited for a moment at which no other process runs)
  * @returns {Promise<Object<string, Object<string, number[]>>>} samples by figure and variant
  */
-async function takeTurns (variants, rounds, measure, progress, { warmUp = 1, gc = true, tries = 1 } = {}) {
+async function takeTurns (variants, rounds, measure, { warmUp = 1, gc = true, tries = 1 } = {}) {
   const samples = {}
   const begin = now()
-  let shown = 0
   for (let round = -warmUp; round < rounds; round++) {
     const first = (round + warmUp) % variants.length
     for (let n = 0; n < variants.length; n++) {
@@ -100,10 +98,6 @@ async function takeTurns (variants, rounds, measure, progress, { warmUp = 1, gc 
         of[variant].push(values[figure])
       }
     }
-    const share = (round + warmUp + 1) / (rounds + warmUp)
-    if (share - shown < 0.05) continue
-    shown = share
-    progress(share)
   }
   return samples
 }

@@ -88,21 +88,6 @@ function bystanders (results) {
   return rows(['', 'without', 'an empty package', '`-r atomics-waitasync`', '`-r …/keep-alive`', '`-r …/force`', 'to reach', 'A/A'], body)
 }
 
-/** The code for other processors beside that for this one; undefined if nothing was measured. */
-function portable (normal, other) {
-  const measured = figures.filter(({ id, sum }) => !sum && normal[id] !== undefined && other[id] !== undefined)
-  if (measured.length === 0) return undefined
-  const body = measured.map((figure) => {
-    const { id, title, unit } = figure
-    const kinds = [normal[id], other[id]].map(values => ({ values, ...judge(figure, values) }))
-    const [a, b] = kinds.map(({ values, ratio }) => ratio === undefined ? values.ours : ratio)
-    const noise = Math.max(...kinds.map(({ noise = 0 }) => noise))
-    return [title, ...kinds.map(({ values }) => withUnit(values.ours, unit)), ...kinds.map(({ ratio }) => factor(ratio)), factor(b / a), `± ${(noise * 100).toFixed(0)} %`]
-  })
-  const head = ['', 'this package', 'portable', 'ratio to Node\'s own', 'portable', 'portable / not, of the ratios where there are some', 'A/A']
-  return rows(head, body)
-}
-
 /** A title that stands alone. */
 function plain ({ id, title }) {
   return {
@@ -114,4 +99,4 @@ function plain ({ id, title }) {
   }[id] || title
 }
 
-module.exports = { bystanders, main, misses, peers, portable }
+module.exports = { bystanders, main, misses, peers }

@@ -11,17 +11,11 @@
 
 const { spawnSync } = require('child_process')
 const path = require('path')
-const { npm } = require('../../scripts/lib/npm')
+const { installPeers } = require('../bench/installed')
 const { locks } = require('../bench/locks')
 const { NAMES, situations } = require('./situations')
 
 const TIMEOUT = 120000
-
-async function install () {
-  const args = ['install', '--no-audit', '--no-fund', '--ignore-scripts']
-  const { code, output } = await npm(args, { cwd: path.join(__dirname, '..'), timeout: TIMEOUT })
-  if (code !== 0) console.error(`the npm packages could not be installed: what is missing is left out\n${output}`)
-}
 
 /** One cell. */
 function measure (lock, situation) {
@@ -34,7 +28,7 @@ function measure (lock, situation) {
 }
 
 async function main (args) {
-  if (!args.includes('--no-install')) await install()
+  if (!args.includes('--no-install')) await installPeers()
   const columns = Object.entries(situations)
   console.log(`| Node ${process.versions.node} | ${columns.map(([, { title }]) => title).join(' | ')} |`)
   console.log(`|---|${'---|'.repeat(columns.length)}`)

@@ -32,12 +32,12 @@ function start (entry, folder, ...args) {
 /** Those of this process, but none for V8: with one, Node compiles its own modules anew. */
 const flags = () => process.execArgv.filter(flag => flag !== '--expose-gc')
 
-async function run ({ installed, quick, rounds, progress }) {
+async function run ({ installed, quick, rounds }) {
   return takeTurns(Object.keys(ENTRIES), rounds(9), async (variant) => {
     const { took } = start(ENTRIES[variant], installed)
     const { stdout } = start(ENTRIES[variant], installed, quick ? 'quick' : 'all')
     return Object.assign({ 'by-process': took }, JSON.parse(stdout))
-  }, progress, { gc: false })
+  }, { gc: false })
 }
 
 module.exports = { run }

@@ -47,13 +47,11 @@ const PAGE = 4096
 /** Many short samples, of what makes little garbage. The first are for the compiler. */
 const MANY = { warmUp: 20, gc: false }
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   const count = 1e4
   const results = {}
   const array = new Int32Array(new SharedArrayBuffer(4))
-  const names = Object.keys(IMMEDIATE)
-  for (const [index, name] of names.entries()) {
-    const { method, loop } = IMMEDIATE[name]
+  for (const [name, { method, loop }] of Object.entries(IMMEDIATE)) {
     const loops = {}
     // `wait` and `notify` are everywhere, `waitAsync` is not.
     for (const variant of ['host', 'ours', 'again', 'floor']) {
@@ -66,21 +64,16 @@ async function run ({ rounds, quick, progress }) {
       const begin = now()
       loop(fn, array, count, kept)
       return { [name]: (now() - begin) / count }
-    }, share => progress((index + share) / (names.length + 3)), MANY))
+    }, MANY))
   }
-  const parts = [
-    progress => locations('notify-each', { size: quick ? 1e3 : 1e5, stride: 1 }, rounds, progress),
-    progress => locations('notify-each-page', { size: quick ? 100 : 1e4, stride: PAGE / 4 }, rounds, progress),
-    progress => beside(quick ? 1e3 : 1e5, rounds, progress)
-  ]
-  for (const [index, part] of parts.entries()) {
-    Object.assign(results, await part(share => progress((names.length + index + share) / (names.length + parts.length))))
-  }
-  return results
+  return Object.assign(results,
+    await locations('notify-each', { size: quick ? 1e3 : 1e5, stride: 1 }, rounds),
+    await locations('notify-each-page', { size: quick ? 100 : 1e4, stride: PAGE / 4 }, rounds),
+    await beside(quick ? 1e3 : 1e5, rounds))
 }
 
 /** One waiter at each of very many locations, so many words apart, each notified by a call of its own. */
-async function locations (figure, { size, stride }, rounds, progress) {
+async function locations (figure, { size, stride }, rounds) {
   const array = new Int32Array(new SharedArrayBuffer(4 * size * stride))
   const queues = {}
   for (const variant of variants()) queues[variant] = { ...open(variant), notifyEach: fresh(notifyEach) }
@@ -94,11 +87,11 @@ async function locations (figure, { size, stride }, rounds, progress) {
     if (woken !== size) throw new Error(`${woken} of ${size} were woken`)
     await Promise.all(promises)
     return { [figure]: took / size }
-  }, progress)
+  })
 }
 
 /** A word without waiters, while each of very many others has one. */
-async function beside (size, rounds, progress) {
+async function beside (size, rounds) {
   const count = 1e4
   const array = new Int32Array(new SharedArrayBuffer(4))
   const others = new Int32Array(new SharedArrayBuffer(4 * size))
@@ -117,7 +110,7 @@ async function beside (size, rounds, progress) {
     loops(notify, others, size, 1)
     await Promise.all(promises)
     return { 'notify-none-beside': median(samples) }
-  }, progress)
+  })
 }
 
 module.exports = { run }

@@ -10,7 +10,7 @@ const { cores } = require('../team')
 
 const WORKERS = 2
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   // What has not installed anything, so that the peers are as they are.
   const names = available(['host', 'ours', 'again', 'floor', 'multithreading', 'worker-mutex', 'web-locks'])
   const steps = calibrate()
@@ -41,7 +41,7 @@ async function run ({ rounds, quick, progress }) {
   const alone = await takeTurns(names, rounds(80), async (name) => {
     const figures = await tryRace(name, 8)
     return figures ? { 'lock-workers': figures.throughput, 'lock-workers-cpu': figures.cpu } : {}
-  }, share => progress(share / 2), { warmUp: 5, gc: false, tries: 8 })
+  }, { warmUp: 5, gc: false, tries: 8 })
 
   const withMain = await takeTurns(names.filter(name => name !== 'floor'), rounds(5), async (name) => {
     const waits = []
@@ -49,7 +49,7 @@ async function run ({ rounds, quick, progress }) {
     const figures = await tryRace(name, quick ? 100 : 2000, (_, end) => demand(name, sab, end, work, waits))
     if (figures === undefined) return {}
     return { 'lock-main-p99': quantile(waits, 0.99), 'lock-main-max': quantile(waits, 1), 'lock-main-workers': figures.throughput }
-  }, share => progress((1 + share) / 2))
+  })
   await Promise.all(names.map(name => teams[name].end()))
 
   const lost = {}

@@ -12,10 +12,10 @@ const WORKERS = 2
 /** Microseconds. */
 const WORK = [0, 20]
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   const names = available(['host', 'ours', 'again', 'article-ours'])
   const results = {}
-  for (const [index, work] of WORK.entries()) {
+  for (const work of WORK) {
     const steps = Math.round(calibrate() * work * 1e3 / INSIDE)
     const seconds = quick ? 0.3 : 2
     const teams = {}
@@ -32,7 +32,7 @@ async function run ({ rounds, quick, progress }) {
         [`fair-${work}-workers`]: throughput,
         [`fair-${work}-cores`]: throughput * cpu / 1e3
       }
-    }, share => progress((index + share) / WORK.length)))
+    }))
     for (const name of names) {
       await teams[name].end()
       if (teams[name].lost !== 0) throw new Error(`${name}: ${teams[name].lost} updates are lost, because two were inside at once`)

@@ -93,26 +93,24 @@ async function repeatAwaiting (operation, count) {
   for (let n = 0; n < count; n++) await operation()
 }
 
-async function run ({ rounds, progress }) {
+async function run ({ rounds }) {
   const results = {}
-  const [calls, races] = [Object.keys(immediate), Object.keys(meetings)]
-  const step = index => share => progress((index + share) / (calls.length + races.length))
-  for (const [index, name] of calls.entries()) {
-    const operation = immediate[name]()
+  for (const [name, prepare] of Object.entries(immediate)) {
+    const operation = prepare()
     const loop = fresh(operation() === undefined ? repeat : repeatAwaiting)
     const count = 2000
     Object.assign(results, await takeTurns(VARIANTS, rounds(100), async () => {
       const begin = now()
       await loop(operation, count)
       return { [name]: (now() - begin) / count }
-    }, step(index), { warmUp: 30, gc: false }))
+    }, { warmUp: 30, gc: false }))
   }
   const members = [0, 1].map(me => new Member('family', 'player', { me }))
-  for (const [index, name] of races.entries()) {
+  for (const name of Object.keys(meetings)) {
     Object.assign(results, await takeTurns(VARIANTS, rounds(15), async () => {
       const sab = new SharedArrayBuffer(64)
       return { [name]: Math.max(...await Promise.all(members.map(member => member.ask({ name, sab })))) }
-    }, step(calls.length + index), { warmUp: 3, gc: false }))
+    }, { warmUp: 3, gc: false }))
   }
   await Promise.all(members.map(member => member.end()))
   return results

@@ -59,7 +59,7 @@ const loops = {
   executeLocked: async function ({ lock }, count, callback) { for (let n = 0; n < count; n++) await lock.executeLocked(callback) }
 }
 
-async function run ({ rounds, entry, progress }) {
+async function run ({ rounds, entry }) {
   const results = {}
   const names = available(entry === 'pure'
     ? ['host', 'ours', 'again', 'floor', 'article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
@@ -71,7 +71,6 @@ async function run ({ rounds, entry, progress }) {
   await member.end()
   results[`lock-unlock-${entry}`] = blocking.tokens
   results[`lock-unlock-instance-${entry}`] = blocking.instance
-  progress(0.5)
 
   if (entry !== 'pure') require('../../../force')
   const locks = {}
@@ -86,7 +85,7 @@ async function run ({ rounds, entry, progress }) {
     const begin = now()
     await lock.loop(lock, count, callback)
     return { value: (now() - begin) / count }
-  }, share => progress(0.5 + share / 2), MANY)
+  }, MANY)
   results[`execute-${entry}`] = executed.value
   return Object.assign(results, await onMain(locks, entry, rounds))
 }
@@ -102,7 +101,7 @@ async function onMain (locks, entry, rounds) {
       const begin = now()
       await own[name](locks[name], count)
       return { [figure]: (now() - begin) / count }
-    }, () => {}, MANY)
+    }, MANY)
     Object.assign(results, samples)
   }
   return results
@@ -126,7 +125,7 @@ const threads = {
         const begin = now()
         lock.loop(lock, count)
         return { value: (now() - begin) / count }
-      }, () => {}, MANY)
+      }, MANY)
       figures[figure] = samples.value
     }
     serve(port, () => figures)

@@ -43,25 +43,24 @@ async function pending (locks, names, requests) {
   return (now() - begin) / promises.length
 }
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   const names = variants()
   const [size, few, most] = quick ? [100, 30, 100] : [PENDING, NAMES, MOST_NAMES]
   const free = await takeTurns(names, rounds(100), async (name) => ({ 'named-request': await uncontended(open(name), 500) }),
-    share => progress(share * 0.2), { warmUp: 20, gc: false })
+    { warmUp: 20, gc: false })
   const lines = await takeTurns(names, rounds(3), async (name) => ({
     'named-pending': await pending(open(name), 1, size),
     'named-names': await pending(open(name), few, 1)
-  }), share => progress(0.2 + share * 0.3))
-  const many = await takeTurns(['ours', 'again'], rounds(5), async (name) => ({ 'named-many-names': await pending(open(name), most, 1) }),
-    share => progress(0.5 + share * 0.1))
-  return Object.assign(free, lines, many, await inWorkers(names, rounds, quick, share => progress(0.6 + share * 0.4)))
+  }))
+  const many = await takeTurns(['ours', 'again'], rounds(5), async (name) => ({ 'named-many-names': await pending(open(name), most, 1) }))
+  return Object.assign(free, lines, many, await inWorkers(names, rounds, quick))
 }
 
 /** Workers in loops, two and eight. */
-async function inWorkers (names, rounds, quick, progress) {
+async function inWorkers (names, rounds, quick) {
   const lost = {}
   const results = {}
-  for (const [index, count] of [2, 8].entries()) {
+  for (const count of [2, 8]) {
     const teams = {}
     for (const name of names) {
       const words = new Int32Array(new SharedArrayBuffer(8))
@@ -77,7 +76,7 @@ async function inWorkers (names, rounds, quick, progress) {
       const done = begun.reduce((sum, { done }) => sum + done, 0)
       lost[name] = (lost[name] || 0) + done - words[0]
       return { [`named-workers-${count}`]: begun.reduce((sum, { took }) => sum + took, 0) / count / done / 1e3 }
-    }, share => progress((index + share) / 2), { warmUp: 1, gc: false }))
+    }, { warmUp: 1, gc: false }))
     await Promise.all([].concat(...names.map(name => teams[name].members.map(member => member.end()))))
   }
   for (const name of names) lost[name] = [lost[name]]

@@ -16,10 +16,10 @@ function register (waitAsync, array, promises, size) {
   for (let n = 0; n < size; n++) promises[n] = waitAsync(array, 0, 0).value
 }
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   const results = {}
   const sizes = quick ? SIZES.slice(0, 1) : SIZES
-  for (const [index, { name, size, repeat, rounds: usual }] of sizes.entries()) {
+  for (const { name, size, repeat, rounds: usual } of sizes) {
     const queues = {}
     for (const variant of variants('floor')) queues[variant] = { ...open(variant), register: fresh(register) }
     const array = new Int32Array(new SharedArrayBuffer(4))
@@ -38,8 +38,7 @@ async function run ({ rounds, quick, progress }) {
       promises.fill(null)
       return { [`register-${name}`]: registering / repeat / size, [`notify-all-${name}`]: reacting / repeat / size }
     }
-    const samples = await takeTurns(Object.keys(queues), rounds(usual), measure, share => progress((index + share) / sizes.length))
-    Object.assign(results, samples)
+    Object.assign(results, await takeTurns(Object.keys(queues), rounds(usual), measure))
   }
   return results
 }

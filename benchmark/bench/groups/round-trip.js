@@ -56,27 +56,25 @@ const queueOf = variant => variant === 'floor' ? spinning : open(variant)
 /** Samples so short that most are over before the system gives a core to another process; the others are taken again. */
 const SHORT = { warmUp: 5, gc: false, tries: 6 }
 
-async function run ({ rounds, progress }) {
+async function run ({ rounds }) {
   const milliseconds = 20
   const places = cores()
   const several = places !== undefined && places.length > 1
   const members = [0, 1].map(me => new Member('round-trip', 'player', { me }))
   const results = {}
 
-  const trip = async (figure, placement, names, share) => {
+  const trip = async (figure, placement, names) => {
     await Promise.all(members.map((member, n) => member.ask({ core: several ? placement[n] : undefined })))
     Object.assign(results, await takeTurns(names, rounds(31), async (variant) => {
       const array = new Int32Array(new SharedArrayBuffer(4))
       const [took] = await Promise.all(members.map(member => member.ask({ variant, array, milliseconds })))
       return { [figure]: took }
-    }, progress => progressed(share, progress), SHORT))
+    }, SHORT))
   }
-  const progressed = (share, progress) => kitProgress((share + progress) / 3)
-  const kitProgress = progress
 
   const blocking = ['host', 'ours', 'again']
-  await trip('round-trip-two-cores', several ? [places[0], places[1]] : [], blocking.concat('floor'), 0)
-  if (several) await trip('round-trip-one-core', [places[0], places[0]], blocking, 1)
+  await trip('round-trip-two-cores', several ? [places[0], places[1]] : [], blocking.concat('floor'))
+  if (several) await trip('round-trip-one-core', [places[0], places[0]], blocking)
 
   // The main thread awaits, the worker blocks. The floor: messages there and back.
   await members[1].ask({ core: several ? places[1] : undefined })
@@ -94,7 +92,7 @@ async function run ({ rounds, progress }) {
     const took = now() - begin
     await over
     return { 'round-trip-main': took / trips / 1e3 }
-  }, share => progressed(2, share), SHORT))
+  }, SHORT))
   await Promise.all(members.map(member => member.end()))
   return results
 }

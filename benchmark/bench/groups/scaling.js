@@ -10,7 +10,7 @@ const THREADS = 8
 /** How many waits are registered before they are notified. */
 const BATCH = 100
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   const milliseconds = quick ? 20 : 300
   const gate = new Int32Array(new SharedArrayBuffer(8))
   const members = Array.from({ length: THREADS }, () => new Member('scaling', 'waiter', { gate }))
@@ -27,7 +27,7 @@ async function run ({ rounds, quick, progress }) {
     const one = await throughput(variant, 1)
     const all = await throughput(variant, THREADS)
     return { scaling: all / one, 'scaling-waits': all }
-  }, progress)
+  })
   await Promise.all(members.map(member => member.end()))
   return samples
 }

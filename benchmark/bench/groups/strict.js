@@ -10,16 +10,16 @@ const NAMES = ['ours', 'again', 'floor']
 /** Which no operation takes. Milliseconds. */
 const TIMEOUT = 1e9
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   const results = {}
-  for (const [index, count] of [16, 64].entries()) {
+  for (const count of [16, 64]) {
     const words = new Int32Array(new SharedArrayBuffer(16))
     const members = Array.from({ length: count }, () => new Member('strict', 'loop', { words }))
-    for (const [nth, kind] of ['rw', 'named'].entries()) {
+    for (const kind of ['rw', 'named']) {
       Object.assign(results, await takeTurns(NAMES, rounds(5), async (name) => {
         const micros = await race(members, words, { kind, timeout: name === 'floor' ? TIMEOUT : undefined }, quick ? 50 : 1000)
         return { [`strict-${kind}-${count}`]: micros }
-      }, share => progress((index + (nth + share) / 2) / 2), { warmUp: 1, gc: false }))
+      }, { warmUp: 1, gc: false }))
     }
     await Promise.all(members.map(member => member.end()))
   }

@@ -19,7 +19,7 @@ function register (waitAsync, array, promises, first, step) {
   for (let n = 0; n < promises.length; n++) promises[n] = waitAsync(array, 0, 0, first + n * step).value
 }
 
-async function run ({ rounds, quick, progress }) {
+async function run ({ rounds, quick }) {
   const size = quick ? 1e3 : SIZE
   const queues = {}
   for (const variant of variants()) queues[variant] = { ...open(variant), register: fresh(register) }
@@ -35,12 +35,12 @@ async function run ({ rounds, quick, progress }) {
     const late = now() - (registered + (FIRST + SPAN) * 1e6)
     promises.fill(null)
     return { 'register-timed': (registered - begin) / size, late: Math.max(0, late / 1e6) }
-  }, share => progress(share * 0.8))
-  return Object.assign(samples, await lateness(Object.keys(queues), quick, rounds, share => progress(0.8 + share * 0.2)))
+  })
+  return Object.assign(samples, await lateness(Object.keys(queues), quick, rounds))
 }
 
 /** How late one wait is in the median, where few are due at once. */
-async function lateness (names, quick, rounds, progress) {
+async function lateness (names, quick, rounds) {
   const size = quick ? 20 : FEW
   const array = new Int32Array(new SharedArrayBuffer(4))
   return takeTurns(names, rounds(5), async (variant) => {
@@ -53,7 +53,7 @@ async function lateness (names, quick, rounds, progress) {
     }
     await Promise.all(Array.from({ length: size }, (_, n) => wait(EARLIEST + n * APART)))
     return { 'late-median': median(late) }
-  }, progress)
+  })
 }
 
 module.exports = { run }

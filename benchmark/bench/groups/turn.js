@@ -17,7 +17,7 @@ async function turns (setImmediate, _, array, count) {
   for (let n = 0; n < count; n++) await new Promise(resolve => setImmediate(resolve))
 }
 
-async function run ({ rounds, progress }) {
+async function run ({ rounds }) {
   const count = 500
   const queues = {}
   for (const variant of variants()) queues[variant] = { ...open(variant), loop: fresh(loop) }
@@ -28,7 +28,7 @@ async function run ({ rounds, progress }) {
     const begin = now()
     await loop(waitAsync, notify, array, count)
     return { turn: (now() - begin) / count }
-  }, progress, { warmUp: 10, gc: false })
+  }, { warmUp: 10, gc: false })
 }
 
 module.exports = { run }
