@@ -3,7 +3,7 @@
 // Workers that take one lock in loops, blocking where the lock can, with about a microsecond of work inside. Under the lock, a number is
 // read, and written one larger only after the work: if two are inside at once, updates get lost, and the sum shows how many.
 
-const { now, sleep } = require('./sampling')
+const { now, sleep, takeTurns } = require('./sampling')
 const { BYTES, open } = require('./locks')
 const { Member, serve, tie } = require('./team')
 
@@ -92,6 +92,18 @@ class Team {
   }
 }
 
+/** Takes samples of a team for each of these locks, as `takeTurns` does: `measure(team, name)`. None may lose an update. */
+async function teamsInTurn (group, names, places, steps, rounds, measure, options) {
+  const teams = {}
+  for (const name of names) teams[name] = new Team(group, name, places, steps)
+  const samples = await takeTurns(names, rounds, name => measure(teams[name], name), options)
+  for (const name of names) {
+    await teams[name].end()
+    if (teams[name].lost !== 0) throw new Error(`${name}: ${teams[name].lost} updates are lost, because two were inside at once`)
+  }
+  return samples
+}
+
 const threads = {
   async loop ({ name, sab, words, steps, core }, port) {
     if (core !== undefined) tie(core)
@@ -119,4 +131,4 @@ const threads = {
   }
 }
 
-module.exports = { INSIDE, Team, calibrate, threads }
+module.exports = { INSIDE, Team, calibrate, teamsInTurn, threads }

@@ -6,129 +6,92 @@ const { fresh, now, takeTurns } = require('../sampling')
 const { BYTES, available, open } = require('../locks')
 const { Member, serve } = require('../team')
 
-const MANY = { warmUp: 30, gc: false }
-
 /** These have no blocking form; `article` differs from `host` in its awaiting form only. */
 const ONLY_AWAIT = ['article', 'async-mutex', 'web-locks']
 
 /** What is timed: each loop is called with what `open` gives. */
 const loops = {
-  tokens: {
-    ours: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.lock().unlock() },
-    host: function ({ lock }, count) {
-      for (let n = 0; n < count; n++) {
-        lock.lock()
-        lock.unlock()
-      }
-    },
-    others: function ({ block, release }, count) {
-      for (let n = 0; n < count; n++) {
-        block()
-        release()
-      }
+  token: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.lock().unlock() },
+  instance: function ({ lock }, count) {
+    for (let n = 0; n < count; n++) {
+      lock.lock()
+      lock.unlock()
     }
   },
-  instance: {
-    ours: function ({ lock }, count) {
-      for (let n = 0; n < count; n++) {
-        lock.lock()
-        lock.unlock()
-      }
+  others: function ({ block, release }, count) {
+    for (let n = 0; n < count; n++) {
+      block()
+      release()
     }
   },
-  tryLock: {
-    // A free one is had: there is nothing else to look for.
-    ours: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.tryLock().unlock() },
-    host: function ({ lock }, count) {
-      for (let n = 0; n < count; n++) {
-        lock.tryLock()
-        lock.unlock()
-      }
+  // A free one is had: there is nothing else to look for.
+  tryToken: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.tryLock().unlock() },
+  tryInstance: function ({ lock }, count) {
+    for (let n = 0; n < count; n++) {
+      lock.tryLock()
+      lock.unlock()
     }
   },
-  lockAsync: {
-    ours: async function ({ lock }, count) { for (let n = 0; n < count; n++) (await lock.lockAsync()).unlock() },
-    host: async function ({ lock }, count) {
-      for (let n = 0; n < count; n++) {
-        await lock.lockAsync()
-        lock.unlock()
-      }
+  awaitToken: async function ({ lock }, count) { for (let n = 0; n < count; n++) (await lock.lockAsync()).unlock() },
+  awaitInstance: async function ({ lock }, count) {
+    for (let n = 0; n < count; n++) {
+      await lock.lockAsync()
+      lock.unlock()
     }
   },
   execute: async function ({ execute }, count, callback) { for (let n = 0; n < count; n++) await execute(callback) },
   executeLocked: async function ({ lock }, count, callback) { for (let n = 0; n < count; n++) await lock.executeLocked(callback) }
 }
 
+const isOurs = name => name === 'ours' || name === 'again'
+
+/** Samples of one figure: `loopOf(name, lock)` times `count` operations. */
+async function sample (figure, names, locks, loopOf, count, rounds) {
+  const own = {}
+  for (const name of names) own[name] = fresh(loopOf(name, locks[name]))
+  return takeTurns(names, rounds, async (name) => {
+    const begin = now()
+    await own[name](locks[name], count, callback)
+    return { [figure]: (now() - begin) / count }
+  }, { warmUp: 30, gc: false })
+}
+
+async function openAll (names, entry) {
+  const locks = {}
+  for (const name of names) locks[name] = await open(name, { sab: new SharedArrayBuffer(BYTES), entry })
+  return locks
+}
+
+const callback = () => {}
+
 async function run ({ rounds, entry }) {
-  const results = {}
   const names = available(entry === 'pure'
     ? ['host', 'ours', 'again', 'floor', 'article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
     // What is installed would reach the others, too.
     : ['host', 'ours', 'again', 'floor'])
-
   const member = new Member('lock', 'uncontended', { entry, names: names.filter(name => !ONLY_AWAIT.includes(name)), rounds: rounds(300) })
   const blocking = await member.ask()
   await member.end()
-  results[`lock-unlock-${entry}`] = blocking.tokens
-  results[`lock-unlock-instance-${entry}`] = blocking.instance
 
   if (entry !== 'pure') require('../../../force')
-  const locks = {}
-  for (const name of names) {
-    const lock = await open(name, { sab: new SharedArrayBuffer(BYTES), entry })
-    locks[name] = { ...lock, loop: fresh(lock.lock ? loops.executeLocked : loops.execute) }
-  }
-  const count = 500
-  const callback = () => {}
-  const executed = await takeTurns(names, rounds(100), async (name) => {
-    const lock = locks[name]
-    const begin = now()
-    await lock.loop(lock, count, callback)
-    return { value: (now() - begin) / count }
-  }, MANY)
-  results[`execute-${entry}`] = executed.value
-  return Object.assign(results, await onMain(locks, entry, rounds))
-}
-
-/** What else is done on the main thread without blocking it, beside the article's class. */
-async function onMain (locks, entry, rounds) {
-  const names = Object.keys(locks).filter(name => name === 'host' || name === 'ours' || name === 'again')
-  const results = {}
-  for (const [figure, kind, count] of [[`try-lock-${entry}`, 'tryLock', 1e4], [`lock-async-${entry}`, 'lockAsync', 2000]]) {
-    const own = {}
-    for (const name of names) own[name] = fresh(loops[kind][name === 'host' ? 'host' : 'ours'])
-    const samples = await takeTurns(names, rounds(200), async (name) => {
-      const begin = now()
-      await own[name](locks[name], count)
-      return { [figure]: (now() - begin) / count }
-    }, MANY)
-    Object.assign(results, samples)
-  }
-  return results
+  const locks = await openAll(names, entry)
+  // Beside the article's class only.
+  const few = names.filter(name => isOurs(name) || name === 'host')
+  return Object.assign(blocking,
+    await sample(`execute-${entry}`, names, locks, (_, { lock }) => lock ? loops.executeLocked : loops.execute, 500, rounds(100)),
+    await sample(`try-lock-${entry}`, few, locks, name => isOurs(name) ? loops.tryToken : loops.tryInstance, 1e4, rounds(200)),
+    await sample(`lock-async-${entry}`, few, locks, name => isOurs(name) ? loops.awaitToken : loops.awaitInstance, 2000, rounds(200)))
 }
 
 const threads = {
   async uncontended ({ entry, names, rounds }, port) {
     if (entry !== 'pure') require('../../../force')
-    const figures = {}
-    for (const figure of ['tokens', 'instance']) {
-      const locks = {}
-      for (const name of names) {
-        if (figure === 'instance' && name !== 'ours' && name !== 'again' && name !== 'host') continue
-        const kind = name === 'again' ? 'ours' : name
-        const loop = loops[figure][kind] || loops.tokens[kind] || loops.tokens.others
-        locks[name] = { ...await open(name, { sab: new SharedArrayBuffer(BYTES), entry }), loop: fresh(loop) }
-      }
-      const count = 1e4
-      const samples = await takeTurns(Object.keys(locks), rounds, async (name) => {
-        const lock = locks[name]
-        const begin = now()
-        lock.loop(lock, count)
-        return { value: (now() - begin) / count }
-      }, MANY)
-      figures[figure] = samples.value
-    }
-    serve(port, () => figures)
+    const locks = await openAll(names, entry)
+    const few = names.filter(name => isOurs(name) || name === 'host')
+    const loopOf = name => isOurs(name) ? loops.token : name === 'host' ? loops.instance : loops.others
+    const samples = Object.assign(await sample(`lock-unlock-${entry}`, names, locks, loopOf, 1e4, rounds),
+      await sample(`lock-unlock-instance-${entry}`, few, locks, () => loops.instance, 1e4, rounds))
+    serve(port, () => samples)
   }
 }
 
