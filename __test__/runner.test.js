@@ -9,10 +9,9 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
-const { plannedSuite, runSuite } = require('../scripts/lib/node-suites')
-const { Progress } = require('../scripts/lib/progress')
+const { runSuite, subjectsOf } = require('../scripts/lib/node-suites')
 const { Report } = require('../scripts/lib/report')
-const { countCargoTest, countNextest } = require('../scripts/lib/rust-steps')
+const { countCargoTest } = require('../scripts/lib/rust-steps')
 const { countScript, plannedSteps, runStep } = require('../scripts/lib/steps')
 const { parseArguments, shortList, sizeOn } = require('../scripts/lib/test-arguments')
 const testFile = require('../scripts/lib/test-file')
@@ -136,17 +135,6 @@ test('a declaration that means nothing is an error that names it', t => {
   assert.throws(() => declare(t, '// timeout: long'), /must be a number of seconds/)
 })
 
-test('the counts of cargo nextest are read', () => {
-  const output = `
-        FAIL [   0.004s] demo tests::b
-  ------------
-       Summary [   0.104s] 13 tests run: 10 passed (1 slow, 1 leaky), 1 failed, 1 exec failed, 1 timed out, 2 skipped
-  error: test run failed`
-  assert.deepStrictEqual(countNextest(output), { passed: 10, failed: 3, skipped: 2 })
-  assert.deepStrictEqual(countNextest('     Summary [   0.003s] 1 test run: 1 passed, 0 skipped'), { passed: 1, failed: 0, skipped: 0 })
-  assert.strictEqual(countNextest('error: could not compile'), null)
-})
-
 test('the counts of cargo test are added up', () => {
   const output = `
 test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
@@ -239,11 +227,8 @@ for (const { name, source, skipped, count, row: expected, failure } of steps) {
 /** Runs a file as part of a suite on this Node; gives the lines that were printed, and whether all is well. */
 async function suiteOf (file) {
   const lines = []
-  const progress = new Progress({ write: text => { lines.push(...text.trimEnd().split('\n')) } })
-  const report = new Report(text => progress.print(text))
-  const suite = plannedSuite('current', [file], { subjects: [null], size: 'small' }, task => progress.plan(task))
-  await report.part('the suite', () => runSuite(suite, { report, progress, jobs: 1 }))
-  progress.close()
+  const report = new Report(text => { lines.push(...text.split('\n')) })
+  await report.part('the suite', () => runSuite('current', [file], { subjects: [null], size: 'small', jobs: 1, report }))
   return { ok: report.close(), lines }
 }
 
@@ -285,34 +270,21 @@ test('a file that is skipped on this Node is reported with its reason, and a run
   assert.deepStrictEqual(lines.slice(-3), ['no test ran', '', '0 passed, 0 failed, 1 skipped'])
 })
 
+test('a line of progress has the time, how many files have been run, and what is running', async () => {
+  const report = new Report(() => {})
+  report.begun -= 754.4e3
+  await report.part('a', () => {}, report.files)
+  await report.part('node 10', () => report.part('b', () => assert.strictEqual(report.progress(), '... 12:34, files run: 1, node 10, b'), report.files))
+})
+
 test('a long file is run with one subject in a small run, and with all of them in a full one', t => {
   const [long, short] = ['// long: it waits\n', ''].map(source => declare(t, source))
   const runs = (file, size, subjects = [null, 'export', 'installed', 'force']) =>
-    plannedSuite('current', [file], { subjects, size }, () => {}).runs.map(({ subject }) => subject)
+    subjectsOf(file, subjects, size)
   assert.deepStrictEqual(runs(short, 'small'), ['export', 'installed', 'force'])
   assert.deepStrictEqual(runs(long, 'full'), ['export', 'installed', 'force'])
   assert.deepStrictEqual(runs(long, 'small'), ['force'])
   assert.deepStrictEqual(runs(long, 'small', ['export']), ['export'])
-})
-
-// ——— progress ———
-
-test('a line of progress has the time, the files that have been run, and what is running', () => {
-  let moment = 0
-  const written = []
-  const progress = new Progress({ write: text => { written.push(text) }, now: () => moment })
-  const step = { where: 'types' }
-  const files = ['a', 'b', 'c'].map(file => progress.plan({ where: 'node 10:', file }))
-  progress.tick()
-  progress.begin(step)
-  progress.begin(files[0])
-  progress.end(files[0])
-  progress.begin(files[1])
-  progress.drop(files[2])
-  moment = 754.4e3
-  progress.tick()
-  progress.close()
-  assert.deepStrictEqual(written, ['... 12:34, 1 of 2 files, types node 10: b\n'])
 })
 
 function declare (t, source) {

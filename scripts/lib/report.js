@@ -2,22 +2,28 @@
 
 // The results of a test run: the lines that are printed on the way, and the summary at the end.
 
-const { clock } = require('./progress')
-
 const SLOWEST = 10
+/** How often a line says what runs. Milliseconds. */
+const LINE_EVERY = 30000
 
 class Report {
   /** `print` takes the text of one or more lines. */
-  constructor (print) {
+  constructor (print = text => console.log(text)) {
     this.print = print
     this.begun = Date.now()
     this.rows = []
     this.failures = []
     this.skips = new Map() // reason -> what -> how often and where
-    this.notes = []
     this.unstable = [] // the names of tests that passed only when they were run again
     this.files = [] // { name, seconds } of each run of a test file
     this.parts = [] // { name, seconds } of each part of the run
+    this.running = new Set() // names of both
+    this.timer = setInterval(() => { if (this.running.size > 0) this.print(this.progress()) }, LINE_EVERY)
+    this.timer.unref()
+  }
+
+  progress () {
+    return `... ${clock((Date.now() - this.begun) / 1000)}, files run: ${this.files.length}, ${[...this.running].join(', ')}`
   }
 
   /** A line of the table. */
@@ -28,11 +34,15 @@ class Report {
   }
 
   /** Runs a part of the whole; the summary says how long it took. */
-  async part (name, run) {
+  async part (name, run, list = this.parts) {
     const begin = Date.now()
-    const result = await run()
-    this.parts.push({ name, seconds: (Date.now() - begin) / 1000 })
-    return result
+    this.running.add(name)
+    try {
+      return await run()
+    } finally {
+      this.running.delete(name)
+      list.push({ name, seconds: (Date.now() - begin) / 1000 })
+    }
   }
 
   fail (row, count, summary, output, again) {
@@ -59,6 +69,7 @@ class Report {
 
   /** Prints the summary; true if something ran and nothing failed. */
   close () {
+    clearInterval(this.timer)
     const total = { passed: 0, failed: 0, skipped: 0 }
     this.print(`\n${label({ where: '', what: '' })}${['passed', 'failed', 'skipped', 'seconds'].map(cell).join('')}`)
     for (const row of this.rows) {
@@ -68,7 +79,6 @@ class Report {
     this.list('time (minutes:seconds)', [...this.parts, { name: 'in all', seconds: (Date.now() - this.begun) / 1000 }].map(timed))
     this.list('the slowest files', [...this.files].sort((one, other) => other.seconds - one.seconds).slice(0, SLOWEST).map(timed))
     this.list('skipped', [...this.skips].flatMap(([reason, entries]) => [reason, ...[...entries].map(skipped)]))
-    for (const note of this.notes) this.print(`\n${note}`)
     this.list('failed', this.failures)
     this.list('passed only when they were run again, alone', this.unstable)
     const ran = total.passed + total.failed > 0
@@ -86,9 +96,15 @@ function skipped ([what, { count, places }]) {
   return `  ${count} × ${what}${places.size > 0 ? ` on ${[...places].join(', ')}` : ''}`
 }
 
+/** 754 seconds are 12:34. */
+function clock (seconds) {
+  const whole = Math.round(seconds)
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}
+
 const label = ({ where, what }) => `${where.padEnd(14)}${what.padEnd(10)}`
 const cell = value => String(value).padStart(9)
 const timed = ({ name, seconds }) => `${clock(seconds).padStart(6)}  ${name}`
 const indent = text => text.trimEnd().replace(/^/gm, '  | ')
 
-module.exports = { Report, indent }
+module.exports = { Report, clock, indent }

@@ -4,16 +4,12 @@
 // tests there were (a step without one is one test). `optional`: a toolchain may be without this subcommand (reported as skipped);
 // `lint`: it is part of `npm run lint`; `slow`: only `npm run test:all` runs it.
 
-const { find } = require('./cargo')
-
 const rustSteps = [
   { name: 'fmt', args: ['fmt', '--check', '--', '--color', 'never'], optional: true, lint: true },
   { name: 'clippy', args: ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings'], optional: true, lint: true },
   // Not the advisories: they are on the network, and new ones are no fault of a change.
   { name: 'licences', args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'], optional: true, lint: true },
-  find('cargo-nextest')
-    ? { name: 'tests', args: ['nextest', 'run', '--locked', '--no-fail-fast', '--color=never'], count: countNextest }
-    : { name: 'tests', args: ['test', '--locked', '--no-fail-fast'], count: countCargoTest },
+  { name: 'tests', args: ['test', '--locked', '--no-fail-fast'], count: countCargoTest },
   // Not of the benchmark, which does not stand on loom's primitives.
   {
     name: 'clippy of the models',
@@ -35,30 +31,11 @@ function isMissing (step, { code, output }) {
   return Boolean(step.optional) && code !== 0 && /^error: (no such command|.*is not installed for the toolchain)/m.test(output)
 }
 
-// `Summary [ 0.1s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 2 skipped`
-function countNextest (output) {
-  const summary = /^\s*Summary \[.*?\]\s+[\d/]+ tests? run: (.*)$/m.exec(output)
-  return summary && {
-    passed: sum(summary[1], /(\d+) passed/g),
-    failed: sum(summary[1], /(\d+) (?:failed|exec failed|timed out)/g),
-    skipped: sum(summary[1], /(\d+) skipped/g)
-  }
-}
-
 // `test result: ok. 5 passed; 0 failed; 1 ignored; ...`, once for each program
 function countCargoTest (output) {
-  const results = output.match(/^test result: .*$/gm)
-  return results && {
-    passed: sum(results.join('\n'), /(\d+) passed/g),
-    failed: sum(results.join('\n'), /(\d+) failed/g),
-    skipped: sum(results.join('\n'), /(\d+) ignored/g)
-  }
+  const results = Array.from(output.matchAll(/^test result: .*? (\d+) passed; (\d+) failed; (\d+) ignored/gm))
+  const sum = group => results.reduce((total, result) => total + Number(result[group]), 0)
+  return results.length > 0 ? { passed: sum(1), failed: sum(2), skipped: sum(3) } : null
 }
 
-function sum (text, pattern) {
-  let total = 0
-  for (const match of text.matchAll(pattern)) total += Number(match[1])
-  return total
-}
-
-module.exports = { rustSteps, isMissing, countNextest, countCargoTest }
+module.exports = { rustSteps, isMissing, countCargoTest }

@@ -4,7 +4,7 @@
 
 const path = require('path')
 const { cargo, environment } = require('./cargo')
-const { run: runChild } = require('./child')
+const { run } = require('./child')
 const { javascriptLint } = require('./javascript-lint')
 const { rustSteps, isMissing } = require('./rust-steps')
 
@@ -76,36 +76,26 @@ function countScript (output) {
 }
 
 /** Runs a step and reports it. */
-async function runStep (step, report) {
-  const { command, args, env, skipped } = step.command()
-  if (skipped) return judge(step, { seconds: 0, missing: skipped }, report)
-  const ended = await runChild(command, args, { cwd: root, env, timeout: TIMEOUT })
-  judge(step, { ...ended, missing: step.missing && step.missing(ended) }, report)
-}
-
-function judge ({ where, what, shown, count }, ended, report) {
-  const row = report.row(where, what)
+async function runStep ({ where, what, shown, count, command, missing = () => false }, report) {
   const name = [where, what].filter(Boolean).join(' ')
+  const row = report.row(where, what)
+  const { command: program, args, env, skipped } = command()
+  const ended = skipped ? { seconds: 0 } : await report.part(name, () => run(program, args, { cwd: root, env, timeout: TIMEOUT }))
   row.seconds = ended.seconds
-  if (ended.missing) {
-    report.skip(row, 1, ended.missing, name)
+  const reason = skipped || missing(ended)
+  if (reason) {
+    report.skip(row, 1, reason, name)
     return report.done(row)
   }
   const good = ended.code === 0 && !ended.timedOut
-  const counted = count ? count(ended.output) : good && { passed: 1, failed: 0, skipped: 0 }
-  if (counted) {
-    row.passed = counted.passed
-    const { skips = [] } = counted
-    for (const { what, reason } of skips) report.skip(row, 1, reason, `${where}: ${what}`)
-    const ignored = counted.skipped - skips.length
-    if (ignored > 0) report.skip(row, ignored, 'ignored in the source', name)
-  }
-  if (!good || !counted || counted.failed > 0) {
-    let problem = `exit code ${ended.code === null ? ended.signal : ended.code}`
-    if (ended.error) problem = ended.error.message
-    else if (ended.timedOut) problem = `not over after ${TIMEOUT / 1000} s`
-    else if (good && !counted) problem = 'its output does not say how many tests there were'
-    report.fail(row, (counted && counted.failed) || 1, `${shown}: ${problem}`, ended.output)
+  const { passed, failed, skipped: all = 0, skips = [] } = (count ? count(ended.output) : good && { passed: 1, failed: 0 }) || {}
+  row.passed = passed || 0
+  for (const { what, reason } of skips) report.skip(row, 1, reason, `${where}: ${what}`)
+  if (all > skips.length) report.skip(row, all - skips.length, 'ignored in the source', name)
+  if (!good || failed !== 0) {
+    const problem = ended.error ? ended.error.message : ended.timedOut ? `not over after ${TIMEOUT / 1000} s`
+      : good && failed === undefined ? 'its output does not say how many tests there were' : `exit code ${ended.code === null ? ended.signal : ended.code}`
+    report.fail(row, failed || 1, `${shown}: ${problem}`, ended.output)
   }
   report.done(row)
 }
