@@ -27,6 +27,7 @@ const { argumentsOf, command, someOf } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run } = require('./lib/child')
 const { copyTree } = require('./lib/copy-tree')
+const { Results } = require('./lib/results')
 const testFile = require('./lib/test-file')
 
 const root = path.join(__dirname, '..')
@@ -110,23 +111,23 @@ class Mutants {
     return this.healthy.get(check.name)
   }
 
-  /** What came of a mutation: `{ caught, how }`. */
+  /** How a mutation is caught; an error says why it is not. */
   async try (mutation) {
     const file = path.join(this.copy, mutation.file)
     const source = fs.readFileSync(file, 'utf8')
     const parts = source.split(mutation.find)
-    if (parts.length !== 2) return { caught: false, how: `its text is in ${mutation.file} ${parts.length - 1} times` }
+    if (parts.length !== 2) throw new Error(`its text is in ${mutation.file} ${parts.length - 1} times`)
     const checks = this.checksOf(mutation)
     try {
-      for (const check of checks) if (!await this.isHealthy(check)) return { caught: false, how: `${check.name} fails without it` }
+      for (const check of checks) if (!await this.isHealthy(check)) throw new Error(`${check.name} fails without it`)
       fs.writeFileSync(file, parts.join(mutation.put))
       for (const check of checks) {
         const compiled = await check.compile()
-        if (compiled.code !== 0) return { caught: false, how: `does not compile:\n${compiled.output.slice(0, 2000)}` }
+        if (compiled.code !== 0) throw new Error(`does not compile:\n${compiled.output.slice(0, 2000)}`)
         const { passes, how } = await check.run()
-        if (!passes) return { caught: true, how: `${check.name}: ${how}` }
+        if (!passes) return `${check.name}: ${how}`
       }
-      return { caught: false, how: `not by ${checks.map(({ name }) => name).join(' or ')}` }
+      throw new Error(`NOT CAUGHT by ${checks.map(({ name }) => name).join(' or ')}`)
     } finally {
       fs.writeFileSync(file, source)
       if (isNative(mutation.file)) copyLibraries(this.copy)
@@ -175,27 +176,19 @@ async function main () {
   const end = begin()
   const copy = copyTree('mutants-')
   copyLibraries(copy)
-  const counts = { passed: 0, failed: 0, skipped: 0 }
+  const results = new Results()
   try {
     const mutants = new Mutants(copy)
     for (const mutation of mutations) {
       const { what, file, equivalent } = mutation
-      if (equivalent) {
-        counts.skipped++
-        console.log(`skip - ${what} (${file}) # equivalent: ${equivalent}`)
-        continue
-      }
-      const start = Date.now()
-      const { caught, how } = await mutants.try(mutation)
-      counts[caught ? 'passed' : 'failed']++
-      console.log(`${caught ? 'caught' : 'NOT CAUGHT'} - ${what} (${file}) - ${how} (${Math.round((Date.now() - start) / 1000)} s)`)
+      if (equivalent) results.skip(`${what} (${file})`, `equivalent: ${equivalent}`)
+      else await results.of(`${what} (${file})`, () => mutants.try(mutation))
     }
   } finally {
     fs.rmSync(copy, { recursive: true, force: true, maxRetries: 5 })
     end()
   }
-  if (counts.failed > 0) process.exitCode = 1
-  console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
+  results.close()
 }
 
 command(main)

@@ -19,9 +19,10 @@ const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, find } = require('./lib/cargo')
-const { run } = require('./lib/child')
+const { run, succeed } = require('./lib/child')
+const { copyTree } = require('./lib/copy-tree')
+const { Results } = require('./lib/results')
 const { countCargoTest } = require('./lib/rust-steps')
-const { withScratch } = require('./lib/scratch')
 const testFile = require('./lib/test-file')
 
 const root = path.join(__dirname, '..')
@@ -52,75 +53,73 @@ async function hasSource () {
   return fs.existsSync(path.join(stdout.trim(), 'lib', 'rustlib', 'src', 'rust', 'library', 'Cargo.lock'))
 }
 
-async function rustTests (sanitizer, options, more = []) {
+async function rustTests (results, sanitizer, options, more = []) {
   const args = ['test', ...more, '--locked', '--no-fail-fast', '--target', TARGET, '--target-dir', `target/${sanitizer}`, ...PROGRAMS]
   const { code, output } = await cargoOf(args, environment(sanitizer, options))
   const reports = output.match(/^SUMMARY: .*$/gm) || []
   for (const report of new Set(reports)) console.log(report)
   const counted = countCargoTest(output)
   if (counted === null) throw new Error(output.slice(-3000))
-  return { passed: counted.passed, failed: counted.failed + reports.length + (code !== 0 && counted.failed + reports.length === 0 ? 1 : 0) }
+  results.passed += counted.passed
+  results.failed += Math.max(counted.failed + reports.length, code === 0 ? 0 : 1)
 }
 
-async function underNode () {
+async function underNode (results) {
   const built = await cargoOf(['rustc', '--locked', '--lib', '--crate-type', 'cdylib', '--target', TARGET, '--target-dir', 'target/address'], environment('address'))
   if (built.code !== 0) throw new Error(built.output.slice(-3000))
   // A tree of its own, whose library is the instrumented one.
-  return withScratch(copy => {
-    for (const name of fs.readdirSync(root).filter(name => !['.git', 'node_modules', 'target'].includes(name))) {
-      fs.cpSync(path.join(root, name), path.join(copy, name), { recursive: true })
-    }
+  const copy = copyTree('sanitize-')
+  try {
     fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
-    return testsIn(copy)
-  })
+    await testsIn(results, copy)
+  } finally {
+    fs.rmSync(copy, { recursive: true, force: true })
+  }
 }
 
 /** Runs tests of the tree, and a soak, with gcc's runtime of the sanitizer preloaded. */
-async function testsIn (copy) {
+async function testsIn (results, copy) {
   const runtime = (await run('gcc', ['-print-file-name=libasan.so'], {})).stdout.trim()
   Object.assign(process.env, { LD_PRELOAD: runtime, ASAN_OPTIONS: 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99' })
-  const node = { path: process.execPath, flags: [] }
-  const total = { passed: 0, failed: 0 }
-  for (const name of NODE_TESTS) {
-    const declared = testFile.read(path.join(copy, '__test__', `${name}.test.js`))
-    const { passed, failed, problem, output } = await testFile.run(declared, node, declared.subjects[declared.subjects.length - 1], { size: 'small' })
-    const reports = output.match(/AddressSanitizer/g) || []
-    total.passed += passed
-    total.failed += failed + (reports.length > 0 ? 1 : 0)
-    console.log(`${name}: ${passed} passed, ${failed} failed${reports.length > 0 ? ', and the sanitizer has found something' : ''}`)
-    if (problem !== null || reports.length > 0) console.log(output.slice(-4000))
+  const judge = (problem, output) => {
+    if (problem !== null || output.includes('AddressSanitizer')) throw new Error(`${problem}\n${output.slice(-4000)}`)
   }
-  const soak = await run(process.execPath, ['--expose-gc', path.join(copy, 'scripts', 'soak', 'main.js'), '30', '1'], { cwd: copy, timeout: TIMEOUT })
-  const isGood = soak.code === 0 && !soak.output.includes('AddressSanitizer')
-  console.log(`soak of 30 s: ${isGood ? 'no law was broken, and the sanitizer has found nothing' : `failed\n${soak.output.slice(-4000)}`}`)
-  total[isGood ? 'passed' : 'failed']++
-  return total
+  for (const name of NODE_TESTS) {
+    await results.of(name, async () => {
+      const declared = testFile.read(path.join(copy, '__test__', `${name}.test.js`))
+      const ended = await testFile.run(declared, { path: process.execPath, flags: [] }, declared.subjects[declared.subjects.length - 1], { size: 'small' })
+      judge(ended.problem, ended.output)
+      return `${ended.passed} passed`
+    })
+  }
+  await results.of('soak of 30 s', async () => {
+    const { code, output } = await run(process.execPath, ['--expose-gc', path.join(copy, 'scripts', 'soak', 'main.js'), '30', '1'], { cwd: copy, timeout: TIMEOUT })
+    judge(code === 0 ? null : `exit code ${code}`, output)
+  })
 }
 
-async function underValgrind () {
-  if (find('valgrind') === null) return { skipped: 'valgrind is not installed' }
+async function underValgrind (results) {
+  if (find('valgrind') === null) return results.skip('valgrind', 'it is not installed')
   const built = await run(cargo(), ['test', '--locked', '--no-run', '--message-format=json', ...PROGRAMS], { cwd: root, env: process.env, timeout: TIMEOUT })
   const programs = built.stdout.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable).filter(Boolean)
   if (built.code !== 0 || programs.length === 0) throw new Error(built.output.slice(-3000))
   // Valgrind takes a hundred times as long.
   const env = { ...process.env, PROPTEST_CASES: '20' }
-  const total = { passed: 0, failed: 0 }
   for (const program of programs) {
     // The service's tests are of time.
     const skipped = path.basename(program).startsWith('atomics') ? ['--skip', 'service'] : []
     const args = ['--quiet', '--error-exitcode=9', '--leak-check=full', '--show-leak-kinds=definite', '--errors-for-leak-kinds=definite', program, ...skipped]
-    const { code, output } = await run(find('valgrind'), args, { cwd: root, env, timeout: TIMEOUT })
-    total[code === 0 ? 'passed' : 'failed']++
-    console.log(`${path.basename(program)}: ${code === 0 ? 'nothing was found' : output.slice(-4000)}`)
+    await results.of(path.basename(program), () => succeed(find('valgrind'), args, { cwd: root, env, timeout: TIMEOUT }).then(() => {}))
   }
-  return total
 }
 
 const USAGE = 'npm run sanitize -- thread | address | node | valgrind [--toolchain name]'
 
 const ways = {
-  thread: async () => await hasSource() ? rustTests('thread', { TSAN_OPTIONS: 'halt_on_error=0' }, ['-Zbuild-std']) : { skipped: `the toolchain ${toolchain} has no rust-src` },
-  address: () => rustTests('address', { ASAN_OPTIONS: 'detect_leaks=1' }),
+  thread: async results => await hasSource()
+    ? rustTests(results, 'thread', { TSAN_OPTIONS: 'halt_on_error=0' }, ['-Zbuild-std'])
+    : results.skip('thread', `the toolchain ${toolchain} has no rust-src`),
+  address: results => rustTests(results, 'address', { ASAN_OPTIONS: 'detect_leaks=1' }),
   node: underNode,
   valgrind: underValgrind
 }
@@ -130,10 +129,9 @@ async function main () {
   const [way] = given.positionals
   if (!(way in ways)) throw new Error(`usage: ${USAGE}`)
   toolchain = given.toolchain
-  const { passed = 0, failed = 0, skipped } = await ways[way]()
-  if (skipped) console.log(`skip - ${way} # ${skipped}`)
-  console.log(`${passed} passed, ${failed} failed${skipped ? ', 1 skipped' : ''}`)
-  if (failed > 0) process.exitCode = 1
+  const results = new Results()
+  await ways[way](results)
+  results.close()
 }
 
 command(main)

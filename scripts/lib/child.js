@@ -9,8 +9,8 @@ const { spawn, spawnSync } = require('child_process')
 const path = require('path')
 
 const WINDOWS = process.platform === 'win32'
-// The output beyond this size is cut out of the middle.
-const KEPT = 512 * 1024
+// Of the output, the last bytes are kept.
+const KEPT = 1024 * 1024
 // A program is over, but something that it started still holds its output open: how long that may last.
 const GRACE = 2000
 
@@ -95,35 +95,20 @@ function killTree (child) {
   }
 }
 
-/** The beginning and the end of a text that may be endless. */
+/** The end of a text that may be endless. */
 class Transcript {
   constructor () {
-    this.head = []
-    this.headSize = 0
-    this.tail = []
-    this.tailSize = 0
-    this.dropped = 0
+    this.chunks = []
+    this.size = 0
   }
 
   add (chunk) {
-    if (this.headSize < KEPT) {
-      this.head.push(chunk)
-      this.headSize += chunk.length
-      return
-    }
-    this.tail.push(chunk)
-    this.tailSize += chunk.length
-    while (this.tailSize - this.tail[0].length >= KEPT) {
-      const first = this.tail.shift()
-      this.tailSize -= first.length
-      this.dropped += first.length
-    }
+    this.chunks.push(chunk)
+    this.size += chunk.length
+    while (this.size - this.chunks[0].length >= KEPT) this.size -= this.chunks.shift().length
   }
 
-  text () {
-    const gap = this.dropped > 0 ? [Buffer.from(`\n... ${this.dropped} bytes left out ...\n`)] : []
-    return Buffer.concat([...this.head, ...gap, ...this.tail]).toString()
-  }
+  text () { return Buffer.concat(this.chunks).toString() }
 }
 
 function interrupted (signal) {

@@ -12,7 +12,6 @@ const fs = require('fs')
 const path = require('path')
 const { Worker } = require('worker_threads')
 const Actor = require('./actor')
-const { buildAddon } = require('./addon')
 const Arena = require('./arena')
 const { expected } = require('./child')
 const { GROUPS, all: operations, operationsOf } = require('./operations')
@@ -43,10 +42,9 @@ function threads () {
 }
 
 class Round {
-  constructor (number, seed, only, addon, longest) {
+  constructor (number, seed, only, longest) {
     this.number = number
     this.only = only
-    this.addon = addon
     this.random = randomOf(seed)
     for (let skipped = 0; skipped < 8; skipped++) this.random()
     this.seed = Math.floor(this.random() * 2 ** 30)
@@ -159,16 +157,6 @@ class Round {
     }
   }
 
-  /** Loads and unloads another addon. */
-  async loadAddons () {
-    while (this.addon !== undefined && !this.isOver()) {
-      await sleep(300 + this.random() * 1000)
-      const worker = new Worker(`require(${JSON.stringify(this.addon)})`, { eval: true })
-      worker.on('error', this.fail)
-      await new Promise(resolve => worker.on('exit', resolve))
-    }
-  }
-
   /** What waits without a time-out is notified in the end. */
   sweep () {
     const { arena } = this
@@ -231,7 +219,7 @@ class Round {
       this.add(counts)
     })
     mine.catch(this.fail)
-    const chaos = [this.comeAndGo(), this.endProcesses(), this.loadAddons()]
+    const chaos = [this.comeAndGo(), this.endProcesses()]
     const end = now() + this.length
     const over = async () => {
       for (let swept = now(); now() < end || this.died < LEAST_DEATHS; await sleep(20)) {
@@ -334,27 +322,18 @@ class Round {
 async function main () {
   const [seconds, seed] = process.argv.slice(2, 4).map(Number)
   const only = (process.argv[4] || GROUPS.join()).split(',')
-  const { addon, remove } = buildAddon()
-  if (addon === undefined) console.log('no C compiler: no addon is loaded meanwhile')
   const totals = { operations: 0, 'gave up': 0, 'owner died': 0, rounds: 0, threads: 0, died: 0, terminated: 0, children: 0 }
   const samples = []
   const end = now() + seconds * 1000
-  try {
-    for (let number = 1; now() < end; number++) {
-      const round = new Round(number, seed * 1009 + number, only, addon, Math.max(500, end - now()))
-      await round.run()
-      for (const name of Object.keys(round.counts)) totals[name in totals ? name : 'operations'] += round.counts[name]
-      totals.rounds++
-      totals.threads += round.lastId
-      totals.died += round.died
-      totals.terminated += round.terminated
-      totals.children += round.children
-      samples.push(await sample())
-      const { heap, rss } = samples[samples.length - 1]
-      console.log(`round ${number}: ${totals.operations} operations, ${totals.threads} threads, heap ${heap} MB, memory ${rss} MB, ${samples[samples.length - 1].threads} threads at rest`)
-    }
-  } finally {
-    remove()
+  for (let number = 1; now() < end; number++) {
+    const round = new Round(number, seed * 1009 + number, only, Math.max(500, end - now()))
+    await round.run()
+    for (const name of Object.keys(round.counts)) totals[name in totals ? name : 'operations'] += round.counts[name]
+    totals.rounds++
+    totals.threads += round.lastId
+    for (const name of ['died', 'terminated', 'children']) totals[name] += round[name]
+    const { heap, rss, threads } = samples[samples.push(await sample()) - 1]
+    console.log(`round ${number}: ${totals.operations} operations, ${totals.threads} threads, heap ${heap} MB, memory ${rss} MB, ${threads} threads at rest`)
   }
   checkMemory(samples)
   console.log(JSON.stringify(Object.assign(totals, { samples: [samples[0], samples[samples.length - 1]] })))

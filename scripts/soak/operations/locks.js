@@ -12,22 +12,42 @@ const DONE = 7
 /** What a callback throws. */
 const FAILURE = new Error('thrown by a callback of the soak')
 
-/** Takes a token by one of several methods, given the thing, the options and whether the method may block. */
-function take (actor, thing, names, options) {
-  const [blocking, awaiting, trying] = names
-  const dice = actor.random()
-  if (trying && dice < 0.1) return thing[trying]() || undefined
-  if (blocking === 'lock' && names.length === 4 && actor.blocks && dice < 0.3) return thing.lockIfAvailable(actor.timeout()) || undefined
-  return actor.attempt(options, () => actor.blocks && dice < 0.9 ? thing[blocking](options) : thing[awaiting](options))
+/**
+ * Holds something for a while: `begin(token)`, some time, `end()`, and then it is released; mostly by `release(token)`, otherwise by the end
+ * of a callback.
+ *
+ * @param {string[]} names of methods that give a token: one that blocks, one that awaits, one that tries
+ * @param {string} executing the method that runs a callback; with `Sync` behind its name it blocks
+ * @param {any[]} [args] the methods' first ones
+ */
+async function hold (actor, thing, names, executing, { args = [], begin, end, release = token => actor.require(token.unlock(), () => 'what was held was lost') }) {
+  if (actor.chance(0.3)) return execute(actor, (name, ...more) => thing[name](...args, ...more), executing, begin, end)
+  const token = await take(actor, thing, names, args)
+  if (token === undefined) return undefined
+  await begin(token)
+  await actor.linger()
+  end()
+  await release(token)
+  return true
 }
 
-/** Runs a callback with something held, by a method that blocks or by one that awaits: `begin(token)`, some time, `end(token)`. */
-async function execute (actor, [blocking, awaiting], begin, end) {
+/** What one of several methods gives; undefined if it gave up. */
+function take (actor, thing, [blocking, awaiting, trying], args) {
+  const dice = actor.random()
+  if (dice < 0.1) return thing[trying](...args) || undefined
+  if (actor.blocks && thing.lockIfAvailable && dice < 0.3) return thing.lockIfAvailable(actor.timeout()) || undefined
+  const options = actor.options()
+  return actor.attempt(options, () => thing[actor.blocks && dice < 0.9 ? blocking : awaiting](...args, options))
+}
+
+/** Runs a callback with something held: `call` a method that blocks or one that awaits. */
+async function execute (actor, call, name, begin, end) {
   const options = actor.options()
   const fails = actor.chance(0.1)
   let ran = false
   const finish = (token) => {
-    end(token)
+    end()
+    if (token && actor.chance(0.2)) token.unlock()
     if (!fails) return DONE
     // The next holder is told of a death that this one was told of.
     if (token && token.ownerDied) actor.arena.add('deaths', 0, 1)
@@ -35,14 +55,14 @@ async function execute (actor, [blocking, awaiting], begin, end) {
   }
   const result = await actor.attempt(options, () => {
     if (!actor.blocks || actor.chance(0.1)) {
-      return awaiting(async (token) => {
+      return call(name, async (token) => {
         ran = true
         await begin(token)
         await actor.linger()
         return finish(token)
       }, options)
     }
-    return blocking((token) => {
+    return call(`${name}Sync`, (token) => {
       ran = true
       begin(token)
       actor.lingerSync()
@@ -56,16 +76,18 @@ async function execute (actor, [blocking, awaiting], begin, end) {
   return ran ? true : undefined
 }
 
-/** The methods of a thing that take a callback, and that block or await. */
-const methods = (thing, name, ...first) => [`${name}Sync`, name].map(method => (...more) => thing[method](...first, ...more))
-
 // ——— AsyncLock ———
+
+function beginToLock (actor, index, token) {
+  const lock = actor.arena.locks[index]
+  beginToHold(actor, 'lock', index, token)
+  requireHolder(actor, lock)
+  if (actor.blocks && actor.chance(0.05)) requireDeadlock(actor, lock)
+}
 
 /** Some time with a lock that is held. */
 async function holdLock (actor, index, token) {
-  beginToHold(actor, 'lock', index, token)
-  requireHolder(actor, actor.arena.locks[index])
-  if (actor.blocks && actor.chance(0.05)) requireDeadlock(actor, actor.arena.locks[index])
+  beginToLock(actor, index, token)
   await actor.linger()
   endToHold(actor, 'lock', index)
 }
@@ -84,20 +106,21 @@ function requireDeadlock (actor, lock) {
   actor.violation('a thread has got a lock that it held')
 }
 
-async function lock (actor, index) {
-  const { arena } = actor
-  const options = actor.options()
-  const token = await take(actor, arena.locks[index], ['lock', 'lockAsync', 'tryLock', 'lockIfAvailable'], options)
-  if (token === undefined) return undefined
-  await holdLock(actor, index, token)
-  // Another one behind it in the order of all.
-  if (index + 1 < COUNT.lock && actor.chance(0.1)) {
-    const inner = actor.blocks ? arena.locks[index + 1].lock() : await arena.locks[index + 1].lockAsync()
-    await holdLock(actor, index + 1, inner)
-    actor.require(inner.unlock(), () => 'a lock was lost')
-  }
-  release(actor, arena.locks[index], token)
-  return true
+function lock (actor, index) {
+  const { locks } = actor.arena
+  return hold(actor, locks[index], ['lock', 'lockAsync', 'tryLock'], 'executeLocked', {
+    begin: token => beginToLock(actor, index, token),
+    end: () => endToHold(actor, 'lock', index),
+    async release (token) {
+      // Another one behind it in the order of all.
+      if (index + 1 < COUNT.lock && actor.chance(0.1)) {
+        const inner = actor.blocks ? locks[index + 1].lock() : await locks[index + 1].lockAsync()
+        await holdLock(actor, index + 1, inner)
+        actor.require(inner.unlock(), () => 'a lock was lost')
+      }
+      release(actor, locks[index], token)
+    }
+  })
 }
 
 /** Unlocks by the token or by the lock, or abandons the lock, which counts as a death. */
@@ -107,18 +130,6 @@ function release (actor, lock, token) {
   if (dice > 0.8) lock.unlock()
   else actor.require(dice < 0.05 ? token.abandon() : token.unlock(), () => 'a lock was lost')
   actor.require(!token.locked && !token.unlock(), () => 'a lock was released twice')
-}
-
-function executeLocked (actor, index) {
-  const thing = actor.arena.locks[index]
-  const begin = (token) => {
-    beginToHold(actor, 'lock', index, token)
-    requireHolder(actor, thing)
-  }
-  return execute(actor, methods(thing, 'executeLocked'), begin, (token) => {
-    endToHold(actor, 'lock', index)
-    if (actor.chance(0.2)) token.unlock()
-  })
 }
 
 /** As code does that knows nothing of the class. */
@@ -164,88 +175,64 @@ async function waitAtWord (actor, index) {
 
 // ——— RwLock ———
 
-async function read (actor, index) {
-  const rw = actor.arena.rws[index]
-  const begin = token => beginToRead(actor, 'rw', index, token)
-  const end = () => endToRead(actor, 'rw', index)
-  if (actor.chance(0.3)) return execute(actor, methods(rw, 'executeShared'), begin, end)
-  const token = await take(actor, rw, ['lockShared', 'lockSharedAsync', 'tryLockShared'], actor.options())
-  if (token === undefined) return undefined
-  begin(token)
-  await actor.linger()
-  end()
-  actor.require(token.unlock(), () => 'a share was lost')
-  return true
+function read (actor, index) {
+  return hold(actor, actor.arena.rws[index], ['lockShared', 'lockSharedAsync', 'tryLockShared'], 'executeShared', {
+    begin: token => beginToRead(actor, 'rw', index, token),
+    end: () => endToRead(actor, 'rw', index)
+  })
 }
 
-async function write (actor, index) {
+function write (actor, index) {
   const rw = actor.arena.rws[index]
-  const begin = (token) => {
-    beginToWrite(actor, 'rw', index, token)
-    requireHolder(actor, rw)
-  }
-  const end = () => endToHold(actor, 'rw', index)
-  if (actor.chance(0.3)) return execute(actor, methods(rw, 'executeLocked'), begin, end)
-  const token = await take(actor, rw, ['lock', 'lockAsync', 'tryLock'], actor.options())
-  if (token === undefined) return undefined
-  begin(token)
-  await actor.linger()
-  end()
-  if (actor.chance(0.3)) {
-    const shared = token.downgrade()
-    beginToRead(actor, 'rw', index, { ownerDied: false })
-    await actor.linger()
-    endToRead(actor, 'rw', index)
-    actor.require(!token.locked && shared.unlock(), () => 'a share was lost after a downgrade')
-  } else {
-    actor.require(token.unlock(), () => 'a lock was lost')
-  }
-  return true
+  return hold(actor, rw, ['lock', 'lockAsync', 'tryLock'], 'executeLocked', {
+    begin (token) {
+      beginToWrite(actor, 'rw', index, token)
+      requireHolder(actor, rw)
+    },
+    end: () => endToHold(actor, 'rw', index),
+    async release (token) {
+      if (actor.chance(0.7)) return actor.require(token.unlock(), () => 'a lock was lost')
+      const shared = token.downgrade()
+      beginToRead(actor, 'rw', index, { ownerDied: false })
+      await actor.linger()
+      endToRead(actor, 'rw', index)
+      actor.require(!token.locked && shared.unlock(), () => 'a share was lost after a downgrade')
+    }
+  })
 }
 
 // ——— Semaphore ———
 
-async function usePermits (actor, index) {
+function usePermits (actor, index) {
   const { arena } = actor
   const semaphore = arena.semaphores[index]
   const amount = 1 + actor.below(PERMITS)
   const cell = arena.at('uses', actor.number * COUNT.semaphore + index)
-  const begin = () => {
-    // First the sum. The thread may be ended by the call, but not between that one's work and the line behind it.
-    arena.add('inUse', index, amount)
-    arena.ledger[cell] = amount
-    const law = [() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`]
-    arena.add('semaphoreTaken', index, 1)
-    return actor.blocks ? actor.requireSoonSync(...law) : actor.requireSoon(...law)
-  }
-  const end = () => {
-    arena.add('inUse', index, -amount)
-    arena.ledger[cell] = 0
-  }
-  if (actor.chance(0.3)) return execute(actor, methods(semaphore, 'use', amount), begin, end)
   // What a dead thread has acquired without a token does not come back.
-  const holds = !actor.steady || actor.chance(0.5)
-  const token = await takePermits(actor, semaphore, amount, holds)
-  if (token === undefined) return undefined
-  await begin()
-  await actor.linger()
-  end()
-  if (holds) actor.require(token.locked && token.unlock() && !token.unlock(), () => 'permits were lost')
-  else semaphore.release(amount)
-  return true
-}
-
-/** Gives a token if `holds`, else true; undefined if it gave up. */
-function takePermits (actor, semaphore, amount, holds) {
-  const [blocking, awaiting, trying] = holds ? ['hold', 'holdAsync', 'tryHold'] : ['acquire', 'acquireAsync', 'tryAcquire']
-  if (actor.chance(0.1)) return semaphore[trying](amount) || undefined
-  const options = actor.options()
-  return actor.attempt(options, () => semaphore[actor.blocks && actor.chance(0.9) ? blocking : awaiting](amount, options))
+  const withToken = !actor.steady || actor.chance(0.5)
+  return hold(actor, semaphore, withToken ? ['hold', 'holdAsync', 'tryHold'] : ['acquire', 'acquireAsync', 'tryAcquire'], 'use', {
+    args: [amount],
+    begin () {
+      // First the sum. The thread may be ended by the call, but not between that one's work and the line behind it.
+      arena.add('inUse', index, amount)
+      arena.ledger[cell] = amount
+      const law = [() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`]
+      arena.add('semaphoreTaken', index, 1)
+      return actor.blocks ? actor.requireSoonSync(...law) : actor.requireSoon(...law)
+    },
+    end () {
+      arena.add('inUse', index, -amount)
+      arena.ledger[cell] = 0
+    },
+    release (token) {
+      if (withToken) actor.require(token.locked && token.unlock() && !token.unlock(), () => 'permits were lost')
+      else semaphore.release(amount)
+    }
+  })
 }
 
 module.exports = [
-  { name: 'lock', weight: 12, of: 'lock', bursts: true, run: lock },
-  { name: 'executeLocked', weight: 6, of: 'lock', run: executeLocked },
+  { name: 'lock', weight: 18, of: 'lock', bursts: true, run: lock },
   { name: 'the bare word of a lock', weight: 3, of: 'lock', needs: actor => actor.steady, run: bareLock },
   { name: 'wait at the word of a lock', weight: 2, of: 'lock', needs: actor => actor.steady, run: waitAtWord },
   { name: 'read', weight: 8, of: 'rw', bursts: true, run: read },
