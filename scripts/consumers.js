@@ -11,12 +11,10 @@
 // does.
 
 const assert = require('assert')
-const crypto = require('crypto')
 const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
-const cache = require('./lib/cache')
-const { release, succeedNpm } = require('./lib/npm')
+const { installed, release, succeedNpm } = require('./lib/npm')
 const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, succeeds } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
@@ -30,21 +28,8 @@ const WASM = path.join(CONSUMERS, 'wasm')
 const WASM_NODES = ['20.20.2', NODE]
 const WINDOWS = process.platform === 'win32'
 
-/** Where the tools are installed, those of the lock file in a folder; its node_modules is what counts. */
-async function tools (source = CONSUMERS) {
-  const lock = fs.readFileSync(path.join(source, 'package-lock.json'))
-  const target = cache.folder('consumers', crypto.createHash('sha256').update(lock).digest('hex').slice(0, 16))
-  await cache.fill(target, async scratch => {
-    const home = path.join(scratch, 'home')
-    fs.mkdirSync(home)
-    for (const name of ['package.json', 'package-lock.json']) fs.copyFileSync(path.join(source, name), path.join(home, name))
-    fs.copyFileSync(path.join(CONSUMERS, '.npmrc'), path.join(home, '.npmrc'))
-    // Not `npm ci`, which refuses a lock file that lacks a tool's packages for other platforms, as a mirror may.
-    await succeedNpm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
-    return home
-  })
-  return path.join(target, 'node_modules')
-}
+/** The node_modules with the tools of the lock file in a folder. */
+const tools = async (source = CONSUMERS) => path.join(await installed('consumers', source), 'node_modules')
 
 /** A machine with the tools, a Node and a registry, and one folder for each project. */
 class Workshop {

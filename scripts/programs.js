@@ -8,18 +8,14 @@
 // The packages are those of __test__/programs/package-lock.json, and kept in the user's cache folder.
 
 const assert = require('assert')
-const crypto = require('crypto')
-const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
-const cache = require('./lib/cache')
 const { run } = require('./lib/child')
-const { succeedNpm } = require('./lib/npm')
+const { installed } = require('./lib/npm')
 const { Results } = require('./lib/results')
 const nodes = require('./nodes')
 
 const ROOT = path.join(__dirname, '..')
-const PROGRAMS = path.join(ROOT, '__test__', 'programs')
 const VERSIONS = ['24.21.0', '22.23.3', '26.10.0']
 const ENTRIES = ['force', 'index', 'keep-alive', 'pure']
 const COMMONJS = '{"module":"commonjs","moduleResolution":"node"}'
@@ -48,22 +44,6 @@ const programs = [
   { name: 'module.register', args: ['register.mjs'], says: 'false undefined undefined' }
 ]
 
-/** A folder with the programs and the packages that they use. */
-async function workshop () {
-  const hash = crypto.createHash('sha256')
-  const names = fs.readdirSync(PROGRAMS).sort()
-  for (const name of names) hash.update(name).update(fs.readFileSync(path.join(PROGRAMS, name)))
-  const target = cache.folder('programs', hash.digest('hex').slice(0, 16))
-  await cache.fill(target, async scratch => {
-    const home = path.join(scratch, 'home')
-    fs.cpSync(PROGRAMS, home, { recursive: true })
-    // Not `npm ci`, which refuses a lock file that lacks a package for other platforms, as a mirror may.
-    await succeedNpm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
-    return home
-  })
-  return target
-}
-
 /** What a program gives: its exit code and its output, without times and process ids. */
 async function result (node, { args, env }, cwd, entry) {
   const NODE_OPTIONS = entry === undefined ? '' : `-r ${JSON.stringify(path.join(ROOT, `${entry}.js`))}`
@@ -82,7 +62,7 @@ async function check (node, program, cwd) {
 async function main () {
   const { only } = argumentsOf('node scripts/programs.js [--only text]', { only: { type: 'string', default: '' } })
   const results = new Results()
-  const folder = await workshop()
+  const folder = await installed('programs', path.join(ROOT, '__test__', 'programs'))
   for (const version of VERSIONS) {
     const node = await nodes.get(version)
     if (!node.skipped) assert.strictEqual((await result(node.path, { args: ['-e', EFFECT] }, folder, 'force')).output, 'addon\naddon\n')

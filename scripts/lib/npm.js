@@ -2,6 +2,7 @@
 
 // Runs npm: the one at hand (that which started this script, otherwise the one on the PATH), or a release of one's choice.
 
+const crypto = require('crypto')
 const fs = require('fs')
 const path = require('path')
 const cache = require('./cache')
@@ -52,4 +53,21 @@ async function release (name, version, bin) {
   return path.join(target, bin)
 }
 
-module.exports = { npm, manifestIn, succeedNpm, download, release }
+/** A copy of a folder in the cache, with the packages of its lock file; made anew when one of its files changes. */
+async function installed (kind, source) {
+  const hash = crypto.createHash('sha256')
+  const files = fs.readdirSync(source, { withFileTypes: true }).filter(entry => entry.isFile()).map(({ name }) => name).sort()
+  for (const name of files) hash.update(name).update(fs.readFileSync(path.join(source, name)))
+  const target = cache.folder(kind, hash.digest('hex').slice(0, 16))
+  await cache.fill(target, async scratch => {
+    const home = path.join(scratch, 'home')
+    fs.mkdirSync(home)
+    for (const name of files) fs.copyFileSync(path.join(source, name), path.join(home, name))
+    // Not `npm ci`, which refuses a lock file that lacks a package for other platforms, as a mirror may.
+    await succeedNpm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
+    return home
+  })
+  return target
+}
+
+module.exports = { installed, npm, manifestIn, succeedNpm, download, release }
