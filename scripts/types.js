@@ -56,37 +56,36 @@ function atLeast ({ version }, limit) {
 /** The files of __test__/types and what they need. */
 function fixtures () {
   return fs.readdirSync(folder).filter(name => /\.[mc]?ts$/.test(name)).map(name => {
-    const line = /^\/\/ needs: (.*)$/m.exec(fs.readFileSync(path.join(folder, name), 'utf8'))
-    const needs = { name, since: '0.0', from: null, before: null, added: null, modules: false, alone: false }
-    for (const need of line === null ? [] : line[1].split(', ')) {
-      const [, since, from, before, added] =
-        /^typescript >= (\d+\.\d+)$|^lib >= (\w+)$|^lib < (\w+)$|^lib (dom|node)$|^modules$|^alone$/.exec(need) || fail(`${name}: what is "${need}"?`)
-      for (const lib of [from, before]) if (lib !== undefined && !ORDER.includes(lib)) fail(`${name}: what is the library ${lib}?`)
-      if (since) needs.since = since
-      else if (from) needs.from = from
-      else if (before) needs.before = before
-      else if (added) needs.added = added
-      else needs[need] = true
-    }
-    return needs
+    const [, line] = /^\/\/ needs: (.*)$/m.exec(fs.readFileSync(path.join(folder, name), 'utf8')) || []
+    const needs = line === undefined ? [] : line.split(', ')
+    for (const need of needs) if (!NEED.test(need)) throw new Error(`${name}: what is "${need}"?`)
+    return { name, needs, alone: needs.includes('alone') }
   })
 }
 
-function fail (message) {
-  throw new Error(message)
+/** What a file may need: a program has one of the last three at most, and only the files that ask for it. */
+const NEED = new RegExp(`^alone$|^typescript >= \\d+\\.\\d+$|^lib (>=|<) (${ORDER.join('|')})$|^lib dom$|^lib node$|^modules$`)
+
+/** The files that a program with this library takes, and with what `more` says. */
+function fitting (all, compiler, lib, more) {
+  const isMet = need => {
+    const [what, operator, value] = need.split(' ')
+    if (value === undefined) return need === more || need === 'alone'
+    if (what === 'typescript') return atLeast(compiler, value)
+    return (ORDER.indexOf(lib) >= ORDER.indexOf(value)) === (operator === '>=')
+  }
+  return all.filter(({ needs }) => (more === undefined || needs.includes(more)) && needs.every(isMet))
 }
 
 /** Which files are compiled together, by which compiler and with which settings. */
 function programs (compiler, all) {
-  const usable = all.filter(({ since }) => atLeast(compiler, since))
   const found = []
   const add = (label, files, options) => {
     if (files.length > 0) found.push({ compiler, label: `TypeScript ${compiler.version}, ${label}`, files, options })
   }
   for (const [lib, since] of LIBS) {
     if (!atLeast(compiler, since)) continue
-    const fits = usable.filter(({ from, before, added, modules }) => !added && !modules &&
-      (from === null || ORDER.indexOf(lib) >= ORDER.indexOf(from)) && (before === null || ORDER.indexOf(lib) < ORDER.indexOf(before)))
+    const fits = fitting(all, compiler, lib)
     const options = { lib: [lib], target: lib }
     add(lib, fits.filter(({ alone }) => !alone), options)
     // A file that only asks for a program of its own is tested with two libraries, which are as good as all.
@@ -94,19 +93,15 @@ function programs (compiler, all) {
     for (const file of fits.filter(({ alone }) => alone)) add(`${lib}, ${file.name} alone`, [file], options)
   }
   const newest = { lib: ['esnext'], target: 'esnext' }
-  add('esnext and dom', usable.filter(({ added }) => added === 'dom'), { ...newest, lib: ['esnext', 'dom'] })
-  if (atLeast(compiler, NODE_TYPES)) {
-    add('esnext and @types/node', usable.filter(({ added }) => added === 'node'), { ...newest, types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] })
-  }
+  const withNode = { types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] }
+  const ofNode = { module: 'nodenext', moduleResolution: 'nodenext' }
+  const special = more => fitting(all, compiler, 'esnext', more)
+  add('esnext and dom', special('lib dom'), { ...newest, lib: ['esnext', 'dom'] })
+  if (atLeast(compiler, NODE_TYPES)) add('esnext and @types/node', special('lib node'), { ...newest, ...withNode })
   if (atLeast(compiler, EXAMPLES)) {
-    add('the examples', examples().map(name => ({ name })), {
-      ...newest, module: 'nodenext', moduleResolution: 'nodenext', allowImportingTsExtensions: true, noUncheckedIndexedAccess: false,
-      types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')]
-    })
+    add('the examples', examples().map(name => ({ name })), { ...newest, ...ofNode, ...withNode, allowImportingTsExtensions: true, noUncheckedIndexedAccess: false })
   }
-  if (atLeast(compiler, NODE_MODULES)) {
-    add('modules of Node', usable.filter(({ modules }) => modules), { ...newest, module: 'nodenext', moduleResolution: 'nodenext' })
-  }
+  if (atLeast(compiler, NODE_MODULES)) add('modules of Node', special('modules'), { ...newest, ...ofNode })
   return found
 }
 
