@@ -7,14 +7,14 @@ const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command, folder, positive, someOf } = require('./lib/arguments')
 const { run } = require('./lib/child')
+const { withScratch } = require('./lib/scratch')
 const nodes = require('./nodes')
 const setup = require('./setup')
-const { PREFIX } = require('./wpt/result')
 
 const USAGE = `npm run wpt -- --dir CHECKOUT [options]
 
-  --dir CHECKOUT     a checkout of https://github.com/web-platform-tests/wpt, or a folder that has its folder web-locks
-                     (nodejs/node has one: test/fixtures/wpt)
+  --dir CHECKOUT     a checkout of https://github.com/web-platform-tests/wpt, or a folder that has its folders web-locks and
+                     resources (nodejs/node has one: test/fixtures/wpt)
   --node LIST        versions, or paths of binaries, with commas between; 'all': every supported version (default: this Node)
   --api LIST         ours, host (default: both; Node has an API of its own from 24 on)
   --only TEXT        only the files that have TEXT in their name
@@ -49,13 +49,24 @@ const SKIPPED = new Map([
 
 async function main () {
   const values = argumentsOf(USAGE, OPTIONS)
-  const root = values.dir
+  await setup.run()
+  await withScratch(scratch => runAll(values, values.dir, harnessOf(values.dir, scratch)))
+}
+
+/** The checkout's testharness.js, in the syntax of the oldest Node. */
+function harnessOf (root, scratch) {
+  const { code } = require('esbuild').transformSync(fs.readFileSync(path.join(root, 'resources', 'testharness.js'), 'utf8'), { target: 'node10' })
+  const file = path.join(scratch, 'testharness.js')
+  fs.writeFileSync(file, code)
+  return file
+}
+
+async function runAll (values, root, harness) {
   const names = filesOf(root)
   const files = names.filter(name => name.endsWith('.any.js') && !SKIPPED.has(name) && name.includes(values.only))
   if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
 
   const runs = []
-  await setup.run()
   for (const version of values.node) {
     const node = await nodes.get(version)
     if (node.skipped) {
@@ -65,17 +76,15 @@ async function main () {
     for (const api of values.api) {
       if (api === 'host' && Number.parseInt(node.version) < 24) continue
       const tests = []
-      for (const file of files) tests.push(...await runFile(node, api, root, file, values.timeout * 1000))
+      for (const file of files) tests.push(...await runFile(node, { api, root, harness, file }, values.timeout * 1000))
       runs.push({ version: node.version, api, tests })
       report(runs[runs.length - 1])
     }
   }
   for (const [name, reason] of skippedOf(names)) console.log(`skipped ${name}: ${reason}`)
   if (values.markdown) console.log('\n' + markdown(runs))
-  if (runs.length === 0 || runs.some(({ api, tests }) => api === 'ours' && tests.some(failed))) process.exitCode = 1
+  if (runs.length === 0 || runs.some(({ api, tests }) => api === 'ours' && tests.some(({ failed }) => failed))) process.exitCode = 1
 }
-
-const failed = ({ message }) => message !== undefined
 
 /** The names of the files and folders of the checkout's web-locks. An older copy of a file is left out: the newer has no `tentative`. */
 function filesOf (root) {
@@ -91,23 +100,22 @@ function skippedOf (names) {
 }
 
 /** Runs a file. A test without a result has failed: the process hung, or ended before it. */
-async function runFile (node, api, root, file, timeout) {
-  const target = path.join(__dirname, 'wpt', 'target.js')
-  const ended = await run(node.path, [...node.flags, target, JSON.stringify({ api, root, file })], { timeout, env: { ...process.env, NODE_OPTIONS: '' } })
-  const results = ended.stdout.split('\n').filter(line => line.startsWith(PREFIX)).map(line => JSON.parse(line.slice(PREFIX.length)))
-  const declared = results.find(({ tests }) => tests !== undefined)
-  if (declared === undefined) return [{ file, name: '(all)', message: ended.output.trim() || 'the process ended without a result' }]
+async function runFile (node, job, timeout) {
+  const { file } = job
+  const ended = await run(node.path, [...node.flags, path.join(__dirname, 'wpt', 'target.js'), JSON.stringify(job)], { timeout, env: { ...process.env, NODE_OPTIONS: '' } })
   const how = ended.timedOut ? 'did not end' : `the process ended before it (${ended.signal || `exit code ${ended.code}`})`
-  return declared.tests.map(name => {
-    const result = results.find(result => result.name === name)
-    return { file, name, message: result === undefined ? how : result.message }
-  })
+  const tests = new Map()
+  for (const [, line] of ended.stdout.matchAll(/^wpt-result (.*)$/gm)) {
+    const result = JSON.parse(line)
+    if ('failed' in result || !tests.has(result.name)) tests.set(result.name, { file, failed: true, message: how, ...result })
+  }
+  return tests.size > 0 ? [...tests.values()] : [{ file, name: '(all)', failed: true, message: ended.output.trim() || how }]
 }
 
 function report ({ version, api, tests }) {
-  const failures = tests.filter(failed)
+  const failures = tests.filter(({ failed }) => failed)
   console.log(`Node ${version}, ${api}: ${tests.length - failures.length} passed, ${failures.length} failed`)
-  for (const { file, name, message } of failures) console.log(`  FAILED ${file}: ${name}\n      ${message.split('\n').slice(0, 6).join('\n      ')}`)
+  for (const { file, name, message } of failures) console.log(`  FAILED ${file}: ${name}\n      ${String(message).split('\n').slice(0, 6).join('\n      ')}`)
 }
 
 function markdown (runs) {
@@ -115,7 +123,7 @@ function markdown (runs) {
     '| Node | | passed | failed |',
     '|---|---|--:|--:|',
     ...runs.map(({ version, api, tests }) => {
-      const failures = tests.filter(failed).length
+      const failures = tests.filter(({ failed }) => failed).length
       return `| ${version} | ${api === 'ours' ? '`atomics-waitasync/web-locks`' : 'Node\'s own'} | ${tests.length - failures} | ${failures} |`
     })
   ].join('\n')
