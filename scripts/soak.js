@@ -10,7 +10,7 @@
 // --node   on these, one after the other, instead of the Node that runs this
 //
 // Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them. Exit code 0 only if
-// no law was broken; otherwise the last operations before that are printed. Node 20.19 or newer; POSIX for stopping the process.
+// no law was broken; otherwise it is printed what the threads were at. Node 20.19 or newer; POSIX for stopping the process.
 
 const path = require('path')
 const { argumentsOf, command, positive, someOf, whole } = require('./lib/arguments')

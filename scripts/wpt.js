@@ -31,21 +31,12 @@ const OPTIONS = {
   markdown: { type: 'boolean', default: false }
 }
 
-/** The files that are not run, and why. All other `.any.js` are; each `.html` is a page, and needs a browser. */
-const SKIPPED = new Map([
-  ['idlharness.https.any.js', 'reads the interfaces from files of another folder by HTTP; `__test__/lock-manager.test.js` has these checks'],
-  ['storage-buckets.tentative.https.any.js', 'storage partitions: Node has none'],
-  ['non-secure-context.any.js', 'for pages loaded without encryption: Node loads no pages'],
-  ['partitioned-web-locks.tentative.https.html', 'storage partitions: Node has none'],
-  ['opaque-origin.tentative.https.html', 'frames and origins: Node has none'],
-  ['clientids.https.html', 'frames: Node has none'],
-  ['frames.https.html', 'frames: Node has none'],
-  ['workers.https.html', 'shared workers and frames: Node has none'],
-  ['query-ordering.https.html', 'frames: Node has none'],
-  ['non-fully-active.https.html', 'frames: Node has none'],
-  ['bfcache', 'navigation: Node has none'],
-  ['crashtests', 'frames and navigation: Node has none']
-])
+/** The `.any.js` that are not run, and why. Each `.html` is a page, and needs a browser: for frames, navigation, storage partitions. */
+const SKIPPED = {
+  'idlharness.https.any.js': 'reads the interfaces from files of another folder by HTTP; `__test__/lock-manager.test.js` has these checks',
+  'storage-buckets.tentative.https.any.js': 'storage partitions: Node has none',
+  'non-secure-context.any.js': 'for pages loaded without encryption: Node loads no pages'
+}
 
 async function main () {
   const values = argumentsOf(USAGE, OPTIONS)
@@ -63,7 +54,7 @@ function harnessOf (root, scratch) {
 
 async function runAll (values, root, harness) {
   const names = filesOf(root)
-  const files = names.filter(name => name.endsWith('.any.js') && !SKIPPED.has(name) && name.includes(values.only))
+  const files = names.filter(name => name.endsWith('.any.js') && !(name in SKIPPED) && name.includes(values.only))
   if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
 
   const runs = []
@@ -81,7 +72,7 @@ async function runAll (values, root, harness) {
       report(runs[runs.length - 1])
     }
   }
-  for (const [name, reason] of skippedOf(names)) console.log(`skipped ${name}: ${reason}`)
+  for (const name of names) if (name in SKIPPED) console.log(`skipped ${name}: ${SKIPPED[name]}`)
   if (values.markdown) console.log('\n' + markdown(runs))
   if (runs.length === 0 || runs.some(({ api, tests }) => api === 'ours' && tests.some(({ failed }) => failed))) process.exitCode = 1
 }
@@ -92,11 +83,6 @@ function filesOf (root) {
   if (!fs.existsSync(folder)) throw new Error(`--dir ${root}: there is no folder web-locks in it`)
   const names = fs.readdirSync(folder).sort()
   return names.filter(name => !(name.includes('.tentative.') && names.includes(name.replace('.tentative.', '.'))))
-}
-
-function skippedOf (names) {
-  const plain = name => name.replace('.tentative.', '.')
-  return Array.from(SKIPPED).filter(([name]) => names.some(each => plain(each) === plain(name)))
 }
 
 /** Runs a file. A test without a result has failed: the process hung, or ended before it. */

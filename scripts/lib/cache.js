@@ -9,8 +9,6 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 
-const ABANDONED = 24 * 60 * 60 * 1000
-
 /** Why something cannot be had on this machine at all, as opposed to a failure that may pass. */
 class Unavailable extends Error {}
 
@@ -34,7 +32,6 @@ async function fill (target, make) {
   if (fs.existsSync(target)) return
   const store = path.dirname(target)
   fs.mkdirSync(store, { recursive: true })
-  removeAbandoned(store)
   const scratch = fs.mkdtempSync(path.join(store, '.fetching-'))
   try {
     moveIntoPlace(await make(scratch), target)
@@ -49,18 +46,6 @@ function moveIntoPlace (fresh, target) {
   } catch (error) {
     // Another run may have been quicker: then its folder is as good as ours.
     if (!fs.existsSync(target)) throw error
-  }
-}
-
-// The remains of runs that were killed. They are a day old, so that no folder of a present run is taken for one.
-function removeAbandoned (store) {
-  for (const name of fs.readdirSync(store)) {
-    const left = path.join(store, name)
-    try {
-      if (name.startsWith('.fetching-') && Date.now() - fs.statSync(left).mtimeMs > ABANDONED) fs.rmSync(left, { recursive: true })
-    } catch {
-      // Somebody else removes it at this moment.
-    }
   }
 }
 

@@ -164,14 +164,6 @@ class Actor {
     arena.set('object', number, object)
     arena.set('since', number, arena.get('ticks'))
     arena.set('operation', number, code + 1)
-    arena.note(number, code, object, 0, this.time)
-  }
-
-  end (code, object, phase) {
-    const { arena, number } = this
-    arena.set('operation', number, 0)
-    arena.note(number, code, object, phase, this.time)
-    arena.add('steps', this.id, 1)
   }
 
   /** @param {object[]} operations of operations.js: those that this actor may do, each with its `weight` and `code` */
@@ -189,12 +181,11 @@ class Actor {
       this.begin(code, object)
       // Races need haste.
       let left = bursts && this.chance(0.1) ? 200 : 1
-      let result
       do {
-        result = await run(this, index)
+        await run(this, index)
         this.count(name)
       } while (--left > 0 && !this.stopped)
-      this.end(code, object, result === undefined ? 2 : 1)
+      this.arena.set('operation', this.number, 0)
       // A loop that never turns hears no abort, no message and no end.
       if (this.chance(0.1)) await new Promise(setImmediate)
     }

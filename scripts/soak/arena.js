@@ -1,7 +1,7 @@
 'use strict'
 
-// The memory of one round: the words under test, what the threads note of them (the ledger), and what each actor did last (the
-// history). Every thread of the round has the same three buffers.
+// The memory of one round: the words under test, and what the threads note of them (the ledger). Every thread of the round has the same two
+// buffers.
 //
 // An actor is one sequence of operations; a thread has up to ACTORS of them. The number of an actor is
 // `ACTORS * id + n`, where `id` is its thread's. It is what the ledger calls a holder.
@@ -47,7 +47,7 @@ const field = (name, words) => {
   fields[name] = size
   size += words
 }
-for (const name of ['stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'late', 'lastId', 'steals', 'stolen', 'tickets', 'lastTicket']) field(name, 1)
+for (const name of ['stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'lastId', 'steals', 'stolen', 'tickets', 'lastTicket']) field(name, 1)
 field('ticketState', TICKETS)
 for (const name of ['begun', 'ok', 'over', 'notified', 'notifying']) field(name, COUNT.value + BIG)
 field('gateDone', COUNT.gate)
@@ -62,15 +62,14 @@ for (const name of ['queueTaken', 'consumed', 'produced']) field(name, COUNT.que
 field('generations', COUNT.barrier * ACTORS * 16)
 field('leaders', COUNT.barrier)
 field('arrived', 1)
-// By thread: whether it is dying or dead; whether it computes for long; whether it has begun; how many operations it has ended; its
-// threadId, when it is gone.
-for (const name of ['isDying', 'isPaused', 'isOnline', 'steps', 'gone']) field(name, IDS)
+// By thread: whether it is dying or dead; whether it computes for long; whether it has begun; its threadId, when it is gone.
+for (const name of ['isDying', 'isPaused', 'isOnline', 'gone']) field(name, IDS)
 // By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when it began.
 for (const name of ['rwReads', 'nameReads']) field(name, IDS * ACTORS)
 field('uses', IDS * ACTORS * COUNT.semaphore)
 for (const name of ['operation', 'object', 'since']) field(name, IDS * ACTORS)
 
-/** An object as one number, for the history: its kind and index. */
+/** An object as one number: its kind and index. */
 const encode = (kind, index) => (1 + KINDS.indexOf(kind)) * 1024 + index
 const decode = (code) => code < 1024 ? '' : `${KINDS[(code >> 10) - 1]} ${code % 1024}`
 
@@ -81,14 +80,12 @@ class Arena {
     const options = growable && CAN_GROW ? { maxByteLength: 16 * bytes } : undefined
     this.buffers = buffers || {
       words: options ? new SharedArrayBuffer(bytes, options) : new SharedArrayBuffer(bytes),
-      ledger: new SharedArrayBuffer(4 * size),
-      history: new SharedArrayBuffer(4 * 5 * RING * IDS)
+      ledger: new SharedArrayBuffer(4 * size)
     }
     this.steady = steady
     this.words = new Int32Array(this.buffers.words, 0, WORDS)
     this.bigs = BIG > 0 ? new BigInt64Array(this.buffers.words, 8 * BIG_AT, BIG) : undefined
     this.ledger = new Int32Array(this.buffers.ledger)
-    this.history = new Int32Array(this.buffers.history)
     if (!buffers) for (let at = 0; at < WORDS; at++) this.words[at] = canary(at)
     const view = (Class, name, kind, more, further) => {
       const make = (at, n) => clones ? new Class(clones[name][n]) : new Class(this.buffers.words, Object.assign({ byteOffset: 4 * (at + more) }, further))
@@ -149,31 +146,14 @@ class Arena {
     if (this.get('isDying', id) === 1) this.add('dying', 0, -1)
   }
 
-  /** Notes what an actor does: a number of operations.js, an object, and a phase: 0 begins, 1 ends well, 2 gives up. */
-  note (actor, operation, object, phase, time) {
-    const { history } = this
-    const ring = Math.floor(actor / ACTORS) * RING
-    // The first entry of a thread counts.
-    const head = ring * 5
-    const place = (ring + 1 + Atomics.add(history, head, 1) % (RING - 1)) * 5
-    history[place] = time
-    history[place + 1] = actor
-    history[place + 2] = operation
-    history[place + 3] = object
-    history[place + 4] = phase + 1
-  }
-
-  /** The last operations of all threads: `[time, actor, operation, object, phase]`. */
-  last (count) {
-    const entries = []
-    for (let n = 0; n < RING * IDS; n++) {
-      if (n % RING !== 0 && this.history[5 * n + 4] !== 0) {
-        const entry = Array.from(this.history.subarray(5 * n, 5 * n + 5))
-        entry[4]--
-        entries.push(entry)
-      }
-    }
-    return entries.sort((a, b) => a[0] - b[0]).slice(-count)
+  /** What each actor is at that is at something, in words; `names` are those of the operations. */
+  present (names) {
+    return Array.from({ length: ACTORS * (this.get('lastId') + 1) }, (_, actor) => {
+      const operation = this.get('operation', actor)
+      const state = this.isDying(actor) ? ', dying' : ''
+      const ticks = this.get('ticks') - this.get('since', actor)
+      return operation > 0 && `actor ${actor % ACTORS} of thread ${Math.floor(actor / ACTORS)}${state}: '${names[operation - 1]}' ${decode(this.get('object', actor))}, for ${ticks} ticks`
+    }).filter(Boolean)
   }
 
   /** The words that were written although they are nobody's. */
@@ -186,8 +166,5 @@ class Arena {
     return stray
   }
 }
-
-/** How many operations of a thread are remembered. */
-const RING = 65
 
 module.exports = Object.assign(Arena, { ACTORS, BIG, CAN_GROW, COUNT, GATE_TIMES, IDS, PERMITS, TICKETS, decode, encode })

@@ -20,6 +20,7 @@ const { Atomics, MAJOR, api, now, randomOf, slowness, sleep, until } = require('
 
 const { nameCount } = require(`../../${libraryFile(target())}`)
 const { ACTORS, BIG, COUNT, IDS, PERMITS, TICKETS } = Arena
+const NAMES = operations.map(({ name }) => name)
 const VALUES = COUNT.value + BIG
 /** Node 10 ends the whole process now and then when a worker is terminated while it boots, with this package or without. */
 const MAY_DIE_BOOTING = MAJOR > 10
@@ -203,7 +204,7 @@ class Round {
   async run () {
     const { arena } = this
     const watcher = new Worker(require.resolve('./watcher.js'), {
-      workerData: { buffers: arena.buffers, steady: arena.steady, names: operations.map(({ name }) => name) }
+      workerData: { buffers: arena.buffers, steady: arena.steady, names: NAMES }
     })
     watcher.on('error', this.fail)
     const watcherExited = new Promise(resolve => watcher.on('exit', resolve))
@@ -311,11 +312,7 @@ class Round {
   }
 
   report () {
-    const lines = this.arena.last(80).map(([time, actor, operation, object, phase]) => {
-      const ends = ['begins', 'has done', 'gave up'][phase]
-      return `${String(time).padStart(8)} ms  thread ${Math.floor(actor / ACTORS)}.${actor % ACTORS} ${ends} '${operations[operation].name}' ${Arena.decode(object)}`
-    })
-    fs.writeSync(2, `\nround ${this.number}:\n${this.problems.join('\n')}\nthe last operations:\n${lines.join('\n')}\n`)
+    fs.writeSync(2, `\nround ${this.number}:\n${this.problems.join('\n')}\nwhat the threads are at:\n${this.arena.present(NAMES).join('\n')}\n`)
   }
 }
 

@@ -2,12 +2,12 @@
 
 // What actors do: one entry for each operation.
 //
-// - `name`: for the history and the figures
+// - `name`: for reports
 // - `weight`: how often, relative to the others
 // - `of`: the kind of object, of which a random one is chosen (`COUNT` of arena.js)
 // - `bursts`: whether it is done many times on end now and then
 // - `needs(actor)`: whether the actor may do it
-// - `run(actor, index)`: does it, with its checks; gives undefined if it gave up
+// - `run(actor, index)`: does it, with its checks
 
 const groups = {
   values: require('./operations/values'),

@@ -90,8 +90,7 @@ function check () {
   for (let actor = 0; actor < used; actor++) {
     const operation = arena.get('operation', actor)
     if (operation === 0 || arena.isDying(actor) || ticks - arena.get('since', actor) < MOST_TICKS) continue
-    violation(`actor ${actor % ACTORS} of thread ${Math.floor(actor / ACTORS)} has been at '${names[operation - 1]}' (${Arena.decode(arena.get('object', actor))}) for ${MOST_TICKS * TICK / 1000} s`)
-    return
+    return violation(`an operation has taken ${MOST_TICKS * TICK / 1000} s:\n${arena.present(names).join('\n')}`)
   }
 }
 

@@ -23,12 +23,11 @@ const FAILURE = new Error('thrown by a callback of the soak')
 async function hold (actor, thing, names, executing, { args = [], begin, end, release = token => actor.require(token.unlock(), () => 'what was held was lost') }) {
   if (actor.chance(0.3)) return execute(actor, (name, ...more) => thing[name](...args, ...more), executing, begin, end)
   const token = await take(actor, thing, names, args)
-  if (token === undefined) return undefined
+  if (token === undefined) return
   await begin(token)
   await actor.linger()
   end()
   await release(token)
-  return true
 }
 
 /** What one of several methods gives; undefined if it gave up. */
@@ -73,7 +72,6 @@ async function execute (actor, call, name, begin, end) {
     return DONE
   })
   actor.require(ran === (result === DONE), () => `the callback ran: ${ran}, and the result was ${result}`)
-  return ran ? true : undefined
 }
 
 // ——— AsyncLock ———
@@ -151,7 +149,6 @@ async function bareLock (actor, index) {
   endToHold(actor, 'lock', index)
   Atomics.store(arena.words, at, 0)
   Atomics.notify(arena.words, at, 1)
-  return true
 }
 
 /** As code does that waits at the word until the lock may be free. */
@@ -167,10 +164,9 @@ async function waitAtWord (actor, index) {
   }
   // It may have been notified in the place of others.
   const token = arena.locks[index].tryLock()
-  if (token === null) return undefined
+  if (token === null) return
   await holdLock(actor, index, token)
   release(actor, arena.locks[index], token)
-  return true
 }
 
 // ——— RwLock ———

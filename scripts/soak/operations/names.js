@@ -67,7 +67,7 @@ function request (actor, index) {
 async function requestStealable (actor, index) {
   const { arena } = actor
   const ticket = arena.add('tickets', 0, 1)
-  if (ticket >= TICKETS) return undefined
+  if (ticket >= TICKETS) return
   const steal = actor.chance(0.2)
   if (steal) arena.add('steals', 0, 1)
   let next = ticket
@@ -87,7 +87,7 @@ async function requestStealable (actor, index) {
     if (error.name !== 'AbortError') throw error
     const stolen = arena.add('stolen', 0, 1)
     actor.require(stolen <= arena.get('steals'), () => `${stolen} requests were robbed by ${arena.get('steals')} thefts`)
-    return true
+    return
   }
   actor.require(result === true || !steal, () => 'a theft gave up')
   if (result === true) {
@@ -95,7 +95,6 @@ async function requestStealable (actor, index) {
     // It came while this one held the name, which was not stolen: so the other had been robbed before.
     if (next !== ticket) know(next, FOLLOWED)
   }
-  return result
 }
 
 /** A callback that never ends, and thefts: its request is told, at whatever moment the theft comes, and its name is not kept. */

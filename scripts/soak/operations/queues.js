@@ -11,20 +11,18 @@ async function locked (actor, index, body) {
   const token = actor.blocks ? lock.lock() : await lock.lockAsync()
   if (token.ownerDied) condition.notify()
   actor.arena.add('queueTaken', index, 1)
-  const result = await body(token, actor.arena.queues[index])
+  await body(token, actor.arena.queues[index])
   actor.require(token.unlock(), () => 'the lock of a queue was lost')
-  return result
 }
 
 function produce (actor, index) {
   return locked(actor, index, async (_, { condition, items }) => {
     const { words } = actor.arena
     const before = Atomics.load(words, items)
-    if (before > 10) return undefined
+    if (before > 10) return
     if (actor.chance(0.3)) await actor.linger()
     Atomics.store(words, items, before + 1)
     condition.notify(actor.chance(0.8) ? 1 : Infinity)
-    return true
   })
 }
 
@@ -43,13 +41,11 @@ function consume (actor, index) {
     actor.require(token.locked, () => 'the lock is not held after a wait')
     if (token.ownerDied) condition.notify()
     if (Atomics.load(words, items) === 0) {
-      actor.require(plain || got !== true || actor.stopped, () => 'the predicate was true, and is not')
-      return undefined
+      return actor.require(plain || got !== true || actor.stopped, () => 'the predicate was true, and is not')
     }
     // One that gave up, or that was notified of another item, takes one all the same, so that none is left.
     if (actor.chance(0.3)) await actor.linger()
     Atomics.sub(words, items, 1)
-    return true
   })
 }
 
@@ -58,7 +54,7 @@ async function meet (actor, index) {
   const barrier = arena.barriers[index]
   const options = { timeout: actor.random() * 30 }
   const result = await actor.attempt(options, () => actor.blocks ? barrier.wait(options) : barrier.waitAsync(options))
-  if (result === undefined) return undefined
+  if (result === undefined) return
   const cell = (party) => index * ACTORS * 16 + party
   const mine = arena.add('generations', cell(actor.party), 1)
   if (result.leader) arena.add('leaders', index, 1)
@@ -66,7 +62,6 @@ async function meet (actor, index) {
     const theirs = arena.get('generations', cell(party))
     actor.require(Math.abs(theirs - mine) <= 1, () => `party ${actor.party} has passed barrier ${index} ${mine} times, party ${party} ${theirs} times`)
   }
-  return true
 }
 
 module.exports = [

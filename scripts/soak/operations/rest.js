@@ -17,12 +17,11 @@ module.exports = [
       if (token !== null) beginToHold(actor, 'lock', index, token)
       const { held, problem } = look(actor.arena)
       actor.require(problem === undefined, () => problem)
-      if (token === null) return undefined
+      if (token === null) return
       const isTold = held.some(({ kind, mode, threadId }) => kind === 'AsyncLock' && mode === 'exclusive' && threadId === actor.threadId)
       actor.require(isTold, () => `a snapshot does not tell of lock ${index}, which its caller holds`)
       endToHold(actor, 'lock', index)
       actor.require(token.unlock(), () => 'a lock was lost')
-      return true
     }
   },
   { name: 'pause', weight: 0.05, run (actor) { actor.pause() } },

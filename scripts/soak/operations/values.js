@@ -41,7 +41,6 @@ async function counted (actor, n, array, at, expected) {
   const result = await wait(actor, array, at, expected, timeout)
   arena.add(result === 'ok' ? 'ok' : 'over', n, 1)
   actor.require(result !== 'not-equal', () => 'not equal to a value that never changes')
-  return result === 'ok' ? true : undefined
 }
 
 function notify (actor, n, array, at) {
@@ -50,7 +49,6 @@ function notify (actor, n, array, at) {
   const count = functions(actor).notify(array, at, actor.chance(0.2) ? Infinity : actor.below(4))
   arena.add('notified', n, count)
   arena.add('notifying', n, -1)
-  return count > 0 ? count : undefined
 }
 
 const bigOf = (actor, index) => (actor.steady ? 0 : BIG / 2) + index % (BIG / 2)
@@ -79,22 +77,17 @@ async function takeTicket (actor, index) {
     arena.set('fifoState', index * TICKETS + ticket, 1)
     return wait.value
   })
-  if (promise === undefined) return undefined
+  if (promise === undefined) return
   const result = await promise
   arena.set('fifoState', index * TICKETS + ticket, 2)
   const notified = withMutex(actor, index, () => arena.get('fifoNotified', index))
   actor.require(result === 'ok', () => `${result} without a time-out`)
   actor.require(ticket < notified, () => `ticket ${ticket} was notified, when only ${notified} had been`)
-  return true
 }
 
 function callTickets (actor, index) {
   const { arena } = actor
-  return withMutex(actor, index, () => {
-    const count = Atomics.notify(arena.words, arena.place('fifo', index), 1 + actor.below(4))
-    arena.add('fifoNotified', index, count)
-    return count > 0 ? true : undefined
-  })
+  withMutex(actor, index, () => arena.add('fifoNotified', index, Atomics.notify(arena.words, arena.place('fifo', index), 1 + actor.below(4))))
 }
 
 // ——— words that change ———
@@ -110,15 +103,13 @@ async function waitForChange (actor, index) {
   arena.add('gateBegun', cell, 1)
   const result = await wait(actor, arena.words, at, value, timeout)
   arena.add('gateEnded', cell, 1)
-  if (result === undefined) return undefined
-  if (result !== 'timed-out') return true
+  if (result !== 'timed-out') return
   // Changes of which all had been notified in good time.
   const done = arena.get('gateDone', index)
   const earliest = Math.max(value + 1, done - GATE_TIMES + 1)
-  if (done < earliest) return undefined
+  if (done < earliest) return
   const changed = arena.get('gateTimes', index * GATE_TIMES + earliest % GATE_TIMES)
   actor.require(changed > deadline - 50, () => `a wake-up was lost: waited ${timeout} ms for ${value} to change, and all had been notified of ${earliest} ${deadline - changed} ms before`)
-  return undefined
 }
 
 function change (actor, index) {
@@ -126,12 +117,12 @@ function change (actor, index) {
   const at = arena.place('gate', index)
   // Mostly somebody is to wait for it.
   for (const end = now() + actor.random() / 5; api.waiterCount(arena.words, at) === 0 && now() < end;);
-  return withMutex(actor, index % COUNT.fifo, () => {
+  withMutex(actor, index % COUNT.fifo, () => {
     const value = arena.words[at] + 1
     // By a plain write, too.
     if (actor.chance(0.5)) Atomics.store(arena.words, at, value)
     else arena.words[at] = value
-    const count = Atomics.notify(arena.words, at)
+    Atomics.notify(arena.words, at)
     const cell = index * GATE_TIMES + value % GATE_TIMES
     arena.set('gateTimes', cell, actor.time)
     arena.set('gateDone', index, value)
@@ -140,7 +131,6 @@ function change (actor, index) {
     const left = api.waiterCount(arena.words, at)
     const waiting = arena.get('gateBegun', cell) - ended
     actor.require(left <= waiting, () => `a wake-up was lost: ${left} wait for gate ${index} to change from ${value}, but only ${waiting} may`)
-    return count > 0 ? true : undefined
   })
 }
 
@@ -165,7 +155,6 @@ async function severalWaits (actor, index) {
   if (actor.chance(0.3)) notify(actor, index, arena.words, at)
   await Promise.all(waits)
   actor.require(ended.every((n, place) => place === 0 || ended[place - 1] < n), () => `notified in the order ${ended}`)
-  return true
 }
 
 module.exports = [
