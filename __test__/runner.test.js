@@ -208,14 +208,14 @@ const steps = [
     row: { passed: 0, failed: 1, skipped: 0 },
     failure: 'the command: its output does not say how many tests there were'
   },
-  { name: 'that cannot run here', skipped: 'no linter', row: { passed: 0, failed: 0, skipped: 1 } }
+  { name: 'whose tool is missing', source: '', missing: () => 'no linter', row: { passed: 0, failed: 0, skipped: 1 } }
 ]
 
-for (const { name, source, skipped, count, row: expected, failure } of steps) {
+for (const { name, source, missing, count, row: expected, failure } of steps) {
   test(`a step ${name}`, async () => {
     const report = new Report(() => {})
-    const command = () => ({ command: process.execPath, args: ['-e', source], skipped })
-    await runStep({ where: 'step', what: '', shown: 'the command', command, count }, report)
+    const command = () => ({ command: process.execPath, args: ['-e', source] })
+    await runStep({ where: 'step', what: '', shown: 'the command', command, count, missing }, report)
     const [{ passed, failed, skipped: skips }] = report.rows
     assert.deepStrictEqual({ passed, failed, skipped: skips }, expected)
     assert.deepStrictEqual(report.failures, failure ? [failure] : [])

@@ -8,9 +8,9 @@ const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run, succeed, succeeded } = require('./lib/child')
-const { javascriptLint } = require('./lib/javascript-lint')
 const { Results } = require('./lib/results')
 const { rustSteps, isMissing } = require('./lib/rust-steps')
+const { ESLINT } = require('./lib/steps')
 const { architecture, withMap } = require('./lib/lib-map')
 const setup = require('./setup')
 
@@ -22,9 +22,7 @@ async function main () {
 
   if (fix) fs.writeFileSync(architecture, withMap(fs.readFileSync(architecture, 'utf8')))
   const results = new Results()
-  const { args, skipped } = javascriptLint({ fix })
-  if (skipped) results.skip('javascript', skipped)
-  else await results.of('javascript', async () => { await succeed(process.execPath, args, { cwd: root }) })
+  await results.of('javascript', async () => { await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root }) })
   for (const step of rustSteps.filter(({ lint }) => lint)) {
     const words = fix && step.name === 'fmt' ? ['fmt'] : step.args
     const ended = await run(cargo(), words, { cwd: root, env: environment() })

