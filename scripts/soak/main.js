@@ -59,20 +59,18 @@ class Round {
     this.arena = new Arena({ growable: this.random() < 0.3, steady: 1 + this.steadyKinds.length })
     if (kept) kept.push(this.arena.buffers.words)
     this.alive = new Set()
-    this.problems = []
     this.counts = Object.create(null)
     this.lastId = 0
     this.terminated = 0
     this.died = 0
     this.children = 0
-    this.failed = new Promise((resolve, reject) => {
-      this.fail = (error) => {
-        if (!this.problems.includes(error.message)) this.problems.push(error.message)
-        reject(error)
-      }
-    })
-    this.failed.catch(() => {})
     this.arena.set('start', 0, Math.floor(now()))
+  }
+
+  /** Says what is wrong and what the threads are at, and ends the process. */
+  fail (error) {
+    fs.writeSync(2, `\nround ${this.number}: ${error.stack}\nwhat the threads are at:\n${this.arena.present(NAMES).join('\n')}\n`)
+    process.exit(1)
   }
 
   below (limit) { return Math.floor(this.random() * limit) }
@@ -206,7 +204,7 @@ class Round {
     const watcher = new Worker(require.resolve('./watcher.js'), {
       workerData: { buffers: arena.buffers, steady: arena.steady, names: NAMES }
     })
-    watcher.on('error', this.fail)
+    watcher.on('error', error => this.fail(error))
     const watcherExited = new Promise(resolve => watcher.on('exit', resolve))
     const violated = setInterval(() => {
       if (arena.get('violated') === 1) this.fail(new Error('a law was broken'))
@@ -219,40 +217,27 @@ class Round {
       await arena.latches[0].waitAsync({ timeout: slowness * 20000 })
       this.add(counts)
     })
-    mine.catch(this.fail)
+    mine.catch(error => this.fail(error))
     const chaos = [this.comeAndGo(), this.endProcesses()]
     const end = now() + this.length
-    const over = async () => {
-      for (let swept = now(); now() < end || this.died < LEAST_DEATHS; await sleep(20)) {
-        this.feed()
-        if (now() - swept < 100) continue
-        swept = now()
-        this.sweep()
-      }
-      arena.set('stop', 0, 1)
-      const rescue = setInterval(() => this.sweepAll(), 20)
-      const isLate = setTimeout(() => this.fail(new Error(`the round has not ended after ${END_OF_ROUND / 1000} s`)), END_OF_ROUND)
-      try {
-        await Promise.all([mine, ...chaos, ...steady.map(({ exited }) => exited)])
-        while (this.alive.size > 0) await [...this.alive][0].exited
-      } finally {
-        clearInterval(rescue)
-        clearTimeout(isLate)
-      }
+    for (let swept = now(); now() < end || this.died < LEAST_DEATHS; await sleep(20)) {
+      this.feed()
+      if (now() - swept < 100) continue
+      swept = now()
+      this.sweep()
     }
-    try {
-      await Promise.race([over(), this.failed])
-      arena.set('stop', 0, 2)
-      await watcherExited
-      this.checkEnd()
-      await this.checkRemains()
-    } catch (error) {
-      if (!this.problems.includes(error.message)) this.problems.push(error.message)
-      this.report()
-      throw error
-    } finally {
-      clearInterval(violated)
-    }
+    arena.set('stop', 0, 1)
+    const rescue = setInterval(() => this.sweepAll(), 20)
+    const isLate = setTimeout(() => this.fail(new Error(`the round has not ended after ${END_OF_ROUND / 1000} s`)), END_OF_ROUND)
+    await Promise.all([mine, ...chaos, ...steady.map(({ exited }) => exited)])
+    while (this.alive.size > 0) await [...this.alive][0].exited
+    clearInterval(rescue)
+    clearTimeout(isLate)
+    arena.set('stop', 0, 2)
+    await watcherExited
+    this.checkEnd()
+    await this.checkRemains()
+    clearInterval(violated)
   }
 
   /** The laws of the end: nothing waits, nothing is held, and the sums are right. */
@@ -310,10 +295,6 @@ class Round {
     for (const name of ['endless', ...Array.from({ length: COUNT.name }, (_, n) => arena.nameOf(n))]) await api.locks.request(name, () => {})
     await until(() => nameCount() === 0, 'no name is left')
   }
-
-  report () {
-    fs.writeSync(2, `\nround ${this.number}:\n${this.problems.join('\n')}\nwhat the threads are at:\n${this.arena.present(NAMES).join('\n')}\n`)
-  }
 }
 
 async function main () {
@@ -324,7 +305,7 @@ async function main () {
   const end = now() + seconds * 1000
   for (let number = 1; now() < end; number++) {
     const round = new Round(number, seed * 1009 + number, only, Math.max(500, end - now()))
-    await round.run()
+    await round.run().catch(error => round.fail(error))
     for (const name of Object.keys(round.counts)) totals[name in totals ? name : 'operations'] += round.counts[name]
     totals.rounds++
     totals.threads += round.lastId
