@@ -4,9 +4,8 @@
 //
 //   node --expose-gc child.js '{"group":"turn","rounds":1,"quick":false, …}'
 //
-// A group's module either has `run(kit)`, which takes all its samples here, or `sample(figure, variant, settings)`, which takes one: then a
-// process is started for each, and `{"figure":…,"variant":…}` says which; without them, the answer is what there is to ask for. Where
-// `figures` has a list instead of a name, one process has a sample of each of these: `sample` is called with the first, and gives a list.
+// A group's module has `run(kit)`, which takes its samples. Where each needs a process of its own, `inProcesses` of processes.js starts this
+// once more for each: `{"figure":…,"variant":…}` says which, and the module's `sample(figure, variant, settings)` takes it.
 //
 // The last line that it prints is what came of it. Runs on every Node that the package runs on.
 
@@ -26,12 +25,7 @@ const kit = Object.assign({}, settings, {
 })
 
 async function answer () {
-  if (group.run !== undefined) return { samples: await group.run(kit) }
-  if (settings.figure !== undefined) return { sample: [].concat(await group.sample(settings.figure, settings.variant, settings)) }
-  return {
-    rounds: kit.rounds(group.rounds),
-    figures: group.figures.map(figure => [].concat(figure)).map(names => ({ names, variants: group.variants(names[0]) }))
-  }
+  return settings.figure === undefined ? group.run(kit) : group.sample(settings.figure, settings.variant, settings)
 }
 
 answer().then((result) => {

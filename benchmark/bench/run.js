@@ -16,40 +16,17 @@ async function child (node, settings) {
   const env = { ...process.env }
   // Meant for the Node that runs this.
   delete env.NODE_OPTIONS
-  // With a flag for V8, Node's own modules are compiled anew, which would be measured as the start.
-  const flags = settings.group === 'start' ? node.flags : [...node.flags, '--expose-gc']
-  const { error, code, signal, stdout, output } = await runChild(node.path, [...flags, CHILD, JSON.stringify(settings)], { env, timeout: TIMEOUT })
+  const { error, code, signal, stdout, output } = await runChild(node.path, [...node.flags, '--expose-gc', CHILD, JSON.stringify(settings)], { env, timeout: TIMEOUT })
   if (error) throw error
   if (code !== 0) throw new Error(`${settings.group} ended with ${signal || `exit code ${code}`}\n${output}`)
   return JSON.parse(stdout.trimEnd().split('\n').pop())
 }
 
-/** The samples of a group that takes one in each process. */
-async function sampleByProcess (node, settings, chosen) {
-  const { rounds, figures } = await child(node, settings)
-  const samples = {}
-  for (const { names, variants } of figures.filter(({ names }) => names.some(name => chosen.includes(name)))) {
-    for (const name of names) samples[name] = Object.fromEntries(variants.map(variant => [variant, []]))
-    for (let round = 0; round < rounds; round++) {
-      for (let n = 0; n < variants.length; n++) {
-        // Each round begins with another.
-        const variant = variants[(round + n) % variants.length]
-        const { sample } = await child(node, { ...settings, figure: names[0], variant })
-        names.forEach((name, n) => samples[name][variant].push(sample[n]))
-      }
-    }
-  }
-  return samples
-}
-
-async function take (node, settings, chosen) {
+async function take (node, settings) {
   if (settings.group === 'size') return { size: librarySize() === undefined ? {} : { ours: [librarySize()] } }
   if (settings.group === 'agents') return { 'register-agents': await registerByAgents(settings) }
-  if (BY_PROCESS.includes(settings.group)) return sampleByProcess(node, settings, chosen)
-  return (await child(node, settings)).samples
+  return child(node, settings)
 }
-
-const BY_PROCESS = ['gaps', 'memory', 'named-memory', 'idle', 'start']
 
 /**
  * @param {{ version: string, path: string, flags: string[] }} node
@@ -65,15 +42,15 @@ async function run (node, figures, { rounds, quick, installed }) {
   const jobs = new Map()
   for (const { id, group, entry } of figures) {
     const key = [group, entry].filter(Boolean).join(' ')
-    if (!jobs.has(key)) jobs.set(key, { settings: { rounds, quick, installed, group, entry }, chosen: [] })
+    if (!jobs.has(key)) jobs.set(key, { rounds, quick, installed, group, entry, chosen: [] })
     jobs.get(key).chosen.push(id)
   }
-  for (const [key, { settings, chosen }] of jobs) {
+  for (const [key, settings] of jobs) {
     const begin = Date.now()
     try {
-      const taken = await take(node, settings, chosen)
+      const taken = await take(node, settings)
       Object.assign(failures, taken.failures)
-      for (const id of chosen) if (taken[id] !== undefined) samples[id] = taken[id]
+      for (const id of settings.chosen) if (taken[id] !== undefined) samples[id] = taken[id]
     } catch (error) {
       errors.push(error.message)
     }

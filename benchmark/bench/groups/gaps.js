@@ -2,8 +2,8 @@
 
 // What Node's own waitAsync lacks, beside the figures of time-outs and of memory. A process for each sample.
 
-const { spawnSync } = require('child_process')
 const { now } = require('../sampling')
+const { flags, inProcesses, runNode } = require('../processes')
 const { open, variants } = require('../queues')
 const { Member, serve } = require('../team')
 
@@ -16,9 +16,7 @@ const figures = {
     const program = `const begin = Date.now()
       process.on('exit', () => console.log(Date.now() - begin))
       ${variant === 'host' ? 'Atomics' : `require(${JSON.stringify(PURE)})`}.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${milliseconds})`
-    const flags = process.execArgv.filter(flag => flag !== '--expose-gc')
-    const { stdout } = spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' })
-    return Math.max(0, milliseconds - parseFloat(stdout))
+    return Math.max(0, milliseconds - parseFloat(runNode([...flags(), '-e', program])))
   },
 
   /** By how many milliseconds a time-out is early at most. */
@@ -66,9 +64,7 @@ const threads = {
 }
 
 module.exports = {
-  rounds: 3,
-  figures: Object.keys(figures),
-  variants: () => variants(),
-  sample: (figure, variant, { quick }) => figures[figure](variant, quick),
+  run: kit => inProcesses(kit, 3, { alone: variants(), early: variants(), absorbed: variants() }),
+  sample: async (figure, variant, { quick }) => ({ [figure]: await figures[figure](variant, quick) }),
   threads
 }

@@ -4,6 +4,7 @@
 // would be in the next.
 
 const { resident } = require('../sampling')
+const { inProcesses } = require('../processes')
 const { open, variants } = require('../queues')
 
 /** Milliseconds. Never comes. */
@@ -43,8 +44,6 @@ const figures = {
 }
 
 module.exports = {
-  rounds: 3,
-  figures: Object.keys(figures),
-  variants: figure => variants(...(figure === 'memory' ? ['floor'] : [])),
-  sample: (figure, variant, { quick }) => figures[figure](open(variant), new Int32Array(new SharedArrayBuffer(4)), quick)
+  run: kit => inProcesses(kit, 3, { memory: variants('floor'), 'memory-timed': variants(), 'memory-left': variants() }),
+  sample: async (figure, variant, { quick }) => ({ [figure]: await figures[figure](open(variant), new Int32Array(new SharedArrayBuffer(4)), quick) })
 }

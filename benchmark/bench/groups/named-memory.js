@@ -3,12 +3,11 @@
 // Resident memory of a pending request for a named lock. A process for each sample.
 
 const { resident } = require('../sampling')
+const { inProcesses } = require('../processes')
 const { open, variants } = require('./named')
 
 module.exports = {
-  rounds: 3,
-  figures: ['named-memory'],
-  variants,
+  run: kit => inProcesses(kit, 3, { 'named-memory': variants() }),
 
   async sample (figure, variant, { quick }) {
     const locks = open(variant)
@@ -22,6 +21,6 @@ module.exports = {
     ask(size)
     const before = await resident()
     ask(3 * size)
-    return (await resident() - before) / (2 * size)
+    return { [figure]: (await resident() - before) / (2 * size) }
   }
 }

@@ -4,6 +4,7 @@
 
 const path = require('path')
 const { packageName, target } = require('../../../lib/agent/target')
+const { flags, inProcesses } = require('../processes')
 const { now } = require('../sampling')
 
 const REQUESTS = {
@@ -17,12 +18,13 @@ function sample (figure, variant, { installed }) {
   const requests = variant === 'floor' ? ['empty'] : REQUESTS[figure]
   const begin = now()
   requests.forEach(request => load(request))
-  return (now() - begin) / 1e6
+  return { [figure]: (now() - begin) / 1e6 }
 }
 
 module.exports = {
-  rounds: 21,
-  figures: Object.keys(REQUESTS),
-  variants: figure => figure === 'require-parts' ? ['ours'] : ['ours', 'again', 'floor'],
+  run (kit) {
+    const variants = ['ours', 'again', 'floor']
+    return inProcesses(kit, 21, { 'require-force': variants, 'require-parts': ['ours'], 'require-index': variants }, flags())
+  },
   sample
 }
