@@ -15,10 +15,9 @@ const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { installed, release, succeedNpm } = require('./lib/npm')
-const { findTarballs, makeTarballs, publish, upstreamRegistry, userEnvironment, succeeds } = require('./lib/published')
+const { Machine, findTarballs, makeTarballs, publish, upstreamRegistry } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
-const slowness = require('../__test__/fixtures/slowness')
 const nodes = require('./nodes')
 
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
@@ -31,16 +30,11 @@ const WINDOWS = process.platform === 'win32'
 /** The node_modules with the tools of the lock file in a folder. */
 const tools = async (source = CONSUMERS) => path.join(await installed('consumers', source), 'node_modules')
 
-/** A machine with the tools, a Node and a registry, and one folder for each project. */
-class Workshop {
+/** A machine with the tools, and one folder for each project. */
+class Workshop extends Machine {
   constructor (scratch, modules, node, registry) {
-    fs.mkdirSync(scratch, { recursive: true })
-    this.scratch = scratch
-    this.modules = modules
-    this.node = node
-    this.registry = registry
-    this.env = { ...userEnvironment({ home: path.join(scratch, 'home'), bin: path.dirname(node.path), registry }), CI: 'true', FORCE_COLOR: '0' }
-    fs.mkdirSync(this.env.HOME)
+    super(node, path.join(scratch, 'home'), registry, { CI: 'true', FORCE_COLOR: '0' })
+    Object.assign(this, { scratch, modules, registry })
     // Found from every project, behind what the project has itself.
     fs.symlinkSync(modules, path.join(scratch, 'node_modules'), 'junction')
   }
@@ -62,14 +56,6 @@ class Workshop {
 
   tool (...names) {
     return path.join(this.modules, ...names)
-  }
-
-  runs (folder, args, options) {
-    return succeeds(this.node.path, args, { cwd: folder, env: this.env, timeout: slowness * 2 * 60 * 1000, ...options })
-  }
-
-  async passes (folder, args) {
-    assert.strictEqual((await this.runs(folder, args)).trim(), 'passed')
   }
 
   async usesPrograms (folder) {
@@ -168,7 +154,7 @@ const wasmProgram = (name) => ({
       if (node.skipped) throw new Error(node.skipped)
       for (const entry of [null, '', '/force', '/keep-alive']) {
         const preload = entry === null ? [] : ['-r', `atomics-waitasync${entry}`]
-        const output = await succeeds(node.path, [...preload, `${name}.js`], { cwd: folder, env: workshop.env, timeout: 60 * 1000 })
+        const output = await workshop.run(node.path, [...preload, `${name}.js`], { cwd: folder })
         assert.strictEqual(output.trim(), 'passed', `Node ${version}, ${entry}`)
       }
     }
@@ -190,7 +176,7 @@ const checks = [
   vitest({ name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18') }),
   pnpm({
     few: true,
-    install: (workshop, folder, args) => succeeds(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd: folder, env: workshop.env, shell: WINDOWS })
+    install: (workshop, cwd, args) => workshop.run(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd, shell: WINDOWS })
   }),
   // The last that is JavaScript, and so asks the Node that it runs on for the platform.
   pnpm({ name: 'pnpm 10', install: async (workshop, folder, args) => workshop.runs(folder, [await release('pnpm', '10.34.8', path.join('bin', 'pnpm.cjs')), ...args]) }),

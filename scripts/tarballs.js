@@ -3,26 +3,25 @@
 // `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
 // where there is no compiler. Then the programs of __test__/tarballs use it.
 //
-//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
+//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build] [--few]
 //
-// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list; `--npm`: installed by
-// each of these; `--no-build`: without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
+// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list; `--no-build`:
+// without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../lib/agent/target')
-const { argumentsOf, command, list } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
 const cargo = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
 const { serve } = require('./lib/local-registry')
 const { release } = require('./lib/npm')
-const { findTarballs, makeTarballs, publish, publishTo, userEnvironment, succeeds } = require('./lib/published')
+const { Machine, findTarballs, makeTarballs, publish, publishTo } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { targets } = require('./lib/targets')
 const { admits } = require('./lib/test-file')
-const slowness = require('../__test__/fixtures/slowness')
 const nodes = require('./nodes')
 
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
@@ -47,12 +46,10 @@ const USES = [
 ]
 
 /** One Node and one npm on a machine without a compiler. */
-class User {
+class User extends Machine {
   constructor (node, npm, home, registry) {
-    this.node = node
+    super(node, home, registry)
     this.npm = npm
-    this.env = userEnvironment({ home, bin: path.dirname(node.path), registry })
-    fs.mkdirSync(home, { recursive: true })
     this.folder = path.join(home, 'app')
   }
 
@@ -71,13 +68,7 @@ class User {
   }
 
   runNpm (args, options) {
-    return succeeds(this.node.path, [this.npm, ...args], { cwd: this.folder, env: this.env, ...options })
-  }
-
-  /** Runs one of the programs. */
-  async runs (args) {
-    const output = await succeeds(this.node.path, [...this.node.flags, ...args], { cwd: this.folder, env: this.env, timeout: slowness * 60000 })
-    assert.strictEqual(output.trim(), 'passed')
+    return this.run(this.node.path, [this.npm, ...args], { cwd: this.folder, ...options })
   }
 
   installed () {
@@ -95,7 +86,7 @@ async function testInstall (results, user, where) {
   if (!done) return
   for (const { name, args, nodes: range = null, reason } of USES) {
     if (!admits(range, user.node.version)) results.skip(`${where}: ${name}`, reason)
-    else await results.of(`${where}: ${name}`, () => user.runs(args))
+    else await results.of(`${where}: ${name}`, () => user.passes(user.folder, args))
   }
 }
 
@@ -110,7 +101,7 @@ async function testWithoutLibrary (results, user, where) {
     await user.install('atomics-waitasync')
     assert.deepStrictEqual(user.installed(), ['atomics-waitasync'])
   })
-  if (installed) await results.of(`${where}: the error message without a library`, () => user.runs(['no-library.js', target()]))
+  if (installed) await results.of(`${where}: the error message without a library`, () => user.passes(user.folder, ['no-library.js', target()]))
   return installed
 }
 
@@ -135,24 +126,22 @@ async function testBuild (results, user, where) {
         PATH: [path.dirname(user.node.path), path.dirname(cargo.cargo()), process.env.PATH].join(path.delimiter)
       }
     })
-    for (const { args } of USES.filter(({ name }) => name === 'require' || name === '/force')) await user.runs(args)
+    for (const { args } of USES.filter(({ name }) => name === 'require' || name === '/force')) await user.passes(user.folder, args)
   })
 }
 
 const OPTIONS = {
   from: { type: 'string' },
   node: { type: 'string', read: nodes.read },
-  npm: { type: 'string', read: list },
   'no-build': { type: 'boolean' },
   few: { type: 'boolean' }
 }
 
 function readArguments () {
-  const { from, node, npm, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--npm version[,..]] [--no-build] [--few]', OPTIONS)
+  const { from, node, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build] [--few]', OPTIONS)
   const installers = few ? [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]]
     : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
-  const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))
-  return { from, installers: each, build: !few && !rest['no-build'] }
+  return { from, installers, build: !few && !rest['no-build'] }
 }
 
 /** A release of npm that is of the time of a Node. */
@@ -225,7 +214,7 @@ async function main () {
       for (const { where, user } of users.slice(-1)) {
         await results.of(`${where}: npm install of both files, without a registry`, async () => {
           await user.install(tarballs.main, tarballs.platform)
-          for (const { args } of USES) await user.runs(args)
+          for (const { args } of USES) await user.passes(user.folder, args)
         })
       }
     } finally {

@@ -3,6 +3,7 @@
 // The package as users get it: its tarballs, a registry that serves them, folders to install it in, and an environment that hides
 // this tree and the Rust toolchain.
 
+const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../../lib/agent/target')
@@ -91,7 +92,28 @@ function userEnvironment ({ home, bin, registry }) {
   }
 }
 
-/** Runs a program, which must succeed, and returns its output. */
-const succeeds = (command, args, options) => succeed(command, args, { timeout: slowness * 5 * 60 * 1000, ...options })
+/** A user's machine without a compiler, with one Node and one registry. */
+class Machine {
+  constructor (node, home, registry, env) {
+    this.node = node
+    fs.mkdirSync(home, { recursive: true })
+    this.env = { ...userEnvironment({ home, bin: path.dirname(node.path), registry }), ...env }
+  }
 
-module.exports = { findTarballs, makeTarballs, publish, publishTo, upstreamRegistry, userEnvironment, succeeds }
+  /** Runs a program, which must succeed, and returns its output. */
+  run (command, args, options) {
+    return succeed(command, args, { env: this.env, timeout: slowness * 5 * 60 * 1000, ...options })
+  }
+
+  /** Runs this Node. */
+  runs (cwd, args, options) {
+    return this.run(this.node.path, [...this.node.flags, ...args], { cwd, ...options })
+  }
+
+  /** Runs a program that says so. */
+  async passes (cwd, args) {
+    assert.strictEqual((await this.runs(cwd, args, { timeout: slowness * 60 * 1000 })).trim(), 'passed')
+  }
+}
+
+module.exports = { Machine, findTarballs, makeTarballs, publish, publishTo, upstreamRegistry }
