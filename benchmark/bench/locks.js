@@ -77,18 +77,31 @@ const ours = {
   }
 }
 
+/** `execute` and `acquire` of a mutex whose `lock` gives a promise of what `unlock` gets. */
+const awaiting = (lock, unlock) => ({
+  async execute (callback) {
+    const held = await lock()
+    try {
+      return await callback()
+    } finally {
+      unlock(held)
+    }
+  },
+  async acquire () {
+    const held = await lock()
+    return { release: () => unlock(held), told: false }
+  }
+})
+
 const article = Class => ({
   title: () => 'the article\'s mutex over Node\'s own `Atomics`',
   missing: unlessWaitAsync,
   open (sab) {
     const lock = new (Class())(sab)
     return {
+      ...awaiting(() => lock.lockAsync(), () => lock.unlock()),
       lock,
       execute: callback => lock.executeLocked(callback),
-      async acquire () {
-        await lock.lockAsync()
-        return { release: () => lock.unlock(), told: false }
-      },
       byCallback: true,
       block: () => lock.lock(),
       release: () => lock.unlock()
@@ -152,18 +165,7 @@ const locks = {
       const mutex = new Mutex(undefined, sab)
       let guard
       return {
-        async execute (callback) {
-          const guard = await mutex.lock()
-          try {
-            return await callback()
-          } finally {
-            guard.dispose()
-          }
-        },
-        async acquire () {
-          const guard = await mutex.lock()
-          return { release: () => guard.dispose(), told: false }
-        },
+        ...awaiting(() => mutex.lock(), guard => guard.dispose()),
         block () { guard = mutex.blockingLock() },
         release () { guard.dispose() }
       }
@@ -176,18 +178,7 @@ const locks = {
       const { WorkerMutex } = require('worker-mutex')
       const mutex = new WorkerMutex(sab)
       return {
-        async execute (callback) {
-          await mutex.lockAsync()
-          try {
-            return await callback()
-          } finally {
-            mutex.unlock()
-          }
-        },
-        async acquire () {
-          await mutex.lockAsync()
-          return { release: () => mutex.unlock(), told: false }
-        },
+        ...awaiting(() => mutex.lockAsync(), () => mutex.unlock()),
         block: () => mutex.lock(),
         release: () => mutex.unlock()
       }

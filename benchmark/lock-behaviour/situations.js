@@ -124,7 +124,7 @@ const situations = {
     title: 'a worker has nothing else to do than wait for it',
     async run ({ lock, start }) {
       const { release } = await lock.acquire()
-      const worker = start('awaitAlone')
+      const worker = start('awaitIt', { alone: true })
       await heard(worker)
       const had = Promise.race([heard(worker), exited(worker).then(() => 'ended')])
       const early = await within(had, 500)

@@ -29,19 +29,12 @@ const tasks = {
   },
 
   async awaitIt (lock) {
-    const leave = stayAlive()
+    const leave = workerData.alone ? () => {} : stayAlive()
     parentPort.postMessage('begins')
     const { release } = await lock.acquire()
     parentPort.postMessage('had it')
     release()
     leave()
-  },
-
-  async awaitAlone (lock) {
-    parentPort.postMessage('begins')
-    const { release } = await lock.acquire()
-    parentPort.postMessage('had it')
-    release()
   },
 
   async block (lock) {
