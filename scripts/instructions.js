@@ -16,40 +16,34 @@ const { argumentsOf, command } = require('./lib/arguments')
 const { compare, countInstructions } = require('./lib/callgrind')
 const { cargo, environment, find } = require('./lib/cargo')
 const { succeed } = require('./lib/child')
+const { Results } = require('./lib/results')
 
 const root = path.join(__dirname, '..')
 const RECORD = path.join(root, 'benchmark', 'instructions.json')
 
 async function main () {
   const { update, strict } = argumentsOf('npm run instructions [-- --update] [--strict]', { update: { type: 'boolean' }, strict: { type: 'boolean' } })
-  const skip = reason => {
-    console.log(`skip - instructions # ${reason}\n0 passed, 0 failed, 1 skipped`)
-    if (strict) process.exitCode = 1
-  }
-
+  const results = new Results()
   const valgrind = find('valgrind')
-  if (valgrind === null) return skip('valgrind is not installed')
+  if (valgrind === null) results.skip('instructions', 'valgrind is not installed')
+  else await count(valgrind, update, results)
+  results.close()
+  if (strict && results.skipped > 0) process.exitCode = 1
+}
+
+async function count (valgrind, update, results) {
   const compiler = await compilerAtHand()
   const record = JSON.parse(fs.readFileSync(RECORD, 'utf8'))
   const counted = await countInstructions(valgrind, await build())
-  const rows = compare(record.operations, counted)
-  for (const row of rows) console.log(`${[row.recorded, row.counted, row.ratio].map(cell).join('')}  ${row.name}`)
-  if (update) {
-    fs.writeFileSync(RECORD, `${JSON.stringify({ compiler, operations: counted }, null, 2)}\n`)
-    return console.log(`recorded in ${path.relative(root, RECORD)}`)
-  }
+  if (update) fs.writeFileSync(RECORD, `${JSON.stringify({ compiler, operations: counted }, null, 2)}\n`)
   const [recorded, present] = [record.compiler, compiler].map(facts => Object.values(facts).join(', '))
-  if (recorded !== present) return skip(`counts of another compiler cannot be compared: recorded with rustc ${recorded}; this is ${present}`)
-  const failed = rows.filter(({ problem }) => problem)
-  for (const { name, problem } of failed) console.log(`not ok - ${name}: ${problem}`)
-  if (failed.length > 0) {
-    console.log('if that is as it shall be: npm run instructions -- --update')
-    process.exitCode = 1
+  const otherwise = update ? 'recorded now' : recorded === present ? undefined : `recorded with rustc ${recorded}; this is ${present}, whose counts differ`
+  for (const { name, recorded, counted: now, ratio, problem } of compare(record.operations, counted)) {
+    const numbers = `${recorded} recorded, ${now} counted, ${ratio.toFixed(3)} ×`
+    if (otherwise) results.skip(`${name}: ${numbers}`, otherwise)
+    else await results.of(`${name}: ${numbers}`, () => { if (problem) throw new Error(`${problem}; if that is as it shall be: npm run instructions -- --update`) })
   }
-  console.log(`${rows.length - failed.length} passed, ${failed.length} failed`)
 }
-
-const cell = (value, column) => (Number.isFinite(value) ? value.toFixed(column < 2 ? 1 : 3) : '-').padStart(column < 2 ? 10 : 8)
 
 /** The facts beside the sources on which the counts depend. */
 async function compilerAtHand () {

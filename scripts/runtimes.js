@@ -13,12 +13,12 @@ const path = require('path')
 const differences = require('../__test__/runtimes/differences.cjs')
 const { libraryFile, target } = require('../lib/agent/target')
 const { argumentsOf, command, oneOf, someOf } = require('./lib/arguments')
-const { bundle } = require('./lib/bundle')
 const cache = require('./lib/cache')
 const npm = require('./lib/npm')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const testFile = require('./lib/test-file')
+const { stageMain } = require('./package')
 
 const ROOT = path.join(__dirname, '..')
 
@@ -65,12 +65,10 @@ function fetch (name) {
 }
 
 /** A project with the package as it is published, and its tests beside it. Returns the tests' folder. */
-function makeProject (folder) {
+async function makeProject (folder) {
   const home = path.join(folder, 'node_modules', 'atomics-waitasync')
-  fs.mkdirSync(home, { recursive: true })
-  const published = ['package.json', libraryFile(target()), ...['index', 'force', 'keep-alive', 'pure', 'web-locks'].map(name => `${name}.js`)]
-  for (const name of published) fs.copyFileSync(path.join(ROOT, name), path.join(home, name))
-  bundle(path.join(home, 'lib'))
+  await stageMain(home)
+  fs.copyFileSync(path.join(ROOT, libraryFile(target())), path.join(home, libraryFile(target())))
   const manifest = { name: 'project', private: true, dependencies: { 'atomics-waitasync': '*' } }
   fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
   for (const tests of ['__test__', path.join('scripts', 'soak')]) fs.cpSync(path.join(ROOT, tests), path.join(home, tests), { recursive: true })
@@ -110,7 +108,7 @@ async function main () {
   })
   const results = new Results()
   await withScratch(async scratch => {
-    const tests = makeProject(fs.realpathSync(scratch))
+    const tests = await makeProject(fs.realpathSync(scratch))
     for (const runtime of chosen) {
       const binary = await Promise.resolve(runtime).then(fetch).catch(error => {
         if (!(error instanceof cache.Unavailable)) throw error
