@@ -14,15 +14,16 @@
 //
 // The examples in TypeScript are compiled, too, as modules of Node.
 //
-// The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is
-// `N passed, N failed`; a file in one program counts as one test.
+// The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is `N passed, N failed`.
 
+const assert = require('assert')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
-const { run } = require('./lib/child')
+const { succeed } = require('./lib/child')
 const { inParallel } = require('./lib/in-parallel')
+const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 
 const root = path.join(__dirname, '..')
@@ -125,20 +126,11 @@ function settings ({ compiler, files, options }) {
   }
 }
 
-/** Compiles a program; gives what failed, as `[what, complaint]`. */
-async function compile (program, scratch, number) {
+async function compile ({ compiler, files, ...rest }, scratch, number) {
   const project = path.join(scratch, `tsconfig.${number}.json`)
-  fs.writeFileSync(project, JSON.stringify(settings(program)))
-  const { code, error, output } = await run(process.execPath, [program.compiler.tsc, '-p', project, '--pretty', 'false'], { cwd: scratch, timeout: 300000 })
-  if (error) throw error
-  // An indented line belongs to the line before.
-  const complaints = output.split(/\n(?! )/).filter(line => line.trim() !== '')
-  if ((code === 0) !== (complaints.length === 0)) throw new Error(`${program.label}: tsc has ended with ${code}:\n${output}`)
-  const mine = name => complaints.filter(line => line.startsWith(`${name}(`))
-  const failures = program.files.map(({ name }) => [name, mine(name)]).filter(([, lines]) => lines.length > 0)
-  // A complaint about anything else (a declaration file, the settings) is everybody's.
-  const known = failures.reduce((sum, [, lines]) => sum + lines.length, 0)
-  return known < complaints.length ? program.files.map(({ name }) => [name, complaints]) : failures
+  fs.writeFileSync(project, JSON.stringify(settings({ compiler, files, ...rest })))
+  await succeed(process.execPath, [compiler.tsc, '-p', project, '--pretty', 'false'], { cwd: scratch, timeout: 300000 })
+  return `${files.length} files`
 }
 
 /** The package as it is installed: its declarations and what leads to them. */
@@ -163,47 +155,27 @@ function examples () {
     fs.readdirSync(path.join(folder, name)).filter(file => file.endsWith('.mts')).map(file => `examples/${name}/${file}`)))
 }
 
-/** The declared names are those that are there: `[entry point, complaint]` for each that is not. */
-function compareNames () {
+/** The declared names are those that are there. */
+function compareNames (entry) {
   const text = fs.readFileSync(path.join(root, 'pure.d.ts'), 'utf8')
-  const declared = new Set(Array.from(text.matchAll(/^export (?:function|let|const|class) (\w+)/gm), match => match[1]))
-  const failures = []
-  const entries = Object.keys(readJson(path.join(root, 'package.json')).exports).filter(name => name !== './package.json')
-    .map(name => name === '.' ? 'index' : name.slice(2))
-  for (const entry of entries) {
-    const exported = new Set(Object.keys(require(path.join(root, `${entry}.js`))))
-    const missing = [...declared].filter(name => !exported.has(name)).map(name => `${name} is declared, but not exported`)
-    const untyped = [...exported].filter(name => !declared.has(name)).map(name => `${name} is exported, but not declared`)
-    if (missing.length + untyped.length > 0) failures.push([`${entry}.js`, [...missing, ...untyped]])
-  }
-  return { tests: entries.length, failures }
+  const declared = Array.from(text.matchAll(/^export (?:function|let|const|class) (\w+)/gm), match => match[1])
+  assert.deepStrictEqual(Object.keys(require(path.join(root, entry))).sort(), [...new Set(declared)].sort())
 }
 
 async function main () {
   const { only } = argumentsOf('node scripts/types.js [--only TEXT]', { only: { type: 'string', default: '' } })
-  const counts = { passed: 0, failed: 0 }
-  const report = (label, tests, failures, seconds) => {
-    counts.passed += tests - failures.length
-    counts.failed += failures.length
-    console.log(`${failures.length === 0 ? 'ok' : 'not ok'} - ${label}: ${tests - failures.length} of ${tests} files (${seconds.toFixed(1)} s)`)
-    for (const [name, complaints] of failures) console.log([`    ${name}`, ...complaints.map(line => `      ${line}`)].join('\n'))
-  }
+  const results = new Results()
   await withScratch(async scratch => {
     installPackage(scratch)
     const all = fixtures()
-    const queue = compilers().flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
-    await inParallel(queue.map((program, number) => async () => {
-      const begin = Date.now()
-      const failures = await compile(program, scratch, number)
-      report(program.label, program.files.length, failures, (Date.now() - begin) / 1000)
-    }), Math.min(os.cpus().length, 8))
-    if (only === '') {
-      const { tests, failures } = compareNames()
-      report('the names that are declared and those that are exported', tests, failures, 0)
-    }
+    const chosen = compilers().flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
+    await inParallel(chosen.map((program, number) => () => results.of(program.label, () => compile(program, scratch, number))), Math.min(os.cpus().length, 8))
   })
-  console.log(`${counts.passed} passed, ${counts.failed} failed`)
-  if (counts.failed > 0 || counts.passed === 0) process.exitCode = 1
+  const { exports } = readJson(path.join(root, 'package.json'))
+  for (const entry of only === '' ? Object.keys(exports).filter(name => name !== './package.json') : []) {
+    await results.of(`the names that ${entry} exports are those that are declared`, () => compareNames(exports[entry].default))
+  }
+  results.close()
 }
 
 function readJson (file) {
