@@ -14,8 +14,6 @@ const ON_PURPOSE = 'thrown by the soak'
 /** Milliseconds after which a law that a dying thread may break for a moment is broken. */
 const PATIENCE = slowness * 20000
 
-class Violation extends Error {}
-
 class Actor {
   /**
    * @param {object} options `id`: of the thread; `n`: which of its actors; `blocks`: whether it may block; `steady`: whether its thread
@@ -25,7 +23,6 @@ class Actor {
     Object.assign(this, { arena, id, blocks, steady, party, threadId })
     this.number = ACTORS * id + n
     this.random = randomOf(seed + 7919 * this.number)
-    for (let skipped = 0; skipped < 4; skipped++) this.random()
     this.counts = Object.create(null)
   }
 
@@ -42,7 +39,7 @@ class Actor {
     if (Atomics.exchange(arena.ledger, arena.at('violated'), 1) === 0) {
       writeSync(2, `\nVIOLATION: thread ${this.id}, actor ${this.number % ACTORS}: ${text}\n`)
     }
-    throw new Violation(text)
+    throw new Error(text)
   }
 
   require (holds, text) {
@@ -202,4 +199,4 @@ class Actor {
   }
 }
 
-module.exports = Object.assign(Actor, { ON_PURPOSE, Violation })
+module.exports = Object.assign(Actor, { ON_PURPOSE })

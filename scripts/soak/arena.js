@@ -58,10 +58,9 @@ field('fifoState', COUNT.fifo * TICKETS)
 // What a holder writes first and last; the two are equal whenever nobody holds it alone.
 for (const kind of ['lock', 'rw', 'name']) for (const what of ['Holder', 'Taken', 'Inherited', 'First', 'Last']) field(kind + what, COUNT[kind])
 for (const name of ['inUse', 'semaphoreTaken']) field(name, COUNT.semaphore)
-for (const name of ['queueTaken', 'consumed', 'produced']) field(name, COUNT.queue)
+field('queueTaken', COUNT.queue)
 field('generations', COUNT.barrier * ACTORS * 16)
 field('leaders', COUNT.barrier)
-field('arrived', 1)
 // By thread: whether it is dying or dead; whether it computes for long; whether it has begun; its threadId, when it is gone.
 for (const name of ['isDying', 'isPaused', 'isOnline', 'gone']) field(name, IDS)
 // By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when it began.
@@ -116,11 +115,6 @@ class Arena {
   set (name, index, value) { Atomics.store(this.ledger, fields[name] + index, value) }
   /** Returns the new value. */
   add (name, index, value) { return Atomics.add(this.ledger, fields[name] + index, value) + value }
-  sum (name, count) {
-    let sum = 0
-    for (let n = 0; n < count; n++) sum += this.get(name, n)
-    return sum
-  }
 
   /** Whether the thread of an actor is dying or dead. */
   isDying (actor) { return this.get('isDying', Math.floor(actor / ACTORS)) === 1 }
@@ -167,4 +161,4 @@ class Arena {
   }
 }
 
-module.exports = Object.assign(Arena, { ACTORS, BIG, CAN_GROW, COUNT, GATE_TIMES, IDS, PERMITS, TICKETS, decode, encode })
+module.exports = Object.assign(Arena, { ACTORS, BIG, COUNT, GATE_TIMES, IDS, PERMITS, TICKETS, encode })

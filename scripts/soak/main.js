@@ -47,7 +47,6 @@ class Round {
     this.number = number
     this.only = only
     this.random = randomOf(seed)
-    for (let skipped = 0; skipped < 8; skipped++) this.random()
     this.seed = Math.floor(this.random() * 2 ** 30)
     this.length = Math.min(2000 + this.random() * 6000, longest)
     // Barriers have one party for each of the steady threads, and for main.

@@ -16,6 +16,10 @@ const { wait, notify, waitAsync } = Atomics
 const api = exported.engine === 'host' ? Object.assign({}, exported, { wait, notify, waitAsync }) : exported
 
 /** A generator of numbers in [0, 1), the same ones for the same seed; small seeds, too, give numbers that have nothing in common. */
-const randomOf = (seed) => randomFrom(Math.imul(seed, 0x9E3779B1))
+const randomOf = (seed) => {
+  const random = randomFrom(Math.imul(seed, 0x9E3779B1))
+  for (let skipped = 0; skipped < 8; skipped++) random()
+  return random
+}
 
 module.exports = { Atomics, MAJOR, TinyController, api, busy, now, randomOf, slowness, sleep, starved, until }
