@@ -15,8 +15,16 @@ const now = () => {
 
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 
-/** Of samples that only disturbances make longer. */
-const least = numbers => Math.min(...numbers)
+/** Milliseconds of one of `count` times; the least of some samples, which only disturbances make longer. */
+async function leastOf (samples, count, repeat) {
+  let least = Infinity
+  for (let sample = 0; sample < samples; sample++) {
+    const begin = now()
+    await repeat(count)
+    least = Math.min(least, (now() - begin) / count)
+  }
+  return least
+}
 
 async function main (size) {
   const { Worker } = require('worker_threads')
@@ -43,57 +51,33 @@ async function main (size) {
   while (workers.length < many) await startWorker()
   const memory = (await resident() - before) / (many - few)
 
+  const { createContext } = require('vm')
+  const array = new Int32Array(new SharedArrayBuffer(4))
   const results = {
-    'by-worker': least(started),
+    'by-worker': Math.min(...started),
     'by-memory': memory / 1e6,
-    'by-message': await messages(workers[0], FACTOR[size]) * 1e3,
-    'by-notify': notifications(FACTOR[size]) * 1e6,
-    'by-context': contexts()
+    'by-message': await messages(workers[0], Math.ceil(200 * FACTOR[size])) * 1e3,
+    'by-notify': await leastOf(100, Math.ceil(1e4 * FACTOR[size]), (count) => {
+      for (let n = 0; n < count; n++) Atomics.notify(array, 0)
+    }) * 1e6,
+    'by-context': await leastOf(30, 1, () => { createContext({}) })
   }
   console.log(JSON.stringify(results))
   process.exit()
 }
 
 /** A message there and back. */
-async function messages (worker, factor) {
+function messages (worker, count) {
   let next
   worker.on('message', () => next())
-  const samples = []
-  for (let sample = 0; sample < 20; sample++) {
-    const count = Math.ceil(200 * factor)
-    const begin = now()
+  return leastOf(20, count, async () => {
     for (let n = 0; n < count; n++) {
       await new Promise((resolve) => {
         next = resolve
         worker.postMessage(n)
       })
     }
-    samples.push((now() - begin) / count)
-  }
-  return least(samples)
-}
-
-function notifications (factor) {
-  const array = new Int32Array(new SharedArrayBuffer(4))
-  const samples = []
-  for (let sample = 0; sample < 100; sample++) {
-    const count = Math.ceil(1e4 * factor)
-    const begin = now()
-    for (let n = 0; n < count; n++) Atomics.notify(array, 0)
-    samples.push((now() - begin) / count)
-  }
-  return least(samples)
-}
-
-function contexts () {
-  const vm = require('vm')
-  const samples = []
-  for (let n = 0; n < 30; n++) {
-    const begin = now()
-    vm.createContext({})
-    samples.push(now() - begin)
-  }
-  return least(samples)
+  })
 }
 
 if (process.argv.length > 2) main(process.argv[2])
