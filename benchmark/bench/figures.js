@@ -4,7 +4,7 @@
 //
 // `goals`: what is wanted of ours. `{ to: 'host', most: 0.6 }` is a ratio to what is measured beside it, `{ most: 20 }` the figure
 // itself; `{ of: 'index', over: 'host', most: 1 }` the difference of two variants; `least` likewise. `sum`, `minimum`: of the samples,
-// instead of their median. `label`: a shorter title, for the chart.
+// instead of their median. `label`: a shorter title, for the chart; `alone`: one for the table of locks.
 
 const LOCKS = ['article', 'article-ours', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
 
@@ -43,20 +43,20 @@ const figures = [
   { id: 'scaling-waits', group: 'scaling', title: '… waits per second of the 8', unit: '/s', more: true, goals: [] },
   { id: 'lock-unlock-force', label: 'AsyncLock: lock and unlock, in force', group: 'lock', entry: 'force', title: '`AsyncLock`: lock and unlock its token, uncontended, polyfill in force', unit: 'ns', goals: [host(0.6)] },
   { id: 'lock-unlock-instance-force', group: 'lock', entry: 'force', title: '… `lock()` and `unlock()` of the lock itself', unit: 'ns', goals: [host(0.6)] },
-  { id: 'lock-unlock-pure', label: '… and its token, not in force', group: 'lock', entry: 'pure', title: '… and its token, not in force', unit: 'ns', goals: [host(1)], peers: LOCKS },
+  { id: 'lock-unlock-pure', label: '… and its token, not in force', group: 'lock', entry: 'pure', title: '… and its token, not in force', unit: 'ns', alone: 'lock and unlock, blocking, uncontended', goals: [host(1)], peers: LOCKS },
   { id: 'lock-unlock-instance-pure', group: 'lock', entry: 'pure', title: '… and the lock itself, not in force', unit: 'ns', goals: [host(1)] },
   { id: 'try-lock-force', group: 'lock', entry: 'force', title: '`tryLock` and `unlock` on the main thread, in force', unit: 'ns', goals: [] },
   { id: 'try-lock-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', goals: [host(1)] },
   { id: 'lock-async-force', group: 'lock', entry: 'force', title: '`await lockAsync()` and `unlock`, uncontended, in force', unit: 'ns', goals: [host(1.1)] },
   { id: 'lock-async-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', goals: [host(1.1)] },
   { id: 'execute-force', label: 'executeLocked on main, in force', group: 'lock', entry: 'force', title: '`executeLocked` on the main thread, uncontended, in force', unit: 'ns', goals: [host(1.1)] },
-  { id: 'execute-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', goals: [host(1.1), { to: 'web-locks', most: 0.08 }], peers: LOCKS },
+  { id: 'execute-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', alone: 'run a callback under the lock on the main thread, uncontended', goals: [host(1.1), { to: 'web-locks', most: 0.08 }], peers: LOCKS },
   { id: 'lock-workers', label: '2 workers in lock loops: time for each lock', group: 'contended', title: '2 workers in lock loops, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.2 }], peers: LOCKS },
-  { id: 'lock-workers-cpu', group: 'contended', title: '… processor time of each', unit: 'µs', goals: [host(0.7)], peers: LOCKS },
+  { id: 'lock-workers-cpu', group: 'contended', title: '… processor time of each', unit: 'µs', alone: '2 workers in lock loops: processor time of each', goals: [host(0.7)], peers: LOCKS },
   { id: 'lock-share', group: 'loops', title: '… the slower one\'s share of the faster one\'s', unit: '×', more: true, goals: [{ least: 0.8 }] },
   { id: 'lock-main-p99', group: 'contended', title: 'the same while main calls `executeLocked` every ms: main\'s wait, p99', unit: 'ms', goals: [{ most: 1 }], peers: LOCKS },
-  { id: 'lock-main-max', group: 'contended', title: '… maximum', unit: 'ms', goals: [{ most: 10 }], peers: LOCKS },
-  { id: 'lock-main-workers', group: 'contended', title: '… and the workers', unit: 'k/s', more: true, goals: [], peers: LOCKS },
+  { id: 'lock-main-max', group: 'contended', title: '… maximum', unit: 'ms', alone: 'main\'s wait, maximum', goals: [{ most: 10 }], peers: LOCKS },
+  { id: 'lock-main-workers', group: 'contended', title: '… and the workers', unit: 'k/s', more: true, alone: 'the workers meanwhile', goals: [], peers: LOCKS },
   { id: 'lost', group: 'contended', title: 'updates lost in all of this, because two were inside at once', unit: '', sum: true, goals: [{ most: 0 }], peers: LOCKS },
   { id: 'lock-workers-3', label: '3 workers on 2 cores: time for each lock', group: 'loops', title: '3 workers in lock loops on 2 cores, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.3 }] },
   ...[0, 20].flatMap(inside => [

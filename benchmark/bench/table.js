@@ -66,7 +66,7 @@ function peers (results, failures) {
   const variants = ['ours', 'host', ...figures.find(figure => figure.peers).peers].filter(variant => compared.some(({ id }) => results[id][variant] !== undefined))
   const body = compared.map((figure) => {
     const values = results[figure.id]
-    return [plain(figure), ...variants.map(variant => withUnit(values[variant], figure.unit))]
+    return [figure.alone || figure.title, ...variants.map(variant => withUnit(values[variant], figure.unit))]
   })
   const notes = Object.entries(failures).map(([variant, reason]) => `${VARIANTS[variant]} failed while two workers contended for it: \`${reason}\`.`)
   return [rows(['', ...variants.map(variant => variant === 'host' ? 'article\'s mutex' : variant === 'ours' ? 'AsyncLock' : VARIANTS[variant])], body), ...notes].join('\n\n')
@@ -86,17 +86,6 @@ function bystanders (results) {
     ]
   })
   return rows(['', 'without', 'an empty package', '`-r atomics-waitasync`', '`-r …/keep-alive`', '`-r …/force`', 'to reach', 'A/A'], body)
-}
-
-/** A title that stands alone. */
-function plain ({ id, title }) {
-  return {
-    'lock-unlock-pure': 'lock and unlock, blocking, uncontended',
-    'execute-pure': 'run a callback under the lock on the main thread, uncontended',
-    'lock-workers-cpu': '2 workers in lock loops: processor time of each',
-    'lock-main-max': 'main\'s wait, maximum',
-    'lock-main-workers': 'the workers meanwhile'
-  }[id] || title
 }
 
 module.exports = { bystanders, main, misses, peers }
