@@ -17,7 +17,6 @@ const versions = [
 const WINDOWS = process.platform === 'win32'
 const BINARY = path.join('bin', WINDOWS ? 'node.exe' : 'node')
 
-const pending = new Map()
 /** From the path of a binary to its version. */
 const asked = new Map()
 
@@ -43,14 +42,22 @@ const isBinary = name => path.basename(name) !== name && fs.existsSync(name)
  *   `flags`: what this version needs to have workers; `skipped`: why this platform cannot have this version
  * @throws {Error} when it could not be fetched for another reason (no network, ...)
  */
-function get (version) {
-  if (isBinary(version)) {
-    const exact = resolve(version)
-    return Promise.resolve({ version: exact, path: path.resolve(version), flags: flagsOf(exact) })
+async function get (version) {
+  const exact = resolve(version)
+  const flags = flagsOf(exact)
+  if (isBinary(version)) return { version: exact, path: path.resolve(version), flags }
+  const target = cache.folder('node', exact)
+  const binary = path.join(target, BINARY)
+  // No need to fetch what is running; and where the registry has no binaries, it is the one that can be had.
+  if (exact === process.versions.node && !fs.existsSync(binary)) return { version: exact, path: process.execPath, flags }
+  const platform = WINDOWS ? 'win' : process.platform
+  const arch = process.arch === 'ia32' ? 'x86' : process.arch
+  try {
+    return { version: exact, path: await npm.program({ spec: `node-${platform}-${arch}@${exact}`, target, binary: BINARY, version: `v${exact}` }), flags }
+  } catch (error) {
+    if (!(error instanceof cache.Unavailable)) throw error
+    return { version: exact, skipped: error.message }
   }
-  version = resolve(version)
-  if (!pending.has(version)) pending.set(version, find(version))
-  return pending.get(version)
 }
 
 /** The full version that a text means, see `get`. */
@@ -67,22 +74,6 @@ function resolve (text) {
 function versionOf (binary) {
   if (!asked.has(binary)) asked.set(binary, execFileSync(binary, ['--version'], { encoding: 'utf8' }).trim().slice(1))
   return asked.get(binary)
-}
-
-async function find (version) {
-  const target = cache.folder('node', version)
-  const found = { version, path: path.join(target, BINARY), flags: flagsOf(version) }
-  // No need to fetch what is running; and where the registry has no binaries, it is the one that can be had.
-  if (version === process.versions.node && !fs.existsSync(found.path)) return { ...found, path: process.execPath }
-  const platform = WINDOWS ? 'win' : process.platform
-  const arch = process.arch === 'ia32' ? 'x86' : process.arch
-  try {
-    await npm.program({ spec: `node-${platform}-${arch}@${version}`, target, binary: BINARY, version: `v${version}` })
-    return found
-  } catch (error) {
-    if (!(error instanceof cache.Unavailable)) throw error
-    return { version, skipped: error.message }
-  }
 }
 
 function flagsOf (version) {
