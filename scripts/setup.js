@@ -8,6 +8,7 @@ const path = require('path')
 const { build } = require('./build')
 const { command } = require('./lib/arguments')
 const { succeedNpm } = require('./lib/npm')
+const { compareVersions } = require('./lib/versions')
 
 const root = path.join(__dirname, '..')
 /** ESLint's. */
@@ -15,7 +16,7 @@ const OLDEST_NODE = '20.19'
 
 /** Installs and builds what is missing or stale. Rejects with an error that says what to do. */
 async function run () {
-  if (process.versions.node.localeCompare(OLDEST_NODE, 'en', { numeric: true }) < 0) {
+  if (compareVersions(process.versions.node, OLDEST_NODE) < 0) {
     throw new Error(`this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test them`)
   }
   await installDependencies()

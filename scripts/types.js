@@ -25,6 +25,7 @@ const { succeed } = require('./lib/child')
 const { inParallel } = require('./lib/in-parallel')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
+const { compareVersions } = require('./lib/versions')
 
 const root = path.join(__dirname, '..')
 const folder = path.join(root, '__test__', 'types')
@@ -45,14 +46,11 @@ function compilers () {
     const home = path.join(root, 'node_modules', name)
     const { version } = readJson(path.join(home, 'package.json'))
     return { tsc: path.join(home, 'bin', 'tsc'), version }
-  }).sort((one, other) => one.version.localeCompare(other.version, 'en', { numeric: true }))
+  }).sort((one, other) => compareVersions(one.version, other.version))
 }
 
 /** Whether a compiler is of this version or a later one. */
-function atLeast ({ version }, limit) {
-  const [[major, minor], [limitMajor, limitMinor]] = [version, limit].map(text => text.split('.').map(Number))
-  return major > limitMajor || (major === limitMajor && minor >= limitMinor)
-}
+const atLeast = ({ version }, limit) => compareVersions(version, limit) >= 0
 
 /** The files of __test__/types and what they need. */
 function fixtures () {

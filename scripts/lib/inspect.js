@@ -8,6 +8,7 @@ const os = require('os')
 const path = require('path')
 const { succeed } = require('./child')
 const { GLIBC } = require('./targets')
+const { compareVersions } = require('./versions')
 
 /** The libraries of the C library itself; anything else a system may be without. */
 const SYSTEM = /^(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux(-[\w-]+)?|ld-musl-\w+|libc\.musl-\w+)\.so(\.\d+)?$/
@@ -32,24 +33,14 @@ async function elf (file, libc) {
     return { complaints: complaints.concat(versions.length > 0 ? ['asks for symbols of glibc'] : []), facts: [] }
   }
   if (versions.length === 0) throw new Error(`readelf found no version of glibc that ${path.basename(file)} asks for`)
-  const newest = versions.sort(compare).pop()
-  if (compare(newest, GLIBC) > 0) complaints.push(`asks for symbols of glibc ${newest}; ${GLIBC} is the oldest that it shall run on`)
+  // PRIVATE is behind all numbers: no program may use it.
+  const newest = versions.sort(compareVersions).pop()
+  if (compareVersions(newest, GLIBC) > 0) complaints.push(`asks for symbols of glibc ${newest}; ${GLIBC} is the oldest that it shall run on`)
   return { complaints, facts: [`glibc ${newest}`] }
 }
 
 /** Of the GNU binutils. */
 const readelf = (option, file) => succeed('readelf', ['--wide', option, file], { env: { ...process.env, LC_ALL: 'C' }, timeout: 60000 })
-
-/** PRIVATE counts as newer than all, since no program may use it. */
-function compare (a, b) {
-  const parts = text => text === 'PRIVATE' ? [Infinity] : text.split('.').map(Number)
-  const [x, y] = [parts(a), parts(b)]
-  for (let i = 0; i < Math.max(x.length, y.length); i++) {
-    const difference = (x[i] || 0) - (y[i] || 0)
-    if (difference !== 0) return difference
-  }
-  return 0
-}
 
 function traces (file) {
   const content = fs.readFileSync(file)

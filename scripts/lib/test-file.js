@@ -14,6 +14,7 @@
 const fs = require('fs')
 const path = require('path')
 const { run: runChild } = require('./child')
+const { compareVersions } = require('./versions')
 const slowness = require('../../__test__/fixtures/slowness')
 
 const SUBJECTS = ['export', 'installed', 'force']
@@ -63,15 +64,6 @@ function admits (nodes, version) {
     const [, operator, limit] = /^(>=|<)(.*)$/.exec(part)
     return (compareVersions(version, limit) >= 0) === (operator === '>=')
   })
-}
-
-function compareVersions (a, b) {
-  const [x, y] = [a, b].map(text => text.split('.').map(Number))
-  for (let i = 0; i < 3; i++) {
-    const difference = (x[i] || 0) - (y[i] || 0)
-    if (difference !== 0) return difference
-  }
-  return 0
 }
 
 /**
