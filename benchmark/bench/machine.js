@@ -6,6 +6,7 @@ const { execFileSync } = require('child_process')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { libraryFile, target } = require('../../lib/agent/target')
 
 const ROOT = path.join(__dirname, '..', '..')
 
@@ -48,10 +49,7 @@ function describe () {
   }
 }
 
-/** The native library of this platform, in kilobytes; undefined if there is none. */
-function librarySize () {
-  const name = fs.readdirSync(ROOT).find(file => file.startsWith(`atomics-waitasync.${process.platform}-${process.arch}`) && file.endsWith('.node'))
-  return name === undefined ? undefined : fs.statSync(path.join(ROOT, name)).size / 1000
-}
+/** The native library of this platform, in kilobytes. */
+const librarySize = () => fs.statSync(path.join(ROOT, libraryFile(target()))).size / 1000
 
 module.exports = { describe, librarySize }

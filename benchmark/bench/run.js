@@ -23,7 +23,7 @@ async function child (node, settings) {
 }
 
 async function take (node, settings) {
-  if (settings.group === 'size') return { size: librarySize() === undefined ? {} : { ours: [librarySize()] } }
+  if (settings.group === 'size') return { size: { ours: [librarySize()] } }
   if (settings.group === 'agents') return { 'register-agents': await registerByAgents(settings) }
   return child(node, settings)
 }
