@@ -45,11 +45,7 @@ async function main () {
   const results = {}
   await withScratch(async installed => {
     if (figures.some(({ group }) => group === 'start' || group === 'bystanders')) await install(installed)
-    for (const wanted of options.node) {
-      const node = await nodes.get(wanted)
-      if (node.skipped) console.error(`Node ${node.version}: skipped, ${node.skipped}`)
-      else results[node.version] = await measure(node, figures, { ...options, installed })
-    }
+    await nodes.each(options.node, async node => { results[node.version] = await measure(node, figures, { ...options, installed }) })
   })
   if (options.json) console.log(JSON.stringify(results, null, 2))
 }

@@ -81,4 +81,13 @@ function flagsOf (version) {
   return major < 11 || (major === 11 && minor < 7) ? ['--experimental-worker'] : []
 }
 
-module.exports = { versions, get, read, resolve }
+/** Calls `use` with each of these versions that can be had here, and says of the others why they cannot. */
+async function each (names, use) {
+  for (const name of names) {
+    const node = await get(name)
+    if (node.skipped) console.error(`Node ${node.version}: skipped: ${node.skipped}`)
+    else await use(node)
+  }
+}
+
+module.exports = { versions, each, get, read, resolve }

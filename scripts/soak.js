@@ -15,6 +15,7 @@
 const path = require('path')
 const { argumentsOf, command, positive, someOf, whole } = require('./lib/arguments')
 const { run } = require('./lib/child')
+const { Results } = require('./lib/results')
 const nodes = require('./nodes')
 const setup = require('./setup')
 
@@ -57,7 +58,7 @@ function stopAndGo (pid) {
   }
 }
 
-/** One soak: what was wrong, or undefined. */
+/** One soak; an error says what was wrong. */
 async function soak (node, seconds, seed, only) {
   const env = { ...process.env }
   // Meant for the Node that runs this.
@@ -77,28 +78,22 @@ async function soak (node, seconds, seed, only) {
     }
   })
   settle()
-  if (timedOut) return 'it hangs'
-  if (code !== 0) return `it ended with ${signal || `exit code ${code}`}`
-  return summary === undefined ? 'it did not end as it should' : undefined
+  if (timedOut) throw new Error('it hangs')
+  if (code !== 0) throw new Error(`it ended with ${signal || `exit code ${code}`}`)
+  if (summary === undefined) throw new Error('it did not end as it should')
+  return 'no law was broken'
 }
 
 async function main () {
   const { minutes, seed, only, node: versions } = argumentsOf(USAGE, OPTIONS)
   await setup.run()
-  let failed = 0
-  for (const version of versions) {
-    const node = await nodes.get(version)
-    if (node.skipped) {
-      console.log(`Node ${node.version}: skipped: ${node.skipped}`)
-      continue
-    }
-    console.log(`Node ${node.version}: ${minutes} minutes, seed ${seed}`)
-    const problem = await soak(node, minutes * 60, seed, only)
-    console.log(`Node ${node.version}: ${problem === undefined ? 'no law was broken' : `FAILED with seed ${seed}: ${problem}`}`)
-    if (problem !== undefined) failed++
-  }
-  console.log(`${versions.length - failed} passed, ${failed} failed`)
-  if (failed > 0) process.exitCode = 1
+  const results = new Results()
+  await nodes.each(versions, async node => {
+    const name = `Node ${node.version}: ${minutes} minutes, seed ${seed}`
+    console.log(name)
+    await results.of(name, () => soak(node, minutes * 60, seed, only))
+  })
+  results.close()
 }
 
 command(main)

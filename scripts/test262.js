@@ -9,7 +9,7 @@ const { argumentsOf, command, folder, someOf, whole } = require('./lib/arguments
 const { run } = require('./lib/child')
 const { inParallel } = require('./lib/in-parallel')
 const { withScratch } = require('./lib/scratch')
-const versions = require('./nodes')
+const nodes = require('./nodes')
 const setup = require('./setup')
 const { PREFIX } = require('./test262/host')
 const { collectTests } = require('./test262/tests')
@@ -32,7 +32,7 @@ npm run test262 -- --dir CHECKOUT [options]
 
 const OPTIONS = {
   dir: { type: 'string', default: '', read: folder },
-  node: { type: 'string', default: 'current', read: versions.read },
+  node: { type: 'string', default: 'current', read: nodes.read },
   entry: { type: 'string', default: 'force', read: someOf(ENTRIES) },
   only: { type: 'string', default: '' },
   jobs: { type: 'string', default: '2', read: whole },
@@ -45,17 +45,12 @@ async function main () {
   const tests = collectTests(options.dir, options.only)
   await setup.run()
   const runs = []
-  for (const version of options.node) {
-    const node = await versions.get(version)
-    if (node.skipped) {
-      console.log(`Node ${node.version}: skipped: ${node.skipped}`)
-      continue
-    }
+  await nodes.each(options.node, async node => {
     for (const entry of options.entry) {
       runs.push({ node: node.version, entry, results: await withScratch(scratch => runTests(node, entry, tests, options, scratch)) })
       report(runs[runs.length - 1])
     }
-  }
+  })
   if (options.markdown) console.log('\n' + markdown(runs))
   if (runs.length === 0 || runs.some(({ results }) => count(results, 'failed') > 0)) process.exitCode = 1
 }
@@ -126,7 +121,7 @@ function markdown (runs) {
     '|---|---|--:|--:|--:|',
     ...runs.map(({ node, entry, results }) => `| ${node} | \`${entry}\` | ${counts(results).join(' | ')} |`),
     '',
-    ...Array.from(skipped, ([text, nodes]) => `- Node ${[...new Set(nodes)].join(', ')}: ${text}`)
+    ...Array.from(skipped, ([text, places]) => `- Node ${[...new Set(places)].join(', ')}: ${text}`)
   ].join('\n')
 }
 

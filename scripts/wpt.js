@@ -58,12 +58,7 @@ async function runAll (values, root, harness) {
   if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
 
   const runs = []
-  for (const version of values.node) {
-    const node = await nodes.get(version)
-    if (node.skipped) {
-      console.log(`Node ${node.version}: skipped: ${node.skipped}`)
-      continue
-    }
+  await nodes.each(values.node, async node => {
     for (const api of values.api) {
       if (api === 'host' && Number.parseInt(node.version) < 24) continue
       const tests = []
@@ -71,7 +66,7 @@ async function runAll (values, root, harness) {
       runs.push({ version: node.version, api, tests })
       report(runs[runs.length - 1])
     }
-  }
+  })
   for (const name of names) if (name in SKIPPED) console.log(`skipped ${name}: ${SKIPPED[name]}`)
   if (values.markdown) console.log('\n' + markdown(runs))
   if (runs.length === 0 || runs.some(({ api, tests }) => api === 'ours' && tests.some(({ failed }) => failed))) process.exitCode = 1
