@@ -3,16 +3,16 @@
 // `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
 // where there is no compiler. Then the programs of __test__/tarballs use it.
 //
-//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--no-build] [--few]
+//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
 //
-// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list; `--no-build`:
-// without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
+// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list; `--npm`: installed by
+// each of these; `--no-build`: without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../lib/agent/target')
-const { argumentsOf, command } = require('./lib/arguments')
+const { argumentsOf, command, list } = require('./lib/arguments')
 const cargo = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
 const { serve } = require('./lib/local-registry')
@@ -133,15 +133,17 @@ async function testBuild (results, user, where) {
 const OPTIONS = {
   from: { type: 'string' },
   node: { type: 'string', read: nodes.read },
+  npm: { type: 'string', read: list },
   'no-build': { type: 'boolean' },
   few: { type: 'boolean' }
 }
 
 function readArguments () {
-  const { from, node, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--no-build] [--few]', OPTIONS)
+  const { from, node, npm, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--npm version[,..]] [--no-build] [--few]', OPTIONS)
   const installers = few ? [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]]
     : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
-  return { from, installers, build: !few && !rest['no-build'] }
+  const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))
+  return { from, installers: each, build: !few && !rest['no-build'] }
 }
 
 /** A release of npm that is of the time of a Node. */
