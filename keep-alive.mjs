@@ -1,5 +1,6 @@
-import api from './keep-alive.js'
+import entry from './es-modules.js'
 
+const api = entry('keep-alive')
 export default api
 export const { wait, notify, waitAsync, install, uninstall, engine, ref, unref, waiterCount } = api
 export * from './locks.mjs'
