@@ -133,10 +133,10 @@ test('where a dead thread has left a lock behind, only the locks of that bucket 
   calls.length = 0
   const heir = new AsyncLock(abandoned).tryLock()
   assert.strictEqual(heir.ownerDied, true)
-  assert.ok(calls.includes('inherit'))
+  assert.ok(calls.includes('takeNoteOfDeath'))
   heir.unlock()
   // Now the death has been reported once, and no more.
   calls.length = 0
   new AsyncLock(abandoned).tryLock().unlock()
-  assert.ok(!calls.includes('inherit'))
+  assert.ok(!calls.includes('takeNoteOfDeath'))
 })

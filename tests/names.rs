@@ -14,7 +14,7 @@ use std::time::Duration;
 use atomics_waitasync::clock::{Timestamp, now};
 use atomics_waitasync::lock::names::{Mode, Names, Refusal, Requested, Requester, Waits};
 use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::SharedWord;
+use atomics_waitasync::lock::word::shared_word;
 use atomics_waitasync::lock::{Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
@@ -202,7 +202,7 @@ impl World {
                 for slot in mail.retries {
                     let (location, ticket) = self.tickets[&slot];
                     // SAFETY: the name has a request, so it has its word.
-                    let word = unsafe { SharedWord::at(location) };
+                    let word = unsafe { shared_word(location) };
                     let waiter = Waiter::Agent(Arc::clone(outbox), slot);
                     settled[agent].extend(self.store.retry(ticket, &waiter, &word).map(|result| (slot, result)));
                 }

@@ -217,7 +217,7 @@ module.exports = [
   { what: 'a thief is not told of a death of which the loser was told', file: 'src/lock/names.rs', find: 'if were_told {', put: 'if false {', cargo: ['names', ''] },
   { what: 'a loser is not told of the theft', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(0) == Ring::Needed', cargo: ['names', ''] },
   { what: 'a loser is not rung', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(id) != Ring::Needed', cargo: ['names', 'rung'] },
-  { what: 'a theft looks at all that is held', file: 'src/lock/names.rs', find: 'let losers = section.policy_mut().named.remove(&location)', put: 'let losers = section.policy_mut().named.extract_if(|at, _| *at == location).map(|(_, holders)| holders).last()', cargo: ['scale', 'stealing'] },
+  { what: 'a theft looks at all that is held', file: 'src/lock/names.rs', find: 'named.range((location, 0)..=(location, u32::MAX)).map(', put: 'named.iter().filter(|((at, _), _)| *at == location).map(', cargo: ['scale', 'stealing'] },
   { what: 'a name is where memory of JavaScript can be', file: 'src/queue/location.rs', find: 'Self(address | 1)', put: 'Self(address)', cargo: ['lib', 'a_name_is_at'] },
   { what: 'the note of a death is taken from a memory that lives', file: memories, find: 'if memory.objects > 0 {\n            return Left::Known;', put: 'if false {\n            return Left::Known;', cargo: ['memories', ''] },
   { what: 'a memory of which no object is known counts as gone', file: memories, find: 'if !store.any_abandoned_in(&memory.addresses(base)) {', put: 'if true {', cargo: ['memories', ''] },

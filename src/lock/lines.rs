@@ -1,6 +1,6 @@
 //! The lines of a bucket, and how the claims in them are woken and granted what they ask for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rustc_hash::FxBuildHasher;
 
@@ -35,43 +35,9 @@ pub struct Lines {
     /// The locks on their way to a waiter, until its thread's robust list has them: so that the holder of a lock is known at every
     /// moment.
     pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
-    /// The named locks that are held: a request that is not here any more gave its lock back, or was robbed of it.
-    pub(super) named: HashMap<Location, Holders, FxBuildHasher>,
-}
-
-/// The requests that hold a named lock, by their numbers: each with whether it was told of a death.
-#[derive(Debug, Default)]
-pub(super) struct Holders {
-    // Mostly there is one holder, which needs no allocation.
-    one: Option<(u32, bool)>,
-    others: HashMap<u32, bool, FxBuildHasher>,
-}
-
-impl Holders {
-    pub(super) fn add(&mut self, id: u32, from_dead: bool) {
-        if self.one.is_none() {
-            self.one = Some((id, from_dead));
-        } else {
-            self.others.insert(id, from_dead);
-        }
-    }
-
-    pub(super) fn has(&self, id: u32) -> bool {
-        self.one.is_some_and(|(one, _)| one == id) || self.others.contains_key(&id)
-    }
-
-    /// Returns whether the request was one of the holders.
-    pub(super) fn remove(&mut self, id: u32) -> bool {
-        self.one.take_if(|(one, _)| *one == id).is_some() || self.others.remove(&id).is_some()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.one.is_none() && self.others.is_empty()
-    }
-
-    pub(super) fn all(self) -> impl Iterator<Item = (u32, bool)> {
-        self.one.into_iter().chain(self.others)
-    }
+    /// The requests that hold named locks, by their numbers: each with whether it was told of a death. A request that is not here any
+    /// more gave its lock back, or was robbed of it.
+    pub(super) named: BTreeMap<(Location, u32), bool>,
 }
 
 /// The critical section of a bucket with lines.
@@ -84,7 +50,7 @@ impl Lines {
 
     /// Whether the request has been granted a named lock, and not been robbed of it since.
     pub(super) fn holds(&self, location: Location, id: u32) -> bool {
-        self.named.get(&location).is_some_and(|holders| holders.has(id))
+        self.named.contains_key(&(location, id))
     }
 
     pub(super) fn line_mut(&mut self, location: Location) -> Option<&mut Line> {
@@ -274,7 +240,9 @@ impl Section<'_> {
     /// What was requested has been taken from the word.
     pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
         let from_dead = self.take_note_of_death(location, request);
-        self.note_named(location, request, from_dead);
+        if let Some(id) = request.id() {
+            self.policy_mut().named.insert((location, id), from_dead);
+        }
         if from_dead { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
     }
 

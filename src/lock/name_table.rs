@@ -1,9 +1,8 @@
 //! The names that are in use, and the requests for them.
 
-use std::borrow::Borrow;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{Hash, Hasher};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, Hash};
 
 use rustc_hash::FxBuildHasher;
 
@@ -14,10 +13,13 @@ use crate::clock::Timestamp;
 use crate::queue::location::Location;
 use crate::sync::{Arc, AtomicBool, AtomicI32, Ordering};
 
-/// A name that is in use: its UTF-16 code units, and its word.
+/// The UTF-16 code units of a name. (loom's `Arc` takes no slices.)
+pub type Text = std::sync::Arc<[u16]>;
+
+/// A name that is in use, and its word.
 #[derive(Debug)]
 pub(super) struct Name {
-    pub(super) text: Box<[u16]>,
+    pub(super) text: Text,
     pub(super) word: AtomicI32,
     /// Whether it is in [`Table::left`].
     is_left: AtomicBool,
@@ -26,30 +28,6 @@ pub(super) struct Name {
 impl Name {
     pub(super) fn location(&self) -> Location {
         Location::of_process((&raw const self.word).expose_provenance())
-    }
-}
-
-/// A name, found by its text.
-#[derive(Debug)]
-pub(super) struct ByText(pub(super) Arc<Name>);
-
-impl Borrow<[u16]> for ByText {
-    fn borrow(&self) -> &[u16] {
-        &self.0.text
-    }
-}
-
-impl PartialEq for ByText {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.text == other.0.text
-    }
-}
-
-impl Eq for ByText {}
-
-impl Hash for ByText {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.text.hash(state);
     }
 }
 
@@ -100,7 +78,7 @@ impl Live {
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    pub(super) names: HashSet<ByText>,
+    pub(super) names: HashMap<Text, Arc<Name>>,
     /// By their numbers.
     requests: HashMap<u32, Live, FxBuildHasher>,
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
@@ -110,7 +88,7 @@ pub(super) struct Table {
     left: VecDeque<Arc<Name>>,
 }
 
-/// Whether no request refers to a name: one reference is the set's, one the caller's.
+/// Whether no request refers to a name: one reference is the table's, one the caller's.
 fn is_unused(name: &Arc<Name>) -> bool {
     Arc::strong_count(name) == 2 + usize::from(name.is_left.load(Ordering::Relaxed))
 }
@@ -122,15 +100,9 @@ const MOST_LEFT: usize = 1024;
 const RETAINED: usize = 1024;
 
 /// A table that was much larger gives memory back: seldom, so that it costs little.
-fn shrink_map<K: Eq + Hash, V>(map: &mut HashMap<K, V, FxBuildHasher>) {
+fn shrink<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     if map.capacity() > RETAINED && map.len() < map.capacity() / 8 {
         map.shrink_to(2 * map.len());
-    }
-}
-
-fn shrink_set<T: Eq + Hash>(set: &mut HashSet<T>) {
-    if set.capacity() > RETAINED && set.len() < set.capacity() / 8 {
-        set.shrink_to(2 * set.len());
     }
 }
 
@@ -147,13 +119,12 @@ impl WaiterListStore {
 
 impl Table {
     pub(super) fn name(&mut self, text: &[u16]) -> Arc<Name> {
-        if let Some(ByText(name)) = self.names.get(text) {
+        if let Some(name) = self.names.get(text) {
             return Arc::clone(name);
         }
-        let name =
-            Arc::new(Name { text: text.into(), word: AtomicI32::new(UNLOCKED), is_left: AtomicBool::new(false) });
-        self.names.insert(ByText(Arc::clone(&name)));
-        name
+        let text = Text::from(text);
+        let name = Name { text: text.clone(), word: AtomicI32::new(UNLOCKED), is_left: AtomicBool::new(false) };
+        Arc::clone(self.names.entry(text).or_insert(Arc::new(name)))
     }
 
     pub(super) fn next_id(&mut self) -> u32 {
@@ -179,7 +150,7 @@ impl Table {
             }
         } else {
             self.names.remove(&*name.text);
-            shrink_set(&mut self.names);
+            shrink(&mut self.names);
         }
     }
 
@@ -188,7 +159,7 @@ impl Table {
         let Some(name) = self.left.pop_front() else { return };
         name.is_left.store(false, Ordering::Relaxed);
         // Another name with this text may have come since.
-        let is_known = self.names.get(&*name.text).is_some_and(|ByText(known)| Arc::ptr_eq(known, &name));
+        let is_known = self.names.get(&*name.text).is_some_and(|known| Arc::ptr_eq(known, &name));
         if is_known && is_unused(&name) {
             store.forget_abandoned_name(name.location());
             self.names.remove(&*name.text);
@@ -211,12 +182,12 @@ impl Table {
     /// Removes a request; its name may not be in use any more.
     pub(super) fn take(&mut self, id: u32) -> Option<Live> {
         let live = self.requests.remove(&id)?;
-        shrink_map(&mut self.requests);
+        shrink(&mut self.requests);
         if let Entry::Occupied(mut count) = self.counts.entry(live.key()) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
-                shrink_map(&mut self.counts);
+                shrink(&mut self.counts);
             }
         }
         Some(live)

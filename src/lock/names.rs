@@ -8,11 +8,9 @@
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
 //! moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
-use std::collections::hash_map::Entry;
-
 use super::lines::{Outbox, Section, Waiter, WaiterListStore};
 use super::name_table::{Live, Name, Table};
-pub use super::name_table::{Refusal, Requester};
+pub use super::name_table::{Refusal, Requester, Text};
 pub use super::request::Mode;
 use super::request::Request;
 use super::store::Claimed;
@@ -64,7 +62,7 @@ impl Watched {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestInfo {
     /// The UTF-16 code units of the name.
-    pub name: Box<[u16]>,
+    pub name: Text,
     /// The number of the request.
     pub id: u32,
     /// How the name is wanted.
@@ -82,33 +80,9 @@ pub struct Names {
 }
 
 impl Section<'_> {
-    /// What was requested has been taken. If it is a named lock, its request holds it from now on.
-    #[inline]
-    pub(super) fn note_named(&mut self, location: Location, request: Request, from_dead: bool) {
-        if let Some(id) = request.id() {
-            self.note_holder(location, id, from_dead);
-        }
-    }
-
-    #[inline(never)]
-    fn note_holder(&mut self, location: Location, id: u32, from_dead: bool) {
-        self.policy_mut().named.entry(location).or_default().add(id, from_dead);
-    }
-
     /// Returns whether a request for a named lock no longer holds it. The request is forgotten.
     pub(super) fn was_stolen(&mut self, location: Location, request: Request) -> bool {
-        request.id().is_some_and(|id| {
-            let named = &mut self.policy_mut().named;
-            let Entry::Occupied(mut holders) = named.entry(location) else { return true };
-            let was_stolen = !holders.get_mut().remove(id);
-            if holders.get().is_empty() {
-                holders.remove();
-            }
-            if named.is_empty() && named.capacity() > 64 {
-                named.shrink_to_fit();
-            }
-            was_stolen
-        })
+        request.id().is_some_and(|id| self.policy_mut().named.remove(&(location, id)).is_none())
     }
 }
 
@@ -116,13 +90,12 @@ impl WaiterListStore {
     /// Takes the word for `request` from everyone who holds it; gives them the numbers of their requests.
     fn steal(&self, location: Location, request: Request, word: &impl Word) -> (WaitResult, Vec<u32>) {
         self.critical_section_at(location, |section| {
-            let losers = section.policy_mut().named.remove(&location).unwrap_or_default();
+            let named = &mut section.policy_mut().named;
+            let stolen: Vec<_> = named.range((location, 0)..=(location, u32::MAX)).map(|(&(_, id), _)| id).collect();
             let mut were_told = false;
-            let stolen = losers.all().map(|(id, from_dead)| {
-                were_told |= from_dead;
-                id
-            });
-            let stolen = stolen.collect();
+            for &id in &stolen {
+                were_told |= named.remove(&(location, id)).unwrap_or_default();
+            }
             // A loser that was told of a death may not have repaired anything yet.
             if were_told {
                 section.note_death(location);
@@ -175,7 +148,7 @@ impl Names {
 
     /// The name with these UTF-16 code units, if it is in use.
     pub fn watch(&self, text: &[u16]) -> Option<Watched> {
-        Some(Watched(Arc::clone(&lock(&self.table).names.get(text)?.0)))
+        lock(&self.table).names.get(text).cloned().map(Watched)
     }
 
     /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it.
@@ -258,7 +231,7 @@ impl Names {
     }
 
     /// The UTF-16 code units of the name that the request with this number is for; `None` if it is over.
-    pub fn name_of(&self, id: u32) -> Option<Box<[u16]>> {
+    pub fn name_of(&self, id: u32) -> Option<Text> {
         Some(lock(&self.table).get(id)?.name.text.clone())
     }
 

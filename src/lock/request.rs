@@ -28,6 +28,14 @@ pub enum Request {
     Named(Mode, u32),
 }
 
+/// In the place of a request's kind: a notification is awaited, and the amount is the number of the purpose.
+pub const AWAITS_NOTIFICATION: u32 = 7;
+
+/// A kind and an amount as the one number that `lib/locks/held/request.js` makes of them.
+pub const fn pack(kind: u32, amount: u32) -> u64 {
+    kind as u64 + 8 * amount as u64
+}
+
 impl Request {
     /// From its number in `lib/locks/held/`, and the number of permits or of the request.
     pub const fn from_code(kind: u32, amount: u32) -> Self {
@@ -43,7 +51,7 @@ impl Request {
     }
 
     /// Its number in `lib/locks/held/`, and the number of permits or of the request.
-    pub const fn to_code(self) -> (u32, u32) {
+    const fn to_code(self) -> (u32, u32) {
         match self {
             Self::Lock => (0, 0),
             Self::Shared => (1, 0),
@@ -53,6 +61,17 @@ impl Request {
             Self::Named(Mode::Shared, id) => (5, id),
             Self::Named(Mode::Exclusive, id) => (6, id),
         }
+    }
+
+    /// From one number: see [`pack`].
+    pub const fn from_packed(number: u64) -> Self {
+        Self::from_code((number % 8) as u32, (number / 8) as u32)
+    }
+
+    /// As one number: see [`pack`].
+    pub const fn packed(self) -> u64 {
+        let (kind, amount) = self.to_code();
+        pack(kind, amount)
     }
 
     /// Whether a claim with this request lets no other overtake it.

@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code, reason = "accessing memory that JavaScript owns")]
 
-use std::sync::atomic::AtomicI32;
-
+#[cfg(not(feature = "model"))]
 use crate::queue::location::Location;
 use crate::sync::{self, Ordering};
 
@@ -32,7 +31,6 @@ impl<W: Word> Word for &W {
     }
 }
 
-/// A word of native memory.
 impl Word for sync::AtomicI32 {
     fn load(&self) -> i32 {
         self.load(Ordering::SeqCst)
@@ -43,32 +41,13 @@ impl Word for sync::AtomicI32 {
     }
 }
 
-/// A word of memory that is shared with JavaScript.
-#[derive(Clone, Copy, Debug)]
-pub struct SharedWord(Location);
-
-impl SharedWord {
-    /// The `Int32Array` element at `location`.
-    ///
-    /// # Safety
-    /// `location` must be the address of four aligned bytes of shared memory that stay allocated as long as the value is
-    /// used, and that are only written atomically or by JavaScript.
-    pub const unsafe fn at(location: Location) -> Self {
-        Self(location)
-    }
-
-    fn atomic(&self) -> &AtomicI32 {
-        // SAFETY: `at` demands a live, aligned word (invariant 8).
-        unsafe { AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(self.0.word_address())) }
-    }
-}
-
-impl Word for SharedWord {
-    fn load(&self) -> i32 {
-        self.atomic().load(Ordering::SeqCst)
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        self.atomic().compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
+/// The `Int32Array` element at `location`.
+///
+/// # Safety
+/// `location` must be that of four aligned bytes of shared memory that stay allocated as long as the result is used, and that are only
+/// written atomically or by JavaScript.
+#[cfg(not(feature = "model"))]
+pub unsafe fn shared_word<'a>(location: Location) -> &'a sync::AtomicI32 {
+    // SAFETY: as the caller promises (invariant 8).
+    unsafe { sync::AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(location.word_address())) }
 }

@@ -10,9 +10,9 @@ use crate::clock::{Timestamp, now};
 use crate::lock::deadlock::Blocked;
 use crate::lock::request::Request;
 use crate::lock::{Outbox, Waiter};
-use crate::node::deadlock::{self, Cycle};
+use crate::node::deadlock;
 use crate::node::environment::{Engine, Environment};
-use crate::node::pending::{Noted, Purpose, SharedNotes};
+use crate::node::pending::{Noted, PLAIN, SharedNotes};
 use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::registry::REGISTRY;
@@ -104,8 +104,8 @@ pub(super) struct Blocking {
     is_published: Cell<bool>,
     /// How many grants there were in the outbox when the sleeping thread last looked for a cycle.
     grants_seen: Cell<usize>,
-    /// The cycle that the thread's last claim would have closed, until JavaScript asks for it.
-    pub(super) cycle: RefCell<Option<Cycle>>,
+    /// The cycle that the thread's last claim would have closed, as JSON, until JavaScript asks for it.
+    pub(super) cycle: RefCell<Option<String>>,
 }
 
 impl Blocking {
@@ -198,7 +198,7 @@ impl Blocking {
 
     fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         let BlockingWait { location, request, .. } = wait;
-        let noted = Noted { location, request, relay: None, purpose: Purpose::Plain, since: now() };
+        let noted = Noted { location, request, relay: None, purpose: PLAIN, since: now() };
         let sleeping = Sleeping::begin(self, noted);
         // A thread that holds nothing closes no cycle.
         self.grants_seen.set(0);

@@ -9,21 +9,19 @@ use crate::clock::now;
 use crate::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
 use crate::lock::request::Request;
 use crate::node::holders::sighted;
-use crate::node::pending::Purpose;
+use crate::node::json;
 use crate::node::process::STORE;
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
-use crate::node::snapshot::Entry;
+use crate::node::snapshot::entry;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 
 static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 
-/// A cycle that has been found, as JSON for `cycleOf` in `lib/locks/held/request.js`: pairs of entries.
-pub(super) type Cycle = String;
-
-/// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close.
-pub(super) fn block(blocked: &Blocked) -> Option<Cycle> {
+/// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close, as JSON
+/// for `cycleOf` in `lib/locks/held/request.js`.
+pub(super) fn block(blocked: &Blocked) -> Option<String> {
     // What any thread may give keeps nobody waiting.
     if !is_kept_by(blocked.request, Request::Exclusive) {
         return None;
@@ -100,39 +98,27 @@ impl Holders {
     }
 }
 
-/// The links of a cycle, each with what its thread holds and what it waits for.
-fn described(links: &[Link]) -> Cycle {
+/// The links of a cycle, each with what its thread holds and what it waits for: pairs of entries.
+fn described(links: &[Link]) -> String {
     let (known, held) = REGISTRY.held(|location| links.iter().any(|link| link.blocked.location == location));
     let now = now();
-    let mut pairs = Vec::new();
-    for (index, Link { blocked, obstacle }) in links.iter().enumerate() {
-        let before = if index == 0 { links.len() - 1 } else { index - 1 };
-        let wanted = links[before].blocked.location;
-        let Some(agent) = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread)) else {
-            continue;
-        };
-        let Known { thread_id, notes, .. } = &known[agent];
-        let entry = |location, request, since| Entry {
-            location,
-            request: Some(request),
-            purpose: Purpose::Plain,
-            thread_id: *thread_id,
-            blocked: true,
-            since,
-        };
-        let since = notes.sleep().map(|sleep| sleep.since);
+    let pair = |(Link { blocked, obstacle }, before): (&Link, &Link)| {
+        let wanted = before.blocked.location;
+        let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
+        let agent = &known[index];
+        let since = agent.notes.sleep().map(|sleep| sleep.since);
         let holds = match *obstacle {
             Obstacle::Holds(request) => {
-                let is_it = |&&(holder, held): &&(usize, Held)| holder == agent && held.location == wanted;
-                let held = held.iter().find(is_it).and_then(|(_, held)| sighted(&known[agent], held));
-                entry(wanted, request, held.or(Some(now)))
+                let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
+                let held = held.iter().find(is_it).and_then(|(_, held)| sighted(agent, held));
+                entry(agent, wanted, request, held.or(Some(now)))
             }
-            Obstacle::IsAhead(request) => entry(wanted, request, since),
+            Obstacle::IsAhead(request) => entry(agent, wanted, request, since),
         };
-        let waits_for = entry(blocked.location, blocked.request, since);
-        if let (Some(holds), Some(waits_for)) = (holds.json(now), waits_for.json(now)) {
-            pairs.push(format!("[{holds},{waits_for}]"));
-        }
-    }
-    format!("[{}]", pairs.join(","))
+        let waits_for = entry(agent, blocked.location, blocked.request, since);
+        Some(format!("[{},{}]", holds.json(now)?, waits_for.json(now)?))
+    };
+    // What a thread has is what the one before it in the cycle waits for.
+    let before = links.last().into_iter().chain(links);
+    json::array(links.iter().zip(before).filter_map(pair))
 }

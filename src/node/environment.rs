@@ -4,7 +4,6 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
-use napi::bindgen_prelude::ToNapiValue;
 use napi::{Result, check_status, sys};
 
 /// Runs `body`, and returns whether it came to its end. A panic of `body` stops here, since unwinding into Node would end the process; it
@@ -54,20 +53,6 @@ pub(super) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback
     }
     units.truncate(len);
     units
-}
-
-/// A string by its UTF-16 code units, of which surrogates may stand alone.
-pub struct Utf16(pub(super) Box<[u16]>);
-
-impl ToNapiValue for Utf16 {
-    unsafe fn to_napi_value(env: sys::napi_env, Self(units): Self) -> Result<sys::napi_value> {
-        let mut value = ptr::null_mut();
-        // SAFETY: on the thread of `env`, as the caller promises; the length is that of the units.
-        check_status!(unsafe {
-            sys::napi_create_string_utf16(env, units.as_ptr(), units.len().cast_signed(), &raw mut value)
-        })?;
-        Ok(value)
-    }
 }
 
 /// Handles of an environment. Used on its thread until it ends.

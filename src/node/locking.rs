@@ -18,7 +18,7 @@ use crate::lock::word::Word;
 use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::{Noted, Purpose};
+use crate::node::pending::{CONDITION, Noted, PLAIN};
 use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::REGISTRY;
@@ -91,7 +91,7 @@ impl Agent {
             Claimed::Now(result) => self.acquired(location, request, result),
             Claimed::Pending(ticket) => {
                 self.robust_list.retract();
-                let noted = Noted { location, request: Some(request), relay, purpose: Purpose::Plain, since };
+                let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, since };
                 self.await_in_line(ticket, deadline, noted, service)
             }
         }
@@ -162,7 +162,7 @@ impl Agent {
         }
         self.blocking.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
-        self.pending.notes.set_sleep(Some(Noted::notification(location, Purpose::Condition, None)));
+        self.pending.notes.set_sleep(Some(Noted::notification(location, CONDITION, None)));
         let Some(ticket) = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
@@ -204,7 +204,7 @@ impl Agent {
     }
 
     /// Returns whether the last holder of what JavaScript has just taken died.
-    pub(super) fn inherit(&self) -> bool {
+    pub(super) fn take_note_of_death(&self) -> bool {
         STORE.take_note_of_death(self.registers.location(), self.registers.request())
     }
 

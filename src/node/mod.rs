@@ -37,6 +37,8 @@ pub mod exports;
 mod holders;
 mod images;
 #[forbid(unsafe_code)]
+mod json;
+#[forbid(unsafe_code)]
 mod locking;
 pub mod names;
 mod operations;

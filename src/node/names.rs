@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use napi_derive::napi;
 
 use crate::clock::now;
-use crate::lock::names::{Mode, Refusal, Requested, Requester, Waits};
+use crate::lock::names::{Mode, Refusal, RequestInfo, Requested, Requester, Waits};
 use crate::node::agent::Agent;
-use crate::node::environment::Utf16;
-use crate::node::pending::{Noted, Purpose};
+use crate::node::json;
+use crate::node::pending::{Noted, PLAIN};
 use crate::node::process::{NAMES, STORE, service};
 use crate::node::registers::{AWAITED_HERE, Answer, HELD_HERE};
 use crate::queue::result::WaitResult;
@@ -63,7 +63,7 @@ impl Agent {
         match self.spin_for_name(text).unwrap_or_else(wait) {
             Requested::Now(location, request, result) => self.acquired(location, request, result),
             Requested::Pending(location, request, ticket) => {
-                let noted = Noted { location, request: Some(request), relay: None, purpose: Purpose::Plain, since };
+                let noted = Noted { location, request: Some(request), relay: None, purpose: PLAIN, since };
                 self.await_in_line(ticket, deadline, noted, service)
             }
             Requested::Refused(..) => Answer::Settled(WaitResult::NotEqual),
@@ -101,31 +101,14 @@ impl Agent {
     }
 }
 
-/// A request for a name.
-#[napi(object, object_from_js = false)]
-pub struct NameRequest {
-    /// The name.
-    pub name: Utf16,
-    /// Whether it is wanted together with others.
-    pub shared: bool,
-    /// Whether it has been granted.
-    pub held: bool,
-    /// The thread that made the request.
-    pub thread_id: u32,
-}
-
-/// All requests for names in this process, in the order in which they were made.
+/// All requests for names in this process, in the order in which they were made, as JSON for `query` in `lib/locks/named/names.js`.
 #[napi(catch_unwind)]
-pub fn name_requests() -> Vec<NameRequest> {
-    let requests = NAMES.requests(&STORE).into_iter();
-    requests
-        .map(|request| NameRequest {
-            name: Utf16(request.name),
-            shared: request.mode == Mode::Shared,
-            held: request.held,
-            thread_id: request.thread_id,
-        })
-        .collect()
+pub fn name_requests() -> String {
+    let requests = NAMES.requests(&STORE).into_iter().map(|RequestInfo { name, mode, held, thread_id, .. }| {
+        let (name, shared) = (json::string(&name), mode == Mode::Shared);
+        format!("{{\"name\":{name},\"shared\":{shared},\"held\":{held},\"threadId\":{thread_id}}}")
+    });
+    json::array(requests)
 }
 
 /// How many names are in use.

@@ -112,7 +112,7 @@ operations! {
     /// JavaScript has changed the word at the location while a waiter was counted there.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Answers whether the last holder of what JavaScript has just taken died.
-    c"inherit" finishes Everything: |agent| agent.inherit().into();
+    c"takeNoteOfDeath" finishes Everything: |agent| agent.take_note_of_death().into();
     /// Frees a lock that this thread does not hold: `FREED`, `NOT_LOCKED`, or `HELD_ELSEWHERE`.
     c"free" finishes Everything: |agent| agent.free();
 

@@ -28,29 +28,10 @@ const _: () = assert!(size_of::<Option<Wait>>() == 8);
 /// Tables up to this length keep their memory.
 const RETAINED: usize = 4096;
 
-/// What a thread or promise waits for a notification for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u8)]
-pub(super) enum Purpose {
-    /// The program's own: a wait of `Atomics.wait` or `waitAsync`.
-    #[default]
-    Plain = 0,
-    Condition = 1,
-    Barrier = 2,
-    Latch = 3,
-}
-
-impl Purpose {
-    /// From its number in `lib/waiting/notice.js`.
-    pub(super) const fn from_code(code: u32) -> Self {
-        match code {
-            1 => Self::Condition,
-            2 => Self::Barrier,
-            3 => Self::Latch,
-            _ => Self::Plain,
-        }
-    }
-}
+/// A notification that the program awaits itself, by `Atomics.wait` or `waitAsync`; see [`Noted::purpose`].
+pub(super) const PLAIN: u32 = 0;
+/// A notification that a `Condition` awaits.
+pub(super) const CONDITION: u32 = 1;
 
 /// What is noted of a sleeping thread's wait, and of a promise of a lock, a `Condition`, a `Barrier` or a `Latch`.
 #[derive(Clone, Copy)]
@@ -61,14 +42,15 @@ pub(super) struct Noted {
     /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise may receive, or
     /// the one after which this claim takes its lock again.
     pub(super) relay: Option<Location>,
-    pub(super) purpose: Purpose,
+    /// What a notification is awaited for: its number in `lib/waiting/notice.js`.
+    pub(super) purpose: u32,
     /// When the wait began. The clock is read before the wait is enqueued, since nothing may fail after that.
     pub(super) since: Timestamp,
 }
 
 impl Noted {
     /// A wait for a notification, which begins now.
-    pub(super) fn notification(location: Location, purpose: Purpose, relay: Option<Location>) -> Self {
+    pub(super) fn notification(location: Location, purpose: u32, relay: Option<Location>) -> Self {
         Self { location, request: None, relay, purpose, since: now() }
     }
 }

@@ -1,5 +1,6 @@
 //! What a process has one of: the store of waiters, the service, the memories of locks; and how native code reaches a word.
 
+use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use crate::clock::now;
@@ -7,7 +8,7 @@ use crate::lock::WaiterListStore;
 use crate::lock::memories::Memories;
 use crate::lock::names::Names;
 use crate::lock::request::Request;
-use crate::lock::word::SharedWord;
+use crate::lock::word::shared_word;
 use crate::node::holders::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
@@ -36,18 +37,13 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
     })
 }
 
-/// Looks at the words of all lines, and at who holds what their claims wait for.
+/// Looks at the words of all lines, and at who holds what their claims wait for. Returns whether there are any lines.
 fn check_words() -> bool {
-    let any = look();
+    let any = STORE.check_words(word_at);
     if any {
         sight_awaited(STORE.lines());
     }
     any
-}
-
-/// Looks at the words of all lines, since a word may have been freed silently. Returns whether there are any lines.
-pub(super) fn look() -> bool {
-    STORE.check_words(word_at)
 }
 
 /// The word of a lock.
@@ -66,9 +62,9 @@ pub(super) fn look() -> bool {
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
 /// `lib/locks/held/last-hold.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
 /// memory there, so they only serve as keys.
-pub(super) fn word_at(location: Location) -> SharedWord {
+pub(super) fn word_at(location: Location) -> &'static AtomicI32 {
     // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
-    unsafe { SharedWord::at(location) }
+    unsafe { shared_word(location) }
 }
 
 /// What a waiter was given and its thread has not made use of.

@@ -19,9 +19,8 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn set(&self, location: Location, request: Request) {
-        let (kind, amount) = request.to_code();
         self.address.store(to_number(location).to_bits(), Ordering::Relaxed);
-        self.request.store((f64::from(kind) + f64::from(amount) * 8.0).to_bits(), Ordering::Relaxed);
+        self.request.store((request.packed() as f64).to_bits(), Ordering::Relaxed);
     }
 
     fn location(&self) -> Option<Location> {
@@ -30,7 +29,7 @@ impl Entry {
 
     pub(super) fn get(&self) -> Option<(Location, Request)> {
         let request = f64::from_bits(self.request.load(Ordering::Relaxed)) as u64;
-        Some((self.location()?, Request::from_code((request % 8) as u32, (request / 8) as u32)))
+        Some((self.location()?, Request::from_packed(request)))
     }
 }
 

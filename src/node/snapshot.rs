@@ -11,7 +11,6 @@
 //! far as [`crate::node::holders`] says.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
@@ -21,17 +20,15 @@ use crate::clock::{Timestamp, now};
 use crate::lock::Waiter;
 use crate::lock::deadlock::is_kept_by;
 use crate::lock::inspection::Waiting;
-use crate::lock::request::Request;
+use crate::lock::request::{AWAITS_NOTIFICATION, Request, pack};
 use crate::node::holders::{sight, sighted};
-use crate::node::pending::Purpose;
+use crate::node::json;
+use crate::node::pending::PLAIN;
 use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
-
-/// A start in the future: its age is reported as 0 ms.
-const JUST_NOW: Timestamp = Timestamp::NEVER;
 
 /// The number that stands for a word: the same in all threads, and no address.
 pub(super) fn id(location: Location) -> u64 {
@@ -45,14 +42,12 @@ const fn micros(moment: Timestamp) -> u64 {
     moment.as_nanos() / 1000
 }
 
-/// In the place of a request's kind: the entry waits for a notification, and the amount is its [`Purpose`].
-const AWAITS_NOTIFICATION: u32 = 7;
-
 /// What a thread holds or waits for.
 pub(super) struct Entry {
     pub(super) location: Location,
     pub(super) request: Option<Request>,
-    pub(super) purpose: Purpose,
+    /// See [`crate::node::pending::Noted`].
+    pub(super) purpose: u32,
     pub(super) thread_id: u32,
     pub(super) blocked: bool,
     /// Unknown for a promise of `Atomics.waitAsync` itself.
@@ -68,32 +63,12 @@ impl Entry {
             Some(id) => Some(NAMES.name_of(id)?),
             None => MEMORIES.label(location).map(|label| label.encode_utf16().collect()),
         };
-        let (kind, amount) = request.map_or((AWAITS_NOTIFICATION, purpose as u32), Request::to_code);
-        let request = u64::from(kind) + 8 * u64::from(amount);
-        let name = name.map_or_else(null, |name| quoted(&name));
+        let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, purpose), Request::packed);
+        let name = json::or_null(name.map(|name| json::string(&name)));
         // Whole microseconds of both, so that their sum is the same in every snapshot.
-        let micros = since.map_or_else(null, |since| micros(now).saturating_sub(micros(since)).to_string());
+        let micros = json::or_null(since.map(|since| micros(now).saturating_sub(micros(since)).to_string()));
         Some(format!("[{request},{name},{},{thread_id},{blocked},{micros}]", id(location)))
     }
-}
-
-fn null() -> String {
-    "null".to_owned()
-}
-
-/// A string of JSON.
-fn quoted(text: &[u16]) -> String {
-    let mut json = String::from('"');
-    for character in char::decode_utf16(text.iter().copied()) {
-        match character {
-            Ok(character @ ('"' | '\\')) => json.extend(['\\', character]),
-            Ok(control @ '\0'..='\x1f') => drop(write!(json, "\\u{:04x}", u32::from(control))),
-            Ok(character) => json.push(character),
-            Err(surrogate) => drop(write!(json, "\\u{:04x}", surrogate.unpaired_surrogate())),
-        }
-    }
-    json.push('"');
-    json
 }
 
 /// How often a bucket is looked at whose words' holders are not found.
@@ -126,11 +101,8 @@ pub(super) fn snapshot() -> String {
         }
     }
     let now = now();
-    let list = |entries: &[Entry]| {
-        let entries: Vec<_> = entries.iter().filter_map(|entry| entry.json(now)).collect();
-        entries.join(",")
-    };
-    format!("{{\"now\":{},\"held\":[{}],\"waiting\":[{}]}}", micros(now), list(&all_held), list(&all_waiting))
+    let array = |entries: &[Entry]| json::array(entries.iter().filter_map(|entry| entry.json(now)));
+    format!("{{\"now\":{},\"held\":{},\"waiting\":{}}}", micros(now), array(&all_held), array(&all_waiting))
 }
 
 /// What is held and awaited in a bucket.
@@ -148,6 +120,8 @@ struct Seen {
 fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[Location]) -> Option<Seen> {
     let numbered: Vec<_> = candidates.iter().map(|(agent, held)| (known[*agent].number, *held)).collect();
     let locations: Vec<_> = candidates.iter().map(|(_, held)| held.location).chain(given.iter().copied()).collect();
+    // Since when what has just begun is reported.
+    let now = now();
     STORE.inspect(bucket, &locations, |waiters, granted| {
         if locations.is_empty() && waiters.is_empty() && granted.is_empty() {
             return None;
@@ -171,10 +145,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
             .iter()
             .map(|(agent, hold)| {
                 let agent = &known[*agent];
-                Entry {
-                    since: Some(sighted(agent, hold).unwrap_or(JUST_NOW)),
-                    ..entry(agent, hold.location, hold.request)
-                }
+                entry(agent, hold.location, hold.request, sighted(agent, hold).or(Some(now)))
             })
             .collect();
         for &(agent, (location, request)) in &given {
@@ -183,7 +154,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
                 other.location == location && (holder == agent || is_kept_by(request, other.request))
             };
             if !in_lists.iter().any(has_it) {
-                held.push(Entry { since: Some(JUST_NOW), ..entry(&known[agent], location, request) });
+                held.push(entry(&known[agent], location, request, Some(now)));
             }
         }
         let claims = waiters.iter().filter_map(|waiter| Some((waiter.location, waiter.request?)));
@@ -201,32 +172,33 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
                 let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
                 last = agent;
             }
-            waiting.push(awaited_by(&known[last], *location, waiter, *request));
+            waiting.push(awaited_by(&known[last], *location, waiter, *request, now));
         }
         Some(Seen { held, waiting, awaited, unheld })
     })
 }
 
-fn entry(agent: &Known, location: Location, request: Request) -> Entry {
+/// What a thread holds, or waits for by a claim.
+pub(super) fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
     Entry {
         location,
         request: Some(request),
-        purpose: Purpose::Plain,
+        purpose: PLAIN,
         thread_id: agent.thread_id,
         blocked: agent.notes.sleep().is_some(),
-        since: None,
+        since,
     }
 }
 
-fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
+fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>, now: Timestamp) -> Entry {
     let (blocked, noted) = match waiter {
         Waiter::Thread(_) => (true, agent.notes.sleep().filter(|noted| noted.location == location)),
         Waiter::Agent(_, slot) => (false, agent.notes.get(*slot, location)),
     };
     // Without a note it is a thread or a claim that has just come, or a promise of `Atomics.waitAsync`.
-    let just_now = (blocked || request.is_some()).then_some(JUST_NOW);
+    let just_now = (blocked || request.is_some()).then_some(now);
     let since = noted.map(|noted| noted.since).or(just_now);
-    let purpose = noted.map_or(Purpose::Plain, |noted| noted.purpose);
+    let purpose = noted.map_or(PLAIN, |noted| noted.purpose);
     Entry { location, request, purpose, thread_id: agent.thread_id, blocked, since }
 }
 

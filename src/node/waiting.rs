@@ -3,8 +3,8 @@
 use crate::clock::Timestamp;
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
-use crate::node::pending::{Noted, Purpose};
-use crate::node::process::{STORE, gave_up, look, return_unused, service};
+use crate::node::pending::Noted;
+use crate::node::process::{STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::Answer;
 use crate::queue::bucket::Ticket;
 use crate::queue::result::WaitResult;
@@ -34,7 +34,7 @@ impl Agent {
         if self.blocking.sleeps() {
             return Answer::Interrupted;
         }
-        let (location, purpose) = (self.registers.location(), Purpose::from_code(self.registers.amount.get()));
+        let (location, purpose) = (self.registers.location(), self.registers.amount.get());
         self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None)));
         let answer = self.wait();
         self.pending.notes.set_sleep(None);
@@ -61,7 +61,7 @@ impl Agent {
     pub(super) fn wait_async_for(&self) -> Answer {
         let registers = &self.registers;
         let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
-        let purpose = Purpose::from_code(registers.amount.get());
+        let purpose = registers.amount.get();
         self.pending.note(slot, Noted::notification(location, purpose, relay));
         let answer = self.wait_async();
         if !matches!(answer, Answer::Pending) {
@@ -123,7 +123,7 @@ impl Agent {
     /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its lock by
     /// now. Returns whether it is held.
     pub(super) fn runs_dry(&self) -> bool {
-        look();
+        STORE.check_words(word_at);
         self.update_hold();
         self.is_held()
     }

@@ -1,6 +1,6 @@
 //! The service, run for real.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,6 @@ use super::running::Service;
 use crate::clock::tests::fail_at;
 use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
-use crate::lock::word::Word;
 use crate::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
@@ -46,33 +45,13 @@ fn until(condition: &dyn Fn() -> bool) {
     }
 }
 
-/// A word of this process.
-#[derive(Default)]
-struct OwnWord(std::sync::atomic::AtomicI32);
-
-impl OwnWord {
-    fn store(&self, value: i32) {
-        self.0.store(value, Ordering::SeqCst);
-    }
-}
-
-impl Word for OwnWord {
-    fn load(&self) -> i32 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        self.0.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-}
-
 #[test]
 fn a_panic_of_one_duty_ends_no_duty() {
     static LOOKS: AtomicU32 = AtomicU32::new(0);
     static CLOCK_PANICS: AtomicBool = AtomicBool::new(false);
     static CLOCK_HAS_PANICKED: AtomicU32 = AtomicU32::new(0);
     static RUNG: AtomicU64 = AtomicU64::new(0);
-    static WORD: OwnWord = OwnWord(std::sync::atomic::AtomicI32::new(1));
+    static WORD: AtomicI32 = AtomicI32::new(1);
 
     fn clock() -> Timestamp {
         if CLOCK_PANICS.load(Ordering::SeqCst) && thread::current().name() == Some("atomics-service") {
@@ -109,7 +88,7 @@ fn a_panic_of_one_duty_ends_no_duty() {
     let claimed = store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &&WORD);
     let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a lock that is held") };
     service.check_words();
-    WORD.store(0);
+    WORD.store(0, Ordering::SeqCst);
     until(&|| RUNG.load(Ordering::SeqCst) > 1);
     assert_eq!(store.retry(ticket, &party, &&WORD), Some(WaitResult::Acquired));
     assert!(LOOKS.load(Ordering::SeqCst) > 1);

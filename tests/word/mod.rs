@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use atomics_waitasync::lock::word::Word;
 
-/// As `lock::word::SharedWord`, without an address.
+/// An atomic word, written `SeqCst`.
 #[derive(Default)]
 pub(crate) struct LocalWord(pub(crate) AtomicI32);
 

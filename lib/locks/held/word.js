@@ -49,7 +49,7 @@ function createWords (list) {
       if (request !== LOCK && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
       if (!list.take(this, request, token)) return false
       try {
-        if (token !== null && counters.peek(this.abandoned) !== 0) this.inherit(request, token)
+        if (token !== null && counters.peek(this.abandoned) !== 0) this.takeNoteOfDeath(request, token)
       } catch (_) {
         // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
       }
@@ -57,11 +57,11 @@ function createWords (list) {
     }
 
     /** Tells the token whether a dead holder had left behind what was just taken. */
-    inherit (request, token) {
+    takeNoteOfDeath (request, token) {
       floats[ADDRESS] = this.address
       words[KIND] = kindOf(request)
       words[AMOUNT] = amountOf(request)
-      operations.inherit()
+      operations.takeNoteOfDeath()
       if (words[ANSWER] !== 1) return
       token.ownerDied = true
       tellDeath(this, request)
