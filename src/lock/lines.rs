@@ -241,7 +241,7 @@ impl Section<'_> {
     pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
         let from_dead = self.take_note_of_death(location, request);
         if let Some(id) = request.id() {
-            self.policy_mut().named.insert((location, id), from_dead);
+            self.note_holder(location, id, from_dead);
         }
         if from_dead { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
     }

@@ -80,6 +80,12 @@ pub struct Names {
 }
 
 impl Section<'_> {
+    /// A named lock has been taken.
+    #[inline(never)]
+    pub(super) fn note_holder(&mut self, location: Location, id: u32, from_dead: bool) {
+        self.policy_mut().named.insert((location, id), from_dead);
+    }
+
     /// Returns whether a request for a named lock no longer holds it. The request is forgotten.
     pub(super) fn was_stolen(&mut self, location: Location, request: Request) -> bool {
         request.id().is_some_and(|id| self.policy_mut().named.remove(&(location, id)).is_none())

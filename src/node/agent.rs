@@ -20,7 +20,7 @@ use crate::lock::memories::{AgentId, Left};
 use crate::lock::request::Request;
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
-use crate::node::delivery::{Delivered, Delivery};
+use crate::node::delivery::Delivery;
 use crate::node::environment::{Environment, contained, pin_buffer};
 use crate::node::holders;
 use crate::node::pending::{Pending, Waits};
@@ -193,12 +193,11 @@ impl Agent {
     fn deliver(&self) {
         self.blocking.abandon();
         self.finish_release();
-        let delivered = self.delivery.deliver(&self.pending, &self.robust_list);
-        if delivered == Delivered::Nested {
+        if !self.delivery.deliver(&self.pending, &self.robust_list) {
             return;
         }
         self.update_hold();
-        if delivered == Delivered::Partly {
+        if self.delivery.is_broken_off() {
             self.outbox.ring();
         }
     }

@@ -69,17 +69,6 @@ fn given_beside(wait: Noted, result: WaitResult) -> Option<Given> {
     }
 }
 
-/// How far a delivery came.
-#[must_use]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delivered {
-    Fully,
-    /// It is to be continued after another ring, for which the caller holds the event loop.
-    Partly,
-    /// JavaScript, while it was being told, turned the event loop: the outer delivery will be continued.
-    Nested,
-}
-
 /// The settlements of an agent that are on their way to JavaScript.
 pub(super) struct Delivery {
     environment: Environment,
@@ -118,11 +107,14 @@ impl Delivery {
     /// Hands the settlements in the outbox over to `lib/agent/`, a batch per call.
     ///
     /// A call fails if the environment is ending: then the clean-up passes on what JavaScript has not been told of. A call also fails if
-    /// the stack has come to its end or a time limit has struck: then JavaScript is told of the rest later.
-    pub(super) fn deliver(&self, pending: &Pending, robust_list: &RobustList) -> Delivered {
+    /// the stack has come to its end or a time limit has struck: then JavaScript is told of the rest after another ring, for which the
+    /// caller holds the event loop.
+    ///
+    /// Returns false if JavaScript, while it was being told, has turned the event loop: the outer delivery will be continued.
+    pub(super) fn deliver(&self, pending: &Pending, robust_list: &RobustList) -> bool {
         let Some(mut progress) = self.progress.take() else {
             self.is_broken_off.set(true);
-            return Delivered::Nested;
+            return false;
         };
         if !self.is_broken_off.replace(false) {
             self.collect(&mut progress, pending);
@@ -144,7 +136,7 @@ impl Delivery {
             }
         }
         self.progress.set(Some(progress));
-        if self.is_broken_off.get() { Delivered::Partly } else { Delivered::Fully }
+        true
     }
 
     /// Takes the mail, and lets claims that have been woken try.

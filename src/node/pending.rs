@@ -95,7 +95,7 @@ impl SharedNotes {
     }
 }
 
-/// The waits by slot.
+/// The waits of an agent that ends, by slot.
 #[derive(Default)]
 pub(super) struct Waits {
     waits: Vec<Option<Wait>>,
@@ -103,36 +103,19 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    fn get_mut(&mut self, slot: u32) -> Option<&mut Wait> {
-        self.waits.get_mut(slot as usize)?.as_mut()
-    }
-
     pub(super) fn noted(&self, slot: u32) -> Option<Noted> {
         self.notes.get(&slot).copied()
     }
 
-    /// Those that have not been removed.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Ticket)> {
         (0..).zip(&self.waits).filter_map(|(slot, wait)| Some((slot, (*wait)?.ticket)))
-    }
-
-    /// Gives back the memory of a table that was much longer than it needs to be.
-    fn shrink(&mut self) {
-        if self.waits.capacity() > RETAINED {
-            // A pending wait keeps its index.
-            while self.waits.last().is_some_and(Option::is_none) {
-                self.waits.pop();
-            }
-            self.waits.shrink_to_fit();
-        }
     }
 }
 
 /// The pending waits of an agent.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// Without their notes.
-    waits: RefCell<Waits>,
+    waits: RefCell<Vec<Option<Wait>>>,
     pub(super) notes: SharedNotes,
     /// How many notes there are. Most agents have none at all: then a wait's end costs nothing more.
     noted: Cell<usize>,
@@ -159,7 +142,7 @@ impl Pending {
     pub(super) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<Noted>) {
         let wait = Wait { ticket, timed, refed: true };
         let index = slot as usize;
-        let waits = &mut self.waits.borrow_mut().waits;
+        let waits = &mut *self.waits.borrow_mut();
         if waits.len() <= index {
             waits.resize(index + 1, None);
         }
@@ -172,7 +155,7 @@ impl Pending {
 
     /// The wait in this slot is over.
     pub(super) fn remove(&self, slot: u32) -> Option<Noted> {
-        let wait = self.waits.borrow_mut().waits.get_mut(slot as usize).and_then(Option::take);
+        let wait = self.waits.borrow_mut().get_mut(slot as usize).and_then(Option::take);
         if let Some(wait) = wait.filter(|wait| wait.refed) {
             self.count(wait, -1);
         }
@@ -185,7 +168,7 @@ impl Pending {
     }
 
     pub(super) fn ticket(&self, slot: u32) -> Option<Ticket> {
-        Some(self.waits.borrow().waits.get(slot as usize)?.as_ref()?.ticket)
+        Some(self.waits.borrow().get(slot as usize)?.as_ref()?.ticket)
     }
 
     pub(super) fn noted(&self, slot: u32) -> Option<Noted> {
@@ -194,7 +177,7 @@ impl Pending {
 
     /// Sets whether the wait in this slot wants the event loop to be kept alive.
     pub(super) fn set_refed(&self, slot: u32, refed: bool) {
-        if let Some(wait) = self.waits.borrow_mut().get_mut(slot)
+        if let Some(Some(wait)) = self.waits.borrow_mut().get_mut(slot as usize)
             && wait.refed != refed
         {
             wait.refed = refed;
@@ -207,11 +190,17 @@ impl Pending {
         self.timed.get() > 0 || (self.untimed.get() > 0 && other_threads())
     }
 
-    /// Called when waits have been removed.
+    /// Gives back the memory of tables that were much longer than they need to be. Called when waits have been removed.
     pub(super) fn shrink(&self) {
         // Then nothing is pending but what was unref'd.
         if self.timed.get() + self.untimed.get() == 0 {
-            self.waits.borrow_mut().shrink();
+            let mut waits = self.waits.borrow_mut();
+            if waits.capacity() > RETAINED {
+                // A pending wait keeps its index.
+                let len = waits.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+                waits.truncate(len);
+                waits.shrink_to_fit();
+            }
             self.notes.locked(|notes| {
                 if notes.by_slot.capacity() > RETAINED {
                     notes.by_slot.shrink_to_fit();
@@ -222,8 +211,7 @@ impl Pending {
 
     /// Removes all waits, for the agent's end.
     pub(super) fn take(&self) -> Waits {
-        let waits = self.waits.take().waits;
         self.noted.set(0);
-        Waits { waits, notes: self.notes.locked(|notes| std::mem::take(&mut notes.by_slot)) }
+        Waits { waits: self.waits.take(), notes: self.notes.locked(|notes| std::mem::take(&mut notes.by_slot)) }
     }
 }

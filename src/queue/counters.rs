@@ -100,17 +100,9 @@ impl Counters {
 /// `length` counters, all 0. The system provides their memory when they are first changed.
 #[cfg(not(feature = "model"))]
 fn zeroed(length: usize) -> Box<[AtomicI32]> {
-    use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-
-    let layout = Layout::array::<AtomicI32>(length).expect("they fit into memory");
-    // SAFETY: there are counters, so their size is not 0. Memory of 0 holds counters of 0, and a box frees it by the same layout.
-    unsafe {
-        let memory = alloc_zeroed(layout);
-        if memory.is_null() {
-            handle_alloc_error(layout);
-        }
-        Box::from_raw(std::ptr::slice_from_raw_parts_mut(memory.cast(), length))
-    }
+    let memory: Box<[i32]> = vec![0; length].into();
+    // SAFETY: an atomic number has the layout of a plain one, and the box owns its memory alone.
+    unsafe { Box::from_raw(Box::into_raw(memory) as *mut [AtomicI32]) }
 }
 
 #[cfg(feature = "model")]

@@ -276,8 +276,8 @@ impl<P: Policy> WaiterListStore<P> {
 
     /// The earliest deadline of all promises and their claims.
     pub fn earliest_deadline(&self) -> Timestamp {
-        let nanos = self.buckets.iter().map(|bucket| bucket.earliest_deadline.load(Ordering::SeqCst)).min();
-        nanos.map_or(Timestamp::NEVER, Timestamp::from_nanos)
+        let deadlines = self.buckets.iter().map(|bucket| bucket.earliest_deadline.load(Ordering::SeqCst));
+        Timestamp::from_nanos(deadlines.fold(Timestamp::NEVER.as_nanos(), u64::min))
     }
 
     /// The number of waiters at `location`, blocked threads and promises.
