@@ -12,10 +12,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::lock::names::{Mode, Names, Refusal, Requested, Requester, Waits};
+use atomics_waitasync::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::shared_word;
-use atomics_waitasync::lock::{Mail, Outbox, Waiter, WaiterListStore};
+use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::BlockedThread;
@@ -126,21 +126,21 @@ impl World {
         let waits = if waits { Waits::As(waiter, Timestamp::NEVER) } else { Waits::Never };
         let requester = self.requester(agent);
         match self.names.request(&self.store, &text(name), mode, requester, waits.clone()) {
-            Requested::Now(_, request, result) => {
+            (_, request, Ok(Claimed::Now(result))) => {
                 assert!(at_once);
                 let line = self.model.get_mut(&name).unwrap();
                 assert_eq!(result, line.told(mode));
                 let told = result == WaitResult::AcquiredFromDead;
                 line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending: None, told });
             }
-            Requested::Pending(location, request, ticket) => {
+            (location, request, Ok(Claimed::Pending(ticket))) => {
                 self.tickets.insert(slot, (location, ticket));
                 assert!(!at_once && matches!(waits, Waits::As(..)));
                 let pending = Some((slot, ticket));
                 let line = self.model.get_mut(&name).unwrap();
                 line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending, told: false });
             }
-            Requested::Refused(_, refusal) => {
+            (_, _, Err(refusal)) => {
                 assert!(!at_once && matches!(waits, Waits::Never));
                 assert_eq!(refusal, Refusal::NotAvailable);
             }
@@ -263,16 +263,16 @@ fn a_thread_does_not_block_for_a_name_that_it_holds_or_awaits_itself() {
     let world = World::new();
     let blocks = || Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::NEVER);
     let request = |agent, mode, waits| world.names.request(&world.store, &text(0), mode, world.requester(agent), waits);
-    let Requested::Now(_, held, _) = request(0, Mode::Shared, blocks()) else { panic!("nobody holds the name") };
+    let (_, held, Ok(Claimed::Now(_))) = request(0, Mode::Shared, blocks()) else { panic!("nobody holds the name") };
     // A share beside a share needs no waiting.
-    assert!(matches!(request(0, Mode::Shared, blocks()), Requested::Now(..)));
-    assert!(matches!(request(0, Mode::Exclusive, blocks()), Requested::Refused(_, Refusal::HeldHere)));
+    assert!(matches!(request(0, Mode::Shared, blocks()), (.., Ok(Claimed::Now(_)))));
+    assert!(matches!(request(0, Mode::Exclusive, blocks()), (_, _, Err(Refusal::HeldHere))));
     let promise = Waits::As(Waiter::Agent(Arc::clone(&world.outboxes[1]), 0), Timestamp::NEVER);
-    assert!(matches!(request(1, Mode::Exclusive, promise), Requested::Pending(..)));
-    assert!(matches!(request(1, Mode::Shared, blocks()), Requested::Refused(_, Refusal::AwaitedHere)));
+    assert!(matches!(request(1, Mode::Exclusive, promise), (.., Ok(Claimed::Pending(_)))));
+    assert!(matches!(request(1, Mode::Shared, blocks()), (_, _, Err(Refusal::AwaitedHere))));
     // With a time-out it may wait: its promise can be settled afterwards.
     let soon = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::from_nanos(1));
-    assert!(matches!(request(1, Mode::Shared, soon), Requested::Pending(..)));
+    assert!(matches!(request(1, Mode::Shared, soon), (.., Ok(Claimed::Pending(_)))));
     assert!(matches!(held, Request::Named(Mode::Shared, _)));
 }
 
@@ -291,7 +291,7 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
                         Some(world.names.steal(&world.store, &name, world.requester(agent)).1)
                     } else {
                         match world.names.request(&world.store, &name, mode, world.requester(agent), Waits::Never) {
-                            Requested::Now(_, request, _) => Some(request),
+                            (_, request, Ok(Claimed::Now(_))) => Some(request),
                             _ => None,
                         }
                     };
@@ -321,7 +321,7 @@ fn the_news_of_a_steal_never_comes_before_that_of_the_grant() {
     let World { store, names, .. } = &world;
     let requester = || world.requester(1);
     let waits = Waits::As(waiter, Timestamp::NEVER);
-    let Requested::Pending(_, request, _) = names.request(store, &text(0), Mode::Shared, requester(), waits) else {
+    let (_, request, Ok(Claimed::Pending(_))) = names.request(store, &text(0), Mode::Shared, requester(), waits) else {
         panic!("it is held")
     };
     let holder = names.requests(store)[0].id;
@@ -359,8 +359,8 @@ fn no_agent_is_rung_while_the_names_are_locked() {
     let request = |mode, slot| {
         let waits = Waits::As(Waiter::Agent(Arc::clone(&outbox), slot), Timestamp::NEVER);
         match names.request(&store, &text(0), mode, requester(), waits) {
-            Requested::Now(_, request, _) | Requested::Pending(_, request, _) => request.id().unwrap(),
-            Requested::Refused(_, refusal) => panic!("{refusal:?}"),
+            (_, request, Ok(_)) => request.id().unwrap(),
+            (_, _, Err(refusal)) => panic!("{refusal:?}"),
         }
     };
     let [first, second, third] = [0, 1, 2].map(|slot| request(Mode::Exclusive, slot));
@@ -384,7 +384,7 @@ fn the_deaths_of_holders_of_so_many_names_are_remembered_the_latest_ones() {
     let World { store, names, outboxes, .. } = World::new();
     let requester = |agent: usize| Requester { outbox: Arc::clone(&outboxes[agent]), thread_id: 0 };
     let take = |name: usize| match names.request(&store, &text(name), Mode::Exclusive, requester(0), Waits::Never) {
-        Requested::Now(_, request, result) => (request.id().unwrap(), result),
+        (_, request, Ok(Claimed::Now(result))) => (request.id().unwrap(), result),
         other => panic!("{other:?}"),
     };
     let die = |name| names.end_grant(&store, take(name).0, WaitResult::AcquiredFromDead);
@@ -407,7 +407,7 @@ fn a_dead_holder_of_a_name_is_not_counted_where_locks_look() {
     let World { store, names, outboxes, .. } = World::new();
     let requester = Requester { outbox: Arc::clone(&outboxes[0]), thread_id: 0 };
     for name in 0..500 {
-        let Requested::Now(_, request, _) =
+        let (_, request, Ok(Claimed::Now(_))) =
             names.request(&store, &text(name), Mode::Exclusive, requester.clone(), Waits::Never)
         else {
             panic!("it is free")

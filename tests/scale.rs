@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::lock::names::{Mode, Names, Requested, Requester, Waits};
+use atomics_waitasync::lock::names::{Mode, Names, Requester, Waits};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::LOCKED;
 use atomics_waitasync::lock::{Claimed, Outbox, Waiter, WaiterListStore};
@@ -118,13 +118,13 @@ fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are(
         for slot in 0..u32::try_from(requests).unwrap() {
             let promise = Waits::As(Waiter::Agent(Arc::clone(&agents[0]), slot), NEVER);
             let answer = names.request(&store, &one, Mode::Exclusive, requester(0), promise);
-            assert_eq!(matches!(answer, Requested::Now(..)), slot == 0);
+            assert_eq!(matches!(answer, (.., Ok(Claimed::Now(_)))), slot == 0);
         }
         timed(|| {
             for _ in 0..100 {
                 let blocks = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), NEVER);
                 let answer = names.request(&store, &other, Mode::Exclusive, requester(1), blocks);
-                let Requested::Now(_, request, _) = answer else { panic!("nobody holds the name") };
+                let (_, request, Ok(Claimed::Now(_))) = answer else { panic!("nobody holds the name") };
                 assert!(names.release(&store, request.id().expect("it is a named lock's")));
             }
         })
@@ -139,7 +139,7 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
         let texts: Vec<Vec<_>> = (0..held).map(|name| name.to_string().encode_utf16().collect()).collect();
         for text in &texts {
             let answer = names.request(&store, text, Mode::Shared, requester(), Waits::Never);
-            assert!(matches!(answer, Requested::Now(..)));
+            assert!(matches!(answer, (.., Ok(Claimed::Now(_)))));
         }
         timed(|| {
             for text in &texts[..100] {

@@ -21,17 +21,9 @@ use crate::queue::outbox::Ring;
 use crate::queue::result::WaitResult;
 use crate::sync::{Arc, Mutex, lock};
 
-/// What came of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use]
-pub enum Requested {
-    /// It has been granted.
-    Now(Location, Request, WaitResult),
-    /// It is in the line.
-    Pending(Location, Request, crate::queue::bucket::Ticket),
-    /// It would have to wait and must not, or it would wait for its own thread.
-    Refused(Location, Refusal),
-}
+/// A request: where the word is, and what came of it. It is refused if it would have to wait and must not, or would wait for its own
+/// thread.
+pub type Requested = (Location, Request, Result<Claimed, Refusal>);
 
 /// How a request waits.
 #[derive(Clone, Debug)]
@@ -140,16 +132,12 @@ impl Names {
             Ok((waiter, deadline)) => Ok(section.claim_or_append(location, waiter, request, deadline, &name.word)),
             Err(refusal) => section.try_take(location, request, &name.word).map(Claimed::Now).ok_or(refusal),
         });
-        let outcome = match claimed {
-            Ok(Claimed::Now(result)) => Requested::Now(location, request, result),
-            Ok(Claimed::Pending(ticket)) => Requested::Pending(location, request, ticket),
-            Err(refusal) => {
-                table.tidy(store, &name);
-                return Requested::Refused(location, refusal);
-            }
-        };
-        table.insert(id, Live { name, mode, requester });
-        outcome
+        if claimed.is_ok() {
+            table.insert(id, Live { name, mode, requester });
+        } else {
+            table.tidy(store, &name);
+        }
+        (location, request, claimed)
     }
 
     /// The name with these UTF-16 code units, if it is in use.

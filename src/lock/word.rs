@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code, reason = "accessing memory that JavaScript owns")]
 
-#[cfg(not(feature = "model"))]
+use std::sync::atomic::AtomicI32;
+
 use crate::queue::location::Location;
 use crate::sync::{self, Ordering};
 
@@ -46,8 +47,7 @@ impl Word for sync::AtomicI32 {
 /// # Safety
 /// `location` must be that of four aligned bytes of shared memory that stay allocated as long as the result is used, and that are only
 /// written atomically or by JavaScript.
-#[cfg(not(feature = "model"))]
-pub unsafe fn shared_word<'a>(location: Location) -> &'a sync::AtomicI32 {
+pub unsafe fn shared_word<'a>(location: Location) -> &'a AtomicI32 {
     // SAFETY: as the caller promises (invariant 8).
-    unsafe { sync::AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(location.word_address())) }
+    unsafe { AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(location.word_address())) }
 }

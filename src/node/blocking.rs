@@ -340,12 +340,10 @@ impl Blocking {
         let Some(BlockingWait { ticket, location, request, .. }) = self.wait.take() else { return };
         let result = STORE.withdraw_thread(ticket, &self.thread);
         self.notes.set_sleep(None);
-        if let Some(request) = request.filter(|_| result.is_acquired()) {
-            return_unused(location, request, result);
-        } else if request.is_some() {
-            gave_up(request);
-        } else if result == WaitResult::Ok {
-            Given::Notification(location).pass_on();
+        match request {
+            None if result == WaitResult::Ok => Given::Notification(location).pass_on(),
+            Some(request) if result.is_acquired() => drop(return_unused(location, request, result)),
+            request => gave_up(request),
         }
         self.relay();
     }

@@ -1,14 +1,15 @@
 //! One queue per process, even when two copies of the package are loaded.
 //!
-//! Two files are two images with two sets of statics, and a thread that waits in one would never hear a notification in the
-//! other. So the image that was loaded first serves all copies. Each image that speaks this protocol carries a marker symbol;
-//! the dynamic loader lists images in the order they were loaded; and `lib/agent/binding.js` of every copy asks its own image for the
-//! first marked one and uses that file. Images are pinned when they register, so the first one stays.
+//! Two copies of the library file are two images in memory, each with statics of its own: a thread that waits in one would never hear a
+//! notification in the other. So all copies of the package use the image that was loaded first. Every image carries a marker symbol, and
+//! the dynamic loader lists images in the order in which they were loaded. `lib/agent/binding.js` of each copy loads its own image, asks
+//! it for the file of the first image with the marker, and uses that one. An image is pinned when its first agent starts, so the first
+//! image stays.
 
 use std::ffi::OsString;
 
-/// Marks an image of this package. The number is that of the interface between `lib/` and this library: it changes
-/// when they could no longer be mixed.
+/// Marks an image of this package. The number in its name is the version of the interface between `lib/` and this library. It changes
+/// when a `lib/` of the former version could not use a library of the new one, or the other way round.
 #[unsafe(no_mangle)]
 #[used]
 static ATOMICS_WAITASYNC_PROTOCOL_1: u8 = 1;
@@ -23,9 +24,9 @@ pub(crate) fn other_first_image() -> Option<String> {
 
 /// The files of the addons that are loaded, in the order they were loaded.
 ///
-/// A list, made before any of them is opened: on Linux the loader calls back with one of its locks held. A callback that opened
-/// a library would take another lock of the loader second; a thread that loads or unloads a library takes them the other way
-/// round.
+/// The list is complete before any of the files is opened. On Linux the loader calls back while it holds one of its locks. If the callback
+/// opened a library, it would take another lock of the loader second; a thread that loads or unloads a library takes the two in the
+/// opposite order.
 fn files() -> Vec<OsString> {
     let mut files = loader::files();
     files.retain(|file| file.as_encoded_bytes().ends_with(b".node"));
@@ -72,8 +73,8 @@ mod loader {
 
     pub(super) fn files() -> Vec<OsString> {
         let names = (0.._dyld_image_count()).map(|index| _dyld_get_image_name(index)).filter(|name| !name.is_null());
-        // SAFETY: a C string that lives as long as the image. The addons of this package are pinned; there is no way to list
-        // images that keeps others from being unloaded meanwhile.
+        // SAFETY: each name is a C string that lives as long as its image. The images of this package are pinned. That another image is
+        // unloaded during this call cannot be ruled out: the system has no way to list images that prevents it.
         names.map(|name| OsString::from_vec(unsafe { CStr::from_ptr(name) }.to_bytes().to_vec())).collect()
     }
 }
@@ -86,7 +87,7 @@ mod loader {
 
     type Handle = *mut c_void;
 
-    /// More than any process loads, and more than any path is long.
+    /// No process loads so many modules, and no path has so many units.
     const MANY: u16 = 1 << 15;
 
     #[link(name = "kernel32")]
@@ -99,12 +100,12 @@ mod loader {
     pub(super) fn files() -> Vec<OsString> {
         let (mut modules, mut needed) = (vec![ptr::null_mut(); MANY.into()], 0);
         let bytes = u32::try_from(size_of_val(&*modules)).expect("256 kB");
-        // SAFETY: the buffer has as many bytes as is said.
+        // SAFETY: the buffer has as many bytes as the call is told.
         unsafe { K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), bytes, &raw mut needed) };
         modules.truncate(needed as usize / size_of::<Handle>());
         let mut file = vec![0; MANY.into()];
         let file_of = |module| {
-            // SAFETY: the buffer has as many units as is said. The length is 0 if the module has been unloaded.
+            // SAFETY: the buffer has as many units as the call is told. The length is 0 if the module has been unloaded.
             let length = unsafe { GetModuleFileNameW(module, file.as_mut_ptr(), MANY.into()) };
             OsString::from_wide(&file[..length as usize])
         };
@@ -116,8 +117,8 @@ mod loader {
 #[cfg(unix)]
 fn marker_of(file: &std::ffi::OsStr) -> Option<usize> {
     use libloading::os::unix::{Library, RTLD_LAZY};
-    // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs; dropping the handle only takes back the
-    // reference just added.
+    // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs. Dropping the handle only takes back the reference that opening
+    // the library has added.
     let library = unsafe { Library::open(Some(file), RTLD_LAZY | loader::RTLD_NOLOAD) }.ok()?;
     // SAFETY: the symbol's value is only used as a number.
     unsafe { library.get::<*const u8>(MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())

@@ -3,10 +3,8 @@
 //! JavaScript makes room in the robust list before it asks for anything.
 //!
 //! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Blocking::prepare`, `Pending::insert`)
-//! nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and what it is granted would be lost. So the
-//! service is started before.
+//! nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and what it is granted would be lost.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -23,10 +21,8 @@ use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::REGISTRY;
 use crate::node::robust_table::Hold;
-use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
-use crate::service::Service;
 
 /// How long a caller waits to learn whether a thread gets the lock that it is trying to take. That takes some instructions, unless the
 /// system has suspended the thread.
@@ -55,14 +51,8 @@ impl Agent {
         if request == Request::Lock && self.blocking.lock_spinner.spin(deadline, || take_free(&word)).is_some() {
             return self.acquired_free(location);
         }
-        let service = service();
-        match STORE.claim(location, self.blocking.waiter(), request, deadline, &word) {
-            Claimed::Now(result) => self.acquired(location, request, result),
-            Claimed::Pending(ticket) => {
-                self.robust_list.retract();
-                self.block_in_line(ticket, location, deadline, request, service)
-            }
-        }
+        let claimed = STORE.claim(location, self.blocking.waiter(), request, deadline, &word);
+        self.block_in_line(claimed, location, request, deadline)
     }
 
     /// Takes what is requested, or enqueues the promise in the slot for it.
@@ -85,30 +75,28 @@ impl Agent {
                 return self.acquired_free(location);
             }
         }
-        let (since, service) = (now(), service());
+        let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, since: now() };
         self.robust_list.announce(location, request);
-        match STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, &word) {
-            Claimed::Now(result) => self.acquired(location, request, result),
-            Claimed::Pending(ticket) => {
-                self.robust_list.retract();
-                let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, since };
-                self.await_in_line(ticket, deadline, noted, service)
-            }
-        }
+        let claimed = STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, &word);
+        self.await_in_line(claimed, request, deadline, noted)
     }
 
     /// Blocks for a claim that has joined a line. From now on the service looks at the words of lines.
     pub(super) fn block_in_line(
         &self,
-        ticket: Ticket,
+        claimed: Claimed,
         location: Location,
-        deadline: Timestamp,
         request: Request,
-        service: Option<&Arc<Service>>,
+        deadline: Timestamp,
     ) -> Answer {
+        let ticket = match claimed {
+            Claimed::Now(result) => return self.acquired(location, request, result),
+            Claimed::Pending(ticket) => ticket,
+        };
+        self.robust_list.retract();
         let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
         self.blocking.prepare(wait);
-        if let Some(service) = service {
+        if let Some(service) = service() {
             service.check_words();
         }
         self.blocking.block(wait, &self.robust_list)
@@ -117,13 +105,18 @@ impl Agent {
     /// As [`Self::block_in_line`], for the promise in the slot.
     pub(super) fn await_in_line(
         &self,
-        ticket: Ticket,
+        claimed: Claimed,
+        request: Request,
         deadline: Timestamp,
         noted: Noted,
-        service: Option<&Arc<Service>>,
     ) -> Answer {
+        let ticket = match claimed {
+            Claimed::Now(result) => return self.acquired(noted.location, request, result),
+            Claimed::Pending(ticket) => ticket,
+        };
+        self.robust_list.retract();
         let answer = self.add_pending(ticket, deadline, Some(noted));
-        if let Some(service) = service {
+        if let Some(service) = service() {
             service.check_words();
         }
         answer

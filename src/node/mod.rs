@@ -4,23 +4,25 @@
 //! |---|---|
 //! | [`exports`] | what JavaScript calls once or rarely |
 //! | `operations` | what JavaScript calls often: functions without arguments |
-//! | `waiting` `locking` `names` | what these do: wait, notify; claim, release; request a name |
+//! | `waiting` `locking` `names` | the operations' work: wait, notify; claim, release; request a name |
 //! | `agent` | an environment that has loaded the package: its start, its end, its hold on the event loop |
-//! | `blocking` | its thread, while it blocks |
+//! | `blocking` | the agent's thread, while it blocks |
 //! | `deadlock` | the cycles of blocked threads |
 //! | `snapshot` | what is held and awaited in this process |
-//! | `holders` | for how long at least something has been held; which threads died holding a lock |
-//! | `delivery` | its settlements, on their way to JavaScript |
-//! | `pending` | its asynchronous waits, by slot; what it waits for, for other threads to read |
+//! | `holders` | for how long at least each holder has held something, and which threads died holding a lock |
+//! | `delivery` | the settlements of an agent, on their way to JavaScript |
+//! | `pending` | the asynchronous waits of an agent, by slot, and notes on its waits for other threads to read |
 //! | `process` | what a process has one of |
 //! | `registry` | the agents of all threads |
-//! | `robust_list`, `robust_table` | what a thread holds, for the case that it dies; the same as other threads read it |
+//! | `robust_list`, `robust_table` | what a thread holds, so that it can be passed on when the thread dies; how other threads read it |
 //! | `registers` | the words through which operands and answers pass |
 //! | `stalls` | after how long a wait is reported |
 //! | `environment` | the Node-API calls of an agent |
+//! | `json` | the text in which larger answers pass |
 //! | `images` | which copy of this library serves the process |
 //!
-//! Each uses only what is below it. Outside of [`crate::queue::location`], [`crate::service`] and here, nothing is `unsafe`.
+//! A module uses only those below it. In this crate only [`crate::queue::location`], [`crate::queue::counters`], [`crate::lock::word`],
+//! [`crate::thread`], [`crate::service`] and this folder have `unsafe` code.
 
 #![allow(unsafe_code, reason = "Node-API, memory that JavaScript owns, and the dynamic loader")]
 

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 use napi_derive::napi;
 
 use crate::clock::now;
+use crate::lock::Claimed;
 use crate::lock::names::{Mode, Refusal, RequestInfo, Requested, Requester, Waits};
 use crate::node::agent::Agent;
 use crate::node::json;
 use crate::node::pending::{Noted, PLAIN};
-use crate::node::process::{NAMES, STORE, service};
+use crate::node::process::{NAMES, STORE};
 use crate::node::registers::{AWAITED_HERE, Answer, HELD_HERE};
 use crate::queue::result::WaitResult;
 
@@ -22,17 +23,15 @@ impl Agent {
 
     fn request_name(&self, text: &[u16], waits: Waits) -> Requested {
         let requested = NAMES.request(&STORE, text, self.registers.mode(), self.requester(), waits);
-        let (Requested::Now(location, ..) | Requested::Pending(location, ..) | Requested::Refused(location, _)) =
-            requested;
-        self.registers.set_location(location);
+        self.registers.set_location(requested.0);
         requested
     }
 
     /// Takes the name if that needs no waiting.
     pub(super) fn try_take_name(&self, text: &[u16]) -> Answer {
         match self.request_name(text, Waits::Never) {
-            Requested::Now(location, request, result) => self.acquired(location, request, result),
-            Requested::Pending(..) | Requested::Refused(..) => Answer::Settled(WaitResult::NotEqual),
+            (location, request, Ok(Claimed::Now(result))) => self.acquired(location, request, result),
+            _ => Answer::Settled(WaitResult::NotEqual),
         }
     }
 
@@ -49,7 +48,7 @@ impl Agent {
         }
         self.blocking.wait_spinner.spin(|| {
             let requested = name.grants(mode).then(|| self.request_name(text, Waits::Never))?;
-            matches!(requested, Requested::Now(..)).then_some(requested)
+            requested.2.is_ok().then_some(requested)
         })
     }
 
@@ -58,15 +57,14 @@ impl Agent {
         if !self.can_time_out() {
             return Answer::NoTimer;
         }
-        let (deadline, since, service) = (self.registers.deadline(), now(), service());
+        let (deadline, since) = (self.registers.deadline(), now());
         let wait = || self.request_name(text, Waits::As(self.waiter(self.registers.slot.get()), deadline));
         match self.spin_for_name(text).unwrap_or_else(wait) {
-            Requested::Now(location, request, result) => self.acquired(location, request, result),
-            Requested::Pending(location, request, ticket) => {
+            (location, request, Ok(claimed)) => {
                 let noted = Noted { location, request: Some(request), relay: None, purpose: PLAIN, since };
-                self.await_in_line(ticket, deadline, noted, service)
+                self.await_in_line(claimed, request, deadline, noted)
             }
-            Requested::Refused(..) => Answer::Settled(WaitResult::NotEqual),
+            (.., Err(_)) => Answer::Settled(WaitResult::NotEqual),
         }
     }
 
@@ -75,17 +73,14 @@ impl Agent {
         if self.blocking.sleeps() {
             return Answer::Interrupted.into();
         }
-        let (deadline, service) = (self.registers.deadline(), service());
-        let answer = match self.request_name(text, Waits::As(self.blocking.waiter(), deadline)) {
-            Requested::Now(location, request, result) => self.acquired(location, request, result),
-            Requested::Pending(location, request, ticket) => {
-                self.block_in_line(ticket, location, deadline, request, service)
-            }
-            Requested::Refused(_, Refusal::HeldHere) => return HELD_HERE,
-            Requested::Refused(_, Refusal::AwaitedHere) => return AWAITED_HERE,
-            Requested::Refused(_, Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual),
-        };
-        answer.into()
+        let deadline = self.registers.deadline();
+        let (location, request, claimed) = self.request_name(text, Waits::As(self.blocking.waiter(), deadline));
+        match claimed {
+            Ok(claimed) => self.block_in_line(claimed, location, request, deadline).into(),
+            Err(Refusal::HeldHere) => HELD_HERE,
+            Err(Refusal::AwaitedHere) => AWAITED_HERE,
+            Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual).into(),
+        }
     }
 
     /// Takes the name alone, from everyone who holds it.
