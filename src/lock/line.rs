@@ -30,16 +30,6 @@ impl OneOfEach {
     }
 }
 
-/// Why a claim retries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use]
-pub(super) enum Retry {
-    /// It was woken to retry.
-    Asked,
-    /// It was not woken, so it is not its turn.
-    Unasked,
-}
-
 /// A line that has claims. `blocks`: whether a claim is a blocked thread's.
 #[derive(Debug, Default)]
 pub(super) struct Line {
@@ -117,14 +107,15 @@ impl Line {
         self.awake.of(blocks).replace(key) != Some(key)
     }
 
-    /// The claim is about to retry.
-    pub(super) fn retries(&mut self, key: WaiterKey, blocks: bool) -> Retry {
-        if !self.awake.remove(key) {
-            return Retry::Unasked;
+    /// The claim is about to retry. Returns false if it has not been woken to do so.
+    #[must_use]
+    pub(super) fn retries(&mut self, key: WaiterKey, blocks: bool) -> bool {
+        let was_woken = self.awake.remove(key);
+        if was_woken {
+            // If it succeeds, it leaves.
+            *self.tried.of(blocks) = Some(key);
         }
-        // If it succeeds, it leaves.
-        *self.tried.of(blocks) = Some(key);
-        Retry::Asked
+        was_woken
     }
 
     /// Whether a promise's claim, which is the first, has been woken and has not retried yet.

@@ -130,33 +130,28 @@ impl Request {
 
     /// Takes this from the word, whoever holds it. Only for what is stolen.
     pub(super) fn overwrite(self, word: &impl Word) {
-        loop {
-            let current = word.load();
-            if word.compare_exchange(current, self.taken_from(UNLOCKED).unwrap_or(current)) {
-                return;
-            }
-        }
+        change(word, |current| Some(self.taken_from(UNLOCKED).unwrap_or(current)));
     }
 
     /// Takes this from the word. Returns whether the word granted it.
     pub fn take(self, word: &impl Word) -> bool {
-        loop {
-            let current = word.load();
-            match self.taken_from(current) {
-                None => return false,
-                Some(next) if word.compare_exchange(current, next) => return true,
-                Some(_) => {}
-            }
-        }
+        change(word, |current| self.taken_from(current))
     }
 
     /// Gives this back to the word.
     pub(super) fn give_back(self, word: &impl Word) {
-        loop {
-            let current = word.load();
-            if word.compare_exchange(current, self.given_back_to(current)) {
-                return;
-            }
+        change(word, |current| Some(self.given_back_to(current)));
+    }
+}
+
+/// Writes what `next` makes of the word's value, unless that is `None`. Returns whether it wrote.
+fn change(word: &impl Word, next: impl Fn(i32) -> Option<i32>) -> bool {
+    loop {
+        let current = word.load();
+        match next(current) {
+            None => return false,
+            Some(next) if word.compare_exchange(current, next) => return true,
+            Some(_) => {}
         }
     }
 }

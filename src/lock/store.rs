@@ -1,7 +1,7 @@
 //! The operations of locks: claim, retry, release, free. `word` is always the one at `location`.
 
 use super::fairness::Released;
-use super::line::{Line, Retry};
+use super::line::Line;
 use super::lines::{Section, Waiter, WaiterListStore};
 use super::request::Request;
 use super::word::{UNLOCKED, Word};
@@ -126,7 +126,7 @@ impl WaiterListStore {
         self.with_waiter(ticket, waiter, |section, key, location| {
             let request = section.claim(key)?;
             // A call to retry may come late, when its slot has been given to another claim, whose turn it is not.
-            if section.policy_mut().line_mut(location)?.retries(key, waiter.blocks()) == Retry::Unasked {
+            if !section.policy_mut().line_mut(location)?.retries(key, waiter.blocks()) {
                 return None;
             }
             if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {

@@ -11,7 +11,7 @@ use crate::lock::deadlock::Blocked;
 use crate::lock::request::Request;
 use crate::lock::{Outbox, Waiter};
 use crate::node::deadlock;
-use crate::node::environment::{Engine, Environment};
+use crate::node::environment::Environment;
 use crate::node::pending::{Noted, PLAIN, SharedNotes};
 use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
@@ -243,7 +243,7 @@ impl Blocking {
                     }
                 }
             }
-            if self.environment.tick() == Engine::BreaksOff {
+            if !self.environment.tick() {
                 // Whoever ends one thread often ends the others next, one after the other.
                 if !watched {
                     REGISTRY.interrupt();

@@ -64,16 +64,6 @@ pub(super) struct Environment {
     tick: sys::napi_ref,
 }
 
-/// Whether JavaScript goes on.
-#[must_use]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Engine {
-    GoesOn,
-    /// The thread is being terminated, a time limit of `vm` is over, or there is no stack for the call. JavaScript learns of it
-    /// when the operation returns.
-    BreaksOff,
-}
-
 impl Environment {
     /// `on_ring` is called on the environment's thread after [`Bell::ring`], with a null `env` if the environment is ending.
     ///
@@ -185,11 +175,15 @@ impl Environment {
     }
 
     /// Calls a JavaScript function that does nothing: at such a call the engine does what it was asked to do meanwhile.
-    pub(super) fn tick(self) -> Engine {
+    ///
+    /// Returns false if JavaScript is broken off: the thread is being terminated, a time limit of `vm` is over, or there is no stack for
+    /// the call. JavaScript learns of it when the operation returns.
+    #[must_use]
+    pub(super) fn tick(self) -> bool {
         let mut scope = ptr::null_mut();
         // SAFETY: on the environment's thread, in a call from JavaScript; the out-parameter is a live local.
         if unsafe { sys::napi_open_handle_scope(self.env, &raw mut scope) } != sys::Status::napi_ok {
-            return Engine::BreaksOff;
+            return false;
         }
         let called = self.call(self.tick, None);
         if called.is_err() {
@@ -204,7 +198,7 @@ impl Environment {
         }
         // SAFETY: opened above.
         unsafe { sys::napi_close_handle_scope(self.env, scope) };
-        if called.is_ok() { Engine::GoesOn } else { Engine::BreaksOff }
+        called.is_ok()
     }
 
     /// Takes the exception that a call has left behind, if there is one.
