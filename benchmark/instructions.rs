@@ -3,16 +3,13 @@
 //! One thread; the clock and the addresses are made up. So nothing that differs between two runs, or between two machines,
 //! decides which instructions are executed.
 
-#[path = "../tests/word/mod.rs"]
-mod word;
-
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::{LOCKED, Word};
+use atomics_waitasync::lock::word::LOCKED;
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
@@ -20,7 +17,6 @@ use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
 use atomics_waitasync::service::alarm::Alarm;
-use word::LocalWord;
 
 /// How often each operation is done.
 const TIMES: u32 = 1000;
@@ -47,7 +43,7 @@ fn here() -> impl Iterator<Item = Location> {
 struct Scene {
     store: WaiterListStore,
     outbox: Arc<Outbox>,
-    word: LocalWord,
+    word: AtomicI32,
     mail: Mail,
 }
 
@@ -57,7 +53,7 @@ impl Scene {
         black_box(Self {
             store: WaiterListStore::new(256, now),
             outbox,
-            word: LocalWord::default(),
+            word: AtomicI32::default(),
             mail: Mail::default(),
         })
     }
@@ -71,7 +67,7 @@ impl Scene {
     }
 
     fn register(&self, slot: u32, at: Location, deadline: Timestamp, expected: i32) -> Option<Ticket> {
-        self.store.enqueue_agent(at, &self.outbox, slot, deadline, || self.word.load() == expected)
+        self.store.enqueue_agent(at, &self.outbox, slot, deadline, || self.word.load(Ordering::SeqCst) == expected)
     }
 
     fn party(&self, slot: u32) -> Waiter {
@@ -159,7 +155,8 @@ fn notifications() {
     let thread = Arc::new(BlockedThread::current());
     count("block and be notified", TIMES, || {
         let block = |at| {
-            let ticket = scene.store.enqueue_thread(at, &thread, Timestamp::NEVER, || scene.word.load() == 0)?;
+            let ticket =
+                scene.store.enqueue_thread(at, &thread, Timestamp::NEVER, || scene.word.load(Ordering::SeqCst) == 0)?;
             scene.store.notify(at, 1, None);
             Some(scene.store.park(ticket, &thread, Timestamp::NEVER, Timestamp::NEVER))
         };
@@ -194,7 +191,7 @@ fn locks() {
     });
 
     let mut scene = Scene::new();
-    scene.word.store(LOCKED);
+    scene.word.store(LOCKED, Ordering::SeqCst);
     count("wait for a lock, be woken, take it", TIMES, || {
         let pass = |&slot: &u32| {
             let ticket = scene.claim(slot, Request::Lock);
@@ -206,7 +203,7 @@ fn locks() {
     });
 
     let mut scene = Scene::new();
-    scene.word.store(LOCKED);
+    scene.word.store(LOCKED, Ordering::SeqCst);
     count("wait for a lock, try in vain, be handed it", TIMES, || {
         let hand_over = |slot| {
             let ticket = scene.claim(slot, Request::Lock);
@@ -225,7 +222,7 @@ fn locks() {
     count("wait for a permit, be given it", TIMES, || {
         let signal = |slot| {
             scene.claim(slot, Request::Signals(1));
-            scene.word.store(1);
+            scene.word.store(1, Ordering::SeqCst);
             scene.store.word_changed(HERE, &scene.word);
             scene.take_mail(WaitResult::Acquired)
         };

@@ -7,11 +7,10 @@
 #![cfg(not(feature = "model"))]
 
 #[allow(dead_code, reason = "other tests use the rest")]
-mod word;
-
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
@@ -22,7 +21,6 @@ use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
-use word::LocalWord;
 
 const NEVER: Timestamp = Timestamp::NEVER;
 const NOW: Timestamp = Timestamp::from_nanos(0);
@@ -78,7 +76,7 @@ struct Thread {
 struct World {
     store: WaiterListStore,
     graph: WaitForGraph,
-    words: Vec<LocalWord>,
+    words: Vec<AtomicI32>,
     threads: RefCell<Vec<Thread>>,
     /// In the order in which they joined a line.
     arrived: Vec<usize>,
@@ -99,7 +97,7 @@ impl World {
         Self {
             store: WaiterListStore::new(1, || NOW),
             graph: WaitForGraph::default(),
-            words: (0..3).map(|_| LocalWord::default()).collect(),
+            words: (0..3).map(|_| AtomicI32::default()).collect(),
             threads: RefCell::new(scripts.iter().map(thread).collect()),
             arrived: Vec::new(),
             found: 0,

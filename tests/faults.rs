@@ -2,22 +2,20 @@
 
 #![cfg(not(feature = "model"))]
 
-mod word;
-
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING, Word};
+use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::outbox::Settlement;
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
-use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);
 /// Far away: but to know that, one has to look at the clock.
@@ -46,15 +44,15 @@ fn without_clock<R>(operation: impl FnOnce() -> R) {
 
 struct Scene {
     store: WaiterListStore,
-    word: LocalWord,
+    word: AtomicI32,
     outbox: Arc<Outbox>,
 }
 
 impl Scene {
     /// With a word that holds `value`.
     fn new(value: i32) -> Self {
-        let word = LocalWord::default();
-        word.store(value);
+        let word = AtomicI32::default();
+        word.store(value, Ordering::SeqCst);
         Self { store: WaiterListStore::new(1, clock), word, outbox: Arc::new(Outbox::new(Box::new(|| {}))) }
     }
 
@@ -78,9 +76,9 @@ impl Scene {
     /// The claim in slot 1, the only one, gets the lock.
     fn assert_next_gets(&self, ticket: Ticket, result: WaitResult) {
         assert_eq!(self.mail().retries, [1]);
-        assert_eq!(self.word.load(), UNLOCKED);
+        assert_eq!(self.word.load(Ordering::SeqCst), UNLOCKED);
         assert_eq!(self.store.retry(ticket, &self.waiter(1), &&self.word), Some(result));
-        assert_eq!(self.word.load(), LOCKED);
+        assert_eq!(self.word.load(Ordering::SeqCst), LOCKED);
     }
 }
 
@@ -114,7 +112,7 @@ fn a_thread_that_waits_by_the_bare_word_is_woken_by_a_release() {
     scene.store.enqueue_agent(HERE, &scene.outbox, 1, FAR, || true);
     without_clock(|| scene.store.release(HERE, Request::Lock, &scene.word));
     assert_eq!(scene.mail().settlements, [Settlement { slot: 1, result: WaitResult::Ok }]);
-    assert_eq!(scene.word.load(), UNLOCKED);
+    assert_eq!(scene.word.load(Ordering::SeqCst), UNLOCKED);
 }
 
 #[test]
@@ -134,11 +132,11 @@ fn a_claim_of_a_strict_line_that_retries_has_what_it_takes_and_lets_the_next_in(
         .map(|(slot, deadline)| scene.join(slot, Request::Shared, deadline));
     // By that the next one is woken.
     assert_eq!(scene.store.withdraw_agent(tickets[0], &scene.outbox, 0), Withdrawal::Done);
-    scene.word.store(UNLOCKED);
+    scene.word.store(UNLOCKED, Ordering::SeqCst);
     let taken = Cell::new(None);
     without_clock(|| taken.set(scene.store.retry(tickets[1], &scene.waiter(1), &&scene.word)));
     assert_eq!(taken.get(), Some(WaitResult::Acquired));
     let granted: Vec<_> = scene.mail().settlements.iter().map(|settlement| settlement.slot).collect();
     assert_eq!(granted, [2]);
-    assert_eq!(scene.word.load(), 2);
+    assert_eq!(scene.word.load(Ordering::SeqCst), 2);
 }

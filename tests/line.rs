@@ -4,7 +4,6 @@
 #![cfg(not(feature = "model"))]
 
 mod random;
-mod word;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,7 +21,6 @@ use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
 use proptest::prelude::*;
-use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);
 
@@ -37,7 +35,7 @@ fn now() -> Timestamp {
 /// A word, and what JavaScript does with it without a native call.
 struct Guard {
     store: WaiterListStore,
-    word: LocalWord,
+    word: AtomicI32,
 }
 
 impl Guard {
@@ -70,7 +68,7 @@ impl Guard {
             return;
         }
         match request {
-            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED),
+            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED, Ordering::SeqCst),
             Request::Shared => self.change(-1),
             Request::Permits(amount) | Request::Signals(amount) => self.change(i32::try_from(amount).unwrap()),
             Request::Named(..) => unreachable!("tests/names.rs has them"),
@@ -79,7 +77,7 @@ impl Guard {
     }
 
     fn change(&self, by: i32) {
-        self.word.0.fetch_add(by, Ordering::SeqCst);
+        self.word.fetch_add(by, Ordering::SeqCst);
     }
 
     fn add_permits(&self, amount: u32) {
@@ -212,7 +210,7 @@ mod property {
             CLOCK.set(0);
             Self {
                 kind,
-                guard: Guard { store: WaiterListStore::new(1, now), word: LocalWord::default() },
+                guard: Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() },
                 outbox: Arc::new(Outbox::new(Box::new(|| ()))),
                 arrivals: 0,
                 entrants: Vec::new(),
@@ -453,7 +451,7 @@ mod property {
             }
             self.guard.give(Request::Lock);
             let value = if hands_over { LOCKED } else { UNLOCKED };
-            assert_eq!(self.guard.word.load(), value, "handed over if it is somebody's turn");
+            assert_eq!(self.guard.word.load(Ordering::SeqCst), value, "handed over if it is somebody's turn");
             self.hear();
             if nobody_claims && plain_waiters > 0 {
                 assert!(self.plain_waiters() < plain_waiters, "one of those who only wait gets a try");
@@ -490,7 +488,7 @@ mod property {
                         && self.first_live_claim().is_none_or(|(_, behind_waiters)| !behind_waiters) =>
                 {
                     self.holders.clear();
-                    self.guard.word.store(UNLOCKED);
+                    self.guard.word.store(UNLOCKED, Ordering::SeqCst);
                     self.guard.store.notify(HERE, 1, None);
                 }
                 Operation::Die(ref index) if !self.holders.is_empty() => {
@@ -502,7 +500,7 @@ mod property {
                     self.guard.store.abandon(HERE, request, &self.guard.word);
                     assert_eq!(
                         hands_over,
-                        self.guard.word.load() == LOCKED && self.kind == Kind::Lock,
+                        self.guard.word.load(Ordering::SeqCst) == LOCKED && self.kind == Kind::Lock,
                         "handed over to the first"
                     );
                 }
@@ -576,7 +574,7 @@ mod property {
         }
 
         fn check(&self) {
-            assert_eq!(self.guard.word.load(), self.value());
+            assert_eq!(self.guard.word.load(Ordering::SeqCst), self.value());
             assert!(
                 self.kind == Kind::Semaphore || self.holders.len() <= 1 || !self.holders.contains(&Request::Exclusive)
             );
@@ -672,7 +670,7 @@ mod panic {
 
     /// Panics when it is read, once it has been read so often.
     struct BrokenWord<'a> {
-        word: &'a LocalWord,
+        word: &'a AtomicI32,
         reads: Cell<u32>,
     }
 
@@ -680,23 +678,23 @@ mod panic {
         fn load(&self) -> i32 {
             assert_ne!(self.reads.get(), 0, "on purpose");
             self.reads.set(self.reads.get() - 1);
-            self.word.load()
+            self.word.load(Ordering::SeqCst)
         }
 
         fn compare_exchange(&self, current: i32, new: i32) -> bool {
-            self.word.compare_exchange(current, new)
+            Word::compare_exchange(&self.word, current, new)
         }
     }
 
     /// `operation` panics when it reads the word for the time after `reads`.
-    fn breaks(word: &LocalWord, reads: u32, operation: impl FnOnce(&BrokenWord)) {
+    fn breaks(word: &AtomicI32, reads: u32, operation: impl FnOnce(&BrokenWord)) {
         let word = BrokenWord { word, reads: Cell::new(reads) };
         assert!(catch_unwind(AssertUnwindSafe(|| operation(&word))).is_err(), "it was to panic");
     }
 
     fn permits() -> Guard {
         CLOCK.set(0);
-        Guard { store: WaiterListStore::new(1, now), word: LocalWord::default() }
+        Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() }
     }
 
     const PERMIT: Request = Request::Signals(1);
@@ -754,7 +752,7 @@ mod panic {
         guard.tell_line();
         assert!(rung_after.load(Ordering::Relaxed));
         assert_eq!(settled(&after), [8]);
-        assert_eq!(guard.word.load(), 0);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 0);
         assert_eq!(guard.store.count(HERE), 0);
     }
 
@@ -775,7 +773,7 @@ mod panic {
 
     #[test]
     fn a_claim_that_panics_when_it_retries_wakes_its_successor_when_it_leaves() {
-        let guard = Guard { word: LocalWord(AtomicI32::new(LOCKED)), ..permits() };
+        let guard = Guard { word: AtomicI32::new(LOCKED), ..permits() };
         let claims = [agent(), agent()].map(|(outbox, rung)| {
             let party = Waiter::Agent(Arc::clone(&outbox), 0);
             let claimed = guard.store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &guard.word);
@@ -989,7 +987,7 @@ mod stress {
 
     fn storm(requests: &[Request], value: i32) {
         let scene = &Scene {
-            guard: Guard { store: WaiterListStore::new(1, now), word: LocalWord(AtomicI32::new(value)) },
+            guard: Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) },
             requests: requests.to_vec(),
             alarm: Alarm::default(),
             timer: OnceLock::new(),
@@ -1020,7 +1018,7 @@ mod stress {
 
         assert_eq!(scene.count.load(Ordering::Relaxed), alone);
         let Guard { store, word } = &scene.guard;
-        assert_eq!(word.load(), value, "the word is free");
+        assert_eq!(word.load(Ordering::SeqCst), value, "the word is free");
         assert_eq!(store.count(HERE), 0);
         assert_eq!(store.counter(HERE).load(Ordering::Relaxed), 0);
         let untold = u64::from(store.any_abandoned_near(HERE));
@@ -1049,8 +1047,8 @@ mod look {
 
     fn line(value: i32) -> (Guard, Arc<Outbox>) {
         CLOCK.set(0);
-        let guard = Guard { store: WaiterListStore::new(4, now), word: LocalWord::default() };
-        guard.word.store(value);
+        let guard = Guard { store: WaiterListStore::new(4, now), word: AtomicI32::default() };
+        guard.word.store(value, Ordering::SeqCst);
         (guard, Arc::new(Outbox::new(Box::new(|| ()))))
     }
 
@@ -1076,7 +1074,7 @@ mod look {
         claim(&guard, &outbox, 2, Request::Lock);
         assert!(guard.store.check_words(|_| &guard.word));
         assert_eq!(mail(&outbox).retries, [], "it is locked");
-        guard.word.store(UNLOCKED);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
         assert!(guard.store.check_words(|_| &guard.word));
         assert!(guard.store.check_words(|_| &guard.word));
         assert_eq!(mail(&outbox).retries, [1], "once");
@@ -1091,7 +1089,7 @@ mod look {
         claim(&guard, &outbox, 1, Request::Lock);
         guard.store.check_words(|_| &guard.word);
         assert_eq!(mail(&outbox).settlements, []);
-        guard.word.store(UNLOCKED);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
         guard.store.check_words(|_| &guard.word);
         let mail = mail(&outbox);
         assert_eq!(mail.settlements.iter().map(|settlement| settlement.slot).collect::<Vec<_>>(), [7]);
@@ -1104,15 +1102,15 @@ mod look {
         for (slot, request) in (0..).zip([Request::Shared, Request::Shared, Request::Exclusive, Request::Shared]) {
             claim(&guard, &outbox, slot, request);
         }
-        guard.word.store(UNLOCKED);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
         guard.store.check_words(|_| &guard.word);
         let slots: Vec<u32> = mail(&outbox).settlements.iter().map(|settlement| settlement.slot).collect();
         assert_eq!(slots, [0, 1]);
-        assert_eq!(guard.word.load(), 2);
-        guard.word.store(UNLOCKED);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 2);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
         guard.store.check_words(|_| &guard.word);
         assert_eq!(mail(&outbox).settlements.len(), 1);
-        assert_eq!(guard.word.load(), WRITING);
+        assert_eq!(guard.word.load(Ordering::SeqCst), WRITING);
     }
 
     #[test]
@@ -1124,7 +1122,7 @@ mod look {
         assert_eq!(guard.store.withdraw_agent(quits, &outbox, 9), Withdrawal::Done);
         assert_eq!(guard.store.park(ticket, &thread, Timestamp::NEVER, now()), Woken::Retry);
         assert_eq!(guard.store.retry(ticket, &waiter, &guard.word), None);
-        assert_eq!(guard.word.load(), 1);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 1);
     }
 
     #[test]
@@ -1174,7 +1172,7 @@ mod look {
             assert!(guard.store.check_words(|_| &guard.word));
             assert_eq!(guard.store.withdraw_agent(ticket, &outbox, slot), Withdrawal::Done);
         }
-        assert!(!guard.store.check_words(|_| -> &LocalWord { panic!("no word to look at") }));
+        assert!(!guard.store.check_words(|_| -> &AtomicI32 { panic!("no word to look at") }));
     }
 }
 
@@ -1187,8 +1185,8 @@ mod fairness {
     /// A held lock, and a promise's claim that has been left waiting by one release, which another thread made use of.
     fn overtaken() -> (Guard, Arc<Outbox>, Ticket) {
         CLOCK.set(0);
-        let guard = Guard { store: WaiterListStore::new(1, now), word: LocalWord::default() };
-        guard.word.store(LOCKED);
+        let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() };
+        guard.word.store(LOCKED, Ordering::SeqCst);
         let outbox = Arc::new(Outbox::new(Box::new(|| ())));
         let waiter = Waiter::Agent(Arc::clone(&outbox), 1);
         let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
@@ -1231,7 +1229,7 @@ mod fairness {
         assert_eq!(guard.store.retry(ticket, &Waiter::Agent(outbox, 1), &guard.word), None);
         pass(FAIRNESS);
         assert_eq!(guard.store.release(HERE, Request::Lock, &guard.word), Released::GoOn);
-        assert_eq!(guard.word.load(), LOCKED, "it is handed over");
+        assert_eq!(guard.word.load(Ordering::SeqCst), LOCKED, "it is handed over");
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 #![cfg(not(feature = "model"))]
 
-mod word;
-
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -13,7 +11,7 @@ use atomics_waitasync::lock::memories::{AgentId, Left, MOST_LEFT, Memories};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::word::LOCKED;
 use atomics_waitasync::queue::location::Location;
-use word::LocalWord;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 const BASE: usize = 0x10_0000;
 const LENGTH: usize = 4096;
@@ -61,8 +59,8 @@ impl Process {
 
     /// A thread dies holding the lock at this place of the memory.
     fn abandon(&self, offset: usize) {
-        let word = LocalWord::default();
-        word.store(LOCKED);
+        let word = AtomicI32::default();
+        word.store(LOCKED, Ordering::SeqCst);
         self.store.abandon(Location::from_address(BASE + offset), Request::Lock, &word);
     }
 

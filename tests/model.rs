@@ -569,39 +569,21 @@ fn register_expire() {
 /// A word that excludes and its line, used as `lib/sync/robust list.js` and `src/node/` use them.
 struct Lock {
     store: WaiterListStore,
-    word: LockWord,
+    word: AtomicI32,
     request: Request,
     /// Counted up by every holder without an atomic increment: right in the end only if they excluded each other, and
     /// each saw the writes of the one before it.
     holders: AtomicU32,
 }
 
-struct LockWord(AtomicI32);
-
-impl LockWord {
-    fn store(&self, value: i32) {
-        self.0.store(value, SeqCst);
-    }
-}
-
-impl Word for LockWord {
-    fn load(&self) -> i32 {
-        self.0.load(SeqCst)
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        self.0.compare_exchange(current, new, SeqCst, SeqCst).is_ok()
-    }
-}
-
 impl Lock {
     /// A word that holds `value`, and whose claims all ask for `request`.
     fn new(request: Request, value: i32) -> Arc<Self> {
         let store = WaiterListStore::new(1, now);
-        let word = LockWord(AtomicI32::new(value));
+        let word = AtomicI32::new(value);
         // So that the newest stores of the counter and of the word are `SeqCst` ones, see above.
         assert!(store.enqueue_thread(HERE, &this_thread(), NEVER, || false).is_none());
-        assert!(word.compare_exchange(value, value));
+        assert!(Word::compare_exchange(&word, value, value));
         Arc::new(Self { store, word, request, holders: AtomicU32::new(0) })
     }
 
@@ -632,7 +614,7 @@ impl Lock {
     /// The holder frees the lock and takes it again, which is long ago at the next release.
     fn be_passed_over(&self) {
         self.store.release(HERE, Request::Lock, &self.word);
-        assert!(self.word.compare_exchange(UNLOCKED, LOCKED));
+        assert!(Word::compare_exchange(&self.word, UNLOCKED, LOCKED));
         CLOCK.store(u64::try_from(FAIRNESS.as_nanos()).unwrap(), SeqCst);
     }
 
@@ -659,10 +641,10 @@ impl Lock {
             return;
         }
         match self.request {
-            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED),
-            Request::Shared => drop(self.word.0.fetch_sub(1, SeqCst)),
+            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED, SeqCst),
+            Request::Shared => drop(self.word.fetch_sub(1, SeqCst)),
             Request::Permits(amount) | Request::Signals(amount) => {
-                self.word.0.fetch_add(i32::try_from(amount).unwrap(), SeqCst);
+                self.word.fetch_add(i32::try_from(amount).unwrap(), SeqCst);
             }
             Request::Named(..) => unreachable!("their words belong to native code"),
         }
@@ -677,7 +659,7 @@ impl Lock {
             self.store.release(HERE, self.request, &self.word);
             return;
         }
-        self.word.0.store(UNLOCKED, Release);
+        self.word.store(UNLOCKED, Release);
         fence(SeqCst);
         if self.store.counter(HERE).load(Relaxed) != 0 {
             self.store.word_changed(HERE, &self.word);
@@ -754,7 +736,7 @@ impl Lock {
     }
 
     fn assert_holds(&self, value: i32) {
-        assert_eq!(self.word.load(), value);
+        assert_eq!(self.word.load(SeqCst), value);
         assert_eq!(self.store.count(HERE), 0);
         assert!(self.store.counters().iter().all(|counter| counter.load(SeqCst) == 0));
     }
@@ -831,7 +813,7 @@ fn claim_rest() {
                 while rest.lasts() {
                     bell.wait();
                 }
-                lock.word.store(UNLOCKED);
+                lock.word.store(UNLOCKED, SeqCst);
                 lock.store.check_words(|_| &lock.word);
             }
         });
@@ -887,11 +869,11 @@ fn unlock_wait_claim() {
         let waiter = spawn({
             let lock = lock.clone();
             move || {
-                while !lock.word.compare_exchange(UNLOCKED, LOCKED) {
-                    block(&lock.store, &this_thread(), || lock.word.0.load(SeqCst) == LOCKED);
+                while !Word::compare_exchange(&lock.word, UNLOCKED, LOCKED) {
+                    block(&lock.store, &this_thread(), || lock.word.load(SeqCst) == LOCKED);
                 }
                 lock.holders.store(lock.holders.load(Relaxed) + 1, Relaxed);
-                lock.word.store(UNLOCKED);
+                lock.word.store(UNLOCKED, SeqCst);
                 lock.store.notify(HERE, 1, None);
             }
         });
@@ -1095,7 +1077,7 @@ impl RobustList {
             return;
         }
         self.releasing.store(true, Release);
-        lock.word.store(UNLOCKED);
+        lock.word.store(UNLOCKED, SeqCst);
         self.write(1);
         self.write(0);
         if lock.is_anybody_counted() {
@@ -1144,7 +1126,7 @@ fn unlock_by_mistake() {
         assert_ne!(RobustList::free_beside(&lock, &[&newcomer, &holder]), Freed::Now);
         gives.join().unwrap();
         let is_taken = second.join().unwrap();
-        assert_eq!(lock.word.load(), if is_taken { LOCKED } else { UNLOCKED });
+        assert_eq!(lock.word.load(SeqCst), if is_taken { LOCKED } else { UNLOCKED });
     });
 }
 
@@ -1168,7 +1150,7 @@ fn unlock_by_mistake_grant() {
         heir.deliver(&lock, &agent, tickets[0]);
         gives.join().unwrap();
         mistaken.join().unwrap();
-        assert_eq!(lock.word.load(), LOCKED);
+        assert_eq!(lock.word.load(SeqCst), LOCKED);
     });
 }
 
@@ -1267,7 +1249,7 @@ fn unlock_death_claim() {
                 lock.use_and_give();
             }
         });
-        lock.word.store(UNLOCKED);
+        lock.word.store(UNLOCKED, SeqCst);
         lock.store.wake_first(HERE);
         claimant.join().unwrap();
         lock.assert_free_after(1);
@@ -1356,7 +1338,7 @@ fn write_death_read() {
         lock.store.abandon(HERE, Request::Exclusive, &lock.word);
         let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
         assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
-        assert_eq!(lock.word.load(), 2);
+        assert_eq!(lock.word.load(SeqCst), 2);
         assert!(lock.store.any_abandoned_near(HERE), "the next writer is told, too");
     });
 }
@@ -1392,7 +1374,7 @@ fn lose_register_death() {
 struct TwoLocks {
     store: WaiterListStore,
     graph: WaitForGraph,
-    words: [LockWord; 2],
+    words: [AtomicI32; 2],
     /// By lock. Written before the lock is released and after it has been taken, as the robust lists are.
     holders: loom::sync::Mutex<[Option<Arc<BlockedThread>>; 2]>,
 }
@@ -1464,10 +1446,10 @@ fn deadlock_of_two() {
         let locks = Arc::new(TwoLocks {
             store: WaiterListStore::new(1, now),
             graph: WaitForGraph::default(),
-            words: [LockWord(AtomicI32::new(UNLOCKED)), LockWord(AtomicI32::new(UNLOCKED))],
+            words: [AtomicI32::new(UNLOCKED), AtomicI32::new(UNLOCKED)],
             holders: loom::sync::Mutex::new([None, None]),
         });
-        locks.words.iter().for_each(|word| word.store(UNLOCKED));
+        locks.words.iter().for_each(|word| word.store(UNLOCKED, SeqCst));
         let other = spawn({
             let locks = locks.clone();
             move || locks.run(1, 0)

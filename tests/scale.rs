@@ -3,9 +3,8 @@
 
 #![cfg(not(feature = "model"))]
 
-mod word;
-
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use atomics_waitasync::clock::{Timestamp, now};
@@ -16,7 +15,6 @@ use atomics_waitasync::lock::{Claimed, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::BlockedThread;
-use word::LocalWord;
 
 const HERE: Location = Location::from_address(0x1000);
 const NEVER: Timestamp = Timestamp::NEVER;
@@ -41,7 +39,7 @@ fn timed(body: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn claim(store: &WaiterListStore, outbox: &Arc<Outbox>, slot: u32, request: Request, word: &LocalWord) -> Ticket {
+fn claim(store: &WaiterListStore, outbox: &Arc<Outbox>, slot: u32, request: Request, word: &AtomicI32) -> Ticket {
     match store.claim(HERE, Waiter::Agent(Arc::clone(outbox), slot), request, NEVER, word) {
         Claimed::Pending(ticket) => ticket,
         Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
@@ -66,8 +64,8 @@ fn registering_costs_the_same_however_many_agents_take_turns() {
 #[test]
 fn notifying_costs_the_same_however_many_claims_are_in_the_line() {
     assert_does_not_grow(10, 100_000, |claims| {
-        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), LocalWord::default());
-        word.store(LOCKED);
+        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), AtomicI32::default());
+        word.store(LOCKED, Ordering::SeqCst);
         for slot in 0..u32::try_from(claims).unwrap() {
             claim(&store, &outbox, slot, Request::Lock, &word);
         }
@@ -78,8 +76,8 @@ fn notifying_costs_the_same_however_many_claims_are_in_the_line() {
 #[test]
 fn notifying_waiters_behind_claims_costs_the_same_however_many_claims_there_are() {
     assert_does_not_grow(10, 100_000, |claims| {
-        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), LocalWord::default());
-        word.store(LOCKED);
+        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), AtomicI32::default());
+        word.store(LOCKED, Ordering::SeqCst);
         let claims = u32::try_from(claims).unwrap();
         for slot in 0..claims {
             claim(&store, &outbox, slot, Request::Lock, &word);
@@ -96,12 +94,12 @@ fn notifying_waiters_behind_claims_costs_the_same_however_many_claims_there_are(
 #[test]
 fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_there_is() {
     assert_does_not_grow(200, 50_000, |claims| {
-        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), LocalWord::default());
+        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), AtomicI32::default());
         let claims = u32::try_from(claims).unwrap();
         for slot in 0..claims {
             claim(&store, &outbox, slot, Request::Signals(1), &word);
         }
-        word.store(i32::try_from(claims).unwrap());
+        word.store(i32::try_from(claims).unwrap(), Ordering::SeqCst);
         store.word_changed(HERE, &word);
         assert!(outbox.recall(0).is_some(), "the first time, the mail is looked through");
         // The latest ones, which a search would find last.
