@@ -274,7 +274,7 @@ mod tests {
             ("SLOT", offset_of!(Registers, slot) / word),
             ("WIDE", offset_of!(Registers, wide) / word),
             ("HELD", offset_of!(Registers, held) / word),
-            ("PLACE", offset_of!(Registers, index) / word),
+            ("ENTRY", offset_of!(Registers, index) / word),
             ("KIND", offset_of!(Registers, kind) / word),
             ("AMOUNT", offset_of!(Registers, amount) / word),
             ("ANSWER", offset_of!(Registers, answer) / word),
