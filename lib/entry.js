@@ -50,15 +50,8 @@ function createEntry (name) {
       return engineOf(typeof current === 'function' ? current : waitAsync)
     },
 
-    ref (promise) {
-      requirePromise(promise, 'ref')
-      return setRefed(promise, true)
-    },
-
-    unref (promise) {
-      requirePromise(promise, 'unref')
-      return setRefed(promise, false)
-    },
+    ref: (promise) => setRefed(promise, true, 'ref'),
+    unref: (promise) => setRefed(promise, false, 'unref'),
 
     waiterCount (typedArray, index) {
       if (count === undefined) count = require('./atomics/functions').createWaiterCount(own)
@@ -82,28 +75,22 @@ function createEntry (name) {
 }
 
 /** Lets a promise hold the event loop, or not. False if it is no pending wait of this thread. */
-function setRefed (promise, refed) {
-  const { agent, ref, unref } = require('./agent/agent')
-  if ((refed ? ref : unref)(promise)) return true
-  const keepAlive = require('./atomics/keep-alive')
-  if ((refed ? keepAlive.ref : keepAlive.unref)(promise)) return true
+function setRefed (promise, refed, caller) {
+  // The promise may be of another realm, or of a library that had replaced the global Promise.
+  if (!require('util').types.isPromise(promise) && !(promise instanceof own.Promise)) {
+    throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
+  }
+  const ours = require('./agent/agent')
+  if (ours.setRefed(promise, refed) || require('./atomics/keep-alive').setRefed(promise, refed)) return true
   // Functions of another copy may have made the promise, and this copy may not have used the thread's agent yet.
   const known = markOf(globalObject.Atomics.waitAsync)
   if (known === undefined) return false
-  return known.engine === 'addon' ? agent().setRefed(promise, refed) : Boolean(known.setRefed) && known.setRefed(promise, refed)
+  return known.engine === 'addon' ? ours.agent().setRefed(promise, refed) : Boolean(known.setRefed) && known.setRefed(promise, refed)
 }
 
 function engineOf (waitAsync) {
   const known = markOf(waitAsync)
   return known === undefined ? 'host' : known.engine
-}
-
-function requirePromise (promise, caller) {
-  const util = require('util')
-  // The promise may be of another realm, or of a library that had replaced the global Promise.
-  if (!util.types.isPromise(promise) && !(promise instanceof own.Promise)) {
-    throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
-  }
 }
 
 // For ES modules (locks.mjs): these load their code at the first use instead of when they are read.

@@ -94,7 +94,7 @@ function exportedTrio ({ wait, notify, waitAsync }, realm) {
 }
 
 /** The host's own functions; undefined if it has no `waitAsync`. */
-const hostTrio = perRealm(({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync })
+const hostTrio = ({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync }
 
 /** The host's functions, with a `waitAsync` that holds the event loop; undefined if the host has none. */
 const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAlive().createKeepAlive(realm))
@@ -111,17 +111,12 @@ function chooseTrio (entry, { holder, realm, plain }, force) {
   return plain || markOf(holder.waitAsync) !== undefined ? undefined : holding
 }
 
-const wakes = new WeakMap()
-
 /** `wake`, for a host that still has it: does what the trio's `notify` does, and has the host's `length`. */
 function wakeOf (notify, host) {
-  if (!wakes.has(notify)) {
-    const { wake } = { wake (typedArray, index, count) { return notify(typedArray, index, count) } }
-    if (typeof host.wake === 'function') defineProperty(wake, 'length', { value: host.wake.length })
-    const known = markOf(notify)
-    wakes.set(notify, known === undefined ? wake : mark(wake, known.engine, known.host))
-  }
-  return wakes.get(notify)
+  const { wake } = { wake (typedArray, index, count) { return notify(typedArray, index, count) } }
+  if (typeof host.wake === 'function') defineProperty(wake, 'length', { value: host.wake.length })
+  const known = markOf(notify)
+  return known === undefined ? wake : mark(wake, known.engine, known.host)
 }
 
 /** Whether an object has the three functions on the package's own queue. */

@@ -151,26 +151,16 @@ function createAgent (binding) {
   return {
     native,
     addressOf: binding.addressOf,
-    wait: blocking.wait,
-    waitFor: blocking.waitFor,
-    waitAsync: slots.waitAsync,
     notify,
     notifyWaiting,
     mayBeWaiting,
     waiterCount,
     holderOf,
     setRefed,
-    setSlotRefed: slots.setSlotRefed,
     remember,
     forget,
-    claim: blocking.claim,
-    claimName: blocking.claimName,
-    claimAsync: slots.claimAsync,
-    claimNameAsync: slots.claimNameAsync,
-    waitClaim: slots.waitClaim,
-    waitGivingBack: blocking.waitGivingBack,
-    useNotification: blocking.useNotification,
-    cancel: slots.cancel,
+    ...blocking,
+    ...slots,
     /** What this thread holds, once it has made its first lock: see locks/held/robust-list.js. */
     robustList: undefined
   }
@@ -244,7 +234,5 @@ function agent () {
 }
 
 exports.agent = agent
-/** Lets the pending wait `promise` keep this thread's event loop alive. False if it is no pending wait of this thread. */
-exports.ref = (promise) => current !== undefined && current.setRefed(promise, true)
-/** Lets this thread end although `promise` is pending. False if it is no pending wait of this thread. */
-exports.unref = (promise) => current !== undefined && current.setRefed(promise, false)
+/** Lets a promise keep this thread's event loop alive, or not. False if it is no pending wait of this thread. */
+exports.setRefed = (promise, refed) => current !== undefined && current.setRefed(promise, refed)

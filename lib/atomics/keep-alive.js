@@ -107,7 +107,6 @@ module.exports = {
   OWN_QUEUE,
   createKeepAlive,
   exportHost,
-  ref: (promise) => setRefed(promise, true),
-  track,
-  unref: (promise) => setRefed(promise, false)
+  setRefed,
+  track
 }

@@ -26,7 +26,7 @@ if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
 }
 
 const { add, compareExchange, load, store, sub } = Atomics
-const { clz32, imul, max, min, trunc } = Math
+const { clz32, max, min, trunc } = Math
 const { isInteger } = Number
 const { freeze, is, isFrozen, keys } = Object
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
@@ -80,7 +80,6 @@ module.exports = {
   freeze,
   getOwnPropertyDescriptor,
   hrtime,
-  imul,
   is,
   isFrozen,
   isInteger,
