@@ -47,7 +47,8 @@ function createEntry (name) {
     get engine () {
       if (name === 'pure') return 'addon'
       const current = globalObject.Atomics.waitAsync
-      return engineOf(typeof current === 'function' ? current : waitAsync)
+      const known = markOf(typeof current === 'function' ? current : waitAsync)
+      return known === undefined ? 'host' : known.engine
     },
 
     ref: (promise) => setRefed(promise, true, 'ref'),
@@ -86,11 +87,6 @@ function setRefed (promise, refed, caller) {
   const known = markOf(globalObject.Atomics.waitAsync)
   if (known === undefined) return false
   return known.engine === 'addon' ? ours.agent().setRefed(promise, refed) : Boolean(known.setRefed) && known.setRefed(promise, refed)
-}
-
-function engineOf (waitAsync) {
-  const known = markOf(waitAsync)
-  return known === undefined ? 'host' : known.engine
 }
 
 // For ES modules (locks.mjs): these load their code at the first use instead of when they are read.

@@ -141,9 +141,13 @@ function install (entry, options, isAtLoad = false) {
   const resolved = resolveTarget(target, 'install')
   const trio = chooseTrio(entry, resolved, force)
   if (trio === undefined) return false
-  // Before the functions are replaced, since it may throw.
-  const undo = resolved.holder === Atomics ? spread(entry, markOf(trio.waitAsync).engine, force, workers, contexts, isAtLoad) : []
+  const undo = []
   try {
+    // Before the functions are replaced, since it may throw.
+    if (resolved.holder === Atomics) {
+      reachWorkers(markOf(trio.waitAsync).engine, workers, isAtLoad, undo)
+      if (contexts) reachContexts(entry, force, undo)
+    }
     put(resolved, trio, undo)
   } catch (error) {
     undo.forEach((step) => step())
@@ -152,13 +156,15 @@ function install (entry, options, isAtLoad = false) {
   return true
 }
 
-/** Makes an install reach Workers and contexts that this thread makes from now on. Returns what undoes it. */
-function spread (entry, engine, force, workers, contexts, isAtLoad) {
-  const undo = []
+/** Makes an install reach the Workers that this thread makes from now on. What undoes it is added to `undo`. */
+function reachWorkers (engine, workers, isAtLoad, undo) {
   require('./workers/loader-thread')()
   if (workers) undo.push(require('./workers/reach').reach(engine, isAtLoad))
   else if (engine === 'addon') undo.push(besideHost())
-  if (!contexts) return undo
+}
+
+/** The same for contexts. */
+function reachContexts (entry, force, undo) {
   const cause = {}
   const enter = (global) => {
     const resolved = contextTarget(global)
@@ -171,13 +177,7 @@ function spread (entry, engine, force, workers, contexts, isAtLoad) {
     const stack = installs.get(holder) || []
     if (stack.length > 0 && stack[stack.length - 1].cause === cause) takeLatest(holder)
   }
-  try {
-    undo.push(require('./contexts').follow(enter, leave))
-  } catch (error) {
-    undo.forEach((step) => step())
-    throw error
-  }
-  return undo
+  undo.push(require('./contexts').follow(enter, leave))
 }
 
 /** Lets this thread's locks notify the host's queue, too: code in its Workers that waits on a lock's word waits there. */

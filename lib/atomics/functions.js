@@ -10,7 +10,7 @@
 
 const { agent } = require('../agent/agent')
 const { mark } = require('../host')
-const { BigInt64Array, Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
+const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const NODE_VERSION = require('../util/node-version')
 const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
 const { OWN_QUEUE, track } = require('./keep-alive')
@@ -27,15 +27,8 @@ function validateIndex (view, index, realm) {
   return typeof index === 'number' && index >>> 0 === index && index < length ? index : ValidateAtomicAccess(length, index, realm)
 }
 
-/** Whether the host's `load` or `notify` takes this kind of array: on Node 10 they take no BigInt64Array. */
-function accepts (method, TypedArray) {
-  try {
-    method(new TypedArray(new SharedArrayBuffer(8)), 0)
-    return true
-  } catch (_) {
-    return false
-  }
-}
+/** Whether the host's `load` and `notify` take a BigInt64Array. */
+const TAKES_WIDE = NODE_VERSION >= 12
 
 /** Whether the host lets this thread block: AgentCanSuspend(). */
 function agentCanSuspend (wait) {
@@ -61,10 +54,6 @@ function createAtomics (realm) {
   const { load } = realm.Atomics
   const host = realm.host
   const hostNotify = host.notify || host.wake
-  const loads32 = accepts(load, Int32Array)
-  const loads64 = BigInt64Array !== undefined && accepts(load, BigInt64Array)
-  const notifies32 = hostNotify !== undefined && accepts(hostNotify, Int32Array)
-  const notifies64 = hostNotify !== undefined && BigInt64Array !== undefined && accepts(hostNotify, BigInt64Array)
   const queue = agent()
   const { mayBeWaiting } = queue
   let canSuspend
@@ -89,7 +78,7 @@ function createAtomics (realm) {
    * and makes no native call.
    */
   function differs (view, typedArray, i, v) {
-    return (view.wide ? loads64 : loads32) && load(typedArray, i) !== v
+    return (TAKES_WIDE || !view.wide) && load(typedArray, i) !== v
   }
 
   const functions = {
@@ -111,7 +100,7 @@ function createAtomics (realm) {
       const c = count === undefined ? Infinity : max(ToIntegerOrInfinity(count), 0)
       if (!view.shared || c === 0) return 0
       const address = view.address + i * size(view)
-      if (!(view.wide ? notifies64 : notifies32)) return queue.notify(address, c)
+      if (hostNotify === undefined || (view.wide && !TAKES_WIDE)) return queue.notify(address, c)
       const word = view.word + (view.wide ? 2 * i : i) | 0
       const looks = !mayBeWaiting(word)
       let woken = looks ? 0 : queue.notify(address, c)

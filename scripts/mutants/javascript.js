@@ -109,7 +109,7 @@ module.exports = [
   { what: 'threads without the package are not notified', file: functions, find: '        woken += hostNotify(typedArray, i, c === Infinity ? undefined : c - woken)', put: '        woken += 0', test: 'notify', orTest: 'install' },
   { what: 'notify wakes more than count', file: functions, find: '      if (woken >= c) return woken\n', put: '', equivalent: 'the rest of the count is 0 then; this is for speed' },
   { what: 'notify counts on an array that is not shared', file: functions, find: 'if (!view.shared || c === 0) return 0', put: 'if (c === 0) return 0', test: 'bad-input' },
-  { what: 'another value does not matter', file: functions, find: 'return (view.wide ? loads64 : loads32) && load(typedArray, i) !== v', put: 'return false', equivalent: 'native code compares again in the critical section; this is for speed' },
+  { what: 'another value does not matter', file: functions, find: 'return (TAKES_WIDE || !view.wide) && load(typedArray, i) !== v', put: 'return false', equivalent: 'native code compares again in the critical section; this is for speed' },
   { what: 'a length that a conversion has changed counts', file: functions, find: 'index >>> 0 === index && index < length ? index :', put: 'index >>> 0 === index ? index :', test: 'bad-input' },
   { what: 'NaN is no time-out', file: operations, find: 'return q !== q ? Infinity : q > 0 ? q : 0', put: 'return q > 0 ? q : 0', test: 'time-outs', orTest: 'bad-input' },
   { what: 'a wait that has been notified is cancelled', file: waitSignals, find: 'if (this.slot < 0 || this.dequeue()) this.reject(reason)', put: 'this.dequeue()\n    this.reject(reason)', test: 'wait-async-signal' },
