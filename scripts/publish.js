@@ -1,7 +1,7 @@
 'use strict'
 
 // `node scripts/publish.js folder [--registry url] [--provenance]`: publishes the tarballs of a version, which `npm run package` has made: one for
-// each platform, and the main one. Run by the workflow of a release; tests of what is published do the same to a registry of their own.
+// each platform, and the main one. Run by the workflow of a release, and by tests of what is published, for a registry of their own.
 //
 // Invariant: the platforms come first, so that whoever gets the main package can get his platform's.
 
@@ -11,11 +11,6 @@ const { packageName } = require('../lib/agent/target')
 const { argumentsOf, command } = require('./lib/arguments')
 const { manifestIn, succeedNpm } = require('./lib/npm')
 const { targets } = require('./lib/targets')
-
-/** Publishes tarballs, in this order. `args` are more arguments of npm. */
-async function publish (tarballs, args, options) {
-  for (const tarball of tarballs) await succeedNpm(['publish', tarball, '--access', 'public', '--loglevel=error', ...args], options)
-}
 
 /** The tarballs of a version in the order in which they are published; none is missing, and there are no others. */
 async function inOrder (folder) {
@@ -34,9 +29,10 @@ async function main () {
   const { positionals: [folder = 'dist'], registry, provenance } = argumentsOf('node scripts/publish.js folder [--registry url] [--provenance]', {
     registry: { type: 'string' }, provenance: { type: 'boolean' }
   }, { most: 1 })
-  await publish(await inOrder(folder), [...(registry ? ['--registry', registry] : []), ...(provenance ? ['--provenance'] : [])])
+  const args = [...(registry ? ['--registry', registry] : []), ...(provenance ? ['--provenance'] : [])]
+  for (const tarball of await inOrder(folder)) await succeedNpm(['publish', tarball, '--access', 'public', '--loglevel=error', ...args])
 }
 
-module.exports = { inOrder, publish }
+module.exports = { inOrder }
 
 if (require.main === module) command(main)

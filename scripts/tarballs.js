@@ -15,14 +15,14 @@ const { packageName, target } = require('../lib/agent/target')
 const { argumentsOf, command, list } = require('./lib/arguments')
 const cargo = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
-const { serve } = require('./lib/local-registry')
 const { release } = require('./lib/npm')
-const { Machine, findTarballs, makeTarballs, publish, publishTo } = require('./lib/published')
+const { Machine, findTarballs, makeTarballs, publish, publishMain } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { targets } = require('./lib/targets')
 const { admits } = require('./lib/test-file')
 const nodes = require('./nodes')
+const { inOrder } = require('./publish')
 
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
 
@@ -177,6 +177,15 @@ async function testWorkflow (results) {
   })
 }
 
+async function testIncomplete (results, { main, platform }, folder) {
+  await results.of('a release that lacks a platform\'s package is refused', async () => {
+    fs.mkdirSync(folder)
+    for (const file of [main, platform]) fs.copyFileSync(file, path.join(folder, path.basename(file)))
+    const wanted = Object.keys(targets).filter(name => name !== target()).map(name => `no ${packageName(name)}`)
+    await assert.rejects(inOrder(folder), ({ message }) => message.endsWith(`: ${wanted.join(', ')}`))
+  })
+}
+
 async function main () {
   const { from, installers, build } = readArguments()
   const results = new Results()
@@ -191,8 +200,14 @@ async function main () {
     for (const fact of tarballs.facts) console.log(`    ${fact}`)
     if (tarballs.unpublishable) results.skip('a binary that can be published', tarballs.unpublishable)
 
-    const registry = await publish(tarballs)
-    const bare = await publishTo(await serve(), [tarballs.main])
+    let registry
+    await results.of('a release is published, the main package last', async () => {
+      registry = await publish(tarballs)
+      assert.deepStrictEqual(registry.names(), [...Object.keys(targets).map(packageName), 'atomics-waitasync'])
+    })
+    if (registry === undefined) return
+    await testIncomplete(results, tarballs, path.join(scratch, 'incomplete'))
+    const bare = await publishMain(tarballs)
     try {
       const users = []
       for (const { node: version, npm: own } of installers) {

@@ -4,23 +4,14 @@
 // manager. It takes any token, and forgets everything when it is closed.
 
 const crypto = require('crypto')
-const fs = require('fs')
 const http = require('http')
-const path = require('path')
-const { succeedNpm } = require('./npm')
-const { withScratch } = require('./scratch')
 
 /**
- * @param {{ stubs?: object[], upstream?: string }} [options] `stubs`: manifests of packages that are there, but whose library is none.
- *   `upstream`: the registry that has everything else; without it, nothing else is there
- * @returns {Promise<{ url: string, close: () => Promise<void> }>}
+ * @param {{ upstream?: string }} [options] `upstream`: the registry that has everything else; without it, nothing else is there
+ * @returns {Promise<{ url: string, names: () => string[], close: () => Promise<void> }>} `names`: what is there, in the order in which it came
  */
-async function serve ({ stubs = [], upstream } = {}) {
+async function serve ({ upstream } = {}) {
   const packages = new Map()
-  await withScratch(async scratch => {
-    for (const manifest of stubs) add(packages, manifest, fs.readFileSync(await packStub(manifest, scratch)))
-  })
-
   const server = http.createServer(async (request, response) => {
     if (request.method === 'PUT') {
       take(packages, await bodyOf(request))
@@ -35,8 +26,11 @@ async function serve ({ stubs = [], upstream } = {}) {
     answer(response, 404, { error: 'Not found' })
   })
   await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  // Whoever fails need not close it.
+  server.unref()
   return {
     url: `http://127.0.0.1:${server.address().port}/`,
+    names: () => [...packages.keys()],
     close: () => new Promise(resolve => {
       server.close(resolve)
       // Package managers leave theirs open for the next request.
@@ -49,26 +43,13 @@ async function serve ({ stubs = [], upstream } = {}) {
 function take (packages, { versions, _attachments: attachments }) {
   const [manifest] = Object.values(versions)
   const [{ data }] = Object.values(attachments)
-  add(packages, manifest, Buffer.from(data, 'base64'))
+  packages.set(manifest.name, { manifest, content: Buffer.from(data, 'base64') })
 }
 
 async function bodyOf (request) {
   const chunks = []
   for await (const chunk of request) chunks.push(chunk)
   return JSON.parse(Buffer.concat(chunks).toString())
-}
-
-async function packStub (manifest, scratch) {
-  const folder = path.join(scratch, manifest.name)
-  fs.mkdirSync(folder)
-  fs.writeFileSync(path.join(folder, manifest.main), 'not a library')
-  fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
-  await succeedNpm(['pack', '--ignore-scripts', '--loglevel=error'], { cwd: folder })
-  return path.join(folder, fs.readdirSync(folder).find(name => name.endsWith('.tgz')))
-}
-
-function add (packages, manifest, content) {
-  packages.set(manifest.name, { manifest, content })
 }
 
 function describe ({ manifest, content }, url) {

@@ -8,12 +8,12 @@ const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../../lib/agent/target')
 const { makePackages } = require('../package')
-const publishing = require('../publish')
 const slowness = require('../../__test__/fixtures/slowness')
 const cache = require('./cache')
 const { succeed } = require('./child')
 const { serve } = require('./local-registry')
 const { manifestIn, succeedNpm } = require('./npm')
+const { withScratch } = require('./scratch')
 const { targets, manifestOf } = require('./targets')
 
 const EXE = process.platform === 'win32' ? '.exe' : ''
@@ -43,22 +43,46 @@ async function findTarballs (folder) {
   return { main: path.resolve(folder, main), platform: path.resolve(folder, platform), facts: [], unpublishable: null }
 }
 
-/** A registry to which they are published, and which has packages without a library for all other platforms. */
+/** A registry to which all packages of a version are published as a release does it; those for other platforms have no library. */
 async function publish ({ main, platform }, upstream) {
   const manifest = await manifestIn(main)
-  const others = Object.keys(targets).filter(name => name !== target())
   const strays = Object.keys(manifest.optionalDependencies).filter(name => !Object.keys(targets).map(packageName).includes(name))
   if (strays.length > 0) throw new Error(`optional dependencies that are never built: ${strays.join(', ')}`)
-  return publishTo(await serve({ stubs: others.map(name => manifestOf(name, manifest)), upstream }), [platform, main])
-}
-
-/** Publishes tarballs to a registry on this machine, and gives it. */
-async function publishTo (registry, tarballs) {
-  const { host } = new URL(registry.url)
-  const env = { ...process.env, NO_PROXY: '127.0.0.1' }
-  await publishing.publish(tarballs, ['--registry', registry.url, `--//${host}/:_authToken=any`], { env })
+  const registry = await serve({ upstream })
+  await withScratch(async scratch => {
+    const out = path.join(scratch, 'dist')
+    fs.mkdirSync(out)
+    for (const file of [main, platform]) fs.copyFileSync(file, path.join(out, path.basename(file)))
+    await packStubs(manifest, scratch, out)
+    await succeed(process.execPath, [path.join(__dirname, '..', 'publish.js'), out, '--registry', registry.url], {
+      env: publisher(registry), timeout: slowness * 5 * 60 * 1000
+    })
+  })
   return registry
 }
+
+/** Makes the tarballs of the other platforms. */
+async function packStubs (main, scratch, out) {
+  const folders = Object.keys(targets).filter(name => name !== target()).map(name => {
+    const folder = path.join(scratch, name)
+    const manifest = manifestOf(name, main)
+    fs.mkdirSync(folder)
+    fs.writeFileSync(path.join(folder, manifest.main), 'not a library')
+    fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
+    return folder
+  })
+  await succeedNpm(['pack', ...folders, '--pack-destination', out, '--ignore-scripts', '--loglevel=error'])
+}
+
+/** A registry that has the main package alone. */
+async function publishMain ({ main }) {
+  const registry = await serve()
+  await succeedNpm(['publish', main, '--registry', registry.url, '--loglevel=error'], { env: publisher(registry) })
+  return registry
+}
+
+/** The environment of one who may publish. */
+const publisher = ({ url }) => ({ ...process.env, NO_PROXY: '127.0.0.1', [`npm_config_//${new URL(url).host}/:_authToken`]: 'any' })
 
 /** The registry that the installed npm uses. */
 async function upstreamRegistry () {
@@ -116,4 +140,4 @@ class Machine {
   }
 }
 
-module.exports = { Machine, findTarballs, makeTarballs, publish, publishTo, upstreamRegistry }
+module.exports = { Machine, findTarballs, makeTarballs, publish, publishMain, upstreamRegistry }
