@@ -63,14 +63,18 @@ async function inSystem (command) {
 
 const FLAGS = '--lib --release --locked -Z build-std=std,panic_unwind'
 
+/** The variable by which messages name no folder of this machine, as scripts/package.js has it. */
+function remapping (rust) {
+  const registry = path.join(BOUND['/cargo'], 'registry', 'src')
+  const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(each => `/cargo/registry/src/${each}`) : []
+  const flags = [...folders.map(folder => `${folder}=`), '/src=/atomics-waitasync'].map(each => `--remap-path-prefix=${each}`).join(' ')
+  return `CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS=${quoted(flags)}`
+}
+
 /** Builds the library for a platform of lib/targets.js that zig links; the absolute path of what was built. */
 async function build (name) {
   const { rust, zig: linker } = targets[name]
-  // As scripts/package.js has it: no message names a folder of this machine.
-  const registry = path.join(BOUND['/cargo'], 'registry', 'src')
-  const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(each => `/cargo/registry/src/${each}`) : []
-  const remapping = [...folders.map(folder => `${folder}=`), '/src=/atomics-waitasync'].map(each => `--remap-path-prefix=${each}`).join(' ')
-  await inSystem(`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS=${quoted(remapping)} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --target ${linker}`)
+  await inSystem(`${remapping(rust)} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --target ${linker}`)
   return path.join(root, 'target', 'platforms', rust, 'release', 'libatomics_waitasync.so')
 }
 
@@ -90,8 +94,9 @@ async function buildForWindows () {
   const folder = path.join('target', 'platforms', 'libnode')
   fs.mkdirSync(path.join(root, folder), { recursive: true })
   for (const name of ['libnode.dll', 'libnode.a', 'libssp.a', 'libssp_nonshared.a', 'libpthread.a']) fs.writeFileSync(path.join(root, folder, name), name.endsWith('.a') ? '!<arch>\n' : '')
-  await inSystem(`LIBNODE_PATH=/src/${folder} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --features napi/dyn-symbols --target x86_64-pc-windows-gnu`)
-  return path.join(root, 'target', 'platforms', 'x86_64-pc-windows-gnu', 'release', 'atomics_waitasync.dll')
+  const rust = 'x86_64-pc-windows-gnu'
+  await inSystem(`${remapping(rust)} LIBNODE_PATH=/src/${folder} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --features napi/dyn-symbols --target ${rust}`)
+  return path.join(root, 'target', 'platforms', rust, 'release', 'atomics_waitasync.dll')
 }
 
 /** Checks that the source compiles for a target, without a warning. */
