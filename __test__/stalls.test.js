@@ -22,15 +22,17 @@ async function run (t, fn, after = '100') {
 const FIRST_FRAME = /\] Warning: .*\n {4}at .*function-of-the-test\.js/
 
 test('a blocked thread is reported while it is blocked, although the main thread is busy', async t => {
-  const { code, reports, stderr } = await run(t, ({ api, startWorker, busy }) => {
+  const { code, reports, stderr } = await run(t, async ({ api, startWorker, busy }) => {
     const sab = new SharedArrayBuffer(4)
     new api.AsyncLock(sab, { name: 'accounts' }).tryLock()
     // Once its event loop has been quiet: a signal would make its slices shorter. Without a report the last one would be too long.
-    startWorker(({ api, data: sab }) => new Promise(() => { setTimeout(() => { new api.AsyncLock(sab).lock() }, 200) }), sab)
-    setTimeout(() => {
-      busy(4000)
-      process.exit()
-    }, 0)
+    const worker = startWorker(({ api, data: sab, post }) => new Promise(() => {
+      setTimeout(() => { new api.AsyncLock(sab).lock() }, 200)
+      post('started')
+    }), sab)
+    await worker.next()
+    busy(4000)
+    process.exit()
   }, 1000)
   assert.deepStrictEqual([code, reports], [0, [
     'Thread 1 has been blocked for N ms, and waits for AsyncLock "accounts" that thread 0 holds. Thread 0 waits for nothing.'

@@ -8,6 +8,7 @@ const assert = require('assert')
 const vm = require('vm')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
+const others = require('./fixtures/others')
 const { busy, median, now, onAQuietMachine, randomFrom, startWorker, starved, until, words } = require('./fixtures/queue-toolbox')
 
 /** Time-outs with every kind of fraction. */
@@ -80,12 +81,13 @@ async function lateness (count, at, window) {
 // On a quiet machine it is a fifth of a millisecond. A timer of whole milliseconds would be one millisecond late at least.
 for (const [count, at, window] of [[1, 2, 3], [100000, 1500, 2500]]) {
   test(`of ${count} promises pending, half are late by a fraction of a millisecond at most, and none is early`, { timeout: 90000 }, t => onAQuietMachine(async () => {
-    const [before, start] = [starved(), now()]
+    const [before, start, taken] = [starved(), now(), others()]
     const late = []
     for (let round = 0; round < (count === 1 ? 41 : 1); round++) late.push(...await lateness(count, at, window))
     assert.ok(late.every(each => each >= 0))
     const waiting = (starved() - before) / (now() - start)
     if (median(late) >= 0.6 && waiting > 0.1) t.skip(`the machine is busy: no core for ${Math.round(100 * waiting)} % of the time`)
+    if (median(late) >= 0.6 && process.platform !== 'linux' && taken() > 0.5) t.skip(`the machine is busy: others had ${Math.round(100 * taken())} % of its cores`)
     assert.ok(median(late) < 0.6, `${median(late)} ms`)
   }))
 }

@@ -438,7 +438,7 @@ test('without a time-out it holds the event loop as long as another thread may n
       Atomics.store(data, 1, 1)
       if (${aborts}) await new Promise(resolve => setTimeout(resolve, 60000))
       await sleep(150)
-      Atomics.notify(data, 0)
+      while (Atomics.notify(data, 0) === 0) await sleep(1)
     }, array)
     await until(() => array[1] === 1)
     other.worker.unref()
