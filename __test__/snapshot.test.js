@@ -226,7 +226,7 @@ test('a snapshot of many waits is complete', async () => {
   await Promise.all(promises)
 })
 
-test('names are shortened in messages, and a snapshot that would be too long is an error', { timeout: 120000 }, async () => {
+test('names are shortened in messages, and a snapshot or a query that would be too long is an error', { timeout: 120000 }, async () => {
   const { locks, snapshot } = api
   const long = n => n + 'x'.repeat(2 ** 20)
   let release
@@ -236,6 +236,7 @@ test('names are shortened in messages, and a snapshot that would be too long is 
   const error = await locks.request(names[0], { timeout: 1 }, () => {}).catch(error => error)
   assert.ok(error.message.length < 200 && /^Timed out after 1 ms waiting for the lock named "0x+…?/.test(error.message), error.message.slice(0, 300))
   assert.throws(snapshot, /^RangeError: snapshot: what is held and awaited has too many entries, or names that are too long/)
+  await assert.rejects(locks.query(), /^RangeError: query: what is held and awaited has too many entries, or names that are too long/)
   for (const each of release) each()
   await Promise.all(held)
   assert.deepStrictEqual(snapshot().held, [])

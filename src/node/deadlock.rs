@@ -116,9 +116,15 @@ fn described(links: &[Link]) -> String {
             Obstacle::IsAhead(request) => entry(agent, wanted, request, since),
         };
         let waits_for = entry(agent, blocked.location, blocked.request, since);
-        Some(format!("[{},{}]", holds.json(now)?, waits_for.json(now)?))
+        Some((holds.named()?, waits_for.named()?))
     };
     // What a thread has is what the one before it in the cycle waits for.
     let before = links.last().into_iter().chain(links);
-    json::array(links.iter().zip(before).filter_map(pair))
+    let written = json::text(|text| {
+        json::array(text, links.iter().zip(before).filter_map(pair), |text, (holds, waits_for)| {
+            json::array(text, [holds, waits_for], |text, entry| entry.write(text, now))
+        })
+    });
+    // Without their names, which were too long, the threads are not told of.
+    written.unwrap_or_else(|| "[]".to_owned())
 }

@@ -65,11 +65,10 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
     Ok(Agent::of(env.raw())?.holder())
 }
 
-/// What is held and awaited in this process, as JSON; undefined if the text is longer than JavaScript's longest string.
+/// What is held and awaited in this process, as JSON; null if a string of JavaScript cannot hold the text.
 #[napi(catch_unwind)]
 pub fn snapshot() -> Option<String> {
-    const LONGEST: usize = (1 << 29) - 24;
-    Some(snapshot::snapshot()).filter(|json| json.len() <= LONGEST)
+    snapshot::snapshot()
 }
 
 /// The cycle because of which this thread's last claim was refused, as JSON.

@@ -2,6 +2,7 @@
 //!
 //! JavaScript makes room in the robust list before it asks for anything.
 
+use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use napi_derive::napi;
@@ -96,14 +97,17 @@ impl Agent {
     }
 }
 
-/// All requests for names in this process, in the order in which they were made, as JSON for `query` in `lib/locks/named/names.js`.
+/// All requests for names in this process, in the order in which they were made, as JSON for `query` in `lib/locks/named/names.js`; null
+/// if a string of JavaScript cannot hold the text.
 #[napi(catch_unwind)]
-pub fn name_requests() -> String {
-    let requests = NAMES.requests(&STORE).into_iter().map(|RequestInfo { name, mode, held, thread_id, .. }| {
-        let (name, shared) = (json::string(&name), mode == Mode::Shared);
-        format!("{{\"name\":{name},\"shared\":{shared},\"held\":{held},\"threadId\":{thread_id}}}")
-    });
-    json::array(requests)
+pub fn name_requests() -> Option<String> {
+    json::text(|text| {
+        json::array(text, NAMES.requests(&STORE), |text, RequestInfo { name, mode, held, thread_id, .. }| {
+            text.write_str("{\"name\":")?;
+            json::string(text, &name)?;
+            write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
+        })
+    })
 }
 
 /// How many names are in use.

@@ -11,6 +11,7 @@
 //! far as [`crate::node::holders`] says.
 
 use std::collections::HashSet;
+use std::fmt::{self, Write};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
@@ -20,6 +21,7 @@ use crate::clock::{Timestamp, now};
 use crate::lock::Waiter;
 use crate::lock::deadlock::is_kept_by;
 use crate::lock::inspection::Waiting;
+use crate::lock::names::Text;
 use crate::lock::request::{AWAITS_NOTIFICATION, Request, pack};
 use crate::node::holders::{sight, sighted};
 use crate::node::json;
@@ -55,27 +57,43 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The entry for `entryOf` in `lib/locks/held/request.js`, which has the words for its numbers. `None` for a named lock that was
-    /// stolen or released meanwhile. Called with no bucket locked.
-    pub(super) fn json(&self, now: Timestamp) -> Option<String> {
-        let Self { location, request, purpose, thread_id, blocked, since } = *self;
-        let name = match request.and_then(Request::id) {
+    /// With its name, if it has one. `None` for a named lock that was stolen or released meanwhile. Called with no bucket locked.
+    pub(super) fn named(self) -> Option<Named> {
+        let name = match self.request.and_then(Request::id) {
             Some(id) => Some(NAMES.name_of(id)?),
-            None => MEMORIES.label(location).map(|label| label.encode_utf16().collect()),
+            None => MEMORIES.label(self.location).map(|label| label.encode_utf16().collect()),
         };
-        let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, purpose), Request::packed);
-        let name = json::or_null(name.map(|name| json::string(&name)));
-        // Whole microseconds of both, so that their sum is the same in every snapshot.
-        let micros = json::or_null(since.map(|since| micros(now).saturating_sub(micros(since)).to_string()));
-        Some(format!("[{request},{name},{},{thread_id},{blocked},{micros}]", id(location)))
+        Some(Named(self, name))
+    }
+}
+
+/// An entry, and the name of its word.
+pub(super) struct Named(Entry, Option<Text>);
+
+impl Named {
+    /// The entry for `entryOf` in `lib/locks/held/request.js`, which has the words for its numbers.
+    pub(super) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
+        let Self(Entry { location, request, purpose, thread_id, blocked, since }, name) = self;
+        let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
+        write!(text, "[{request},")?;
+        match name {
+            Some(name) => json::string(text, name)?,
+            None => text.write_str("null")?,
+        }
+        write!(text, ",{},{thread_id},{blocked},", id(*location))?;
+        match since {
+            // Whole microseconds of both, so that their sum is the same in every snapshot.
+            Some(since) => write!(text, "{}]", micros(now).saturating_sub(micros(*since))),
+            None => text.write_str("null]"),
+        }
     }
 }
 
 /// How often a bucket is looked at whose words' holders are not found.
 const MOST_LOOKS: usize = 4;
 
-/// What is held and awaited in this process, as JSON; and when it was read.
-pub(super) fn snapshot() -> String {
+/// What is held and awaited in this process, as JSON; and when it was read. `None` if a string of JavaScript cannot hold the text.
+pub(super) fn snapshot() -> Option<String> {
     let (known, held) = REGISTRY.held(|_| true);
     sight(&known, &held);
     // Where something may be on its way to its holder.
@@ -101,8 +119,16 @@ pub(super) fn snapshot() -> String {
         }
     }
     let now = now();
-    let array = |entries: &[Entry]| json::array(entries.iter().filter_map(|entry| entry.json(now)));
-    format!("{{\"now\":{},\"held\":{},\"waiting\":{}}}", micros(now), array(&all_held), array(&all_waiting))
+    json::text(|text| {
+        let array = |text: &mut json::Text, entries: Vec<Entry>| {
+            json::array(text, entries.into_iter().filter_map(Entry::named), |text, entry| entry.write(text, now))
+        };
+        write!(text, "{{\"now\":{},\"held\":", micros(now))?;
+        array(text, all_held)?;
+        text.write_str(",\"waiting\":")?;
+        array(text, all_waiting)?;
+        text.write_char('}')
+    })
 }
 
 /// What is held and awaited in a bucket.

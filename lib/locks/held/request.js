@@ -6,7 +6,7 @@
  * A request is a number, `kind + 8 * amount`. The amount is 0 where there is nothing to count.
  */
 
-const { parse } = require('../../util/intrinsics')
+const { RangeError, parse } = require('../../util/intrinsics')
 const { NOTIFIED } = require('../../waiting/kinds')
 
 const LOCK = 0
@@ -50,6 +50,12 @@ function described (request) {
   }
 }
 
+/** What native code tells of all that is held and awaited; null if a string cannot hold that. */
+function read (json, caller) {
+  if (json === null) throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for one string')
+  return parse(json)
+}
+
 /** An entry of a snapshot, from what native code writes of it: see `json` in src/node/snapshot.rs. */
 function entryOf (written) {
   const request = written[0]
@@ -89,5 +95,5 @@ function after (request, current) {
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, cycleOf, described, entryOf, isOwned, kindOf, requestOf
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, cycleOf, described, entryOf, isOwned, kindOf, read, requestOf
 }

@@ -3,15 +3,13 @@
 /** `snapshot()`: what is held and awaited in this process by means of this package, and which threads wait for one another. */
 
 const { agent } = require('../../agent/agent')
-const { RangeError, createMap, parse, trunc } = require('../../util/intrinsics')
+const { createMap, trunc } = require('../../util/intrinsics')
 const { append, cyclesOf } = require('./cycles')
-const { entryOf } = require('./request')
+const { entryOf, read } = require('./request')
 
 /** The entries, and when they were read, in microseconds. */
 function look () {
-  const json = agent().native.binding.snapshot()
-  if (typeof json !== 'string') throw new RangeError('snapshot: what is held and awaited has too many entries, or names that are too long, for one string')
-  const { now, held, waiting } = parse(json)
+  const { now, held, waiting } = read(agent().native.binding.snapshot(), 'snapshot')
   for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n])
   for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n])
   return { now, held, waiting }

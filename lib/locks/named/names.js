@@ -7,12 +7,12 @@
 
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
-const { bare, createArray, parse } = require('../../util/intrinsics')
+const { bare, createArray } = require('../../util/intrinsics')
 const { deadlock, deadlockCycle } = require('../../waiting/errors')
 const { LATE } = require('../../waiting/late')
 const { Claim, ended, lateError } = require('../held/acquire')
 const { waits } = require('../held/diagnostics')
-const { NAMED_EXCLUSIVE, NAMED_SHARED, cycleOf } = require('../held/request')
+const { NAMED_EXCLUSIVE, NAMED_SHARED, cycleOf, read } = require('../held/request')
 const { whileBlocked } = require('../held/stalls')
 const { newHold, passOn, theList } = require('../held/token')
 const { takeInLine } = require('../held/word')
@@ -161,7 +161,7 @@ function acquireSync (grant, timeout, caller) {
 
 /** All requests of the process, in the order in which they were made: `{ held: Info[], pending: Info[] }`. */
 function query () {
-  const requests = parse(agent().native.binding.nameRequests())
+  const requests = read(agent().native.binding.nameRequests(), 'query')
   const held = createArray(0)
   const pending = createArray(0)
   for (let n = 0; n < requests.length; n++) {
