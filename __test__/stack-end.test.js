@@ -16,6 +16,8 @@ const LEAVES_EXCEPTIONS = parseInt(process.versions.node, 10) < 12 &&
   'a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws'
 /** How many sizes of frames are tried. */
 const PADDINGS = size(12, 4)
+/** At so many depths an attempt is made: more than the frames of `requireStack`, of which there are twice as many with 32 bits. */
+const DEPTHS = process.arch === 'arm' || process.arch === 'ia32' ? 2500 : 1000
 
 /**
  * Calls `attempt` at many depths around the one at which the stack ends, with frames of several sizes. How often it was carried out, and
@@ -40,7 +42,7 @@ function atTheEndOfTheStack (attempt) {
     }
   }
   for (let padding = 0; padding < PADDINGS; padding++) {
-    left = 1000
+    left = DEPTHS
     dive(...new Array(padding).fill(0))
   }
   return counts
@@ -48,7 +50,7 @@ function atTheEndOfTheStack (attempt) {
 
 /** Runs `body(atTheEndOfTheStack, scope)` in a thread that may block; `data` is in its scope. */
 async function inWorker (t, body, data) {
-  const { done, thrown } = await startWorker(t, `async scope => { const PADDINGS = ${PADDINGS}; return (${body})(${atTheEndOfTheStack}, scope) }`, data).done()
+  const { done, thrown } = await startWorker(t, `async scope => { const PADDINGS = ${PADDINGS}; const DEPTHS = ${DEPTHS}; return (${body})(${atTheEndOfTheStack}, scope) }`, data).done()
   assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
 }
 
@@ -127,7 +129,7 @@ test('Barrier.wait counts only parties that wait, on the very first call', t => 
 for (const name of ['Barrier', 'Latch']) {
   test(`an arrival that completes a ${name} wakes all, or has not completed it`, async t => {
     await inWorker(t, async (atTheEndOfTheStack, { api, data: name }) => {
-      const things = Array.from({ length: 1000 * PADDINGS }, () => new api[name](new SharedArrayBuffer(4), name === 'Latch' ? { count: 1 } : { parties: 2 }))
+      const things = Array.from({ length: DEPTHS * PADDINGS }, () => new api[name](new SharedArrayBuffer(4), name === 'Latch' ? { count: 1 } : { parties: 2 }))
       const isComplete = thing => new Int32Array(thing.buffer)[0] === (name === 'Latch' ? 1 : 1 << 16)
       let released = 0
       const waits = things.map(thing => thing.waitAsync().then(() => { released++ }))
@@ -335,7 +337,7 @@ for (const name of ['waitAsync', 'lockAsync']) {
     const begin = name === 'waitAsync'
       ? signal => api.waitAsync(lock.i32a, 0, 1, undefined, { signal }).value
       : signal => lock.lockAsync({ signal }).then(token => { token.unlock() })
-    const waits = pendingWithSignals(1000 * PADDINGS, begin)
+    const waits = pendingWithSignals(DEPTHS * PADDINGS, begin)
     let at = 0
     const counts = atTheEndOfTheStack(() => { waits[at++].abort() })
     assert.ok(counts.done > 0 && counts.thrown > 0, JSON.stringify(counts))
