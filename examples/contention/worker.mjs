@@ -1,19 +1,21 @@
 import { parentPort, workerData } from 'worker_threads'
-import { AsyncLock, RwLock } from 'atomics-waitasync'
+import { AsyncLock, Barrier, RwLock } from 'atomics-waitasync'
 import * as contention from './contention.mjs'
 
-const { memory, nth, turns } = workerData
+const { memory, nth, threads, turns } = workerData
 
 const table = contention.count()
 const shared = new AsyncLock(memory, { name: 'queue' })
 const cache = new RwLock(memory, { byteOffset: 4, name: 'cache' })
-const own = new AsyncLock(memory, { byteOffset: 8 + 4 * nth, name: `own of ${nth}` })
+const start = new Barrier(memory, { byteOffset: 8, parties: threads })
+const own = new AsyncLock(memory, { byteOffset: 12 + 4 * nth, name: `own of ${nth}` })
 
 /** Blocks for this time, as if it worked. */
 function work (milliseconds) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }
 
+start.wait()
 for (let turn = 0; turn < turns; turn++) {
   own.lock().unlock()
   const access = turn % 10 === 0 ? cache.lock() : cache.lockShared()
