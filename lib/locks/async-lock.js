@@ -16,7 +16,7 @@ const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = r
 const { LOCK, LOCKED, UNLOCKED } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
 const { UnlockToken, newHold } = require('./held/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
+const { becomeView, defineView, wordOf } = require('./held/view')
 const { FREE } = require('./held/word')
 
 const INDEX = 0
@@ -36,10 +36,6 @@ class AsyncLock {
   get holder () {
     const word = wordOf(this)
     return load(word.array, INDEX) === LOCKED ? word.holder() : null
-  }
-
-  get waiters () {
-    return waitersOf(this)
   }
 
   lock (options) {

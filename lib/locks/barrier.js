@@ -17,7 +17,7 @@ const { BARRIER, countdown, notify, waitUntil, waitUntilAsync } = require('../wa
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
-const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
+const { becomeView, defineView, wordOf } = require('./held/view')
 
 const MOST_PARTIES = 0xffff
 const PARTIES = { purpose: BARRIER }
@@ -34,10 +34,6 @@ class Barrier {
       throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
     }
     this.parties = parties
-  }
-
-  get waiters () {
-    return waitersOf(this)
   }
 
   wait (options) {

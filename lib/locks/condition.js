@@ -17,16 +17,12 @@ const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/o
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
 const { captureCall } = require('./held/stalls')
-const { holdOf, isAwaited, isExclusive, isToken, releaseToWait, theList, wasTold } = require('./held/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
+const { holdOf, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
+const { becomeView, defineView, wordOf } = require('./held/view')
 
 class Condition {
   constructor (buffer, options) {
     becomeView(this, buffer, options, 'Condition')
-  }
-
-  get waiters () {
-    return waitersOf(this)
   }
 
   wait (token, options) {
@@ -144,7 +140,8 @@ async function awaitNotice (word, held, wait, steps, caller) {
     try {
       result = await notice.waitAsync(word, value, wait, steps, {
         purpose: notice.CONDITION,
-        onEnqueued: () => { releaseToWait(indexOf(held), held.token) },
+        // Its wait repairs nothing.
+        onEnqueued: () => { release(indexOf(held), wasTold(held.token)) },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)
       })

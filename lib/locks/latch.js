@@ -15,7 +15,7 @@ const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
 const { MOST } = require('./held/request')
-const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
+const { becomeView, defineView, wordOf } = require('./held/view')
 
 const OPENING = { purpose: LATCH }
 const late = (word, timeout) => timeoutError(word, { kind: 'Latch' }, timeout)
@@ -29,10 +29,6 @@ class Latch {
   /** How often it still has to happen. */
   get remaining () {
     return max(0, this.count - load(wordOf(this).array, 0))
-  }
-
-  get waiters () {
-    return waitersOf(this)
   }
 
   countDown (n = 1) {

@@ -12,7 +12,7 @@ const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./h
 const { EXCLUSIVE, SHARED, WRITING } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
 const { newHold, takeToken } = require('./held/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
+const { becomeView, defineView, wordOf } = require('./held/view')
 
 class RwLock {
   constructor (buffer, options) {
@@ -36,10 +36,6 @@ class RwLock {
     const holder = isWriting() ? word.holder() : null
     // It may have become a reader meanwhile.
     return isWriting() ? holder : null
-  }
-
-  get waiters () {
-    return waitersOf(this)
   }
 
   lock (options) {

@@ -14,7 +14,7 @@ const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./h
 const { MOST, PERMITS, SIGNALS, requestOf } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
 const { newHold, takeToken } = require('./held/token')
-const { becomeView, defineView, waitersOf, wordOf } = require('./held/view')
+const { becomeView, defineView, wordOf } = require('./held/view')
 
 class Semaphore {
   constructor (buffer, options) {
@@ -24,10 +24,6 @@ class Semaphore {
   /** The number of permits that are left. */
   get available () {
     return load(wordOf(this).array, 0)
-  }
-
-  get waiters () {
-    return waitersOf(this)
   }
 
   acquire (n = 1, options = undefined) {

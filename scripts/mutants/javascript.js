@@ -53,9 +53,9 @@ module.exports = [
   // ——— cycles ———
   { what: 'a cycle of one look counts', file: 'lib/locks/held/snapshot.js', find: 'cycles: cycles.length === 0 ? cycles : confirmed(cycles, first)', put: 'cycles', test: 'cycles' },
   { what: 'a blocked thread waits for what its promises wait for', file: cycles, find: ' || node.blocked !== claim.blocked', put: '', test: 'cycles' },
-  { what: 'a thread waits for itself', file: cycles, find: 'if (holds.threadId !== claim.threadId) push(node.edges', put: 'push(node.edges', test: 'cycles' },
+  { what: 'a thread waits for itself', file: cycles, find: 'if (holds.threadId !== claim.threadId) append(node.edges', put: 'append(node.edges', test: 'cycles' },
   { what: 'a reader does not wait for the writer ahead', file: cycles, find: '    toWriter(node, claim)\n', put: '', test: 'cycles' },
-  { what: 'a ring is returned once for each of its threads', file: cycles, find: 'ring[m].to.isOnRing = true', put: 'ring[m].to.isOnRing = false', test: 'cycles' },
+  { what: 'a ring is returned once for each of its threads', file: cycles, find: 'to.isOnRing = true', put: 'to.isOnRing = false', test: 'cycles' },
 
   // ——— stalls ———
   { what: 'a wait that is over is still watched', file: stalls, find: 'else if (first === wait) first = next', put: '', test: 'stalls' },
@@ -68,21 +68,21 @@ module.exports = [
   { what: 'the last entry goes instead of the released one', file: list, find: 'return index === last ? last : this.swap(index, last)', put: 'return last', test: 'async-lock' },
   { what: 'a token that keeps its number is not found at its new index', file: list, find: '      this.tidyMoved()\n      this.moved.set(serial, index)\n      this.serials[index] = serial', put: '      this.serials[index] = serial', test: 'robust-list' },
   { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()', put: 'if (this.capacity === 0) this.resize()', test: 'async-lock' },
-  { what: 'a token is live for ever', file: token, find: 'function giveBack (token) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
+  { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: 'if (steps !== undefined) steps.reject(notLocked(', put: 'if (false) steps.reject(notLocked(', test: 'condition' },
-  { what: 'what was a dead thread\'s is released without a word', file: token, find: '  if (ownerDied) leave(index)\n', put: '  if (false) leave(index)\n', test: 'robust-list' },
+  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOf(this.hold.token), this.ownerDied)', put: 'release(indexOf(this.hold.token), false)', test: 'robust-list' },
 
   // ——— waiting for a lock ———
-  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: '      if (this.owned) releaseUnused(this.hold, this.ownerDied)\n', put: '', test: 'async-lock' },
+  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOf(this.hold.token), this.ownerDied)', put: 'if (this.owned) {}', test: 'async-lock' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
-  { what: 'a callback that fails says that it has repaired', file: token, find: 'if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return', put: 'if (giveBack(token)) return', test: 'failing' },
+  { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token))) return', put: 'if (giveBack(token)) return', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading)', put: 'if (reading !== undefined) {}', test: 'failing' },
   { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolen(call)\n', put: '', test: 'lock-manager-threads' },
   { what: 'what is acquired after a theft is not found', file: list, find: 'try {\n        if (this.named !== undefined) this.noteNamed(index, token)\n', put: 'try {\n', test: 'lock-manager-threads' },
-  { what: 'the entry of a stolen lock stays', file: 'lib/locks/named/names.js', find: '      word.release(index)\n', put: '', test: 'lock-manager-threads' },
+  { what: 'the entry of a stolen lock stays', file: 'lib/locks/named/names.js', find: '      grant.release(index)\n', put: '', test: 'lock-manager-threads' },
   { what: 'a theft looks through the list', file: list, find: '      if (this.named === undefined) {\n', put: '      {\n', test: 'lock-manager-threads' },
-  { what: 'a name that is not used loses the news of a death', file: 'lib/locks/named/names.js', find: '    if (!token.ownerDied) return this.release()\n', put: '    if (token !== undefined) return this.release()\n', test: 'failing' },
+  { what: 'a name that is not used loses the news of a death', file: 'lib/locks/named/names.js', find: 'giveBack(this.token, failed && this.token.ownerDied)', put: 'giveBack(this.token)', test: 'failing' },
   { what: 'a downgrade says that the writer has repaired', file: word, find: '      if (ownerDied) this.noteDeath()\n', put: '', test: 'failing' },
   { what: 'executeLocked does not unlock', file: acquire, find: '      giveBackAfter(token, failed)\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
   { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw lateError({ word, request }, 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
@@ -121,8 +121,8 @@ module.exports = [
   { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
 
   // ——— Condition, Barrier, Latch ———
-  { what: 'an awaiting Condition keeps its lock', file: condition, find: 'onEnqueued: () => { releaseToWait(indexOf(held), held.token) },', put: 'onEnqueued: () => {},', test: 'condition' },
-  { what: 'an awaiting Condition says that its holder has repaired', file: token, find: '  if (wasTold(token)) leave(index)\n', put: '  if (false) leave(index)\n', test: 'failing' },
+  { what: 'an awaiting Condition keeps its lock', file: condition, find: 'onEnqueued: () => { release(indexOf(held), wasTold(held.token)) },', put: 'onEnqueued: () => {},', test: 'condition' },
+  { what: 'an awaiting Condition says that its holder has repaired', file: condition, find: 'release(indexOf(held), wasTold(held.token))', put: 'release(indexOf(held), false)', test: 'failing' },
   { what: 'a blocking wait says that its holder has repaired', file: condition, find: '  if (wasTold(held.token)) held.word.noteDeath()\n', put: '', test: 'failing' },
   { what: 'a blocking wait does not take the lock again', file: condition, find: 'if (!isHeld(held)) acquire(held, Infinity, caller)', put: '', test: 'condition' },
   { what: 'an aborted wait does not take the lock again', file: condition, find: '      await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },

@@ -14,7 +14,7 @@ const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { EXCLUSIVE, amountOf, cycleOf, described, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
-const { giveBackAfter, isAwaited, newHold, newToken, releaseUnused, takeAgain, theList } = require('./token')
+const { giveBackAfter, indexOf, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
 
 const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
@@ -207,7 +207,8 @@ class Claim extends Waiter {
       if (this.ownerDied) tellDeath(this.word, this.hold.request)
       this.tell('acquired')
     } else {
-      if (this.owned) releaseUnused(this.hold, this.ownerDied)
+      // The news of a death that it came with goes on.
+      if (this.owned) release(indexOf(this.hold.token), this.ownerDied)
       else this.word.addPermits(amountOf(this.hold.request))
       this.notifyAnother()
     }

@@ -18,94 +18,64 @@
  * of one breadth-first search for each thread that both holds and waits.
  */
 
-const { bare, createArray, createMap, define } = require('../../util/intrinsics')
+const { define } = require('../../util/intrinsics')
 
 const isExclusive = ({ mode }) => mode === 'exclusive'
 /** Permits, and what is no lock, have another mode or none. */
 const isOfLock = (entry) => isExclusive(entry) || entry.mode === 'shared'
 
-function push (array, value) {
-  array[array.length] = value
-}
-
-/** An ordinary array, filled without the setters of prototypes. */
+/** As `push`, which would call the setters of prototypes. */
 function append (array, value) {
   define(array, array.length, value, true, true)
 }
 
-/** What each claim of a snapshot waits for. */
+/** What each claim for a lock, of a snapshot, waits for. */
 function createObstacles ({ held, waiting }) {
   // By id.
-  const holders = createMap()
-  const writers = createMap()
+  const holders = new Map()
+  const writers = new Map()
   // By claim for a share.
-  const ahead = createMap()
-  for (let n = 0; n < held.length; n++) {
-    const hold = held[n]
+  const ahead = new Map()
+  for (const hold of held) {
     if (!isOfLock(hold)) continue
     const list = holders.get(hold.id)
-    if (list === undefined) {
-      const first = createArray(1)
-      first[0] = hold
-      holders.set(hold.id, first)
+    if (list === undefined) holders.set(hold.id, [hold])
     // One entry for each thread is enough, and a thread's are next to each other.
-    } else if (list[list.length - 1].threadId !== hold.threadId) push(list, hold)
+    else if (list[list.length - 1].threadId !== hold.threadId) append(list, hold)
   }
-  for (let n = 0; n < waiting.length; n++) {
-    const claim = waiting[n]
+  for (const claim of waiting) {
     if (isExclusive(claim)) writers.set(claim.id, claim)
     else if (isOfLock(claim) && writers.has(claim.id)) ahead.set(claim, writers.get(claim.id))
   }
   return {
     /** The entries of those who hold what `claim` waits for. */
-    holdersFor (claim) {
-      const list = createArray(0)
-      const all = holders.get(claim.id)
-      if (all === undefined || !isOfLock(claim)) return list
-      for (let n = 0; n < all.length; n++) if (isExclusive(claim) || isExclusive(all[n])) push(list, all[n])
-      return list
-    },
+    holdersFor: (claim) => (holders.get(claim.id) || []).filter((hold) => isExclusive(claim) || isExclusive(hold)),
     /** The entry of the writer that `claim`, for a share, waits behind; undefined if there is none. */
     writerAhead: (claim) => ahead.get(claim)
   }
 }
 
-/** A thread; or a claim ahead in a line, which waits for what it requests, whatever else its thread waits for. */
-class Node {
-  constructor (threadId, blocked) {
-    this.threadId = threadId
-    this.blocked = blocked
-    /** `{ waitsFor, holds, to }`: it waits for this, because `to` has that. */
-    this.edges = createArray(0)
-    this.isOnRing = false
-  }
-}
-bare(Node)
+/**
+ * A thread; or a claim ahead in a line, which waits for what it requests, whatever else its thread waits for. An edge
+ * `{ waitsFor, holds, to }`: it waits for this, because `to` has that.
+ */
+const createNode = (threadId, blocked) => ({ threadId, blocked, edges: [], isOnRing: false })
 
 /** The nodes of the threads, each with its edges. */
 function graphOf (snapshot) {
   const { holdersFor, writerAhead } = createObstacles(snapshot)
-  const { held, waiting } = snapshot
-  const nodes = createArray(0)
-  const threads = createMap()
-  const claims = createMap()
-  for (let n = 0; n < held.length; n++) {
-    const { threadId } = held[n]
-    if (threads.has(threadId)) continue
-    const node = new Node(threadId, false)
-    threads.set(threadId, node)
-    push(nodes, node)
+  const threads = new Map()
+  const claims = new Map()
+  for (const { threadId } of snapshot.held) {
+    if (!threads.has(threadId)) threads.set(threadId, createNode(threadId, false))
   }
-  for (let n = 0; n < waiting.length; n++) {
-    const { threadId, blocked } = waiting[n]
+  for (const { threadId, blocked } of snapshot.waiting) {
     if (blocked && threads.has(threadId)) threads.get(threadId).blocked = true
   }
 
   function toHolders (node, claim) {
-    const list = holdersFor(claim)
-    for (let n = 0; n < list.length; n++) {
-      const holds = list[n]
-      if (holds.threadId !== claim.threadId) push(node.edges, { waitsFor: claim, holds, to: threads.get(holds.threadId) })
+    for (const holds of holdersFor(claim)) {
+      if (holds.threadId !== claim.threadId) append(node.edges, { waitsFor: claim, holds, to: threads.get(holds.threadId) })
     }
   }
 
@@ -113,89 +83,72 @@ function graphOf (snapshot) {
     const holds = writerAhead(claim)
     if (holds === undefined || holds.threadId === claim.threadId) return
     if (!claims.has(holds)) {
-      claims.set(holds, new Node(holds.threadId, holds.blocked))
+      claims.set(holds, createNode(holds.threadId, holds.blocked))
       toHolders(claims.get(holds), holds)
     }
-    push(node.edges, { waitsFor: claim, holds, to: claims.get(holds) })
+    append(node.edges, { waitsFor: claim, holds, to: claims.get(holds) })
   }
 
   // Further claims of a thread for the same word add nothing.
-  const seen = createMap()
-  for (let n = 0; n < waiting.length; n++) {
-    const claim = waiting[n]
+  const seen = new Set()
+  for (const claim of snapshot.waiting) {
     const node = threads.get(claim.threadId)
     // No thread waits for a thread that holds nothing.
     if (node === undefined || node.blocked !== claim.blocked || !isOfLock(claim)) continue
     const key = claim.threadId + claim.mode + claim.id
     if (seen.has(key)) continue
-    seen.set(key, true)
+    seen.add(key)
     toHolders(node, claim)
     toWriter(node, claim)
   }
-  return nodes
+  return threads
 }
 
 /** The edges of the shortest ring through a node; undefined if there is none. */
 function ringThrough (start, isBlocked) {
-  const reachedBy = createMap()
-  const queue = createArray(1)
-  queue[0] = start
-  for (let n = 0; n < queue.length; n++) {
-    const { edges } = queue[n]
-    for (let m = 0; m < edges.length; m++) {
-      const edge = edges[m]
+  // In the order in which the search has come to them: each node with the edge by which it has, and where that begins.
+  const reached = new Map([[start, undefined]])
+  for (const from of reached.keys()) {
+    for (const edge of from.edges) {
       const { to } = edge
-      if (to === start) return pathTo(edge, queue[n], reachedBy)
-      if ((isBlocked && !to.blocked) || reachedBy.has(to)) continue
-      reachedBy.set(to, { edge, from: queue[n] })
-      push(queue, to)
+      if (to === start) return pathTo(edge, from, reached)
+      if ((!isBlocked || to.blocked) && !reached.has(to)) reached.set(to, { edge, from })
     }
   }
   return undefined
 }
 
 /** The edges by which the search has come to `node`, and then `last`. */
-function pathTo (last, node, reachedBy) {
-  const reversed = createArray(1)
-  reversed[0] = last
-  for (let step = reachedBy.get(node); step !== undefined; step = reachedBy.get(step.from)) push(reversed, step.edge)
-  const path = createArray(0)
-  for (let n = reversed.length - 1; n >= 0; n--) push(path, reversed[n])
-  return path
+function pathTo (last, node, reached) {
+  const path = [last]
+  for (let step = reached.get(node); step !== undefined; step = reached.get(step.from)) append(path, step.edge)
+  return path.reverse()
 }
 
 /** The links of a ring, as users see them. It begins with the thread that has the smallest number. */
 function linksOf (ring) {
+  const { length } = ring
   let first = 0
-  for (let n = 1; n < ring.length; n++) if (ring[n].waitsFor.threadId < ring[first].waitsFor.threadId) first = n
-  const links = []
-  for (let n = 0; n < ring.length; n++) {
-    const { waitsFor } = ring[(first + n) % ring.length]
-    const { holds } = ring[(first + n + ring.length - 1) % ring.length]
-    append(links, { threadId: waitsFor.threadId, holds, waitsFor, blocked: waitsFor.blocked })
-  }
-  return links
+  for (let n = 1; n < length; n++) if (ring[n].waitsFor.threadId < ring[first].waitsFor.threadId) first = n
+  return ring.map((_, n) => {
+    const { waitsFor } = ring[(first + n) % length]
+    const { holds } = ring[(first + n + length - 1) % length]
+    return { threadId: waitsFor.threadId, holds, waitsFor, blocked: waitsFor.blocked }
+  })
 }
 
 /** The rings of a snapshot: `{ threadId, holds: Entry, waitsFor: Entry, blocked: boolean }[][]`. */
-function cyclesOf (snapshot) {
+exports.cyclesOf = function cyclesOf (snapshot) {
   const cycles = []
-  const nodes = graphOf(snapshot)
-
-  function findRings (isBlocked) {
-    for (let n = 0; n < nodes.length; n++) {
-      const node = nodes[n]
+  const threads = graphOf(snapshot)
+  for (const isBlocked of [true, false]) {
+    for (const node of threads.values()) {
       if (node.isOnRing || node.edges.length === 0 || (isBlocked && !node.blocked)) continue
       const ring = ringThrough(node, isBlocked)
       if (ring === undefined) continue
-      for (let m = 0; m < ring.length; m++) ring[m].to.isOnRing = true
+      for (const { to } of ring) to.isOnRing = true
       append(cycles, linksOf(ring))
     }
   }
-
-  findRings(true)
-  findRings(false)
   return cycles
 }
-
-module.exports = { append, createObstacles, cyclesOf }

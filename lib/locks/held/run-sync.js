@@ -7,7 +7,7 @@ const requireStack = require('../../util/require-stack')
 const { requireFunction, requireNoPromise } = require('../../waiting/options')
 const { acquire, acquireOrThrow } = require('./acquire')
 const { EXCLUSIVE, LOCK, SHARED } = require('./request')
-const { giveBack, giveBackAfter, newHold, newToken, passOn, theList } = require('./token')
+const { giveBack, giveBackAfter, newHold, newToken, theList } = require('./token')
 const { createWord } = require('./word')
 
 /**
@@ -53,7 +53,7 @@ function rehearse () {
   giveBack(last)
   giveBack(last)
   giveBackAfter(last, false)
-  passOn(take(rwLock, SHARED))
+  giveBack(take(rwLock, SHARED), true)
   // As where there are waiters.
   rehearseLine(lock, LOCK)
   rehearseLine(rwLock, EXCLUSIVE)

@@ -3,8 +3,8 @@
 /** `snapshot()`: what is held and awaited in this process by means of this package, and which threads wait for one another. */
 
 const { agent } = require('../../agent/agent')
-const { createMap, trunc } = require('../../util/intrinsics')
-const { append, cyclesOf } = require('./cycles')
+const { trunc } = require('../../util/intrinsics')
+const { cyclesOf } = require('./cycles')
 const { entryOf, read } = require('./request')
 
 /** The entries, and when they were read, in microseconds. */
@@ -28,20 +28,14 @@ function keyOf ({ kind, mode, id, threadId, blocked, milliseconds }, now) {
  */
 function confirmed (cycles, first) {
   const { now, held, waiting } = look()
-  const seen = createMap()
-  for (let n = 0; n < held.length; n++) seen.set('held' + keyOf(held[n], now), true)
-  for (let n = 0; n < waiting.length; n++) seen.set(keyOf(waiting[n], now), true)
+  const seen = new Set()
+  for (const entry of held) seen.add('held' + keyOf(entry, now))
+  for (const entry of waiting) seen.add(keyOf(entry, now))
   const heldAt = (entry) => 'held' + keyOf(entry, first.now)
   const stands = ({ holds, waitsFor }) => seen.has(keyOf(waitsFor, first.now)) &&
     // A writer ahead in a line holds nothing there.
     (seen.has(heldAt(holds)) || seen.has(keyOf(holds, first.now)))
-  const standing = []
-  for (let n = 0; n < cycles.length; n++) {
-    let all = true
-    for (let m = 0; m < cycles[n].length; m++) all = all && stands(cycles[n][m])
-    if (all) append(standing, cycles[n])
-  }
-  return standing
+  return cycles.filter((links) => links.every(stands))
 }
 
 exports.snapshot = function snapshot () {

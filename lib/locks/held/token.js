@@ -49,7 +49,7 @@ class UnlockToken {
       throw new TypeError('abandon: the token must be that of a lock that is held exclusively, not of a share or of permits: use unlock()')
     }
     requireStack()
-    return passOn(this)
+    return giveBack(this, true)
   }
 
   [util.inspect.custom] (depth, options) {
@@ -158,30 +158,17 @@ function takeAgain (hold) {
   return true
 }
 
-/** `unlock` of a token. */
-function giveBack (token) {
+/** `unlock` of a token of whatever kind, or `abandon`: that tells of a death. */
+function giveBack (token, tellsOfDeath = false) {
   const index = indexOf(token)
   if (index < 0) return rejectWait(token)
-  release(index)
-  forget(token)
-  return true
-}
-
-/** `abandon` of a token, of whatever kind: the next exclusive holder is told of a death, unless this one was a reader. */
-function passOn (token) {
-  const index = indexOf(token)
-  if (index < 0) return rejectWait(token)
-  leave(index)
-  forget(token)
-  return true
-}
-
-function forget (token) {
+  release(index, tellsOfDeath)
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {
     // The token is frozen.
   }
+  return true
 }
 
 /** The holder with this token was told of a death. The token may be a proxy. */
@@ -198,41 +185,26 @@ function wasTold (token) {
  * that it repaired what a dead holder left behind: so the next one is told, too.
  */
 function giveBackAfter (token, failed) {
-  if (failed && wasTold(token) ? passOn(token) : giveBack(token)) return
+  if (giveBack(token, failed && wasTold(token))) return
   const reading = readingTokens.get(token)
   if (reading !== undefined) giveBack(reading)
 }
 
-/** Releases what the entry at `index` stands for. */
-function release (index) {
+/** Releases what the entry at `index` stands for. Where that tells of a death, the next exclusive holder hears of it, unless this was a reader. */
+function release (index, tellsOfDeath) {
   const { entries, held } = theList()
-  held[index].release(index, entries[2 * index + 1])
+  const word = held[index]
+  const request = entries[2 * index + 1]
+  if (!tellsOfDeath) {
+    word.release(index, request)
+    return
+  }
+  theList().releaseInLine(index, true)
+  if (request === LOCK) word.notifyHost()
 }
 
 /** Whether a value is a token, of whichever copy of this package. */
 const isToken = (value) => typeof value === 'object' && value !== null && typeof value[SERIAL] === 'number'
-
-/** Releases a hold that is not used, and with it the news of a death that it came with. */
-function releaseUnused ({ token }, ownerDied) {
-  const index = indexOf(token)
-  if (ownerDied) leave(index)
-  else release(index)
-}
-
-/** Releases a hold so that its wait is no repair: the next exclusive holder is told of the death of which this one was told. */
-function releaseToWait (index, token) {
-  if (wasTold(token)) leave(index)
-  else release(index)
-}
-
-/** Releases what the entry at `index` stands for; the next exclusive holder is told of a death, if this one was exclusive. */
-function leave (index) {
-  const { entries, held } = theList()
-  const word = held[index]
-  const request = entries[2 * index + 1]
-  theList().releaseInLine(index, true)
-  if (request === LOCK) word.notifyHost()
-}
 
 /** Whether the hold excludes all others. */
 const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
@@ -252,16 +224,15 @@ module.exports = {
   giveBack,
   giveBackAfter,
   holdOf,
+  indexOf,
   isAwaited,
   isExclusive,
   isToken,
   newHold,
   newToken,
-  passOn,
-  releaseToWait,
-  releaseUnused,
+  release,
   takeAgain,
-  theList,
   takeToken,
+  theList,
   wasTold
 }

@@ -133,17 +133,18 @@ function refuse (instance) {
       : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
 }
 
-/** How many waiters there are at an instance's word: blocked threads and promises, of all threads. */
-const waitersOf = (instance) => agent().waiterCount(wordOf(instance).address)
-
-/** What every class of views has: by what snapshots, errors and channels name an instance's word. */
-const identity = {
+/** What every class of views has. `id` and `name`: by what snapshots, errors and channels name an instance's word. */
+const common = {
   get id () {
     return wordOf(this).id
   },
   get name () {
     const { name } = wordOf(this)
     return name === undefined ? '' : name
+  },
+  /** How many waiters there are: blocked threads and promises, of all threads. */
+  get waiters () {
+    return agent().waiterCount(wordOf(this).address)
   }
 }
 
@@ -155,8 +156,8 @@ const identity = {
 function defineView (Class, keys, stateOf) {
   shield(Class, keys)
   define(Class, 'byteLength', BYTES, true)
-  for (const key of ['id', 'name']) {
-    const { get } = getOwnPropertyDescriptor(identity, key)
+  for (const key of ['id', 'name', 'waiters']) {
+    const { get } = getOwnPropertyDescriptor(common, key)
     Object.defineProperty(Class.prototype, key, { get, configurable: true })
   }
   define(Class.prototype, util.inspect.custom, function inspect (depth, options) {
@@ -167,4 +168,4 @@ function defineView (Class, keys, stateOf) {
   }, false, true)
 }
 
-module.exports = { becomeView, defineView, waitersOf, wordOf }
+module.exports = { becomeView, defineView, wordOf }

@@ -21,7 +21,7 @@ const { abortReason } = require('../../waiting/errors')
 const { LATE, unlessLate } = require('../../waiting/late')
 const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
-const { requireWorker } = require('../held/acquire')
+const { lateError, requireWorker } = require('../held/acquire')
 const { acquireAsync, acquireSync, newGrant, query, steal, take } = require('./names')
 const locks = require('./manager')
 
@@ -59,7 +59,7 @@ function fieldOf (lock, field) {
 }
 
 /** Makes a Lock. */
-function GrantedLock (name, shared, { ownerDied }) {
+function GrantedLock (name, shared, { token: { ownerDied } }) {
   this[NAME] = name
   this[MODE] = shared ? SHARED : EXCLUSIVE
   this[OWNER_DIED] = ownerDied
@@ -85,7 +85,7 @@ class LockManager {
       requireThis(this, 'request')
       read(call, arguments, 'request')
       checkAsync(call)
-      if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => call.lateError())
+      if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
       takeOrEnqueue(call)
     } catch (error) {
       call.reject(error)
@@ -122,10 +122,8 @@ class Call {
     this.signal = undefined
     this.timeout = Infinity
     this.promise = this.resolve = this.reject = undefined
-    // What it has been granted: a Grant, or null if the name was not available; if it has to be awaited, a promise of that.
+    // What it has been granted: a Grant, or null if the name was not available; if it has to be awaited, a promise of the Grant.
     this.grant = this.later = undefined
-    // If its time is over, a function that makes the error.
-    this.lateError = undefined
     // Settles `later`.
     this.goOn = undefined
   }
@@ -138,8 +136,7 @@ class Call {
   }
 
   /** Its time is over. */
-  late (lateError) {
-    this.lateError = lateError
+  late () {
     this.resolve(LATE)
   }
 
@@ -279,10 +276,10 @@ async function runHolding (call) {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (grant === null || grant.release()) call.resolve(result)
+    if (grant === null || grant.end(false)) call.resolve(result)
     else call.reject(stolen(call))
   } catch (error) {
-    if (grant === null || grant.releaseAfterError()) call.reject(error)
+    if (grant === null || grant.end(true)) call.reject(error)
     else call.reject(stolen(call))
   }
 }
@@ -297,6 +294,7 @@ function enqueue (call, grant) {
   // Once it is in its line, a call that fails would leave it there.
   requireStack()
   call.later = new Promise((resolve) => { call.goOn = resolve })
+  call.grant = grant
   const claim = acquireAsync(grant, call)
   if (claim !== undefined) agent().remember(call.promise, claim)
 }
@@ -315,7 +313,7 @@ function runHoldingSync (call) {
     result = callback(grant === null ? null : new GrantedLock(name, shared, grant))
     failed = false
   } finally {
-    isStolen = grant !== null && !(failed ? grant.releaseAfterError() : grant.release())
+    isStolen = grant !== null && !grant.end(failed)
   }
   requireNoPromise(result, 'requestSync: callback', 'request()')
   if (isStolen) throw stolen(call)
