@@ -63,11 +63,11 @@ module.exports = function createSlots (native) {
 
   /**
    * Enqueues `waiter`, whose `purpose` is the number of a class of locks/, or 0: its `settle` is called with
-   * `'ok'` after a notification at `address`, otherwise with `'timed-out'`.
-   * @param {boolean} relayed whether the notification goes to another waiter if this thread ends before it is settled
+   * `'ok'` after a notification at `address`, otherwise with `'timed-out'`. If it has an `onNotified`, the notification goes to another
+   * waiter if this thread ends before it is settled.
    * @returns {string | undefined} the result if there is one at once
    */
-  function waitClaim (address, wide, value, timeout, waiter, relayed) {
+  function waitClaim (address, wide, value, timeout, waiter) {
     const slot = fill(WAITER, waiter, waiter)
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
@@ -75,7 +75,7 @@ module.exports = function createSlots (native) {
     if (wide) expected[0] = value
     else words[EXPECTED] = value
     words[AMOUNT] = waiter.purpose
-    floats[RELAY] = relayed ? address : 0
+    floats[RELAY] = waiter.onNotified !== undefined ? address : 0
     const answer = enqueue(operations.waitAsyncFor, slot)
     if (answer !== PENDING) return RESULTS[answer]
     waiter.slot = slot

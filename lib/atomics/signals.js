@@ -30,7 +30,7 @@ class Wait extends Waiter {
   }
 
   enqueue () {
-    return agent().waitClaim(this.address, this.wide, this.value, this.timeout, this, false)
+    return agent().waitClaim(this.address, this.wide, this.value, this.timeout, this)
   }
 
   finish (result) {

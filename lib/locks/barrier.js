@@ -11,17 +11,14 @@
 const { RangeError, TypeError, compareExchange, isInteger, load } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
 const { describe } = require('../util/values')
-const { throwIfAborted, timeoutError } = require('../waiting/errors')
-const { hideFrames } = require('../waiting/late')
-const { BARRIER, countdown, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
+const { throwIfAborted } = require('../waiting/errors')
+const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
 const { becomeView, defineView, wordOf } = require('./held/view')
 
 const MOST_PARTIES = 0xffff
-const PARTIES = { purpose: BARRIER }
-const late = (word, timeout) => timeoutError(word, { kind: 'Barrier' }, timeout)
 
 const generation = (state) => state >>> 16
 const arrived = (state) => state & 0xffff
@@ -40,11 +37,10 @@ class Barrier {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
-    const left = countdown(timeout)
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!waitUntil(word, (state) => generation(state) !== mine, left, BARRIER)) throw late(word, timeout)
+      waitUntil(word, (state) => generation(state) !== mine, timeout, BARRIER)
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }
@@ -59,14 +55,13 @@ class Barrier {
 
 async function awaitParties (barrier, options, steps) {
   try {
-    const { timeout, signal } = waitOptions(options, 'waitAsync')
-    throwIfAborted(signal)
+    const wait = waitOptions(options, 'waitAsync')
+    throwIfAborted(wait.signal)
     const word = wordOf(barrier)
-    const left = countdown(timeout)
     const mine = arrive(word, barrier.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      if (!await waitUntilAsync(word, (state) => generation(state) !== mine, left, signal, steps, PARTIES)) throw hideFrames(late(word, timeout), awaitParties)
+      await waitUntilAsync(word, (state) => generation(state) !== mine, wait, steps, BARRIER, awaitParties)
     } catch (reason) {
       if (withdraw(word, mine)) throw reason
     }

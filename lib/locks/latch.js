@@ -8,17 +8,13 @@
 
 const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
 const { describe } = require('../util/values')
-const { throwIfAborted, timeoutError } = require('../waiting/errors')
-const { hideFrames } = require('../waiting/late')
-const { LATCH, countdown, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('../waiting/notice')
+const { throwIfAborted } = require('../waiting/errors')
+const { LATCH, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
 const { MOST } = require('./held/request')
 const { becomeView, defineView, wordOf } = require('./held/view')
-
-const OPENING = { purpose: LATCH }
-const late = (word, timeout) => timeoutError(word, { kind: 'Latch' }, timeout)
 
 class Latch {
   constructor (buffer, options) {
@@ -48,8 +44,7 @@ class Latch {
   wait (options) {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
-    const word = wordOf(this)
-    if (!waitUntil(word, (happened) => happened >= this.count, countdown(timeout), LATCH)) throw late(word, timeout)
+    waitUntil(wordOf(this), (happened) => happened >= this.count, timeout, LATCH)
   }
 
   waitAsync (options) {
@@ -60,11 +55,9 @@ class Latch {
 
 async function awaitOpening (latch, options, steps) {
   try {
-    const { timeout, signal } = waitOptions(options, 'waitAsync')
-    throwIfAborted(signal)
-    const word = wordOf(latch)
-    const isOpen = (happened) => happened >= latch.count
-    if (!await waitUntilAsync(word, isOpen, countdown(timeout), signal, steps, OPENING)) throw hideFrames(late(word, timeout), awaitOpening)
+    const wait = waitOptions(options, 'waitAsync')
+    throwIfAborted(wait.signal)
+    await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)
   } finally {
     steps.end()
   }

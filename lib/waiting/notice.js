@@ -5,8 +5,9 @@
 const { agent } = require('../agent/agent')
 const { Promise, hrtime, load, max } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
-const { throwIfAborted } = require('./errors')
+const { throwIfAborted, timeoutError } = require('./errors')
 const { NOTIFIED, nounOf } = require('./kinds')
+const { hideFrames } = require('./late')
 const Waiter = require('./waiter')
 
 // What a notification is awaited for: the indexes of `NOTIFIED`.
@@ -26,7 +27,7 @@ class Notice extends Waiter {
   }
 
   enqueue () {
-    return agent().waitClaim(this.word.address, false, this.value, this.timeout, this, this.onNotified !== undefined)
+    return agent().waitClaim(this.word.address, false, this.value, this.timeout, this)
   }
 
   finish (result) {
@@ -63,27 +64,32 @@ function waitAsync (word, value, options, steps, what) {
   })
 }
 
-/**
- * Blocks until `isOver(value of the word)`. False if it times out.
- * @param {() => number} left the milliseconds that are left
- */
-function waitUntil (word, isOver, left, purpose) {
-  for (;;) {
+/** Blocks until `isOver(value of the word)`. Throws a TimeoutError. */
+function waitUntil (word, isOver, timeout, purpose) {
+  const left = countdown(timeout)
+  for (let result = 'ok'; ;) {
     const value = load(word.array, 0)
-    if (isOver(value)) return true
-    if (agent().waitFor(word.address, value, left(), purpose) === 'timed-out') return isOver(load(word.array, 0))
+    if (isOver(value)) return
+    if (result === 'timed-out') throw lateError(word, timeout, purpose)
+    result = agent().waitFor(word.address, value, left(), purpose)
   }
 }
 
-/** The same, by a promise. */
-async function waitUntilAsync (word, isOver, left, signal, steps, what) {
-  for (;;) {
+/**
+ * The same, by a promise.
+ * @param {Function} caller the async function that awaits this: the error's stack begins behind it
+ */
+async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose, caller) {
+  const left = countdown(timeout)
+  for (let result = 'ok'; ;) {
     const value = load(word.array, 0)
-    if (isOver(value)) return true
-    const result = await waitAsync(word, value, { timeout: left(), signal }, steps, what)
-    if (result === 'timed-out') return isOver(load(word.array, 0))
+    if (isOver(value)) return
+    if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)
+    result = await waitAsync(word, value, { timeout: left(), signal }, steps, { purpose })
   }
 }
+
+const lateError = (word, timeout, purpose) => timeoutError(word, { kind: NOTIFIED[purpose] }, timeout)
 
 /**
  * Wakes up to `count` waiters, and returns how many.

@@ -58,7 +58,7 @@ module.exports = [
   { what: 'a ring is returned once for each of its threads', file: cycles, find: 'to.isOnRing = true', put: 'to.isOnRing = false', test: 'cycles' },
 
   // ——— stalls ———
-  { what: 'a wait that is over is still watched', file: stalls, find: 'else if (first === wait) first = next', put: '', test: 'stalls' },
+  { what: 'a wait that is over is still watched', file: stalls, find: 'function waitEnds (wait) {\n  waits.delete(wait)', put: 'function waitEnds (wait) {', test: 'stalls' },
   { what: 'a busy thread reports what it has been granted', file: stalls, find: 'setImmediate(() => { setImmediate(check) })', put: 'check()', test: 'stalls' },
   { what: 'a stall keeps the process alive', file: stalls, find: '}, milliseconds).unref()', put: '}, milliseconds)', test: 'stalls' },
   { what: 'all stalls are reported one by one', file: stalls, find: 'if (count++ < MOST) warn(wait)', put: 'count++; warn(wait)', test: 'stalls' },
@@ -94,7 +94,7 @@ module.exports = [
   { what: 'an abort begins near the end of the stack', file: signals, find: '      requireStack(false)\n', put: '', test: 'stack-end' },
   { what: 'a step that is rejected goes on', file: steps, find: 'if (this.waiter !== undefined) this.waiter.giveUp(reason)', put: '', test: 'condition' },
   { what: 'a notification is not used at once', file: notice, find: 'else this.onNotified(this.resolve, this.reject)', put: 'else this.resolve(result)', test: 'condition' },
-  { what: 'a wait for a word ends with the first notification', file: notice, find: "    if (agent().waitFor(word.address, value, left(), purpose) === 'timed-out') return", put: '    agent().waitFor(word.address, value, left(), purpose); return', test: 'latch', orTest: 'barrier' },
+  { what: 'a wait for a word ends with the first notification', file: notice, find: '    result = agent().waitFor(word.address, value, left(), purpose)', put: '    agent().waitFor(word.address, value, left(), purpose); return', test: 'latch', orTest: 'barrier' },
 
   // ——— settling ———
   { what: 'a settlement that fails takes the others along', file: slots, find: '        nextTick(() => { throw error })', put: '        throw error', test: 'settling' },

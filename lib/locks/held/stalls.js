@@ -12,7 +12,7 @@ const { writeSync } = require('fs')
 const path = require('path')
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { Error, bare, hrtime, max } = require('../../util/intrinsics')
+const { Error, bare, createMap, hrtime, max } = require('../../util/intrinsics')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** How many promises are reported one by one in each period. */
@@ -28,8 +28,6 @@ class Wait {
     this.hold = hold
     this.call = call
     this.began = hrtime()
-    // The neighbours among the pending waits, in the order in which these began.
-    this.previous = this.next = undefined
   }
 
   /** Milliseconds since it began. */
@@ -40,7 +38,8 @@ class Wait {
 }
 bare(Wait)
 
-let first, last
+/** The pending waits that have not been reported, in the order in which they began. */
+const waits = createMap()
 let isWatched = false
 
 const isOn = () => agent().native.stallAfter !== 0
@@ -67,21 +66,13 @@ function waitBegins (hold, call = captureCall()) {
   if (call === undefined) return undefined
   const wait = new Wait(hold, call)
   watch(agent().native.stallAfter)
-  wait.previous = last
-  if (last === undefined) first = wait
-  else last.next = wait
-  last = wait
+  waits.set(wait, true)
   return wait
 }
 
-/** A wait is over, or has been reported. A second call does nothing. */
+/** A wait is over. A second call does nothing. */
 function waitEnds (wait) {
-  const { previous, next } = wait
-  if (previous !== undefined) previous.next = next
-  else if (first === wait) first = next
-  if (next !== undefined) next.previous = previous
-  else if (last === wait) last = previous
-  wait.previous = wait.next = undefined
+  waits.delete(wait)
 }
 
 function watch (milliseconds) {
@@ -96,12 +87,19 @@ function check () {
   const after = agent().native.stallAfter
   isWatched = false
   let count = 0
-  for (let wait = first; wait !== undefined && wait.age >= after; wait = first) {
-    waitEnds(wait)
+  let oldest
+  waits.forEach((_, wait) => {
+    // The others are younger.
+    if (oldest !== undefined) return
+    if (wait.age < after) {
+      oldest = wait
+      return
+    }
+    waits.delete(wait)
     if (count++ < MOST) warn(wait)
-  }
+  })
   if (count > MOST) process.emitWarning((count - MOST) + ' more promises of this thread have been pending for over ' + after + ' ms.', { code: CODE })
-  if (first !== undefined) watch(count > 0 ? after : max(1, after - first.age))
+  if (oldest !== undefined) watch(count > 0 ? after : max(1, after - oldest.age))
 }
 
 function warn (wait) {
