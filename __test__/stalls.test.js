@@ -145,6 +145,12 @@ test('what is granted in time is not reported, although the thread was busy', as
     const promise = lock.lockAsync()
     busy(1500)
     await promise
+    // More than are reported one by one.
+    const other = new api.AsyncLock(new SharedArrayBuffer(4))
+    const token = other.tryLock()
+    const others = Array.from({ length: 10 }, () => other.lockAsync().then(token => token.unlock()))
+    token.unlock()
+    await Promise.all(others)
     say('locked')
     await new Promise(resolve => setTimeout(resolve, 1000))
     process.exit()
