@@ -4,7 +4,7 @@
 //
 // `goals`: what is wanted of ours. `{ to: 'host', most: 0.6 }` is a ratio to what is measured beside it, `{ most: 20 }` the figure
 // itself; `{ of: 'index', over: 'host', most: 1 }` the difference of two variants; `least` likewise. `sum`, `minimum`: of the samples,
-// instead of their median. `label`: a shorter title, for the chart; `alone`: one for the table of locks.
+// instead of their median. `alone`: a title for the table of locks.
 
 const LOCKS = ['article', 'article-ours', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
 
@@ -12,17 +12,17 @@ const host = most => ({ to: 'host', most })
 
 /** @type {{ id: string, group: string, title: string, unit: string, more?: boolean, goals: object[], peers?: string[] }[]} */
 const figures = [
-  { id: 'register-1e3', label: 'register a wait, 1 000 pending', group: 'register', title: 'register a wait without time-out, 1 000 pending at one location', unit: 'ns', goals: [host(0.6)] },
+  { id: 'register-1e3', group: 'register', title: 'register a wait without time-out, 1 000 pending at one location', unit: 'ns', goals: [host(0.6)] },
   { id: 'register-1e5', group: 'register', title: '… 100 000 pending', unit: 'ns', goals: [host(0.5)] },
   { id: 'register-1e6', group: 'register', title: '… 1 000 000 pending', unit: 'ns', goals: [host(0.5)] },
   { id: 'register-agents', group: 'agents', title: 'register a wait, 1 000 agents by turns, against 1 agent', unit: '×', goals: [{ most: 1.5 }] },
-  { id: 'notify-all-1e3', label: 'notify all, until all have reacted, 1 000', group: 'register', title: 'notify all, until every promise has reacted, 1 000 (each)', unit: 'ns', goals: [host(0.8)] },
+  { id: 'notify-all-1e3', group: 'register', title: 'notify all, until every promise has reacted, 1 000 (each)', unit: 'ns', goals: [host(0.8)] },
   { id: 'notify-all-1e5', group: 'register', title: '… 100 000', unit: 'ns', goals: [host(0.4)] },
   { id: 'notify-all-1e6', group: 'register', title: '… 1 000 000', unit: 'ns', goals: [host(0.35)] },
-  { id: 'register-timed', label: 'register with a time-out, 100 000', group: 'time-outs', title: 'register a wait with a time-out, 100 000', unit: 'ns', goals: [host(0.4)] },
+  { id: 'register-timed', group: 'time-outs', title: 'register a wait with a time-out, 100 000', unit: 'ns', goals: [host(0.4)] },
   { id: 'late', group: 'time-outs', title: '100 000 waits due within 100 ms: the last is late by', unit: 'ms', goals: [{ most: 20 }] },
-  { id: 'late-median', label: 'a time-out\'s lateness', group: 'time-outs', title: '400 waits, due one after the other: late by, median', unit: 'ms', goals: [{ most: 0.2 }] },
-  { id: 'early', label: 'time-outs come too early', group: 'gaps', title: 'time-outs of 1 to 9 ms, 50 at once: early by up to', unit: 'ms', goals: [{ most: 0 }] },
+  { id: 'late-median', group: 'time-outs', title: '400 waits, due one after the other: late by, median', unit: 'ms', goals: [{ most: 0.2 }] },
+  { id: 'early', group: 'gaps', title: 'time-outs of 1 to 9 ms, 50 at once: early by up to', unit: 'ms', goals: [{ most: 0 }] },
   { id: 'alone', group: 'gaps', title: 'a process whose only work is a wait of 300 ms: ends too early by', unit: 'ms', goals: [{ most: 1 }] },
   { id: 'absorbed', group: 'gaps', title: 'a wait past its deadline whose thread is busy: found by `notify`, of 1', unit: '', goals: [{ most: 0 }] },
   { id: 'memory', group: 'memory', title: 'memory (RSS) of a pending wait', unit: 'bytes', goals: [host(0.8)] },
@@ -30,9 +30,9 @@ const figures = [
   // 0 is wanted. What the heap's own size leaves open, spread over half a million waits, is about so much.
   { id: 'memory-left', group: 'memory', title: 'memory left by a wait that was notified before its time-out', unit: 'bytes', goals: [{ most: 10 }] },
   { id: 'turn', group: 'turn', title: 'wait → notify → await, in one thread', unit: 'ns', goals: [host(0.6)] },
-  { id: 'round-trip-two-cores', label: 'round trip, two blocking threads on two cores', group: 'round-trip', title: 'round trip of two blocking threads, on two cores', unit: 'µs', goals: [host(0.1)] },
+  { id: 'round-trip-two-cores', group: 'round-trip', title: 'round trip of two blocking threads, on two cores', unit: 'µs', goals: [host(0.1)] },
   { id: 'round-trip-one-core', group: 'round-trip', title: '… sharing one core', unit: 'µs', goals: [host(1.05)] },
-  { id: 'round-trip-main', label: 'round trip, awaiting main and blocking worker', group: 'round-trip', title: 'round trip of awaiting main thread and blocking worker, on two cores', unit: 'µs', goals: [host(0.7)] },
+  { id: 'round-trip-main', group: 'round-trip', title: 'round trip of awaiting main thread and blocking worker, on two cores', unit: 'µs', goals: [host(0.7)] },
   { id: 'notify-none', group: 'calls', title: '`notify` with no waiters', unit: 'ns', goals: [host(1)] },
   { id: 'notify-none-beside', group: 'calls', title: '… while 100 000 other words have one each', unit: 'ns', goals: [host(1.1)] },
   { id: 'wait-not-equal', group: 'calls', title: '`wait` that answers `\'not-equal\'`', unit: 'ns', goals: [host(1.5)] },
@@ -41,24 +41,24 @@ const figures = [
   { id: 'notify-each-page', group: 'calls', title: '… of 10 000 locations, each in a page of its own', unit: 'ns', goals: [host(1)] },
   { id: 'scaling', group: 'scaling', title: '8 threads, each at its own location, against 1 thread', unit: '×', more: true, goals: [{ least: 1.4 }] },
   { id: 'scaling-waits', group: 'scaling', title: '… waits per second of the 8', unit: '/s', more: true, goals: [] },
-  { id: 'lock-unlock-force', label: 'AsyncLock: lock and unlock, in force', group: 'lock', entry: 'force', title: '`AsyncLock`: lock and unlock its token, uncontended, polyfill in force', unit: 'ns', goals: [host(0.6)] },
+  { id: 'lock-unlock-force', group: 'lock', entry: 'force', title: '`AsyncLock`: lock and unlock its token, uncontended, polyfill in force', unit: 'ns', goals: [host(0.6)] },
   { id: 'lock-unlock-instance-force', group: 'lock', entry: 'force', title: '… `lock()` and `unlock()` of the lock itself', unit: 'ns', goals: [host(0.6)] },
-  { id: 'lock-unlock-pure', label: '… and its token, not in force', group: 'lock', entry: 'pure', title: '… and its token, not in force', unit: 'ns', alone: 'lock and unlock, blocking, uncontended', goals: [host(1)], peers: LOCKS },
+  { id: 'lock-unlock-pure', group: 'lock', entry: 'pure', title: '… and its token, not in force', unit: 'ns', alone: 'lock and unlock, blocking, uncontended', goals: [host(1)], peers: LOCKS },
   { id: 'lock-unlock-instance-pure', group: 'lock', entry: 'pure', title: '… and the lock itself, not in force', unit: 'ns', goals: [host(1)] },
   { id: 'try-lock-force', group: 'lock', entry: 'force', title: '`tryLock` and `unlock` on the main thread, in force', unit: 'ns', goals: [] },
   { id: 'try-lock-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', goals: [host(1)] },
   { id: 'lock-async-force', group: 'lock', entry: 'force', title: '`await lockAsync()` and `unlock`, uncontended, in force', unit: 'ns', goals: [host(1.1)] },
   { id: 'lock-async-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', goals: [host(1.1)] },
-  { id: 'execute-force', label: 'executeLocked on main, in force', group: 'lock', entry: 'force', title: '`executeLocked` on the main thread, uncontended, in force', unit: 'ns', goals: [host(1.1)] },
+  { id: 'execute-force', group: 'lock', entry: 'force', title: '`executeLocked` on the main thread, uncontended, in force', unit: 'ns', goals: [host(1.1)] },
   { id: 'execute-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', alone: 'run a callback under the lock on the main thread, uncontended', goals: [host(1.1), { to: 'web-locks', most: 0.08 }], peers: LOCKS },
-  { id: 'lock-workers', label: '2 workers in lock loops: time for each lock', group: 'contended', title: '2 workers in lock loops, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.2 }], peers: LOCKS },
+  { id: 'lock-workers', group: 'contended', title: '2 workers in lock loops, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.2 }], peers: LOCKS },
   { id: 'lock-workers-cpu', group: 'contended', title: '… processor time of each', unit: 'µs', alone: '2 workers in lock loops: processor time of each', goals: [host(0.7)], peers: LOCKS },
   { id: 'lock-share', group: 'loops', title: '… the slower one\'s share of the faster one\'s', unit: '×', more: true, goals: [{ least: 0.8 }] },
   { id: 'lock-main-p99', group: 'contended', title: 'the same while main calls `executeLocked` every ms: main\'s wait, p99', unit: 'ms', goals: [{ most: 1 }], peers: LOCKS },
   { id: 'lock-main-max', group: 'contended', title: '… maximum', unit: 'ms', alone: 'main\'s wait, maximum', goals: [{ most: 10 }], peers: LOCKS },
   { id: 'lock-main-workers', group: 'contended', title: '… and the workers', unit: 'k/s', more: true, alone: 'the workers meanwhile', goals: [], peers: LOCKS },
   { id: 'lost', group: 'contended', title: 'updates lost in all of this, because two were inside at once', unit: '', sum: true, goals: [{ most: 0 }], peers: LOCKS },
-  { id: 'lock-workers-3', label: '3 workers on 2 cores: time for each lock', group: 'loops', title: '3 workers in lock loops on 2 cores, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.3 }] },
+  { id: 'lock-workers-3', group: 'loops', title: '3 workers in lock loops on 2 cores, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.3 }] },
   ...[0, 20].flatMap(inside => [
     { id: `fair-${inside}-p50`, group: 'fairness', title: `2 workers in lock loops, ${inside} µs inside, while main calls \`executeLocked\` every ms: main's wait, median`, unit: 'ms', goals: [], peers: LOCKS },
     { id: `fair-${inside}-p99`, group: 'fairness', title: '… 99th percentile', unit: 'ms', goals: [], peers: LOCKS },
@@ -79,7 +79,7 @@ const figures = [
   { id: 'condition-and-back', group: 'family', title: 'two blocking threads, there and back: `AsyncLock` and `Condition`', unit: 'µs', goals: [] },
   { id: 'semaphore-signal', group: 'family', title: '… two `Semaphore`s', unit: 'µs', goals: [] },
   { id: 'barrier-meeting', group: 'family', title: '… one meeting at a `Barrier`', unit: 'µs', goals: [] },
-  { id: 'named-request', label: 'a named lock, uncontended', group: 'named', title: 'named locks: `request` of a free name', unit: 'ns', goals: [host(0.1)] },
+  { id: 'named-request', group: 'named', title: 'named locks: `request` of a free name', unit: 'ns', goals: [host(0.1)] },
   { id: 'named-pending', group: 'named', title: '… 10 000 pending for one name, each until it is over', unit: 'ns', goals: [host(0.1)] },
   { id: 'named-names', group: 'named', title: '… 300 names, each held and awaited', unit: 'ns', goals: [host(0.1)] },
   { id: 'named-many-names', group: 'named', title: '… 10 000 names (Node\'s own would take minutes)', unit: 'ns', goals: [] },

@@ -1,10 +1,10 @@
 'use strict'
 
-// The page and the pictures, made of the latest complete run on each Node; those are kept in results.json.
+// The page and the picture, made of the latest complete run on each Node; those are kept in results.json.
 
 const fs = require('fs')
 const path = require('path')
-const { bars, chart } = require('./pictures')
+const { bars } = require('./pictures')
 const table = require('./table')
 
 const FOLDER = path.join(__dirname, '..')
@@ -27,7 +27,6 @@ function save (version, run) {
   fs.writeFileSync(STORE, stored(sorted))
   fs.writeFileSync(path.join(FOLDER, 'RESULTS.md'), page(sorted))
   fs.writeFileSync(path.join(FOLDER, 'beside-others.svg'), bars(sorted))
-  fs.writeFileSync(path.join(FOLDER, 'results.svg'), chart(Object.fromEntries(Object.entries(sorted).filter(([version]) => parseInt(version) >= 16))))
 }
 
 function section (version, { machine, figures, failures }) {
@@ -66,8 +65,6 @@ function page (runs) {
 
 The cost of this package beside Node's own \`Atomics\`, and of its locks beside others. \`npm run bench\` writes this page; each section is the
 latest complete run on its Node.
-
-![The ratios as a chart](results.svg)
 
 How to read it:
 
