@@ -4,40 +4,59 @@
 // Locks, the mutex of the article over the host's Atomics, and those of some npm packages. Every cell is measured, in a process of its
 // own, on the Node that runs this: 24 or newer has all of them.
 //
-//   node benchmark/lock-behaviour [--no-install]            the table, in Markdown
-//   node benchmark/lock-behaviour/situations.js LOCK SITUATION     one cell; names without arguments
+//   node benchmark/lock-behaviour                     the table, in Markdown
+//   node benchmark/lock-behaviour LOCK SITUATION      one cell; a wrong name is answered with all names
 //
 // The npm packages (benchmark/package.json) are installed into benchmark/node_modules, with the npm at hand.
 
 const { spawnSync } = require('child_process')
+const fs = require('fs')
 const path = require('path')
+const { Worker } = require('worker_threads')
+const { command } = require('../../scripts/lib/arguments')
 const { installPeers } = require('../bench/installed')
-const { locks } = require('../bench/locks')
-const { NAMES, situations } = require('./situations')
+const { BYTES, locks, open } = require('../bench/locks')
+const situations = require('./situations')
 
 const TIMEOUT = 120000
+/** The locks that are put into them; `host` is the article's. */
+const NAMES = ['ours', 'web-locks', 'host', 'multithreading', 'worker-mutex', 'async-mutex']
 
-/** One cell. */
+/** One cell, in a process of its own. */
 function measure (lock, situation) {
-  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [path.join(__dirname, 'situations.js'), lock, situation], {
-    encoding: 'utf8', timeout: TIMEOUT
-  })
+  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [__dirname, lock, situation], { encoding: 'utf8', timeout: TIMEOUT })
   const text = stdout.trim().split('\n').pop()
   if (text !== '' && status === 0) return text
   return `**${signal === 'SIGTERM' ? 'not over after two minutes' : `crashed (${signal || status})`}** ${stderr.trim().split('\n').pop()}`
 }
 
-async function main (args) {
-  if (!args.includes('--no-install')) await installPeers()
+/** One cell, in this process. */
+async function observe (name, situation) {
+  if (!NAMES.includes(name) || !(situation in situations)) throw new Error(`there are ${NAMES.join(', ')}, and ${Object.keys(situations).join(', ')}`)
+  const lock = locks[name]
+  if (lock.missing()) throw new Error(lock.missing())
+  const shared = new SharedArrayBuffer(BYTES)
+  const print = text => fs.writeSync(1, `${text}\n`)
+  const start = (task, data) => {
+    const worker = new Worker(path.join(__dirname, 'thread.js'), { workerData: { lock: name, shared, task, ...data } })
+    if (lock.watch) lock.watch(worker, shared)
+    return worker
+  }
+  print(await situations[situation].run({ lock: await open(name, { sab: shared }), start, print }))
+  process.exit()
+}
+
+async function main () {
+  if (process.argv.length > 2) return observe(...process.argv.slice(2))
+  await installPeers()
   const columns = Object.entries(situations)
   console.log(`| Node ${process.versions.node} | ${columns.map(([, { title }]) => title).join(' | ')} |`)
   console.log(`|---|${'---|'.repeat(columns.length)}`)
   for (const name of NAMES) {
-    const lock = locks[name]
-    const reason = lock.missing()
+    const reason = locks[name].missing()
     if (reason) console.error(`without ${name}: ${reason}`)
-    else console.log(`| ${lock.title()} | ${columns.map(([situation]) => measure(name, situation)).join(' | ')} |`)
+    else console.log(`| ${locks[name].title()} | ${columns.map(([situation]) => measure(name, situation)).join(' | ')} |`)
   }
 }
 
-main(process.argv.slice(2))
+command(main)

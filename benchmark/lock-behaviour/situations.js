@@ -1,29 +1,19 @@
 'use strict'
 
 // The situations that the locks are put into, each in a process of its own, and what is said of what happened there.
-//
-//   node benchmark/lock-behaviour/situations.js LOCK SITUATION
 
-const fs = require('fs')
-const path = require('path')
-const { Worker } = require('worker_threads')
-const { COUNTER, OWN, TOGETHER, countFor } = require('./count')
-const { BYTES, locks, open } = require('../bench/locks')
-
-/** The locks that are put into them; `host` is the article's. */
-const NAMES = ['ours', 'web-locks', 'host', 'multithreading', 'worker-mutex', 'async-mutex']
+const { setTimeout: sleep } = require('timers/promises')
+const { COUNTER, OWN, TOGETHER, countFor } = require('./thread')
 
 /** What has not happened after so many milliseconds will not. */
 const EVER = 3000
 
-const now = () => Number(process.hrtime.bigint()) / 1e6
-const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 /** What the promise resolves to, null if it has not after so long. */
-const within = (promise, milliseconds) => Promise.race([promise, sleep(milliseconds).then(() => null)])
+const within = (promise, milliseconds) => Promise.race([promise, sleep(milliseconds, null)])
 const heard = worker => new Promise(resolve => worker.once('message', resolve))
 const exited = worker => new Promise(resolve => worker.once('exit', resolve))
-/** How long, as exact as it says something on a machine that does other things, too. */
-const roughly = milliseconds => milliseconds < 200 ? 'at once' : `after ${(milliseconds / 1000).toFixed(1)} s`
+/** How long it is since `begin`, as exact as it says something on a machine that does other things, too. */
+const since = begin => performance.now() - begin < 200 ? 'at once' : `after ${((performance.now() - begin) / 1000).toFixed(1)} s`
 
 /** Milliseconds. */
 const COUNTING = 1000
@@ -64,11 +54,11 @@ const situations = {
       await heard(worker)
       const next = lock.acquire()
       if (await within(next, 100) !== null) return NOT_EXCLUDED
-      const begin = now()
+      const begin = performance.now()
       await worker.terminate()
       const held = await within(next, EVER)
       if (held === null) return '**the next waits for ever**'
-      return `the next has it ${roughly(now() - begin)}${held.told ? ' and learns of the death' : '; **it does not learn of the death**'}`
+      return `the next has it ${since(begin)}${held.told ? ' and learns of the death' : '; **it does not learn of the death**'}`
     }
   },
 
@@ -105,18 +95,18 @@ const situations = {
   idle: {
     title: 'main has nothing else to do than wait for it',
     async run ({ lock, start, print }) {
-      const worker = start('holdFor', { milliseconds: 300 })
+      const worker = start('hold', { milliseconds: 300 })
       await heard(worker)
       // The other thread alone shall not keep the process.
       worker.unref()
-      const begin = now()
+      const begin = performance.now()
       let granted = false
       process.on('exit', () => {
-        if (!granted) print(`**the process ends ${roughly(now() - begin)}, without the lock**`)
+        if (!granted) print(`**the process ends ${since(begin)}, without the lock**`)
       })
       await lock.acquire()
       granted = true
-      return now() - begin < 100 ? NOT_EXCLUDED : 'waits and gets it'
+      return performance.now() - begin < 100 ? NOT_EXCLUDED : 'waits and gets it'
     }
   },
 
@@ -152,9 +142,9 @@ const situations = {
       const other = start('block')
       await heard(other)
       await sleep(100)
-      const begin = now()
+      const begin = performance.now()
       if (await within(other.terminate(), EVER) === null) return 'gets it in its turn; **while it waits, it cannot be terminated**'
-      return `gets it in its turn; terminated while it waits, it ends ${roughly(now() - begin)}`
+      return `gets it in its turn; terminated while it waits, it ends ${since(begin)}`
     }
   },
 
@@ -162,15 +152,15 @@ const situations = {
     title: 'main blocks for it',
     async run ({ lock, start }) {
       if (!lock.block) return 'has no such form'
-      const worker = start('holdFor', { milliseconds: 300 })
+      const worker = start('hold', { milliseconds: 300 })
       await heard(worker)
-      const begin = now()
+      const begin = performance.now()
       try {
         lock.block()
       } catch (error) {
         return `${error.name}: ${error.message}`
       }
-      return now() - begin < 100 ? NOT_EXCLUDED : 'gets it in its turn; **its event loop stands still until then**'
+      return performance.now() - begin < 100 ? NOT_EXCLUDED : 'gets it in its turn; **its event loop stands still until then**'
     }
   },
 
@@ -185,29 +175,4 @@ const situations = {
   }
 }
 
-module.exports = { NAMES, situations }
-
-async function main (name, situation) {
-  if (!NAMES.includes(name) || !(situation in situations)) {
-    throw new Error(`usage: situations.js ${NAMES.join('|')} ${Object.keys(situations).join('|')}`)
-  }
-  const lock = locks[name]
-  const reason = lock.missing()
-  if (reason) throw new Error(reason)
-  const shared = new SharedArrayBuffer(BYTES)
-  const print = text => fs.writeSync(1, `${text}\n`)
-  const start = (task, data) => {
-    const worker = new Worker(path.join(__dirname, 'thread.js'), { workerData: { lock: name, shared, task, ...data } })
-    if (lock.watch) lock.watch(worker, shared)
-    return worker
-  }
-  print(await situations[situation].run({ lock: await open(name, { sab: shared }), start, print }))
-  process.exit()
-}
-
-if (require.main === module) {
-  main(process.argv[2], process.argv[3]).catch(error => {
-    console.error(error.message)
-    process.exitCode = 1
-  })
-}
+module.exports = situations

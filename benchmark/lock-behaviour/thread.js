@@ -1,10 +1,41 @@
 'use strict'
 
-// A worker of a situation: does what `workerData.task` says with the lock `workerData.lock`.
+// A worker of a situation: does what `workerData.task` says with the lock `workerData.lock`. And what main does as workers do, too.
 
-const { parentPort, workerData } = require('worker_threads')
-const { countFor } = require('./count')
+const { isMainThread, parentPort, workerData } = require('worker_threads')
 const { open } = require('../bench/locks')
+
+/** Words of the memory that threads count in. */
+const COUNTER = 0
+const INSIDE = 1
+const TOGETHER = 2
+/** From here on: how often each thread has counted. */
+const OWN = 3
+
+/**
+ * Two tasks that count for so long, each step under the lock, on a counter that the lock alone protects. A task that is inside
+ * notes whether another one is; if there never was, the counts of the threads add up to the counter.
+ *
+ * @param {number} thread from 0
+ */
+function countFor (milliseconds, lock, words, thread) {
+  const end = Date.now() + milliseconds
+  const task = async () => {
+    while (Date.now() < end) {
+      const { release } = await lock.acquire()
+      if (Atomics.add(words, INSIDE, 1) !== 0) Atomics.add(words, TOGETHER, 1)
+      const count = words[COUNTER]
+      // Between reading and writing, as in a task that does something: some work, and an await.
+      for (let n = 0; n < 1000; n++) Math.sqrt(n)
+      await undefined
+      words[COUNTER] = count + 1
+      words[OWN + thread]++
+      Atomics.sub(words, INSIDE, 1)
+      await release()
+    }
+  }
+  return Promise.all([task(), task()])
+}
 
 /** Whether a pending request keeps its thread alive is asked in one situation only. */
 function stayAlive () {
@@ -13,19 +44,12 @@ function stayAlive () {
 }
 
 const tasks = {
-  /** Has the lock until it is told to release it. */
+  /** Has the lock for a while, or until it is told to release it. */
   async hold (lock) {
     const held = await lock.acquire()
     parentPort.once('message', () => { held.release() })
     parentPort.postMessage('held')
-  },
-
-  /** Has the lock for a while. */
-  async holdFor (lock) {
-    const held = await lock.acquire()
-    parentPort.postMessage('held')
-    setTimeout(() => held.release(), workerData.milliseconds)
-    stayAlive()
+    if (workerData.milliseconds) setTimeout(() => held.release(), workerData.milliseconds)
   },
 
   async awaitIt (lock) {
@@ -68,4 +92,6 @@ const tasks = {
   }
 }
 
-open(workerData.lock, { sab: workerData.shared }).then(tasks[workerData.task])
+module.exports = { COUNTER, OWN, TOGETHER, countFor }
+
+if (!isMainThread) open(workerData.lock, { sab: workerData.shared }).then(tasks[workerData.task])
