@@ -94,13 +94,6 @@ try {
 } catch (_) {}
 `
 
-/** The files of a folder, as paths relative to it. */
-function list (folder) {
-  return fs.readdirSync(folder, { withFileTypes: true }).flatMap(entry => entry.isDirectory()
-    ? list(path.join(folder, entry.name)).map(name => `${entry.name}/${name}`)
-    : [entry.name]).sort()
-}
-
 /** A require of another file of lib/, as esbuild writes it. */
 const REQUIRE = /\brequire\("(\.[^"]+)"\)/g
 /** The same, at the top level. */
@@ -112,7 +105,8 @@ const TOP_LEVEL = /^(?! ).*\brequire\("(\.[^"]+)"\)/gm
  */
 function readFiles () {
   const { transformSync } = require('esbuild')
-  return new Map(list(LIB).filter(name => name !== LINKED).map(name => {
+  const names = fs.readdirSync(LIB, { recursive: true }).map(name => name.split(path.sep).join('/')).filter(name => name.endsWith('.js') && name !== LINKED)
+  return new Map(names.sort().map(name => {
     const source = fs.readFileSync(path.join(LIB, name), 'utf8')
     if (source.includes('requireFile')) throw new Error(`lib/${name} uses a name that the bundle needs: requireFile`)
     // The bundle's header says this.

@@ -25,16 +25,17 @@ function root () {
 
 /**
  * Makes a folder of the cache unless it is there.
- * @param {string} target what `folder` gave
+ * @param {string} target what `folder` gave, and what this gives
  * @param {(scratch: string) => Promise<string>} make gives the absolute path, within `scratch`, of what shall stand at `target`
  */
 async function fill (target, make) {
-  if (fs.existsSync(target)) return
+  if (fs.existsSync(target)) return target
   const store = path.dirname(target)
   fs.mkdirSync(store, { recursive: true })
   const scratch = fs.mkdtempSync(path.join(store, '.fetching-'))
   try {
     moveIntoPlace(await make(scratch), target)
+    return target
   } finally {
     fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
   }

@@ -9,10 +9,11 @@ const root = path.join(__dirname, '..', '..')
 const BEGIN = '<!-- map of lib/: `npm run lint -- --fix` writes it -->\n'
 const END = '<!-- end of the map -->\n'
 
-function filesOf (folder) {
-  return fs.readdirSync(path.join(root, folder), { withFileTypes: true })
-    .sort((a, b) => a.isDirectory() - b.isDirectory() || (a.name < b.name ? -1 : 1))
-    .flatMap(entry => entry.isDirectory() ? filesOf(`${folder}/${entry.name}`) : [`${folder}/${entry.name}`])
+/** The files of lib/, by folder: those of a folder before its folders. */
+function files () {
+  const found = fs.readdirSync(path.join(root, 'lib'), { recursive: true }).filter(name => name.endsWith('.js')).map(name => path.posix.join('lib', ...name.split(path.sep)))
+  const key = file => `${path.posix.dirname(file)}/\0${file}`
+  return found.sort((a, b) => key(a) < key(b) ? -1 : 1)
 }
 
 function sentenceOf (file) {
@@ -23,7 +24,7 @@ function sentenceOf (file) {
 
 function map () {
   let folder = ''
-  const rows = filesOf('lib').flatMap(file => {
+  const rows = files().flatMap(file => {
     const row = `| \`${path.posix.basename(file)}\` | ${sentenceOf(file)} |`
     if (path.posix.dirname(file) === folder) return [row]
     folder = path.posix.dirname(file)

@@ -66,9 +66,7 @@ async function manifestIn (file) {
 
 /** The command line, to be run by any Node, of a release of npm (or of another tool that the registry has): its file `bin`. */
 async function release (name, version, bin) {
-  const target = cache.folder(name.replace('/', '+'), version)
-  await cache.fill(target, scratch => download(`${name}@${version}`, scratch))
-  return path.join(target, bin)
+  return path.join(await cache.fill(cache.folder(name.replace('/', '+'), version), scratch => download(`${name}@${version}`, scratch)), bin)
 }
 
 /** A copy of a folder in the cache, with the packages of its lock file; made anew when one of its files changes. */
@@ -76,8 +74,7 @@ async function installed (kind, source) {
   const hash = crypto.createHash('sha256')
   const files = fs.readdirSync(source, { withFileTypes: true }).filter(entry => entry.isFile()).map(({ name }) => name).sort()
   for (const name of files) hash.update(name).update(fs.readFileSync(path.join(source, name)))
-  const target = cache.folder(kind, hash.digest('hex').slice(0, 16))
-  await cache.fill(target, async scratch => {
+  return cache.fill(cache.folder(kind, hash.digest('hex').slice(0, 16)), async scratch => {
     const home = path.join(scratch, 'home')
     fs.mkdirSync(home)
     for (const name of files) fs.copyFileSync(path.join(source, name), path.join(home, name))
@@ -85,7 +82,6 @@ async function installed (kind, source) {
     await succeedNpm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home })
     return home
   })
-  return target
 }
 
 module.exports = { installed, npm, manifestIn, program, succeedNpm, download, release }

@@ -18,8 +18,8 @@ const FETCH_TIMEOUT = 10 * 60 * 1000
  * @throws {cache.Unavailable} this machine cannot have it
  */
 async function toolchain () {
-  const home = cache.folder('zig', crypto.createHash('sha256').update(fs.readFileSync(REQUIREMENTS)).digest('hex').slice(0, 16))
-  await cache.fill(home, install)
+  const version = crypto.createHash('sha256').update(fs.readFileSync(REQUIREMENTS)).digest('hex').slice(0, 16)
+  const home = await cache.fill(cache.folder('zig', version), install)
   const programs = path.join(home, 'bin')
   return { cargoZigbuild: path.join(programs, 'cargo-zigbuild'), folders: [programs, path.join(home, 'ziglang')] }
 }

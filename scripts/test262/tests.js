@@ -25,17 +25,10 @@ function collectTests (dir, only) {
   if (![path.join(dir, 'harness', 'assert.js'), ...folders].every(needed => fs.existsSync(needed))) {
     throw new Error(`--dir ${dir} is not a checkout of test262. Get one with: git clone --depth 1 https://github.com/tc39/test262`)
   }
-  const tests = folders.flatMap(filesIn).filter(file => file.endsWith('.js') && !file.includes('_FIXTURE'))
+  const tests = folders.flatMap(folder => fs.readdirSync(folder, { recursive: true }).map(name => path.join(folder, name))).filter(file => file.endsWith('.js') && !file.includes('_FIXTURE'))
     .map(file => describe(dir, file)).filter(({ name }) => name.includes(only))
   if (tests.length === 0) throw new Error(`--only ${only}: no test has this in its path`)
   return tests.sort((a, b) => (a.name < b.name ? -1 : 1))
-}
-
-function filesIn (folder) {
-  return fs.readdirSync(folder, { withFileTypes: true }).flatMap(entry => {
-    const full = path.join(folder, entry.name)
-    return entry.isDirectory() ? filesIn(full) : [full]
-  })
 }
 
 function describe (dir, file) {
