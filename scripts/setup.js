@@ -26,36 +26,20 @@ async function run () {
 /** Installs the development dependencies, unless they are those of the lock file already. */
 async function installDependencies () {
   const stale = staleDependency()
-  if (stale) await install(stale)
-}
-
-// npm writes down what it installed; it has to be what the lock file says.
-function staleDependency () {
-  const lock = readJson(path.join(root, 'package-lock.json'))
-  const installed = readJson(path.join(root, 'node_modules', '.package-lock.json'))
-  for (const [folder, wanted] of Object.entries(lock ? lock.packages : {})) {
-    if (folder === '' || wanted.optional) continue
-    const found = installed && installed.packages[folder]
-    if (!found || found.version !== wanted.version || found.integrity !== wanted.integrity) return folder
-    if (!fs.existsSync(path.join(root, folder, 'package.json'))) return folder
-  }
-  return null
-}
-
-function readJson (file) {
-  try {
-    return JSON.parse(fs.readFileSync(file, 'utf8'))
-  } catch (error) {
-    if (error.code === 'ENOENT') return null
-    throw new Error(`${file}: ${error.message}`)
-  }
-}
-
-async function install (stale) {
+  if (stale === undefined) return
   console.error(`npm ci (${stale} is missing or not the locked version)`)
   // With the development dependencies also where NODE_ENV says production; without the package's own scripts: what they
   // would do is done here.
   await succeedNpm(['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })
+}
+
+/** npm writes down what it has installed; it has to be what the lock file says. */
+function staleDependency () {
+  const [locked, installed] = ['package-lock.json', path.join('node_modules', '.package-lock.json')].map(file => {
+    return fs.existsSync(path.join(root, file)) ? JSON.parse(fs.readFileSync(path.join(root, file), 'utf8')).packages : {}
+  })
+  const isThere = folder => installed[folder]?.integrity === locked[folder].integrity && fs.existsSync(path.join(root, folder, 'package.json'))
+  return Object.keys(locked).find(folder => folder !== '' && !locked[folder].optional && !isThere(folder))
 }
 
 module.exports = { run, installDependencies }

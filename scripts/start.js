@@ -4,7 +4,7 @@
 // threads and one shared table (examples/word-count), on the Node at hand and on one that has no Atomics.waitAsync, and
 // checks every word's count against what a single thread finds. The exit code is 0 only if everything was right.
 
-const { spawn } = require('child_process')
+const { spawnSync } = require('child_process')
 const fs = require('fs')
 const path = require('path')
 const { argumentsOf } = require('./lib/arguments')
@@ -26,19 +26,19 @@ async function main () {
 
   console.log()
   const runs = await withScratch(async scratch => [
-    await run({ path: process.execPath, flags: [] }, folder, scratch),
-    ...(old.path ? [await run(old, folder, scratch)] : [])
+    run({ path: process.execPath, flags: [] }, folder, scratch),
+    ...(old.path ? [run(old, folder, scratch)] : [])
   ])
   report(runs)
   if (!old.path) console.log(`\nNot run on Node ${OLD_NODE}: skipped, ${old.skipped}`)
 }
 
 // One run on one Node. A single thread of the same Node counts too, because what is a letter is for its Unicode to say.
-async function run (node, folder, scratch) {
+function run (node, folder, scratch) {
   const sharedFile = path.join(scratch, 'shared.json')
   const singleFile = path.join(scratch, 'single.json')
-  await runNode(node, [path.join(EXAMPLE, 'index.mjs'), ...folder, '--result', sharedFile])
-  await runNode(node, [path.join(EXAMPLE, 'single-threaded.mjs'), sharedFile, singleFile])
+  runNode(node, [path.join(EXAMPLE, 'index.mjs'), ...folder, '--result', sharedFile])
+  runNode(node, [path.join(EXAMPLE, 'single-threaded.mjs'), sharedFile, singleFile])
   const shared = JSON.parse(fs.readFileSync(sharedFile, 'utf8'))
   const single = JSON.parse(fs.readFileSync(singleFile, 'utf8'))
   const [all, alone] = [shared, single].map(({ counts }) => new Map(counts))
@@ -51,15 +51,9 @@ async function run (node, folder, scratch) {
 }
 
 function runNode (node, args) {
-  const command = [node.path, ...node.flags, ...args]
-  return new Promise((resolve, reject) => {
-    const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'inherit', 'inherit'] })
-    child.on('error', reject)
-    child.on('exit', (code, signal) => {
-      if (code === 0) resolve()
-      else reject(new Error(`${command.join(' ')} has ended with ${signal || `exit code ${code}`}`))
-    })
-  })
+  const { error, signal, status } = spawnSync(node.path, [...node.flags, ...args], { stdio: ['ignore', 'inherit', 'inherit'] })
+  if (error) throw error
+  if (status !== 0) throw new Error(`${node.path} ${args.join(' ')} has ended with ${signal || `exit code ${status}`}`)
 }
 
 /** 1234567 is 1,234,567. Not toLocaleString: some builds of Node have hardly any locale. */

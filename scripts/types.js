@@ -26,9 +26,11 @@ const { inParallel } = require('./lib/in-parallel')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { compareVersions } = require('./lib/versions')
+const manifest = require('../package.json')
 
 const root = path.join(__dirname, '..')
 const folder = path.join(root, '__test__', 'types')
+const EXAMPLES = path.join(root, 'examples')
 
 /** In order, with the first TypeScript that has them. `dom` and `node` are added to the newest. */
 const LIBS = [['es2017', '4.1'], ['es2019', '4.1'], ['es2020', '4.1'], ['es2022', '4.6'], ['es2024', '5.7'], ['esnext', '4.1']]
@@ -37,15 +39,13 @@ const ORDER = LIBS.map(([name]) => name)
 const NODE_TYPES = '5.6'
 const NODE_MODULES = '4.7'
 /** The first one that knows whether a typed array is on shared memory. */
-const EXAMPLES = '5.9'
+const SHARED_ARRAYS = '5.9'
 
 /** `typescript` and every `typescript-…` among the development dependencies. */
 function compilers () {
-  const { devDependencies } = readJson(path.join(root, 'package.json'))
-  return Object.keys(devDependencies).filter(name => /^typescript(-|$)/.test(name)).map(name => {
+  return Object.keys(manifest.devDependencies).filter(name => /^typescript(-|$)/.test(name)).map(name => {
     const home = path.join(root, 'node_modules', name)
-    const { version } = readJson(path.join(home, 'package.json'))
-    return { tsc: path.join(home, 'bin', 'tsc'), version }
+    return { tsc: path.join(home, 'bin', 'tsc'), version: require(path.join(home, 'package.json')).version }
   }).sort((one, other) => compareVersions(one.version, other.version))
 }
 
@@ -97,16 +97,15 @@ function programs (compiler, all) {
   const special = more => fitting(all, compiler, 'esnext', more)
   add('esnext and dom', special('lib dom'), { ...newest, lib: ['esnext', 'dom'] })
   if (atLeast(compiler, NODE_TYPES)) add('esnext and @types/node', special('lib node'), { ...newest, ...withNode })
-  if (atLeast(compiler, EXAMPLES)) {
-    add('the examples', examples().map(name => ({ name })), { ...newest, ...ofNode, ...withNode, allowImportingTsExtensions: true, noUncheckedIndexedAccess: false })
+  if (atLeast(compiler, SHARED_ARRAYS)) {
+    const examples = fs.readdirSync(EXAMPLES, { recursive: true }).filter(name => name.endsWith('.mts'))
+    add('the examples', examples.map(name => ({ name: `examples/${name}` })), { ...newest, ...ofNode, ...withNode, allowImportingTsExtensions: true, noUncheckedIndexedAccess: false })
   }
   if (atLeast(compiler, NODE_MODULES)) add('modules of Node', special('modules'), { ...newest, ...ofNode })
   return found
 }
 
 function settings ({ compiler, files, options }) {
-  const resolution = atLeast(compiler, '5.0') ? 'bundler' : 'node'
-  const strictest = atLeast(compiler, '4.4') ? { exactOptionalPropertyTypes: true } : {}
   return {
     compilerOptions: {
       strict: true,
@@ -116,8 +115,8 @@ function settings ({ compiler, files, options }) {
       skipLibCheck: false,
       skipDefaultLibCheck: true,
       module: 'esnext',
-      moduleResolution: resolution,
-      ...strictest,
+      moduleResolution: atLeast(compiler, '5.0') ? 'bundler' : 'node',
+      ...(atLeast(compiler, '4.4') && { exactOptionalPropertyTypes: true }),
       ...options
     },
     files: files.map(({ name }) => name)
@@ -135,22 +134,11 @@ async function compile ({ compiler, files, ...rest }, scratch, number) {
 function installPackage (scratch) {
   const home = path.join(scratch, 'node_modules', 'atomics-waitasync')
   fs.mkdirSync(home, { recursive: true })
-  const manifest = readJson(path.join(root, 'package.json'))
   for (const name of manifest.files.filter(name => name.endsWith('.d.ts')).concat('package.json')) {
     fs.copyFileSync(path.join(root, name), path.join(home, name))
   }
-  for (const { name } of fixtures()) fs.copyFileSync(path.join(folder, name), path.join(scratch, name))
-  for (const name of examples()) {
-    fs.mkdirSync(path.dirname(path.join(scratch, name)), { recursive: true })
-    fs.copyFileSync(path.join(root, name), path.join(scratch, name))
-  }
-}
-
-/** The examples in TypeScript, relative to the root. */
-function examples () {
-  const folder = path.join(root, 'examples')
-  return fs.readdirSync(folder, { withFileTypes: true }).filter(entry => entry.isDirectory()).flatMap(({ name }) => (
-    fs.readdirSync(path.join(folder, name)).filter(file => file.endsWith('.mts')).map(file => `examples/${name}/${file}`)))
+  fs.cpSync(folder, scratch, { recursive: true })
+  fs.cpSync(EXAMPLES, path.join(scratch, 'examples'), { recursive: true })
 }
 
 /** The declared names are those that are there. */
@@ -169,15 +157,10 @@ async function main () {
     const chosen = compilers().flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
     await inParallel(chosen.map((program, number) => () => results.of(program.label, () => compile(program, scratch, number))), Math.min(os.cpus().length, 8))
   })
-  const { exports } = readJson(path.join(root, 'package.json'))
-  for (const entry of only === '' ? Object.keys(exports).filter(name => name !== './package.json') : []) {
-    await results.of(`the names that ${entry} exports are those that are declared`, () => compareNames(exports[entry].default))
+  for (const [entry, { default: file }] of only === '' ? Object.entries(manifest.exports) : []) {
+    if (file !== undefined) await results.of(`the names that ${entry} exports are those that are declared`, () => compareNames(file))
   }
   results.close()
-}
-
-function readJson (file) {
-  return JSON.parse(fs.readFileSync(file, 'utf8'))
 }
 
 command(main)

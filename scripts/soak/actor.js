@@ -59,10 +59,7 @@ class Actor {
     for (const start = now(); !holds();) if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
   }
 
-  requireSoonSync (holds, text) {
-    for (const start = now(); this.mayHoldLater(start, holds, text););
-  }
-
+  /** An actor that blocks has an answer when this returns. */
   async requireSoon (holds, text) {
     for (const start = now(); this.mayHoldLater(start, holds, text);) if (!this.blocks) await sleep(1)
   }

@@ -7,7 +7,7 @@
 // A run is a sequence of rounds of some seconds. Each has its own memory and threads, and ends with the laws of the end.
 // `__test__/soak.test.js` is a short one.
 
-const { spawn } = require('child_process')
+const { execFile } = require('child_process')
 const fs = require('fs')
 const path = require('path')
 const { Worker } = require('worker_threads')
@@ -137,18 +137,11 @@ class Round {
       await sleep(this.random() * 1500)
       const seed = this.below(1e6)
       const { way, code } = expected(seed)
-      const child = spawn(process.execPath, process.execArgv.concat(path.join(__dirname, 'child.js'), String(seed)), { stdio: ['ignore', 'ignore', 'pipe'] })
-      let stderr = ''
-      child.stderr.setEncoding('utf8').on('data', text => { stderr += text })
-      let isLate = false
-      const timer = setTimeout(() => {
-        isLate = true
-        child.kill('SIGKILL')
-      }, slowness * 30000)
-      await new Promise(resolve => child.on('close', (actual, signal) => {
-        clearTimeout(timer)
+      const args = process.execArgv.concat(path.join(__dirname, 'child.js'), String(seed))
+      await new Promise(resolve => execFile(process.execPath, args, { timeout: slowness * 30000, killSignal: 'SIGKILL' }, (error, _, stderr) => {
         this.children++
-        if (isLate) this.fail(new Error(`child.js ${seed} (${way}) has not ended after 30 s`))
+        const { killed, code: actual, signal } = error || { code: 0 }
+        if (killed) this.fail(new Error(`child.js ${seed} (${way}) has not ended after 30 s`))
         else if (actual !== code) this.fail(new Error(`child.js ${seed} (${way}) has ended with ${signal || actual}:\n${stderr}`))
         resolve()
       }))

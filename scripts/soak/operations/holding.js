@@ -1,6 +1,6 @@
 'use strict'
 
-// What is noted of holders, by kind of thing (`lock`, `rw`, `name`), and the laws that each holder checks.
+// What is noted of holders, by kind of thing (`lock`, `rw`, `name`), and the laws that each holder checks; and callbacks that hold.
 
 const { ACTORS } = require('../arena')
 
@@ -74,4 +74,53 @@ function endToRead (actor, kind, index) {
   Atomics.and(arena.ledger, arena.at(`${kind}Reads`, actor.number), ~(1 << index))
 }
 
-module.exports = { beginToHold, beginToRead, beginToWrite, endToHold, endToRead }
+/** What a callback gives. */
+const DONE = 7
+/** What a callback throws. */
+const FAILURE = new Error('thrown by a callback of the soak')
+
+/**
+ * Runs a callback with something held: `begin(token)`, some time, `end()`. Gives whether it ran and did not throw.
+ *
+ * @param {(name: string, callback: Function, options: object) => any} call calls a method by its name
+ * @param {string} name of the method that awaits; with `Sync` behind it, of the one that blocks
+ */
+async function execute (actor, call, name, begin, end, options = actor.options()) {
+  const { steal = false } = options || {}
+  const fails = !steal && actor.chance(0.1)
+  let ran = false
+  let over
+  const finish = (token) => {
+    end()
+    if (token && token.unlock && actor.chance(0.2)) token.unlock()
+    if (!fails) return DONE
+    // The next holder is told of a death that this one was told of.
+    if (token && token.ownerDied) actor.arena.add('deaths', 0, 1)
+    throw FAILURE
+  }
+  const awaiting = async (token) => {
+    ran = true
+    await begin(token)
+    await actor.linger()
+    return finish(token)
+  }
+  const blocking = (token) => {
+    ran = true
+    begin(token)
+    actor.lingerSync()
+    return finish(token)
+  }
+  const blocks = actor.blocks && !steal && !actor.chance(0.1)
+  try {
+    const result = await actor.attempt(options, () => blocks ? call(`${name}Sync`, blocking, options) : call(name, token => (over = awaiting(token)), options))
+    actor.require(ran === (result === DONE), () => `the callback ran: ${ran}, and the result was ${result}`)
+  } catch (error) {
+    if (error !== FAILURE || !fails) throw error
+  } finally {
+    // The callback of a request that was robbed goes on.
+    if (over) await over.catch(() => {})
+  }
+  return ran && !fails
+}
+
+module.exports = { beginToHold, beginToRead, beginToWrite, endToHold, endToRead, execute }

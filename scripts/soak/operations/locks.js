@@ -5,12 +5,7 @@
 
 const { COUNT, PERMITS } = require('../arena')
 const { Atomics } = require('../subject')
-const { beginToHold, beginToRead, beginToWrite, endToHold, endToRead } = require('./holding')
-
-/** What a callback gives. */
-const DONE = 7
-/** What a callback throws. */
-const FAILURE = new Error('thrown by a callback of the soak')
+const { beginToHold, beginToRead, beginToWrite, endToHold, endToRead, execute } = require('./holding')
 
 /**
  * Holds something for a while: `begin(token)`, some time, `end()`, and then it is released; mostly by `release(token)`, otherwise by the end
@@ -37,41 +32,6 @@ function take (actor, thing, [blocking, awaiting, trying], args) {
   if (actor.blocks && thing.lockIfAvailable && dice < 0.3) return thing.lockIfAvailable(actor.timeout()) || undefined
   const options = actor.options()
   return actor.attempt(options, () => thing[actor.blocks && dice < 0.9 ? blocking : awaiting](...args, options))
-}
-
-/** Runs a callback with something held: `call` a method that blocks or one that awaits. */
-async function execute (actor, call, name, begin, end) {
-  const options = actor.options()
-  const fails = actor.chance(0.1)
-  let ran = false
-  const finish = (token) => {
-    end()
-    if (token && actor.chance(0.2)) token.unlock()
-    if (!fails) return DONE
-    // The next holder is told of a death that this one was told of.
-    if (token && token.ownerDied) actor.arena.add('deaths', 0, 1)
-    throw FAILURE
-  }
-  const result = await actor.attempt(options, () => {
-    if (!actor.blocks || actor.chance(0.1)) {
-      return call(name, async (token) => {
-        ran = true
-        await begin(token)
-        await actor.linger()
-        return finish(token)
-      }, options)
-    }
-    return call(`${name}Sync`, (token) => {
-      ran = true
-      begin(token)
-      actor.lingerSync()
-      return finish(token)
-    }, options)
-  }).catch(error => {
-    if (error !== FAILURE || !fails) throw error
-    return DONE
-  })
-  actor.require(ran === (result === DONE), () => `the callback ran: ${ran}, and the result was ${result}`)
 }
 
 // ——— AsyncLock ———
@@ -212,9 +172,8 @@ function usePermits (actor, index) {
       // First the sum. The thread may be ended by the call, but not between that one's work and the line behind it.
       arena.add('inUse', index, amount)
       arena.ledger[cell] = amount
-      const law = [() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`]
       arena.add('semaphoreTaken', index, 1)
-      return actor.blocks ? actor.requireSoonSync(...law) : actor.requireSoon(...law)
+      return actor.requireSoon(() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`)
     },
     end () {
       arena.add('inUse', index, -amount)

@@ -6,55 +6,24 @@
 const { TICKETS } = require('../arena')
 const { laws, infosOf } = require('../snapshot')
 const { api } = require('../subject')
-const { beginToRead, beginToWrite, endToHold, endToRead } = require('./holding')
+const { beginToRead, beginToWrite, endToHold, endToRead, execute } = require('./holding')
 
 const { locks } = api
 const STOLEN_FROM = 0
-const DONE = 7
 /** What is known of a ticket: it was kept to its end, and another was there before its end. */
 const KEPT = 1
 const FOLLOWED = 2
 
-/**
- * Requests a name by the method that blocks or the one that awaits: `begin(lock)`, some time, `end()`. Gives DONE, or undefined if it
- * gave up; and when the callback has ended, which may be later than that if the name was stolen.
- */
-async function hold (actor, index, options, begin, end) {
-  const name = actor.arena.nameOf(index)
-  const given = Object.assign({}, options)
-  let ran = Promise.resolve()
-  const attempt = actor.attempt(options, () => {
-    if (!actor.blocks || given.steal || actor.chance(0.1)) {
-      return locks.request(name, given, lock => {
-        const result = (async () => {
-          if (lock === null) return 0
-          begin(lock)
-          await actor.linger()
-          end()
-          return DONE
-        })()
-        ran = result
-        return result
-      })
-    }
-    return locks.requestSync(name, given, lock => {
-      if (lock === null) return 0
-      begin(lock)
-      actor.lingerSync()
-      end()
-      return DONE
-    })
+/** Requests a name. Gives whether its callback ran with it, which may end later than the request if the name was stolen. */
+function hold (actor, index, options, begin, end) {
+  const call = (method, callback) => locks[method](actor.arena.nameOf(index), options, lock => {
+    if (lock !== null) return callback(lock)
+    return actor.require(options.ifAvailable, () => 'a callback got null without ifAvailable')
   })
-  try {
-    const result = await attempt
-    actor.require(result !== 0 || given.ifAvailable, () => 'a callback got null without ifAvailable')
-    return result === DONE ? true : undefined
-  } finally {
-    await ran
-  }
+  return execute(actor, call, 'request', begin, end, options)
 }
 
-const optionsOf = (actor) => actor.chance(0.1) ? { ifAvailable: true } : actor.options()
+const optionsOf = (actor) => actor.chance(0.1) ? { ifAvailable: true } : Object.assign({}, actor.options())
 
 function request (actor, index) {
   if (index === STOLEN_FROM) return requestStealable(actor, index)
@@ -80,21 +49,20 @@ async function requestStealable (actor, index) {
     const known = Atomics.or(arena.ledger, arena.at('ticketState', of), what) | what
     actor.require(known !== (KEPT | FOLLOWED), () => `a double grant: request ${ticket} of a name and another one both kept it`)
   }
-  let result
+  let kept
   try {
-    result = await hold(actor, index, steal ? { steal } : optionsOf(actor), begin, end)
+    kept = await hold(actor, index, steal ? { steal } : optionsOf(actor), begin, end)
   } catch (error) {
     if (error.name !== 'AbortError') throw error
     const stolen = arena.add('stolen', 0, 1)
     actor.require(stolen <= arena.get('steals'), () => `${stolen} requests were robbed by ${arena.get('steals')} thefts`)
     return
   }
-  actor.require(result === true || !steal, () => 'a theft gave up')
-  if (result === true) {
-    know(ticket, KEPT)
-    // It came while this one held the name, which was not stolen: so the other had been robbed before.
-    if (next !== ticket) know(next, FOLLOWED)
-  }
+  actor.require(kept || !steal, () => 'a theft gave up')
+  if (!kept) return
+  know(ticket, KEPT)
+  // It came while this one held the name, which was not stolen: so the other had been robbed before.
+  if (next !== ticket) know(next, FOLLOWED)
 }
 
 /** A callback that never ends, and thefts: its request is told, at whatever moment the theft comes, and its name is not kept. */
