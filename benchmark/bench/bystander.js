@@ -7,16 +7,9 @@ const ECHO = require.resolve('./echo')
 const WORKERS = { quick: [1, 2], all: [4, 16] }
 const FACTOR = { quick: 0.01, all: 1 }
 
-/** Milliseconds. */
-const now = () => {
-  const [seconds, nanoseconds] = process.hrtime()
-  return seconds * 1e3 + nanoseconds / 1e6
-}
-
-const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
-
-/** Milliseconds of one of `count` times; the least of some samples, which only disturbances make longer. */
+/** Nanoseconds of one of `count` times; the least of some samples, which only disturbances make longer. */
 async function leastOf (samples, count, repeat) {
+  const { now } = require('./sampling')
   let least = Infinity
   for (let sample = 0; sample < samples; sample++) {
     const begin = now()
@@ -28,6 +21,7 @@ async function leastOf (samples, count, repeat) {
 
 async function main (size) {
   const { Worker } = require('worker_threads')
+  const { now, sleep } = require('./sampling')
   const workers = []
   const started = []
 
@@ -54,13 +48,13 @@ async function main (size) {
   const { createContext } = require('vm')
   const array = new Int32Array(new SharedArrayBuffer(4))
   const results = {
-    'by-worker': Math.min(...started),
+    'by-worker': Math.min(...started) / 1e6,
     'by-memory': memory / 1e6,
-    'by-message': await messages(workers[0], Math.ceil(200 * FACTOR[size])) * 1e3,
+    'by-message': await messages(workers[0], Math.ceil(200 * FACTOR[size])) / 1e3,
     'by-notify': await leastOf(100, Math.ceil(1e4 * FACTOR[size]), (count) => {
       for (let n = 0; n < count; n++) Atomics.notify(array, 0)
-    }) * 1e6,
-    'by-context': await leastOf(30, 1, () => { createContext({}) })
+    }),
+    'by-context': await leastOf(30, 1, () => { createContext({}) }) / 1e6
   }
   console.log(JSON.stringify(results))
   process.exit()

@@ -90,7 +90,7 @@ const figures = [
   { id: 'strict-rw-64', group: 'strict', title: '… 64 workers', unit: 'µs', goals: [{ to: 'floor', most: 1.5 }] },
   { id: 'strict-named-16', group: 'strict', title: '… 16 workers, `requestSync` of one name', unit: 'µs', goals: [{ to: 'floor', most: 1.5 }] },
   { id: 'strict-named-64', group: 'strict', title: '… 64 workers', unit: 'µs', goals: [{ to: 'floor', most: 1.5 }] },
-  { id: 'named-memory', group: 'named-memory', title: 'memory (RSS) of a pending request', unit: 'bytes', goals: [host(1)] },
+  { id: 'named-memory', group: 'memory', title: 'memory (RSS) of a pending request', unit: 'bytes', goals: [host(1)] },
   { id: 'idle', group: 'idle', title: '20 blocked threads, idle: processor time', unit: 'ms/s', goals: [{ most: 5 }] },
   { id: 'idle-wakes', group: 'idle', title: '… and how often one of the process\'s threads wakes', unit: '/s', goals: [{ most: 5 }] },
   { id: 'require-force', group: 'start', title: '`require(\'atomics-waitasync/force\')`, cold', unit: 'ms', goals: [{ most: 6 }] },

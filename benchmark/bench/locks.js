@@ -133,6 +133,7 @@ const locks = {
       }
     }
   },
+  named: { missing () {}, open: () => ({ execute: callback => require('../../pure').locks.request('benchmark', callback) }) },
   host: article(() => ArticleLock),
   article: article(() => createArticleLock(hostAtomics)),
   'article-ours': { ...article(() => createArticleLock({ ...hostAtomics, ...require('../../pure') })), missing () {} },

@@ -1,14 +1,16 @@
 'use strict'
 
 // Named locks beside Node's own Web Locks: a request that finds its name free, pending requests for one name and for many, and workers
-// that request one name in loops. There a number is read, and written one larger: updates get lost if two are inside at once.
+// that request one name in loops (race.js).
 
-const { now, sleep, takeTurns } = require('../sampling')
-const { Member, serve } = require('../team')
+const { now, takeTurns } = require('../sampling')
+const { Team, calibrate, threads } = require('../race')
 
 const HOST = typeof navigator === 'object' && navigator.locks ? navigator.locks : undefined
 
 const open = (variant) => variant === 'host' ? HOST : require('../../../pure').locks
+/** What these are called in locks.js. */
+const LOCKS = { host: 'web-locks', ours: 'named', again: 'named' }
 const variants = () => (HOST === undefined ? [] : ['host']).concat('ours', 'again')
 
 /** Requests that are pending at once. Of as many names Node's own takes minutes, since it looks through all of them each time. */
@@ -56,53 +58,23 @@ async function run ({ rounds, quick }) {
   return Object.assign(free, lines, many, await inWorkers(names, rounds, quick))
 }
 
-/** Workers in loops, two and eight. */
+/** Workers in loops, two and eight, with four microseconds of work inside. */
 async function inWorkers (names, rounds, quick) {
+  const steps = 4 * calibrate()
   const lost = {}
   const results = {}
   for (const count of [2, 8]) {
     const teams = {}
-    for (const name of names) {
-      const words = new Int32Array(new SharedArrayBuffer(8))
-      teams[name] = { words, members: Array.from({ length: count }, () => new Member('named', 'loop', { name, count, words })) }
-    }
+    for (const name of names) teams[name] = new Team('named', LOCKS[name], new Array(count).fill(undefined), steps)
     Object.assign(results, await takeTurns(names, rounds(5), async (name) => {
-      const { words, members } = teams[name]
-      words.fill(0)
-      const counts = Promise.all(members.map(member => member.ask({})))
-      await sleep(quick ? 20 : 300)
-      Atomics.store(words, 1, 1)
-      const begun = await counts
-      const done = begun.reduce((sum, { done }) => sum + done, 0)
-      lost[name] = (lost[name] || 0) + done - words[0]
-      return { [`named-workers-${count}`]: begun.reduce((sum, { took }) => sum + took, 0) / count / done / 1e3 }
-    }, { warmUp: 1, gc: false }))
-    await Promise.all([].concat(...names.map(name => teams[name].members.map(member => member.end()))))
-  }
-  for (const name of names) lost[name] = [lost[name]]
-  return Object.assign(results, { 'named-lost': lost })
-}
-
-const threads = {
-  async loop ({ name, count, words }, port) {
-    const locks = open(name)
-    const callback = () => {
-      const value = words[0]
-      for (let n = 0; n < 500; n++) Atomics.load(words, 1)
-      words[0] = value + 1
+      return { [`named-workers-${count}`]: 1e3 / (await teams[name].race(quick ? 20 : 300)).throughput }
+    }, { gc: false }))
+    for (const name of names) {
+      lost[name] = [teams[name].lost + (lost[name] || [0])[0]]
+      await teams[name].end()
     }
-    // So that the thread does not end while its request is pending.
-    setInterval(() => {}, 1000)
-    serve(port, async () => {
-      const begin = now()
-      let done = 0
-      while (Atomics.load(words, 1) === 0) {
-        await locks.request('loop ' + name + count, callback)
-        done++
-      }
-      return { done, took: now() - begin }
-    })
   }
+  return Object.assign(results, { 'named-lost': lost })
 }
 
 module.exports = { open, run, threads, variants }
