@@ -109,11 +109,9 @@ async function compileFor (name, old) {
   await succeed(cargo(), ['fetch', '--locked'], { cwd: root, env: environment() })
   const flags = { [`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS`]: remapping() }
   if (!linker || !old) return compile(['--target', rust], environment(flags))
-  const env = environment(flags)
-  const key = Object.keys(env).find(each => each.toUpperCase() === 'PATH')
   const { cargoZigbuild, folders } = await zig.toolchain()
-  env[key] = [...folders, env[key]].join(path.delimiter)
-  return compile(['--target', linker], env, cargoZigbuild)
+  const env = environment(flags)
+  return compile(['--target', linker], { ...env, PATH: [...folders, env.PATH].join(path.delimiter) }, cargoZigbuild)
 }
 
 /** The compiler writes into messages where the source was: under names that are the same everywhere. */

@@ -13,6 +13,7 @@
 // no law was broken; otherwise it is printed what the threads were at. Node 20.19 or newer; POSIX for stopping the process.
 
 const path = require('path')
+const { setTimeout: sleep } = require('timers/promises')
 const { argumentsOf, command, positive, someOf, whole } = require('./lib/arguments')
 const { run } = require('./lib/child')
 const { Results } = require('./lib/results')
@@ -32,9 +33,8 @@ const OPTIONS = {
   only: { type: 'string', default: GROUPS.join(), read: someOf(GROUPS) }
 }
 
-/** Stops and continues a process at random moments, until it has ended. */
-function stopAndGo (pid) {
-  if (process.platform === 'win32') return () => {}
+/** Stops and continues a process at random moments, until `isOver()`. */
+async function stopAndGo (pid, isOver) {
   const signal = name => {
     try {
       process.kill(-pid, name)
@@ -42,42 +42,32 @@ function stopAndGo (pid) {
       // It has ended.
     }
   }
-  let timer
-  const go = () => {
-    signal('SIGCONT')
-    timer = setTimeout(stop, 2000 + Math.random() * 8000)
-  }
-  const stop = () => {
+  const pause = milliseconds => sleep(milliseconds, undefined, { ref: false })
+  for (;;) {
+    await pause(2000 + Math.random() * 8000)
+    if (isOver() || process.platform === 'win32') return
     signal('SIGSTOP')
-    timer = setTimeout(go, Math.random() ** 3 * 2000)
-  }
-  timer = setTimeout(stop, 3000)
-  return () => {
-    clearTimeout(timer)
+    await pause(Math.random() ** 3 * 2000)
     signal('SIGCONT')
   }
 }
 
 /** One soak; an error says what was wrong. */
 async function soak (node, seconds, seed, only) {
-  const env = { ...process.env }
-  // Meant for the Node that runs this.
-  delete env.NODE_OPTIONS
-  let settle = () => {}
   let summary
+  let hasEnded = false
   const { code, signal, timedOut } = await run(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], {
-    env,
+    // Options are meant for the Node that runs this.
+    env: { ...process.env, NODE_OPTIONS: undefined },
     timeout: seconds * 1000 + GRACE,
     echo: true,
-    onStart (pid) { settle = stopAndGo(pid) },
+    onStart (pid) { stopAndGo(pid, () => summary !== undefined || hasEnded) },
     onLine (line) {
       console.log(line)
-      if (!line.startsWith('{')) return
-      summary = line
-      settle()
+      if (line.startsWith('{')) summary = line
     }
   })
-  settle()
+  hasEnded = true
   if (timedOut) throw new Error('it hangs')
   if (code !== 0) throw new Error(`it ended with ${signal || `exit code ${code}`}`)
   if (summary === undefined) throw new Error('it did not end as it should')

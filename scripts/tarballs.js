@@ -13,7 +13,7 @@ const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../lib/agent/target')
 const { argumentsOf, command, list } = require('./lib/arguments')
-const cargo = require('./lib/cargo')
+const { cargo } = require('./lib/cargo')
 const { inspect } = require('./lib/inspect')
 const { release } = require('./lib/npm')
 const { Machine, findTarballs, makeTarballs, publish, publishMain } = require('./lib/published')
@@ -108,22 +108,17 @@ async function testWithoutLibrary (results, user, where) {
 /** With a toolchain now; unoptimized, for it is not the compiler that is tested here. */
 async function testBuild (results, user, where) {
   await results.of(`${where}: npm run build in the installed package`, async () => {
-    const { PATH, HOME, ...env } = cargo.environment(user.env)
-    const quick = {
-      // Only the package is built anew each time, not its dependencies.
-      CARGO_TARGET_DIR: path.join(__dirname, '..', 'target', 'installed'),
-      CARGO_PROFILE_RELEASE_LTO: 'off',
-      CARGO_PROFILE_RELEASE_OPT_LEVEL: '0',
-      CARGO_PROFILE_RELEASE_CODEGEN_UNITS: '16'
-    }
     await user.runNpm(['run', 'build'], {
       cwd: path.join(user.folder, 'node_modules', 'atomics-waitasync'),
       env: {
-        ...env,
-        ...quick,
-        ...Object.fromEntries(Object.entries(process.env).filter(([key]) => /^(cargo|rustup)_/i.test(key))),
-        HOME: process.env.HOME,
-        PATH: [path.dirname(user.node.path), path.dirname(cargo.cargo()), process.env.PATH].join(path.delimiter)
+        ...process.env,
+        // Only the package is built anew each time, not its dependencies.
+        CARGO_TARGET_DIR: path.join(__dirname, '..', 'target', 'installed'),
+        CARGO_PROFILE_RELEASE_LTO: 'off',
+        CARGO_PROFILE_RELEASE_OPT_LEVEL: '0',
+        CARGO_PROFILE_RELEASE_CODEGEN_UNITS: '16',
+        npm_config_cache: user.env.npm_config_cache,
+        PATH: [path.dirname(user.node.path), path.dirname(cargo()), process.env.PATH].join(path.delimiter)
       }
     })
     for (const { args } of USES.filter(({ name }) => name === 'require' || name === '/force')) await user.passes(user.folder, args)
@@ -140,7 +135,7 @@ const OPTIONS = {
 
 function readArguments () {
   const { from, node, npm, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--npm version[,..]] [--no-build] [--few]', OPTIONS)
-  const installers = few ? [INSTALLERS[0], INSTALLERS[INSTALLERS.length - 1]]
+  const installers = few ? [INSTALLERS[0], INSTALLERS.at(-1)]
     : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
   const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))
   return { from, installers: each, build: !few && !rest['no-build'] }
@@ -209,10 +204,9 @@ async function main () {
     await testIncomplete(results, tarballs, path.join(scratch, 'incomplete'))
     const bare = await publishMain(tarballs)
     try {
-      const users = []
-      for (const { node: version, npm: own } of installers) {
-        const node = await nodes.get(version)
-        const npm = own || npmOf(node.version)
+      for (const installer of installers) {
+        const node = await nodes.get(installer.node)
+        const npm = installer.npm || npmOf(node.version)
         const where = `Node ${node.version}, npm ${npm}`
         if (node.skipped) {
           results.skip(where, node.skipped)
@@ -220,15 +214,11 @@ async function main () {
         }
         const cli = await release('npm', npm, path.join('bin', 'npm-cli.js'))
         const home = path.join(scratch, `${node.version}-${npm}`)
-        const user = new User(node, cli, home, registry.url)
-        await testInstall(results, user, where)
-        users.push({ where, user: new User(node, cli, `${home}-bare`, bare.url) })
-      }
-      for (const { where, user } of users) {
+        await testInstall(results, new User(node, cli, home, registry.url), where)
+        const user = new User(node, cli, `${home}-bare`, bare.url)
         const installed = await testWithoutLibrary(results, user, where)
-        if (build && installed && user.node.version.startsWith('12.')) await testBuild(results, user, where)
-      }
-      for (const { where, user } of users.slice(-1)) {
+        if (build && installed && node.version.startsWith('12.')) await testBuild(results, user, where)
+        if (installer !== installers.at(-1)) continue
         await results.of(`${where}: npm install of both files, without a registry`, async () => {
           await user.install(tarballs.main, tarballs.platform)
           for (const { args } of USES) await user.passes(user.folder, args)

@@ -13,9 +13,8 @@ const TIMEOUT = 20 * 60 * 1000
 
 /** One child, from start to end: its last line. */
 async function child (node, settings) {
-  const env = { ...process.env }
-  // Meant for the Node that runs this.
-  delete env.NODE_OPTIONS
+  // Options are meant for the Node that runs this.
+  const env = { ...process.env, NODE_OPTIONS: undefined }
   const { error, code, signal, stdout, output } = await runChild(node.path, [...node.flags, '--expose-gc', CHILD, JSON.stringify(settings)], { env, timeout: TIMEOUT })
   if (error) throw error
   if (code !== 0) throw new Error(`${settings.group} ended with ${signal || `exit code ${code}`}\n${output}`)

@@ -76,11 +76,8 @@ function admits (nodes, version) {
  *   problem: ?string, output: string, seconds: number }>} `problem` says what was wrong with the run in one sentence
  */
 async function run (declared, node, subject, { size = 'full' } = {}) {
-  const env = { ...process.env, TEST_SIZE: size }
-  // Meant for the Node that runs this, not for the one that is tested.
-  delete env.NODE_OPTIONS
-  delete env.SUBJECT
-  if (subject !== null) env.SUBJECT = subject
+  // Options are meant for the Node that runs this, not for the one that is tested.
+  const env = { ...process.env, TEST_SIZE: size, SUBJECT: subject ?? undefined, NODE_OPTIONS: undefined }
   const args = [...node.flags, ...declared.flags, declared.file]
   const timeout = slowness * declared.timeout
   const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout: timeout * 1000 })
