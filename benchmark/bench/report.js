@@ -10,12 +10,6 @@ const table = require('./table')
 const FOLDER = path.join(__dirname, '..')
 const STORE = path.join(FOLDER, 'results.json')
 
-/** The sections of limits.md: `what` has missed its goal, the ids of the `figures`, and `why`. */
-const limits = fs.readFileSync(path.join(FOLDER, 'limits.md'), 'utf8').split(/^## /m).slice(1).map(section => {
-  const [what, figures, why] = section.trim().split('\n\n')
-  return { what, figures: figures.replace('Figures: ', '').split(', '), why: why.replace(/\n/g, ' ') }
-})
-
 /** By Node version, the oldest first. */
 function load () {
   return fs.existsSync(STORE) ? JSON.parse(fs.readFileSync(STORE, 'utf8')) : {}
@@ -50,16 +44,6 @@ function stored (runs) {
 
 const titled = (title, text) => text === undefined ? [] : [`### ${title}`, text]
 
-/** What is wanted and not reached on some Node: how far it is from that, and why. Undefined if there is nothing. */
-function unreached (runs) {
-  const entries = limits.map(({ figures, what, why }) => {
-    const misses = figures.map(id => table.misses(id, runs)).filter(Boolean)
-    return misses.length === 0 ? undefined : `- **${what}**: ${misses.join('; ')}. ${why}`
-  }).filter(Boolean)
-  if (entries.length === 0) return undefined
-  return ['## What is not reached', 'The reason, as far as it was measured, and what was tried.', entries.join('\n')].join('\n\n')
-}
-
 function page (runs) {
   return `# Results
 
@@ -75,10 +59,11 @@ How to read it:
 - *ratio* is this package's figure divided by Node's own, both from the same process, where they took turns. Values are medians; what an install costs everybody else is the least of the samples.
 - *A/A* is the noise: how far two figures of this package are apart. If a figure is nearer than that to its goal, the verdict says *within
   noise*.
+- [What is not reached](limits.md) has the reasons, as far as they were measured, and what was tried.
 - Times are nanoseconds for each wait, call or promise unless another unit is given. More is better for figures per second, and for *8 threads*.
 
-${[...Object.entries(runs).map(([version, run]) => section(version, run)), unreached(runs)].filter(Boolean).join('\n\n')}
+${Object.entries(runs).map(([version, run]) => section(version, run)).join('\n\n')}
 `
 }
 
-module.exports = { limits, page, save }
+module.exports = { page, save }

@@ -45,20 +45,6 @@ function main (results) {
   return rows(['', 'Node\'s own', 'this package', 'floor', 'ratio', 'to reach', 'reached', 'A/A'], body)
 }
 
-/** What was wanted of a figure, and on which Nodes it is something else; undefined if on none. */
-function misses (id, runs) {
-  const figure = figures.find(figure => figure.id === id)
-  let wanted
-  const places = Object.entries(runs).map(([version, { figures: results }]) => {
-    if (results[id] === undefined) return undefined
-    const missed = judge(figure, results[id]).goals.find(({ reached }) => reached === false)
-    if (missed === undefined) return undefined
-    wanted = missed.text
-    return `${missed.text.includes('×') ? factor(missed.value) : withUnit(missed.value, figure.unit)} on Node ${parseInt(version)}`
-  }).filter(Boolean)
-  return places.length === 0 ? undefined : `${places.join(', ')}, wanted ${wanted}`
-}
-
 /** The locks beside each other; undefined if none was measured. */
 function peers (results, failures) {
   const compared = figures.filter(figure => figure.peers !== undefined && results[figure.id] !== undefined)
@@ -88,4 +74,4 @@ function bystanders (results) {
   return rows(['', 'without', 'an empty package', '`-r atomics-waitasync`', '`-r …/keep-alive`', '`-r …/force`', 'to reach', 'A/A'], body)
 }
 
-module.exports = { bystanders, main, misses, peers }
+module.exports = { bystanders, main, peers }
