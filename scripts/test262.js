@@ -27,7 +27,6 @@ npm run test262 -- --dir CHECKOUT [options]
   --only TEXT        only the tests that have TEXT in their path
   --jobs N           tests at a time (default: 2)
   --timeout SECONDS  for one run, after which it has failed (default: 60)
-  --markdown         the table of docs/conformance.md, at the end
 `
 
 const OPTIONS = {
@@ -36,8 +35,7 @@ const OPTIONS = {
   entry: { type: 'string', default: 'force', read: someOf(ENTRIES) },
   only: { type: 'string', default: '' },
   jobs: { type: 'string', default: '2', read: whole },
-  timeout: { type: 'string', default: '60', read: whole },
-  markdown: { type: 'boolean', default: false }
+  timeout: { type: 'string', default: '60', read: whole }
 }
 
 async function main () {
@@ -51,7 +49,7 @@ async function main () {
       report(runs[runs.length - 1])
     }
   })
-  if (options.markdown) console.log('\n' + markdown(runs))
+  console.log('\n' + markdown(runs))
   if (runs.length === 0 || runs.some(({ results }) => count(results, 'failed') > 0)) process.exitCode = 1
 }
 
@@ -94,7 +92,6 @@ function report ({ node, entry, results }) {
   for (const { name, messages } of results.filter(({ status }) => status === 'failed')) {
     console.log(`  FAILED ${name}\n${[...messages].join('\n').trim().replace(/^/gm, '      ')}`)
   }
-  for (const [reason, names] of skippedBy(results)) console.log(`  skipped: ${reason}\n${names.join('\n').replace(/^/gm, '      ')}`)
 }
 
 /** From each reason to the names of the tests. */
@@ -107,7 +104,7 @@ function skippedBy (results) {
   return reasons
 }
 
-/** A row for each run, and under it what was skipped, why and where. */
+/** The table of docs/conformance.md: a row for each run, and under it what was skipped, why and where. */
 function markdown (runs) {
   const skipped = new Map()
   for (const { node, results } of runs) {

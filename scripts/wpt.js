@@ -19,7 +19,6 @@ const USAGE = `npm run wpt -- --dir CHECKOUT [options]
   --api LIST         ours, host (default: both; Node has an API of its own from 24 on)
   --only TEXT        only the files that have TEXT in their name
   --timeout SECONDS  for one file, after which the tests that have not ended have failed (default: 10)
-  --markdown         the table of docs/conformance.md, at the end
 `
 
 const OPTIONS = {
@@ -27,8 +26,7 @@ const OPTIONS = {
   node: { type: 'string', default: 'current', read: nodes.read },
   api: { type: 'string', default: 'ours,host', read: someOf(['ours', 'host']) },
   only: { type: 'string', default: '' },
-  timeout: { type: 'string', default: '10', read: positive },
-  markdown: { type: 'boolean', default: false }
+  timeout: { type: 'string', default: '10', read: positive }
 }
 
 /** The `.any.js` that are not run, and why. Each `.html` is a page, and needs a browser: for frames, navigation, storage partitions. */
@@ -68,7 +66,7 @@ async function runAll (values, root, harness) {
     }
   })
   for (const name of names) if (name in SKIPPED) console.log(`skipped ${name}: ${SKIPPED[name]}`)
-  if (values.markdown) console.log('\n' + markdown(runs))
+  console.log('\n' + markdown(runs))
   if (runs.length === 0 || runs.some(({ api, tests }) => api === 'ours' && tests.some(({ failed }) => failed))) process.exitCode = 1
 }
 
@@ -99,6 +97,7 @@ function report ({ version, api, tests }) {
   for (const { file, name, message } of failures) console.log(`  FAILED ${file}: ${name}\n      ${String(message).split('\n').slice(0, 6).join('\n      ')}`)
 }
 
+/** The table of docs/conformance.md. */
 function markdown (runs) {
   return [
     '| Node | | passed | failed |',
