@@ -58,9 +58,10 @@ class Workshop extends Machine {
     return path.join(this.modules, ...names)
   }
 
-  async usesPrograms (folder) {
-    for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await this.passes(folder, [program])
-    await this.passes(folder, ['-r', 'atomics-waitasync/force', 'preloaded.js'])
+  /** `words` come before a program. */
+  async usesPrograms (folder, words = []) {
+    for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await this.passes(folder, [...words, program])
+    await this.passes(folder, [...words, '-r', 'atomics-waitasync/force', 'preloaded.js'])
   }
 }
 
@@ -201,8 +202,7 @@ const checks = [
       const yarn = workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.js')
       await workshop.runs(folder, [yarn, 'install'])
       assert.ok(!fs.existsSync(path.join(folder, 'node_modules')))
-      for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await workshop.passes(folder, [yarn, 'node', program])
-      await workshop.passes(folder, [yarn, 'node', '-r', 'atomics-waitasync/force', 'preloaded.js'])
+      await workshop.usesPrograms(folder, [yarn, 'node'])
     }
   },
   ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map(wasmProgram)

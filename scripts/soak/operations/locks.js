@@ -90,18 +90,18 @@ function release (actor, lock, token) {
   actor.require(!token.locked && !token.unlock(), () => 'a lock was released twice')
 }
 
+/** Waits for the word of a lock that is locked. */
+async function waitForWord (actor, at, timeout) {
+  const { words } = actor.arena
+  const { async, value } = actor.blocks ? { async: false, value: Atomics.wait(words, at, 1, timeout) } : Atomics.waitAsync(words, at, 1, timeout)
+  if (async) await value
+}
+
 /** As code does that knows nothing of the class. */
 async function bareLock (actor, index) {
   const { arena } = actor
   const at = arena.place('lock', index)
-  while (Atomics.compareExchange(arena.words, at, 0, 1) !== 0) {
-    if (actor.blocks) {
-      Atomics.wait(arena.words, at, 1)
-    } else {
-      const { async, value } = Atomics.waitAsync(arena.words, at, 1)
-      if (async) await value
-    }
-  }
+  while (Atomics.compareExchange(arena.words, at, 0, 1) !== 0) await waitForWord(actor, at)
   beginToHold(actor, 'lock', index, undefined)
   // A thread that tries to take it may be told for as long as it is suspended there.
   actor.requireBefore(() => arena.locks[index].holder === null, () => `a lock that was taken by its bare word is held by ${arena.locks[index].holder}`)
@@ -114,14 +114,7 @@ async function bareLock (actor, index) {
 /** As code does that waits at the word until the lock may be free. */
 async function waitAtWord (actor, index) {
   const { arena } = actor
-  const at = arena.place('lock', index)
-  const timeout = actor.random() * 2
-  if (actor.blocks) {
-    Atomics.wait(arena.words, at, 1, timeout)
-  } else {
-    const { async, value } = Atomics.waitAsync(arena.words, at, 1, timeout)
-    if (async) await value
-  }
+  await waitForWord(actor, arena.place('lock', index), actor.random() * 2)
   // It may have been notified in the place of others.
   const token = arena.locks[index].tryLock()
   if (token === null) return

@@ -35,9 +35,8 @@ function consume (actor, index) {
     }
     const options = actor.chance(0.5) ? actor.options() : Object.assign({ timeout: actor.timeout() }, actor.options())
     const plain = actor.chance(0.3)
-    const got = await actor.attempt(options, () => plain
-      ? (actor.blocks ? condition.wait(token, options) : condition.waitAsync(token, options))
-      : (actor.blocks ? condition.waitFor(token, isThere, options) : condition.waitForAsync(token, isThere, options)))
+    const method = `wait${plain ? '' : 'For'}${actor.blocks ? '' : 'Async'}`
+    const got = await actor.attempt(options, () => condition[method](token, ...(plain ? [] : [isThere]), options))
     actor.require(token.locked, () => 'the lock is not held after a wait')
     if (token.ownerDied) condition.notify()
     if (Atomics.load(words, items) === 0) {
