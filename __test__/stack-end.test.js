@@ -16,8 +16,9 @@ const LEAVES_EXCEPTIONS = parseInt(process.versions.node, 10) < 12 &&
   'a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws'
 /** How many sizes of frames are tried. */
 const PADDINGS = size(12, 4)
-/** At so many depths an attempt is made: more than the frames of `requireStack`, of which there are twice as many with 32 bits. */
-const DEPTHS = process.arch === 'arm' || process.arch === 'ia32' ? 2500 : 1000
+/** `requireStack` keeps twice as many frames free with 32 bits: attempts are made at more depths than that. */
+const MORE = process.arch === 'arm' || process.arch === 'ia32' ? 2.5 : 1
+const DEPTHS = 1000 * MORE
 
 /**
  * Calls `attempt` at many depths around the one at which the stack ends, with frames of several sizes. How often it was carried out, and
@@ -55,7 +56,7 @@ async function inWorker (t, body, data) {
 }
 
 /**
- * Makes an attempt, which is the first call of a method in its thread, at up to `most` frames from the end of the stack: a function that
+ * Makes an attempt, which is the first call of a method in its thread, at up to `most` frames (with 64 bits) from the end of the stack: a function that
  * has not been called yet is compiled there. `left` must be 0 afterwards; the outcome is `ends`, or a RangeError. All but the numbers
  * are source text, in a scope with the classes.
  */
@@ -92,7 +93,7 @@ async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
       else throw new Error(String(outcome))
     }
     return { done, thrown }
-  }, { program, most, ends, depths: size(40, 16) })
+  }, { program, most: most * MORE, ends, depths: size(40, 16) })
 }
 
 // Short waits in many threads: the engine optimizes at another moment in each, and then a call takes another part of the stack.

@@ -89,6 +89,9 @@ impl Named {
     }
 }
 
+/// A start in the future: its age is reported as 0 ms, in each of two looks at the same.
+const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
+
 /// How often a bucket is looked at whose words' holders are not found.
 const MOST_LOOKS: usize = 4;
 
@@ -146,8 +149,6 @@ struct Seen {
 fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[Location]) -> Option<Seen> {
     let numbered: Vec<_> = candidates.iter().map(|(agent, held)| (known[*agent].number, *held)).collect();
     let locations: Vec<_> = candidates.iter().map(|(_, held)| held.location).chain(given.iter().copied()).collect();
-    // Since when what has just begun is reported.
-    let now = now();
     STORE.inspect(bucket, &locations, |waiters, granted| {
         if locations.is_empty() && waiters.is_empty() && granted.is_empty() {
             return None;
@@ -171,7 +172,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
             .iter()
             .map(|(agent, hold)| {
                 let agent = &known[*agent];
-                entry(agent, hold.location, hold.request, sighted(agent, hold).or(Some(now)))
+                entry(agent, hold.location, hold.request, sighted(agent, hold).or(JUST_BEGUN))
             })
             .collect();
         for &(agent, (location, request)) in &given {
@@ -180,7 +181,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
                 other.location == location && (holder == agent || is_kept_by(request, other.request))
             };
             if !in_lists.iter().any(has_it) {
-                held.push(entry(&known[agent], location, request, Some(now)));
+                held.push(entry(&known[agent], location, request, JUST_BEGUN));
             }
         }
         let claims = waiters.iter().filter_map(|waiter| Some((waiter.location, waiter.request?)));
@@ -198,7 +199,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
                 let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
                 last = agent;
             }
-            waiting.push(awaited_by(&known[last], *location, waiter, *request, now));
+            waiting.push(awaited_by(&known[last], *location, waiter, *request));
         }
         Some(Seen { held, waiting, awaited, unheld })
     })
@@ -216,14 +217,14 @@ pub(super) fn entry(agent: &Known, location: Location, request: Request, since: 
     }
 }
 
-fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>, now: Timestamp) -> Entry {
+fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
     let (blocked, noted) = match waiter {
         Waiter::Thread(_) => (true, agent.notes.sleep().filter(|noted| noted.location == location)),
         Waiter::Agent(_, slot) => (false, agent.notes.get(*slot, location)),
     };
     // Without a note it is a thread or a claim that has just come, or a promise of `Atomics.waitAsync`.
-    let just_now = (blocked || request.is_some()).then_some(now);
-    let since = noted.map(|noted| noted.since).or(just_now);
+    let just_begun = if blocked || request.is_some() { JUST_BEGUN } else { None };
+    let since = noted.map(|noted| noted.since).or(just_begun);
     let purpose = noted.map_or(PLAIN, |noted| noted.purpose);
     Entry { location, request, purpose, thread_id: agent.thread_id, blocked, since }
 }
