@@ -164,8 +164,7 @@ module.exports = [
   { what: 'what is due is decided as late as it comes', file: store, find: 'settlements.retain(|settlement| settlement.result != WaitResult::Due);', put: '', model: 'timeout_cancel_wait' },
   { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
   { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
-  { what: 'a later deadline rises above an earlier one', file: 'src/queue/deadlines.rs', find: 'children.min_by_key', put: 'children.max_by_key', cargo: ['lib', 'behaves_as_a_sorted_set'] },
-  { what: 'a removed deadline leaves disorder', file: 'src/queue/deadlines.rs', find: 'if index < self.heap.len() && self.rise(index, &mut moved) == index {', put: 'if false {', cargo: ['lib', 'behaves_as_a_sorted_set'] },
+  { what: 'a deadline outlives its waiter', file: 'src/queue/waiter_list.rs', find: 'self.deadlines.remove(&(deadline, key));', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },
   { what: 'a time-out is rounded down', file: 'src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
   { what: 'a waiter stands in front instead of behind', file: 'src/queue/waiter_list.rs', find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },
 

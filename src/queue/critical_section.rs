@@ -258,7 +258,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         match self.lists.waiters.get(key) {
             None => Timestamp::NEVER,
             Some(Record { waiter: Listed { waiter: Waiter::Thread(thread), .. }, .. }) => thread.deadline(),
-            Some(record) => self.lists.waiters.deadline(record),
+            Some(record) => record.deadline,
         }
     }
 

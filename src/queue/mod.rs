@@ -3,7 +3,6 @@
 pub mod bucket;
 pub mod counters;
 pub mod critical_section;
-mod deadlines;
 pub mod location;
 pub mod outbox;
 pub mod parker;

@@ -5,10 +5,11 @@
 //!
 //! `W`: the waiter, or a plain number in the property test.
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashTable;
 use slab::Slab;
 
-use super::deadlines::Deadlines;
 use super::location::Location;
 use crate::clock::Timestamp;
 
@@ -18,8 +19,8 @@ pub type WaiterKey = u32;
 /// The end of a list.
 const NIL: WaiterKey = WaiterKey::MAX;
 
-/// The index of a deadline that has come and is no longer in the heap. (No key and no index is as large.)
-const OVERDUE: u32 = NIL - 1;
+/// The deadline of a waiter whose deadline has come and that [`WaiterLists::due`] no longer finds.
+const OVERDUE: Timestamp = Timestamp::from_nanos(0);
 
 /// Larger slabs are given back to the allocator when their last waiter leaves.
 pub(crate) const RETAINED_CAPACITY: usize = 1024;
@@ -31,8 +32,8 @@ pub struct Record<W> {
     previous: WaiterKey,
     /// The waiter after it; of the last one, [`NIL`].
     next: WaiterKey,
-    /// The index of its deadline in the heap; [`NIL`] if it has none, [`OVERDUE`] if that has come.
-    deadline: u32,
+    /// [`Timestamp::NEVER`] if it has none, [`OVERDUE`] once that has come.
+    pub(super) deadline: Timestamp,
     /// Where it waits.
     pub location: Location,
     /// What the store keeps of the waiter.
@@ -66,12 +67,13 @@ pub struct WaiterLists<W> {
     waiters: Slab<Record<W>>,
     /// By the location of their first waiters.
     lists: HashTable<WaiterList>,
-    deadlines: Deadlines,
+    /// Those that have not come, with the waiters' keys.
+    deadlines: BTreeSet<(Timestamp, WaiterKey)>,
 }
 
 impl<W> Default for WaiterLists<W> {
     fn default() -> Self {
-        Self { waiters: Slab::new(), lists: HashTable::new(), deadlines: Deadlines::default() }
+        Self { waiters: Slab::new(), lists: HashTable::new(), deadlines: BTreeSet::new() }
     }
 }
 
@@ -93,10 +95,9 @@ impl<W> WaiterLists<W> {
                 tail
             }
         };
-        self.waiters.insert(Record { previous, next: NIL, deadline: NIL, location, waiter });
+        self.waiters.insert(Record { previous, next: NIL, deadline, location, waiter });
         if deadline != Timestamp::NEVER {
-            let waiters = &mut self.waiters;
-            self.deadlines.insert(deadline, key, |key, index| waiters[key as usize].deadline = index);
+            self.deadlines.insert((deadline, key));
         }
         key
     }
@@ -126,7 +127,7 @@ impl<W> WaiterLists<W> {
             let after = if record.next == NIL { list.head } else { record.next };
             self.waiters[after as usize].previous = record.previous;
         }
-        self.remove_deadline(record.deadline);
+        self.remove_deadline(record.deadline, key);
         self.shrink();
         if was_first {
             record.previous = NIL;
@@ -140,13 +141,12 @@ impl<W> WaiterLists<W> {
     /// If there is no waiter with this key.
     pub fn mark_overdue(&mut self, key: WaiterKey) {
         let deadline = std::mem::replace(&mut self.waiters[key as usize].deadline, OVERDUE);
-        self.remove_deadline(deadline);
+        self.remove_deadline(deadline, key);
     }
 
-    fn remove_deadline(&mut self, index: u32) {
-        if index < OVERDUE {
-            let waiters = &mut self.waiters;
-            self.deadlines.remove(index, |key, index| waiters[key as usize].deadline = index);
+    fn remove_deadline(&mut self, deadline: Timestamp, key: WaiterKey) {
+        if deadline != Timestamp::NEVER {
+            self.deadlines.remove(&(deadline, key));
         }
     }
 
@@ -160,7 +160,7 @@ impl<W> WaiterLists<W> {
         let mut entry = self.lists.find_entry(location.hash(), is_its).ok()?;
         let list = entry.get_mut();
         let head = list.head as usize;
-        if !self.waiters.get(head).is_some_and(|first| first.deadline == NIL && takes(&first.waiter)) {
+        if !self.waiters.get(head).is_some_and(|first| first.deadline == Timestamp::NEVER && takes(&first.waiter)) {
             return None;
         }
         let Record { previous, next, waiter, .. } = self.waiters.remove(head);
@@ -191,16 +191,6 @@ impl<W> WaiterLists<W> {
         self.waiters.get(key as usize)
     }
 
-    /// The deadline of one of these waiters; [`Timestamp::NEVER`] if it has none. For one that is marked overdue, some moment in
-    /// the past.
-    pub fn deadline(&self, record: &Record<W>) -> Timestamp {
-        match record.deadline {
-            NIL => Timestamp::NEVER,
-            OVERDUE => Timestamp::from_nanos(0),
-            index => self.deadlines.at(index),
-        }
-    }
-
     /// The first waiter at `location`.
     pub fn front(&self, location: Location) -> Option<WaiterKey> {
         self.list(location).map(|list| list.head)
@@ -221,13 +211,13 @@ impl<W> WaiterLists<W> {
 
     /// The waiter with the earliest deadline, and where it waits, if that deadline has come at `now`.
     pub fn due(&self, now: Timestamp) -> Option<(WaiterKey, Location)> {
-        let (deadline, key) = self.deadlines.first()?;
+        let &(deadline, key) = self.deadlines.first()?;
         (deadline <= now).then(|| (key, self.waiters[key as usize].location))
     }
 
     /// The earliest deadline.
     pub fn earliest_deadline(&self) -> Timestamp {
-        self.deadlines.first().map_or(Timestamp::NEVER, |(deadline, _)| deadline)
+        self.deadlines.first().map_or(Timestamp::NEVER, |&(deadline, _)| deadline)
     }
 
     /// The number of waiters at `location`.
@@ -336,7 +326,7 @@ mod tests {
                     }
                     Operation::PopDue(now) => {
                         let now = Timestamp::from_nanos(now);
-                        let due = lists.due(now).map(|(key, _)| (lists.deadline(&lists.waiters[key as usize]), lists.remove(key).waiter));
+                        let due = lists.due(now).map(|(key, _)| (lists.waiters[key as usize].deadline, lists.remove(key).waiter));
                         prop_assert_eq!(due.map(|(deadline, _)| deadline), model.earliest_deadline().filter(|&earliest| earliest <= now));
                         if let Some((_, arrival)) = due {
                             model.0.retain(|waiter| waiter.3 != arrival);
@@ -356,7 +346,7 @@ mod tests {
                     prop_assert_eq!(lists.count(location(at)) as usize, waiting);
                 }
                 for waiter in &model.0 {
-                    prop_assert_eq!(lists.get(waiter.0).map(|found| lists.deadline(found)), Some(waiter.2));
+                    prop_assert_eq!(lists.get(waiter.0).map(|found| found.deadline), Some(waiter.2));
                     prop_assert_eq!(lists.get(waiter.0).map(Record::is_overdue), Some(waiter.2 == LONG_AGO));
                 }
                 prop_assert_eq!(lists.earliest_deadline(), model.earliest_deadline().unwrap_or(Timestamp::NEVER));
