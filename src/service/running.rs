@@ -9,7 +9,7 @@ use tokio::task::yield_now;
 
 use super::alarm::Alarm;
 use super::rest::Rest;
-use super::timer::Timer;
+use super::timer::sleep;
 use super::watch::{Signals, Watch};
 use crate::clock::{Timestamp, now};
 use crate::queue::critical_section::Policy;
@@ -84,16 +84,7 @@ impl Service {
         P: Policy + Send,
         P::Claim: Send,
     {
-        let mut builder = Builder::new_current_thread();
-        #[cfg(linux)]
-        builder.enable_io();
-        #[cfg(not(linux))]
-        builder.enable_time();
-        let runtime = builder.build().ok()?;
-        let timer = {
-            let _entered = runtime.enter();
-            Timer::new().ok()?
-        };
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
         let service = Arc::new(Self {
             signals: Arc::new(Signals::new(runtime.handle().clone())),
             runtime,
@@ -104,8 +95,7 @@ impl Service {
         let thread = std::thread::Builder::new().name("atomics-service".into());
         let run = move || {
             // Between the duties, looks at the clock can panic.
-            while catch_unwind(AssertUnwindSafe(|| served.runtime.block_on(served.run(&timer, store, &check)))).is_err()
-            {
+            while catch_unwind(AssertUnwindSafe(|| served.runtime.block_on(served.run(store, &check)))).is_err() {
                 std::thread::sleep(RECOVERY);
             }
         };
@@ -113,7 +103,7 @@ impl Service {
         Some(service)
     }
 
-    async fn run<P: Policy>(&self, timer: &Timer, store: &WaiterListStore<P>, check: impl Fn() -> bool) {
+    async fn run<P: Policy>(&self, store: &WaiterListStore<P>, check: impl Fn() -> bool) {
         let mut checks = Checks { rest: &self.checks, check, next: None, idle: Duration::ZERO };
         let bell = self.signals.bell();
         let mut due = Timestamp::NEVER;
@@ -137,7 +127,7 @@ impl Service {
             }
             tokio::select! {
                 () = bell.notified() => {}
-                () = timer.sleep(left) => {}
+                () = sleep(left) => {}
             }
         }
     }
