@@ -85,12 +85,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         clock: fn() -> Timestamp,
     ) -> Self {
         let lists = lock(&bucket.lists);
-        Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes::default() }
+        Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes(Vec::new()) }
     }
 
     /// Leaves it to the caller to wake the waiters whose results have been recorded, after the section.
     pub(super) fn take_wakes(&mut self) -> Wakes<P::Claim> {
-        std::mem::take(&mut self.wakes)
+        Wakes(std::mem::take(&mut self.wakes.0))
     }
 
     /// The present moment, looked up once per section.
@@ -220,7 +220,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             Waiter::Agent(outbox, slot) => outbox.settle(*slot, result, grant),
         };
         if ring == Ring::Needed {
-            self.wakes.push(waiter);
+            self.wakes.0.push(waiter);
         }
     }
 
@@ -239,7 +239,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             Waiter::Agent(outbox, slot) => outbox.retry(*slot),
         };
         if ring == Ring::Needed {
-            self.wakes.push(waiter);
+            self.wakes.0.push(waiter);
         }
     }
 

@@ -95,31 +95,10 @@ pub enum Successor {
 }
 
 /// Wakes its members when it is dropped.
-pub(crate) struct Wakes<C> {
-    // Most critical sections wake one waiter at most, so the first one needs no allocation.
-    first: Option<Waiter<C>>,
-    rest: Vec<Waiter<C>>,
-}
-
-impl<C> Default for Wakes<C> {
-    fn default() -> Self {
-        Self { first: None, rest: Vec::new() }
-    }
-}
-
-impl<C> Wakes<C> {
-    pub(super) fn push(&mut self, waiter: Waiter<C>) {
-        match self.first {
-            None => self.first = Some(waiter),
-            Some(_) => self.rest.push(waiter),
-        }
-    }
-}
+pub(crate) struct Wakes<C>(pub(super) Vec<Waiter<C>>);
 
 impl<C> Drop for Wakes<C> {
     fn drop(&mut self) {
-        for waiter in self.first.iter().chain(&self.rest) {
-            waiter.wake();
-        }
+        self.0.iter().for_each(Waiter::wake);
     }
 }
