@@ -74,24 +74,6 @@ fn notifying_costs_the_same_however_many_claims_are_in_the_line() {
 }
 
 #[test]
-fn notifying_waiters_behind_claims_costs_the_same_however_many_claims_there_are() {
-    assert_does_not_grow(10, 100_000, |claims| {
-        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), AtomicI32::default());
-        word.store(LOCKED, Ordering::SeqCst);
-        let claims = u32::try_from(claims).unwrap();
-        for slot in 0..claims {
-            claim(&store, &outbox, slot, Request::Lock, &word);
-        }
-        timed(|| {
-            for slot in claims..claims + 100 {
-                assert!(store.enqueue_agent(HERE, &outbox, slot, NEVER, || true).is_some());
-                assert_eq!(store.notify(HERE, 2, None), 2);
-            }
-        })
-    });
-}
-
-#[test]
 fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_there_is() {
     assert_does_not_grow(200, 50_000, |claims| {
         let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), AtomicI32::default());

@@ -45,18 +45,12 @@ pub(super) struct Line {
     tried: OneOfEach,
     /// The claims that newcomers overtake.
     pub(super) overtaken: Overtaken,
-    /// The last of the claims that are known to stand at the front of the list, with no waiter without a claim between them. So a
-    /// search for a waiter without a claim goes over each claim once in its life.
-    pub(super) leading: Option<WaiterKey>,
 }
 
 impl Line {
-    /// A claim joins, behind `predecessor`.
-    pub(super) fn append(&mut self, key: WaiterKey, predecessor: Option<WaiterKey>, blocks: bool) {
+    /// A claim joins.
+    pub(super) fn append(&mut self, key: WaiterKey, blocks: bool) {
         self.claims += 1;
-        if predecessor.is_none() || predecessor == self.leading {
-            self.leading = Some(key);
-        }
         if blocks {
             self.append_thread(key);
         } else {
@@ -71,17 +65,14 @@ impl Line {
         }
     }
 
-    /// A claim that stood behind `predecessor` leaves. If it has retried, it may have left the lock free all the same: a panic may have
+    /// A claim leaves. If it has retried, it may have left the lock free all the same: a panic may have
     /// ended the retry.
-    pub(super) fn remove(&mut self, key: WaiterKey, predecessor: Option<WaiterKey>, blocks: bool) -> Successor {
+    pub(super) fn remove(&mut self, key: WaiterKey, blocks: bool) -> Successor {
         self.claims -= 1;
         if blocks {
             self.remove_thread(key);
         } else {
             self.promises -= 1;
-        }
-        if self.leading == Some(key) {
-            self.leading = predecessor;
         }
         self.overtaken.remove(key);
         let (was_awake, has_tried) = (self.awake.remove(key), self.tried.remove(key));

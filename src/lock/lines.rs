@@ -66,16 +66,16 @@ impl Policy for Lines {
     type Claim = Request;
 
     fn appended(&mut self, place: &Place<Request>) {
-        let &Place { location, key, predecessor, claim, blocks } = place;
+        let &Place { location, key, claim, blocks } = place;
         if claim.is_some() {
-            self.by_location.entry(location).or_default().append(key, predecessor, blocks);
+            self.by_location.entry(location).or_default().append(key, blocks);
         } else if let Some(line) = self.line_mut(location) {
             line.append_thread(key);
         }
     }
 
     fn removed(&mut self, place: &Place<Request>) -> Successor {
-        let &Place { location, key, predecessor, claim, blocks } = place;
+        let &Place { location, key, claim, blocks } = place;
         let Some(request) = claim else {
             if let Some(line) = self.line_mut(location) {
                 line.remove_thread(key);
@@ -83,7 +83,7 @@ impl Policy for Lines {
             return Successor::Unconcerned;
         };
         let line = self.by_location.get_mut(&location).expect("a line exists as long as it has claims");
-        let successor = line.remove(key, predecessor, blocks);
+        let successor = line.remove(key, blocks);
         if line.claims() == 0 {
             self.by_location.remove(&location);
         }
@@ -105,23 +105,6 @@ impl Policy for Lines {
         for key in thread.into_iter().chain([first]) {
             section.wake_claim(location, key);
         }
-    }
-
-    fn first_without_claim(section: &mut Section<'_>, location: Location) -> Option<WaiterKey> {
-        let line = section.policy().line(location)?;
-        if section.count(location) == line.claims() {
-            return None;
-        }
-        let mut leading = line.leading.or_else(|| section.waiters(location).next())?;
-        let first = loop {
-            let next = section.next(leading)?;
-            if section.claim(next).is_none() {
-                break next;
-            }
-            leading = next;
-        };
-        section.policy_mut().line_mut(location)?.leading = Some(leading);
-        Some(first)
     }
 }
 

@@ -36,9 +36,6 @@ pub trait Policy: Debug + Default {
     /// A notification wakes the claim with this key, which is the first at `location`, so that it retries. One notification
     /// wakes no other claim.
     fn notify_claim(section: &mut CriticalSection<'_, Self>, location: Location, key: WaiterKey);
-
-    /// The first waiter without a claim at `location`, where a claim is the first of all waiters.
-    fn first_without_claim(section: &mut CriticalSection<'_, Self>, location: Location) -> Option<WaiterKey>;
 }
 
 /// What a bucket's lock protects.
@@ -145,8 +142,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             self.bucket.has_claims.store(true, Ordering::Relaxed);
         }
         if claim.is_some() || blocks {
-            let predecessor = self.lists.waiters.previous(key);
-            self.lists.policy.appended(&Place { location, key, predecessor, claim, blocks });
+            self.lists.policy.appended(&Place { location, key, claim, blocks });
         }
         Some(self.ticket(key))
     }
@@ -169,7 +165,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
         let record = self.lists.waiters.remove(key);
-        let (location, predecessor) = (record.location, record.predecessor());
+        let location = record.location;
         self.uncount(location);
         let listed = record.waiter;
         if listed.is_plain_promise() {
@@ -177,7 +173,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
         let policy = &mut self.lists.policy;
-        let successor = policy.removed(&Place { location, key, predecessor, claim, blocks });
+        let successor = policy.removed(&Place { location, key, claim, blocks });
         if claim.is_some() && policy.is_empty() {
             self.bucket.has_claims.store(false, Ordering::Relaxed);
         }

@@ -195,7 +195,7 @@ impl<P: Policy> WaiterListStore<P> {
             {
                 let is_claim = section.claim(key).is_some();
                 if is_claim && claim_woken {
-                    next = P::first_without_claim(section, location);
+                    next = section.next(key);
                     continue;
                 }
                 next = section.next(key);

@@ -9,7 +9,7 @@ use super::waiter_list::WaiterKey;
 use crate::sync::Arc;
 
 /// A waiter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Waiter<C> {
     /// A thread that blocks.
     Thread(Arc<BlockedThread>),
@@ -45,15 +45,6 @@ impl<C> Waiter<C> {
     }
 }
 
-impl<C> Clone for Waiter<C> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Thread(thread) => Self::Thread(Arc::clone(thread)),
-            Self::Agent(outbox, slot) => Self::Agent(Arc::clone(outbox), *slot),
-        }
-    }
-}
-
 /// A waiter in a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed<C> {
@@ -76,8 +67,6 @@ pub struct Place<C> {
     pub location: Location,
     /// Its key.
     pub key: WaiterKey,
-    /// The waiter before it.
-    pub predecessor: Option<WaiterKey>,
     /// What it asks for; `None` for a blocked thread that waits for a notification.
     pub claim: Option<C>,
     /// Whether it is a blocked thread.

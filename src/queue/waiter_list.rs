@@ -45,11 +45,6 @@ impl<W> Record<W> {
     pub fn is_overdue(&self) -> bool {
         self.deadline == OVERDUE
     }
-
-    /// After its removal: the waiter that was before it.
-    pub(super) fn predecessor(&self) -> Option<WaiterKey> {
-        (self.previous != NIL).then_some(self.previous)
-    }
 }
 
 /// The waiters of one location, in the order they came (invariant 4). Never empty: it is removed with its last waiter.
@@ -102,23 +97,22 @@ impl<W> WaiterLists<W> {
         key
     }
 
-    /// Removes a waiter from its list (the specification's `RemoveWaiter`). It still knows its [`Record::predecessor`].
+    /// Removes a waiter from its list (the specification's `RemoveWaiter`).
     ///
     /// # Panics
     /// If there is no waiter with this key.
     pub fn remove(&mut self, key: WaiterKey) -> Record<W> {
-        let mut record = self.waiters.remove(key as usize);
+        let record = self.waiters.remove(key as usize);
         let is_its =
             |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == record.location;
         let entry = self.lists.find_entry(record.location.hash(), is_its);
         let mut entry = entry.expect("a waiter's list exists as long as the waiter");
         let list = entry.get_mut();
-        let was_first = list.head == key;
         list.length -= 1;
         if list.length == 0 {
             entry.remove();
         } else {
-            if was_first {
+            if list.head == key {
                 list.head = record.next;
             } else {
                 self.waiters[record.previous as usize].next = record.next;
@@ -129,9 +123,6 @@ impl<W> WaiterLists<W> {
         }
         self.remove_deadline(record.deadline, key);
         self.shrink();
-        if was_first {
-            record.previous = NIL;
-        }
         record
     }
 
