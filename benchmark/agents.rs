@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::lock::{Outbox, WaiterListStore};
+use atomics_waitasync::lock::{Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::store::Withdrawal;
 
@@ -21,7 +21,9 @@ fn nanos_of_registering(agents: usize) -> f64 {
     let store = WaiterListStore::new(1, now);
     let outboxes: Vec<_> = (0..agents).map(|_| Arc::new(Outbox::new(Box::new(|| {})))).collect();
     let outbox_of = |slot: u32| &outboxes[slot as usize % agents];
-    let register = |slot| store.enqueue_agent(HERE, outbox_of(slot), slot, Timestamp::NEVER, || black_box(true));
+    let register = |slot| {
+        store.enqueue(HERE, Waiter::Agent(Arc::clone(outbox_of(slot)), slot), Timestamp::NEVER, || black_box(true))
+    };
     let tickets: Vec<_> = (0..2 * TIMES).filter_map(register).collect();
     // The same again, in memory that is there. Each agent still has others.
     for slot in TIMES..2 * TIMES {

@@ -67,7 +67,9 @@ impl Scene {
     }
 
     fn register(&self, slot: u32, at: Location, deadline: Timestamp, expected: i32) -> Option<Ticket> {
-        self.store.enqueue_agent(at, &self.outbox, slot, deadline, || self.word.load(Ordering::SeqCst) == expected)
+        self.store.enqueue(at, Waiter::Agent(Arc::clone(&self.outbox), slot), deadline, || {
+            self.word.load(Ordering::SeqCst) == expected
+        })
     }
 
     fn party(&self, slot: u32) -> Waiter {
@@ -155,8 +157,9 @@ fn notifications() {
     let thread = Arc::new(BlockedThread::current());
     count("block and be notified", TIMES, || {
         let block = |at| {
-            let ticket =
-                scene.store.enqueue_thread(at, &thread, Timestamp::NEVER, || scene.word.load(Ordering::SeqCst) == 0)?;
+            let ticket = scene.store.enqueue(at, Waiter::Thread(Arc::clone(&thread)), Timestamp::NEVER, || {
+                scene.word.load(Ordering::SeqCst) == 0
+            })?;
             scene.store.notify(at, 1, None);
             Some(scene.store.park(ticket, &thread, Timestamp::NEVER, Timestamp::NEVER))
         };

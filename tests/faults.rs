@@ -109,7 +109,7 @@ fn a_lock_that_is_freed_for_another_thread_is_free() {
 #[test]
 fn a_thread_that_waits_by_the_bare_word_is_woken_by_a_release() {
     let scene = Scene::new(LOCKED);
-    scene.store.enqueue_agent(HERE, &scene.outbox, 1, FAR, || true);
+    scene.store.enqueue(HERE, Waiter::Agent(Arc::clone(&scene.outbox), 1), FAR, || true);
     without_clock(|| scene.store.release(HERE, Request::Lock, &scene.word));
     assert_eq!(scene.mail().settlements, [Settlement { slot: 1, result: WaitResult::Ok }]);
     assert_eq!(scene.word.load(Ordering::SeqCst), UNLOCKED);
@@ -119,7 +119,7 @@ fn a_thread_that_waits_by_the_bare_word_is_woken_by_a_release() {
 fn a_claim_that_gives_up_leaves_what_it_was_woken_for_to_the_next() {
     let scene = Scene::new(LOCKED);
     let first = scene.join(1, Request::Lock, Timestamp::NEVER);
-    scene.store.enqueue_agent(HERE, &scene.outbox, 2, FAR, || true);
+    scene.store.enqueue(HERE, Waiter::Agent(Arc::clone(&scene.outbox), 2), FAR, || true);
     let _ = scene.store.release(HERE, Request::Lock, &scene.word);
     without_clock(|| scene.store.withdraw_agent(first, &scene.outbox, 1));
     assert_eq!(scene.mail().settlements, [Settlement { slot: 2, result: WaitResult::Ok }]);

@@ -345,12 +345,12 @@ mod property {
             let store = &self.guard.store;
             let claimed = match (request, &party) {
                 (Some(request), party) => store.claim(HERE, party.clone(), request, deadline, &self.guard.word),
-                (None, Waiter::Thread(thread)) => {
-                    Claimed::Pending(store.enqueue_thread(HERE, thread, deadline, || true).unwrap())
-                }
-                (None, Waiter::Agent(outbox, slot)) => {
-                    Claimed::Pending(store.enqueue_agent(HERE, outbox, *slot, deadline, || true).unwrap())
-                }
+                (None, Waiter::Thread(thread)) => Claimed::Pending(
+                    store.enqueue(HERE, Waiter::Thread(Arc::clone(thread)), deadline, || true).unwrap(),
+                ),
+                (None, Waiter::Agent(outbox, slot)) => Claimed::Pending(
+                    store.enqueue(HERE, Waiter::Agent(Arc::clone(outbox), *slot), deadline, || true).unwrap(),
+                ),
             };
             // Those before it may have been given something on the way.
             self.hear();
@@ -1085,7 +1085,7 @@ mod look {
     #[test]
     fn a_plain_waiter_before_a_claim_is_not_notified_as_long_as_the_word_is_held() {
         let (guard, outbox) = line(LOCKED);
-        guard.store.enqueue_agent(HERE, &outbox, 7, Timestamp::NEVER, || true).unwrap();
+        guard.store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 7), Timestamp::NEVER, || true).unwrap();
         claim(&guard, &outbox, 1, Request::Lock);
         guard.store.check_words(|_| &guard.word);
         assert_eq!(mail(&outbox).settlements, []);

@@ -74,7 +74,7 @@ impl Agent {
     }
 
     fn wait(&self, store: &WaiterListStore, slot: u32, deadline: Timestamp) -> Ticket {
-        store.enqueue_agent(HERE, &self.outbox, slot, deadline, || true).unwrap()
+        store.enqueue(HERE, Waiter::Agent(Arc::clone(&self.outbox), slot), deadline, || true).unwrap()
     }
 
     fn mail(&self) -> Mail {
@@ -109,7 +109,9 @@ impl Agent {
 
 /// Waits as `Atomics.wait` does, without a time-out.
 fn block(store: &WaiterListStore, thread: &Arc<BlockedThread>, is_equal: impl FnOnce() -> bool) -> WaitResult {
-    let Some(ticket) = store.enqueue_thread(HERE, thread, NEVER, is_equal) else { return WaitResult::NotEqual };
+    let Some(ticket) = store.enqueue(HERE, Waiter::Thread(Arc::clone(thread)), NEVER, is_equal) else {
+        return WaitResult::NotEqual;
+    };
     match store.park(ticket, thread, NEVER, NEVER) {
         Woken::Settled(result) => result,
         woken => panic!("{woken:?} from a wait without a time-out"),
@@ -157,7 +159,8 @@ fn wait_store_notify() {
     loom::model(|| {
         let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
         let notifier = write_and_notify_all(&store, &word);
-        let ticket = store.enqueue_agent(HERE, &agent.outbox, 7, NEVER, || word.load(Relaxed) == 0);
+        let ticket =
+            store.enqueue(HERE, Waiter::Agent(Arc::clone(&agent.outbox), 7), NEVER, || word.load(Relaxed) == 0);
         if ticket.is_some() {
             assert_eq!(agent.await_settlements(1), [(7, WaitResult::Ok)]);
         }
@@ -172,7 +175,8 @@ fn wait_store_notify_two() {
         let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
         agent.wait(&store, 6, NEVER);
         let notifier = write_and_notify_all(&store, &word);
-        let ticket = store.enqueue_agent(HERE, &agent.outbox, 7, NEVER, || word.load(Relaxed) == 0);
+        let ticket =
+            store.enqueue(HERE, Waiter::Agent(Arc::clone(&agent.outbox), 7), NEVER, || word.load(Relaxed) == 0);
         let settled: &[_] =
             if ticket.is_some() { &[(6, WaitResult::Ok), (7, WaitResult::Ok)] } else { &[(6, WaitResult::Ok)] };
         assert_eq!(agent.await_settlements(settled.len()), settled);
@@ -185,7 +189,7 @@ fn wait_store_notify_two() {
 fn wait_timeout_notify_thread() {
     loom::model(|| {
         let (store, agent, thread) = (store(), Agent::deaf(), this_thread());
-        let ticket = store.enqueue_thread(HERE, &thread, DEADLINE, || true).unwrap();
+        let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), DEADLINE, || true).unwrap();
         agent.wait(&store, 7, NEVER);
         let notifier = spawn({
             let store = store.clone();
@@ -349,7 +353,7 @@ fn add_end_notify() {
                     let ended = ended.clone();
                     move || assert!(!ended.load(Relaxed), "rung after its end")
                 })));
-                let ticket = store.enqueue_agent(HERE, &outbox, 1, NEVER, || true).unwrap();
+                let ticket = store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 1), NEVER, || true).unwrap();
                 let withdrawn = store.withdraw_agent(ticket, &outbox, 1) == Withdrawal::Done;
                 outbox.close();
                 ended.store(true, Relaxed);
@@ -377,7 +381,7 @@ fn notify_notify() {
     loom::model(|| {
         let (store, agent, thread) = (store(), Agent::deaf(), this_thread());
         agent.wait(&store, 1, NEVER);
-        let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
         agent.wait(&store, 3, NEVER);
         let notifiers = [(); 2].map(|()| {
             let store = store.clone();
@@ -398,7 +402,7 @@ fn park_late_unpark() {
     bounded_model(|| {
         let (store, thread, second) = (store(), this_thread(), Arc::new(AtomicBool::new(false)));
         for round in [false, true] {
-            let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+            let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
             spawn({
                 let (store, second) = (store.clone(), second.clone());
                 move || {
@@ -417,7 +421,7 @@ fn park_late_unpark() {
 fn park_interrupt() {
     loom::model(|| {
         let (store, thread) = (store(), this_thread());
-        let ticket = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
         let watcher = spawn({
             let thread = thread.clone();
             move || thread.interrupt()
@@ -436,7 +440,7 @@ fn sleep_rest() {
         let (store, thread) = (store(), this_thread());
         let (rest, bell) = (Arc::new(Rest::default()), Arc::new(Notify::new()));
         rest.begin(|| true);
-        let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        let wait = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
         let service = spawn({
             let (thread, rest, bell) = (thread.clone(), rest.clone(), bell.clone());
             move || {
@@ -462,7 +466,7 @@ fn sleep_rest() {
 fn notify_interrupt() {
     bounded_model(|| {
         let (store, thread) = (store(), this_thread());
-        let wait = store.enqueue_thread(HERE, &thread, NEVER, || true).unwrap();
+        let wait = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
         let service = spawn({
             let thread = thread.clone();
             move || [(); 2].map(|()| thread.interrupt())
@@ -582,7 +586,7 @@ impl Lock {
         let store = WaiterListStore::new(1, now);
         let word = AtomicI32::new(value);
         // So that the newest stores of the counter and of the word are `SeqCst` ones, see above.
-        assert!(store.enqueue_thread(HERE, &this_thread(), NEVER, || false).is_none());
+        assert!(store.enqueue(HERE, Waiter::Thread(this_thread()), NEVER, || false).is_none());
         assert!(Word::compare_exchange(&word, value, value));
         Arc::new(Self { store, word, request, holders: AtomicU32::new(0) })
     }

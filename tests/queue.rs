@@ -7,7 +7,7 @@ mod random;
 use std::sync::Arc;
 
 use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::lock::{Mail, Outbox, WaiterListStore};
+use atomics_waitasync::lock::{Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
@@ -224,7 +224,9 @@ mod property {
                         return;
                     }
                     let deadline = deadline_in(timeout);
-                    let ticket = self.store.enqueue_thread(location(at), &this.record, deadline, || is_equal);
+                    let ticket =
+                        self.store
+                            .enqueue(location(at), Waiter::Thread(Arc::clone(&this.record)), deadline, || is_equal);
                     assert_eq!(ticket.is_some(), is_equal);
                     *this = Thread { record: Arc::clone(&this.record), ticket, deadline, outcome: None };
                     if is_equal {
@@ -235,7 +237,12 @@ mod property {
                     let this = &mut self.agents[agent];
                     let slot = u32::try_from(this.tickets.len()).unwrap();
                     let deadline = deadline_in(timeout);
-                    let ticket = self.store.enqueue_agent(location(at), &this.outbox, slot, deadline, || is_equal);
+                    let ticket = self.store.enqueue(
+                        location(at),
+                        Waiter::Agent(Arc::clone(&this.outbox), slot),
+                        deadline,
+                        || is_equal,
+                    );
                     assert_eq!(ticket.is_some(), is_equal);
                     if let Some(ticket) = ticket {
                         this.tickets.push(ticket);
@@ -409,8 +416,10 @@ mod stress {
         let mut notified = 0;
         while scene.goes_on() {
             let deadline = random.deadline();
-            let ticket =
-                scene.store.enqueue_thread(location(random.below(LOCATIONS)), &thread, deadline, || true).unwrap();
+            let ticket = scene
+                .store
+                .enqueue(location(random.below(LOCATIONS)), Waiter::Thread(Arc::clone(&thread)), deadline, || true)
+                .unwrap();
             let gives_up = random.one_in(8);
             let result = loop {
                 let slice = Timestamp::from_nanos(now().as_nanos() + 1_000_000);
@@ -456,7 +465,8 @@ mod stress {
                 None => {
                     let deadline = random.deadline();
                     let at = location(random.below(LOCATIONS));
-                    let ticket = scene.store.enqueue_agent(at, &outbox, number, deadline, || true).unwrap();
+                    let ticket =
+                        scene.store.enqueue(at, Waiter::Agent(Arc::clone(&outbox), number), deadline, || true).unwrap();
                     pending[slot] = Some((ticket, deadline));
                     if deadline != Timestamp::NEVER && scene.alarm.is_later_than(deadline) {
                         timer.unpark();

@@ -53,7 +53,7 @@ fn registering_costs_the_same_however_many_agents_take_turns() {
         let outboxes: Vec<_> = (0..agents).map(|_| outbox()).collect();
         let register = |slot: u32| {
             let outbox = &outboxes[slot as usize % agents];
-            assert!(store.enqueue_agent(HERE, outbox, slot, NEVER, || true).is_some());
+            assert!(store.enqueue(HERE, Waiter::Agent(Arc::clone(outbox), slot), NEVER, || true).is_some());
         };
         (0..4000).for_each(register);
         timed(|| (4000..8000).for_each(register))

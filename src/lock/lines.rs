@@ -91,6 +91,10 @@ impl Policy for Lines {
         if request.is_strict() { Successor::ToBeWoken } else { successor }
     }
 
+    fn claims(&self, location: Location) -> u32 {
+        self.line(location).map_or(0, Line::claims)
+    }
+
     fn is_empty(&self) -> bool {
         self.by_location.is_empty()
     }

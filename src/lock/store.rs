@@ -11,6 +11,7 @@ use crate::queue::counters::Counted;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 use crate::queue::result::WaitResult;
+use crate::queue::waiter::Listed;
 use crate::sync::Arc;
 
 /// What came of a claim.
@@ -74,7 +75,8 @@ impl Section<'_> {
             self.word_changed(location, word);
         }
         let mut taken = None;
-        let ticket = self.append_claim(location, waiter, request, deadline, |section| {
+        let listed = Listed { waiter, claim: Some(request) };
+        let ticket = self.append(location, listed, deadline, |section| {
             if !(request.is_strict() && section.has_line(location)) {
                 taken = section.take(location, request, word);
             }

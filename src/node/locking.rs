@@ -156,7 +156,7 @@ impl Agent {
         self.blocking.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
         self.pending.notes.set_sleep(Some(Noted::notification(location, CONDITION, None)));
-        let Some(ticket) = STORE.enqueue_thread(location, &self.blocking.thread, deadline, || true) else {
+        let Some(ticket) = STORE.enqueue(location, self.blocking.waiter(), deadline, || true) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
         self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });

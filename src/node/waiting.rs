@@ -21,8 +21,7 @@ impl Agent {
             return registers.poll();
         }
         let (location, deadline) = (registers.location(), registers.deadline());
-        let thread = &self.blocking.thread;
-        let Some(ticket) = STORE.enqueue_thread(location, thread, deadline, || registers.is_equal()) else {
+        let Some(ticket) = STORE.enqueue(location, self.blocking.waiter(), deadline, || registers.is_equal()) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
         let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
@@ -51,7 +50,7 @@ impl Agent {
             return Answer::NoTimer;
         }
         let (location, deadline, slot) = (registers.location(), registers.deadline(), registers.slot.get());
-        let Some(ticket) = STORE.enqueue_agent(location, &self.outbox, slot, deadline, || registers.is_equal()) else {
+        let Some(ticket) = STORE.enqueue(location, self.waiter(slot), deadline, || registers.is_equal()) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
         self.add_pending(ticket, deadline, None)

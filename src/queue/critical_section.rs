@@ -11,7 +11,7 @@ use super::location::Location;
 use super::outbox::{Outbox, Ring};
 use super::result::WaitResult;
 use super::waiter::{Listed, Place, Successor, Waiter, Wakes};
-use super::waiter_list::{Record, WaiterKey, WaiterLists};
+use super::waiter_list::{WaiterKey, WaiterLists};
 use crate::clock::{Timestamp, unfailing};
 use crate::sync::{Arc, AtomicI32, MutexGuard, Ordering, lock};
 
@@ -26,6 +26,9 @@ pub trait Policy: Debug + Default {
 
     /// A claim or a blocked thread has left its list.
     fn removed(&mut self, place: &Place<Self::Claim>) -> Successor;
+
+    /// The number of claims at `location`.
+    fn claims(&self, location: Location) -> u32;
 
     /// Whether the bucket has no claims.
     fn is_empty(&self) -> bool;
@@ -114,29 +117,24 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.counters.of_word(location)
     }
 
-    /// Appends a waiter if `is_equal`, asked after it has been counted, says so (invariant 3).
-    pub(super) fn append(
+    /// Appends a waiter if `waits`, asked after it has been counted, says so (invariant 3).
+    pub(crate) fn append(
         &mut self,
         location: Location,
+        listed: Listed<P::Claim>,
         deadline: Timestamp,
-        is_equal: impl FnOnce(&mut Self) -> bool,
-        listed: impl FnOnce() -> Listed<P::Claim>,
+        waits: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
         let counted = Counted::new(self.counter(location));
-        if !is_equal(self) {
+        if !waits(self) {
             return None;
         }
-        let listed = listed();
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
-        let indexed = match &listed.waiter {
-            // It watches its deadline itself.
-            Waiter::Thread(thread) => {
-                thread.reset(deadline);
-                Timestamp::NEVER
-            }
-            Waiter::Agent(..) => deadline,
-        };
-        let key = self.lists.waiters.push_back(location, indexed, listed);
+        if let Waiter::Thread(thread) = &listed.waiter {
+            thread.reset();
+        }
+        // A blocked thread watches its deadline itself.
+        let key = self.lists.waiters.push_back(location, deadline, !blocks, listed);
         counted.keep();
         if claim.is_some() {
             self.bucket.has_claims.store(true, Ordering::Relaxed);
@@ -145,18 +143,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             self.lists.policy.appended(&Place { location, key, claim, blocks });
         }
         Some(self.ticket(key))
-    }
-
-    /// Appends a claim if `waits`, asked after it has been counted, says so.
-    pub(crate) fn append_claim(
-        &mut self,
-        location: Location,
-        waiter: Waiter<P::Claim>,
-        claim: P::Claim,
-        deadline: Timestamp,
-        waits: impl FnOnce(&mut Self) -> bool,
-    ) -> Option<Ticket> {
-        self.append(location, deadline, waits, || Listed { waiter, claim: Some(claim) })
     }
 
     fn uncount(&self, location: Location) {
@@ -251,11 +237,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     fn deadline(&self, key: WaiterKey) -> Timestamp {
-        match self.lists.waiters.get(key) {
-            None => Timestamp::NEVER,
-            Some(Record { waiter: Listed { waiter: Waiter::Thread(thread), .. }, .. }) => thread.deadline(),
-            Some(record) => record.deadline,
-        }
+        self.lists.waiters.get(key).map_or(Timestamp::NEVER, |record| record.deadline)
     }
 
     /// Whether a waiter's deadline has passed: then it takes nothing any more, even if neither the service nor its own

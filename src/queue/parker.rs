@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::result::WaitResult;
 use crate::clock::{Timestamp, now};
-use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering, Thread, current, park, park_timeout};
+use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_timeout};
 use crate::thread::processor;
 
 /// No result yet.
@@ -17,7 +17,6 @@ const WAITING: u8 = u8::MAX;
 #[derive(Debug)]
 pub struct BlockedThread {
     result: AtomicU8,
-    deadline: AtomicU64,
     retries: AtomicBool,
     interrupted: AtomicBool,
     blocked: AtomicBool,
@@ -46,7 +45,6 @@ impl BlockedThread {
     pub fn current() -> Self {
         Self {
             result: AtomicU8::new(WAITING),
-            deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()),
             retries: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
@@ -55,16 +53,10 @@ impl BlockedThread {
         }
     }
 
-    /// Clears the result of the last wait; this one has a deadline. Called in the critical section in which the thread is appended.
-    pub(crate) fn reset(&self, deadline: Timestamp) {
-        self.deadline.store(deadline.as_nanos(), Ordering::Relaxed);
+    /// Clears the result of the last wait. Called in the critical section in which the thread is appended.
+    pub(crate) fn reset(&self) {
         self.result.store(WAITING, Ordering::Relaxed);
         self.retries.store(false, Ordering::Relaxed);
-    }
-
-    /// The deadline of its wait. Called in critical sections of the bucket in which it waits.
-    pub(crate) fn deadline(&self) -> Timestamp {
-        Timestamp::from_nanos(self.deadline.load(Ordering::Relaxed))
     }
 
     /// Records the result. Called in the critical section in which the waiter was removed.

@@ -121,30 +121,17 @@ impl<P: Policy> WaiterListStore<P> {
         })
     }
 
-    /// Appends a thread that blocks, the calling one, if the word still holds the expected value (invariant 3). It then calls
-    /// [`Self::park`] until that gives a result. `None`: the word holds another value.
-    pub fn enqueue_thread(
+    /// Appends a waiter if the word still holds the expected value (invariant 3); `None`: it holds another. A thread, which must be the
+    /// calling one, then calls [`Self::park`] until that gives a result.
+    pub fn enqueue(
         &self,
         location: Location,
-        thread: &Arc<BlockedThread>,
+        waiter: Waiter<P::Claim>,
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        let listed = || Listed { waiter: Waiter::Thread(Arc::clone(thread)), claim: None };
-        self.critical_section_at(location, |section| section.append(location, deadline, |_| is_equal(), listed))
-    }
-
-    /// Appends a promise, likewise: `slot` of the agent with this outbox.
-    pub fn enqueue_agent(
-        &self,
-        location: Location,
-        outbox: &Arc<Outbox<P::Claim>>,
-        slot: u32,
-        deadline: Timestamp,
-        is_equal: impl FnOnce() -> bool,
-    ) -> Option<Ticket> {
-        let listed = || Listed { waiter: Waiter::Agent(Arc::clone(outbox), slot), claim: None };
-        self.critical_section_at(location, |section| section.append(location, deadline, |_| is_equal(), listed))
+        let listed = Listed { waiter, claim: None };
+        self.critical_section_at(location, |section| section.append(location, listed, deadline, |_| is_equal()))
     }
 
     /// Blocks `thread`, the calling one, until its wait ends, its claim is to retry, or `until` has come.
@@ -195,6 +182,10 @@ impl<P: Policy> WaiterListStore<P> {
             {
                 let is_claim = section.claim(key).is_some();
                 if is_claim && claim_woken {
+                    // Mostly there is nobody else.
+                    if section.count(location) == section.policy().claims(location) {
+                        break;
+                    }
                     next = section.next(key);
                     continue;
                 }

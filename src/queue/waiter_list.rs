@@ -75,8 +75,8 @@ impl<W> Default for WaiterLists<W> {
 impl<W> WaiterLists<W> {
     /// Appends a waiter to the list of `location` (the specification's `AddWaiter`).
     ///
-    /// [`Self::due`] finds it when its deadline has come, unless that is [`Timestamp::NEVER`].
-    pub fn push_back(&mut self, location: Location, deadline: Timestamp, waiter: W) -> WaiterKey {
+    /// If `is_timed`, [`Self::due`] finds it when its deadline has come, unless that is [`Timestamp::NEVER`].
+    pub fn push_back(&mut self, location: Location, deadline: Timestamp, is_timed: bool, waiter: W) -> WaiterKey {
         let key = self.waiters.vacant_key() as WaiterKey;
         let place_of = |list: &WaiterList| self.waiters[list.head as usize].location;
         let entry = self.lists.entry(location.hash(), |list| place_of(list) == location, |list| place_of(list).hash());
@@ -91,7 +91,7 @@ impl<W> WaiterLists<W> {
             }
         };
         self.waiters.insert(Record { previous, next: NIL, deadline, location, waiter });
-        if deadline != Timestamp::NEVER {
+        if is_timed && deadline != Timestamp::NEVER {
             self.deadlines.insert((deadline, key));
         }
         key
@@ -289,7 +289,7 @@ mod tests {
                 match operation {
                     Operation::PushBack { location: at, deadline } => {
                         let deadline = deadline.map_or(Timestamp::NEVER, Timestamp::from_nanos);
-                        let key = lists.push_back(location(at), deadline, arrivals);
+                        let key = lists.push_back(location(at), deadline, true, arrivals);
                         model.0.push((key, location(at), deadline, arrivals));
                         arrivals += 1;
                     }
@@ -348,7 +348,8 @@ mod tests {
     #[test]
     fn memory_is_given_back_when_the_last_waiter_leaves() {
         let mut lists = WaiterLists::default();
-        let keys: Vec<_> = (0..10_000).map(|n| lists.push_back(location(0), Timestamp::from_nanos(n), n)).collect();
+        let keys: Vec<_> =
+            (0..10_000).map(|n| lists.push_back(location(0), Timestamp::from_nanos(n), true, n)).collect();
         for key in keys {
             lists.remove(key);
         }

@@ -74,7 +74,7 @@ fn a_panic_of_one_duty_ends_no_duty() {
     })));
     CLOCK_PANICS.store(true, Ordering::SeqCst);
     let deadline = now().after_millis(5.0);
-    store.enqueue_agent(HERE, &outbox, 7, deadline, || true).unwrap();
+    store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 7), deadline, || true).unwrap();
     service.time_out(deadline);
     until(&|| CLOCK_HAS_PANICKED.load(Ordering::SeqCst) > 1);
     CLOCK_PANICS.store(false, Ordering::SeqCst);
@@ -116,7 +116,7 @@ fn a_clock_that_fails_does_not_end_the_service() {
         let (rung, heard) = mpsc::channel();
         let outbox = Arc::new(Outbox::new(Box::new(move || rung.send(()).unwrap())));
         let deadline = now().after_millis(15.0);
-        store.enqueue_agent(HERE, &outbox, 1, deadline, || true);
+        store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 1), deadline, || true);
         service.time_out(deadline);
         assert!(heard.recv_timeout(Duration::from_secs(5)).is_ok(), "look {nth}");
     }
