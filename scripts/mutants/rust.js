@@ -35,8 +35,8 @@ module.exports = [
   {
     what: 'a waiter is counted after it has read the word',
     file: section,
-    find: '        let counted = Counted::new(self.counter(location));\n        if !is_equal(self) {\n            return None;\n        }\n',
-    put: '        if !is_equal(self) {\n            return None;\n        }\n        let counted = Counted::new(self.counter(location));\n',
+    find: '        let counted = Counted::new(self.counter(location));\n        if !waits(self) {\n            return None;\n        }\n',
+    put: '        if !waits(self) {\n            return None;\n        }\n        let counted = Counted::new(self.counter(location));\n',
     model: 'wait_store_notify'
   },
   { what: 'a waiter in its list is not counted', file: section, find: '        counted.keep();\n', put: '        drop(counted);\n', model: 'wait_notify' },
@@ -119,7 +119,7 @@ module.exports = [
   { what: 'a clock that fails ends a critical section', file: section, find: 'get_or_insert_with(|| unfailing(self.clock))', put: 'get_or_insert_with(self.clock)', cargo: ['faults', ''] },
   { what: 'a clock that fails after a spin loses what that has taken', file: 'src/thread/spinner.rs', find: 'unfailing(now)', put: 'crate::clock::now()', cargo: ['lib', 'what_a_spin_has_taken'] },
   { what: 'an operation that has failed leaves its wait in the line', file: 'src/node/operations.rs', find: '    agent.robust_list.retract();\n    agent.blocking.abandon();\n}', put: '    agent.robust_list.retract();\n}', test: 'faults' },
-  { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.first.iter().chain(&self.rest)', put: 'self.first.iter()', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
+  { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.0.iter().for_each', put: 'self.0.iter().take(1).for_each', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
 
   // ——— the queue ———
   {
@@ -163,7 +163,7 @@ module.exports = [
   { what: 'a promise in another slot is timed out', file: 'src/queue/waiter.rs', find: 'if *its_slot == slot && Arc::ptr_eq', put: 'if *its_slot == *its_slot && Arc::ptr_eq', cargo: ['queue', ''] },
   { what: 'what is due is decided as late as it comes', file: store, find: 'settlements.retain(|settlement| settlement.result != WaitResult::Due);', put: '', model: 'timeout_cancel_wait' },
   { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
-  { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
+  { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
   { what: 'a deadline outlives its waiter', file: 'src/queue/waiter_list.rs', find: 'self.deadlines.remove(&(deadline, key));', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },
   { what: 'a time-out is rounded down', file: 'src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
   { what: 'a waiter stands in front instead of behind', file: 'src/queue/waiter_list.rs', find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },

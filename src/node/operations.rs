@@ -58,12 +58,17 @@ fn give_up(agent: &Agent) {
     agent.blocking.abandon();
 }
 
-/// Defines the operations, by the names that `lib/` knows: each with an entry for Node-API.
+/// Defines the operations, by the names that `lib/` knows: each with an entry for Node-API. Those on a name have it as their argument.
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param| $answer:expr;)+) => {
+    ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $text:ident)?| $answer:expr;)+) => {
         const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
             $(#[$doc])*
-            unsafe extern "C" fn entry(env: sys::napi_env, _: sys::napi_callback_info) -> sys::napi_value {
+            unsafe extern "C" fn entry(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+                let _ = info;
+                $(
+                    // SAFETY: Node-API passes both, on the thread of `env`.
+                    let $text = unsafe { first_argument(env, info) };
+                )?
                 operate(env, Finishes::$finishes, |$agent: &Agent| $answer)
             }
             ($name, Some(entry))
@@ -118,41 +123,21 @@ operations! {
 
     /// Answers the number of a request whose named lock was stolen without this thread having been told; 0 if there is none.
     c"nextStolen" finishes Everything: |agent| agent.next_stolen();
-}
 
-/// Defines the operations on a name, their argument.
-macro_rules! operations_on_names {
-    ($($(#[$doc:meta])* $name:literal: |$agent:pat_param, $text:pat_param| $answer:expr;)+) => {
-        const OPERATIONS_ON_NAMES: &[(&CStr, sys::napi_callback)] = &[$({
-            $(#[$doc])*
-            unsafe extern "C" fn entry(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-                // SAFETY: Node-API passes both, on the thread of `env`.
-                let text = unsafe { first_argument(env, info) };
-                operate(env, Finishes::Everything, |$agent: &Agent| {
-                    let $text = &text;
-                    $answer
-                })
-            }
-            ($name, Some(entry))
-        },)+];
-    };
-}
-
-operations_on_names! {
     /// Takes the name in the mode of the kind in the registers, if that needs no waiting; "not-equal" otherwise.
-    c"takeName": |agent, text| agent.try_take_name(text).into();
+    c"takeName" finishes Everything: |agent, text| agent.try_take_name(&text).into();
     /// Takes the name, or enqueues the promise in the slot.
-    c"claimNameAsync": |agent, text| agent.claim_name_async(text).into();
+    c"claimNameAsync" finishes Everything: |agent, text| agent.claim_name_async(&text).into();
     /// Takes the name, or blocks. Answers `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.
-    c"claimName": |agent, text| agent.claim_name(text);
+    c"claimName" finishes Everything: |agent, text| agent.claim_name(&text);
     /// Takes the name alone, from everyone who holds it.
-    c"stealName": |agent, text| agent.steal_name(text).into();
+    c"stealName" finishes Everything: |agent, text| agent.steal_name(&text).into();
 }
 
 /// An object with the operations of an environment.
 pub(super) fn create(env: &Env) -> Result<Object<'static>> {
     let operations = Object::new(env)?;
-    for &(name, entry) in OPERATIONS.iter().chain(OPERATIONS_ON_NAMES) {
+    for &(name, entry) in OPERATIONS {
         let (length, mut function) = (name.count_bytes().cast_signed(), ptr::null_mut());
         // SAFETY: on the thread of `env`; names are C strings, and the out-parameter is a live local.
         unsafe {
