@@ -161,7 +161,7 @@ module.exports = [
   },
   { what: 'a promise is timed out that is not overdue', file: section, find: '.filter(|record| record.is_overdue())', put: '', model: 'timeout_cancel_wait' },
   { what: 'a promise in another slot is timed out', file: 'src/queue/waiter.rs', find: 'if *its_slot == slot && Arc::ptr_eq', put: 'if *its_slot == *its_slot && Arc::ptr_eq', cargo: ['queue', ''] },
-  { what: 'what is due is decided as late as it comes', file: store, find: 'settlements.retain(|settlement| settlement.result != WaitResult::Due);', put: '', model: 'timeout_cancel_wait' },
+  { what: 'what is due is decided as late as it comes', file: store, find: '            is_decided\n', put: '            is_decided || true\n', model: 'timeout_cancel_wait' },
   { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
   { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
   { what: 'a deadline outlives its waiter', file: 'src/queue/waiter_list.rs', find: 'self.deadlines.remove(&(deadline, key));', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },

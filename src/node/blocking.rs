@@ -28,13 +28,10 @@ use crate::thread::spinner::{BudgetedSpinner, Spinner};
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;
 
-/// The same for a watched thread, because of what the watch does not notice: time limits of `vm`, debuggers.
-const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
-
-/// Slices of a watched thread double up to this, so that in its first second what the watch does not notice is late by no more than the
-/// thread has slept. The slices of a thread that has been interrupted get no longer than this: its loop stays signalled, and the watch
-/// does not learn of another signal of the same kind.
-const DOUBLED_SLICE_MILLISECONDS: f64 = 400.0;
+/// The slices of a watched thread double up to this: so in its first second what the watch does not notice, time limits of `vm` and
+/// debuggers, is late by no more than the thread has slept. After an interruption they double again, since the loop stays signalled, and
+/// the watch does not learn of another signal of the same kind.
+const WATCHED_SLICE_MILLISECONDS: f64 = 400.0;
 
 /// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
 /// that was interrupted and found nothing sleeps for so long, and then for twice as long each time.
@@ -216,7 +213,6 @@ impl Blocking {
         let service = service();
         let mut watched = service.is_some_and(|service| service.watch(&self.watch));
         let mut slice = SLICE_MILLISECONDS;
-        let mut longest = WATCHED_SLICE_MILLISECONDS;
         let mut retry_at = None;
         // Between two slices JavaScript reports the stall.
         let stalls_at = wait.request.map_or(Timestamp::NEVER, |_| stalls_at(now()));
@@ -226,16 +222,10 @@ impl Blocking {
             let until = if stalls_at > now { end.min(stalls_at) } else { end };
             match self.sleep(wait, until, &mut retry_at, robust_list) {
                 Slept::Settled(answer) => return answer,
-                Slept::Interrupted => {
-                    slice = INTERRUPTED_SLICE_MILLISECONDS;
-                    longest = DOUBLED_SLICE_MILLISECONDS;
-                }
+                Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
                     watched = watched || service.is_some_and(|service| service.watch(&self.watch));
-                    slice = if slice < DOUBLED_SLICE_MILLISECONDS { 2.0 * slice } else { longest };
-                    if !watched {
-                        slice = slice.min(SLICE_MILLISECONDS);
-                    }
+                    slice = (2.0 * slice).min(if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS });
                     // A promise of a blocked thread may have been granted what others wait for.
                     let is_news = self.outbox.granted() != self.grants_seen.get();
                     if let Some(answer) = is_news.then(|| self.closes_cycle(wait, robust_list)).flatten() {

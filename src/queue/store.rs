@@ -233,36 +233,16 @@ impl<P: Policy> WaiterListStore<P> {
         settlements: &mut Vec<Settlement>,
         ticket: impl Fn(u32) -> Option<Ticket>,
     ) {
-        let mut rest = settlements.as_mut_slice();
-        let mut any = false;
-        while let Some(place) = rest.iter().position(|settlement| settlement.result == WaitResult::Due) {
-            any = true;
-            rest = &mut rest[place..];
-            let Some(Ticket { bucket, .. }) = ticket(rest[0].slot) else {
-                rest = &mut rest[1..];
-                continue;
-            };
-            let decided = self.critical_section(usize::from(bucket), |section| {
-                // The timer goes through one bucket after the other, so most of the following ones are in this one, too.
-                for (place, settlement) in rest.iter_mut().take(Self::EXPIRE_AT_ONCE).enumerate() {
-                    if settlement.result != WaitResult::Due {
-                        continue;
-                    }
-                    match ticket(settlement.slot) {
-                        Some(ticket) if ticket.bucket != bucket => return place,
-                        Some(ticket) if section.remove_overdue(ticket.key, outbox, settlement.slot) => {
-                            settlement.result = WaitResult::TimedOut;
-                        }
-                        _ => {}
-                    }
-                }
-                Self::EXPIRE_AT_ONCE
-            });
-            rest = rest.get_mut(decided..).unwrap_or_default();
-        }
-        if any {
-            settlements.retain(|settlement| settlement.result != WaitResult::Due);
-        }
+        settlements.retain_mut(|Settlement { slot, result }| {
+            let is_decided = *result != WaitResult::Due
+                || ticket(*slot).is_some_and(|Ticket { key, bucket }| {
+                    self.critical_section(usize::from(bucket), |section| section.remove_overdue(key, outbox, *slot))
+                });
+            if *result == WaitResult::Due {
+                *result = WaitResult::TimedOut;
+            }
+            is_decided
+        });
     }
 
     /// The earliest deadline of all promises and their claims.
