@@ -231,8 +231,8 @@ module.exports = [
   { what: 'a name stays when its memory is gone', file: memories, find: 'self.labels.range(addresses.clone()).next()', put: 'self.labels.range(0..0).next()', cargo: ['memories', ''] },
 
   // ——— who holds a lock ———
-  { what: 'a robust list that changes while it is read has no hold', file: 'src/node/robust_table.rs', find: '                None if stays => return None,\n                None => {}', put: '                None => return None,', cargo: ['lib', 'whoever_holds'] },
-  { what: 'what is being released in line has no holder', file: 'src/node/robust_table.rs', find: 'index < len || serial != 0', put: 'index < len', cargo: ['lib', 'whoever_holds'] },
+  { what: 'a robust list that changes while it is read has no hold', file: 'src/node/robust_table.rs', find: 'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;', put: 'if true {\n                return false;', cargo: ['lib', 'whoever_holds'] },
+  { what: 'what is being released in line has no holder', file: 'src/node/robust_table.rs', find: 'index < len || self.number(index) != 0', put: 'index < len', cargo: ['lib', 'whoever_holds'] },
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },

@@ -51,11 +51,11 @@ impl WaiterListStore {
         self.buckets_with_claims().flat_map(locations).collect()
     }
 
-    /// The items by the index of the bucket in which their location is.
-    pub fn by_bucket<T>(&self, items: impl Iterator<Item = (Location, T)>) -> Vec<Vec<T>> {
-        let mut buckets: Vec<Vec<T>> = (0..self.buckets()).map(|_| Vec::new()).collect();
-        for (location, item) in items {
-            buckets[self.index_of(location)].push(item);
+    /// The locations by the index of their bucket.
+    pub fn by_bucket(&self, locations: impl Iterator<Item = Location>) -> Vec<Vec<Location>> {
+        let mut buckets = vec![Vec::new(); self.buckets()];
+        for location in locations {
+            buckets[self.index_of(location)].push(location);
         }
         buckets
     }

@@ -13,7 +13,7 @@ use crate::node::json;
 use crate::node::process::STORE;
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
-use crate::node::snapshot::entry;
+use crate::node::snapshot::{JUST_BEGUN, entry};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 
@@ -111,7 +111,7 @@ fn described(links: &[Link]) -> String {
             Obstacle::Holds(request) => {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
                 let held = held.iter().find(is_it).and_then(|(_, held)| sighted(agent, held));
-                entry(agent, wanted, request, held.or(Some(now)))
+                entry(agent, wanted, request, held.or(JUST_BEGUN))
             }
             Obstacle::IsAhead(request) => entry(agent, wanted, request, since),
         };
@@ -125,6 +125,6 @@ fn described(links: &[Link]) -> String {
             json::array(text, [holds, waits_for], |text, entry| entry.write(text, now))
         })
     });
-    // Without their names, which were too long, the threads are not told of.
+    // Their names are too long: the cycle is reported without its threads.
     written.unwrap_or_else(|| "[]".to_owned())
 }

@@ -5,6 +5,7 @@
 //! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Blocking::prepare`, `Pending::insert`)
 //! nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and what it is granted would be lost.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -20,12 +21,11 @@ use crate::node::pending::{CONDITION, Noted, PLAIN};
 use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::REGISTRY;
-use crate::node::robust_table::Hold;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 
-/// How long a caller waits to learn whether a thread gets the lock that it is trying to take. That takes some instructions, unless the
-/// system has suspended the thread.
+/// How long a thread that frees a lock by mistake looks for its holder: another one may just be trying to take it. That takes some
+/// instructions, unless the system has suspended the thread.
 const POSSIBLE: Duration = Duration::from_millis(1);
 
 /// How long it may take until another thread's plain writes, made by JavaScript, are seen in their order.
@@ -203,24 +203,26 @@ impl Agent {
 
     /// Frees a lock that this thread does not hold, if no other thread is known to hold it.
     pub(super) fn free(&self) -> u32 {
-        let location = self.registers.location();
+        let (location, start) = (self.registers.location(), now());
         let holder = |granted: Option<&Waiter>| {
-            let look = || REGISTRY.holder(location, granted, &self.outbox);
-            look().or_else(|| {
-                let start = now();
-                while now().duration_since(start) < SETTLING {
-                    std::hint::spin_loop();
-                }
-                look()
+            let look = now();
+            while now().duration_since(look) < SETTLING {
+                std::hint::spin_loop();
+            }
+            REGISTRY.thread_of(|agent| {
+                granted.is_some_and(|waiter| agent.known.is(waiter))
+                    || (!Arc::ptr_eq(&agent.known.outbox, &self.outbox) && agent.robust_list.mentions(location))
             })
         };
-        let free = || STORE.free(location, &word_at(location), holder);
-        match ask_until_certain(free, |freed| matches!(freed, Freed::Held((_, Hold::Possible)))) {
-            Freed::Now => FREED,
-            Freed::NotLocked => NOT_LOCKED,
-            Freed::Held((thread_id, _)) => {
-                self.registers.amount.set(thread_id);
-                HELD_ELSEWHERE
+        loop {
+            match STORE.free(location, &word_at(location), holder) {
+                Freed::Now => return FREED,
+                Freed::NotLocked => return NOT_LOCKED,
+                Freed::Held(thread_id) if now().duration_since(start) >= POSSIBLE => {
+                    self.registers.amount.set(thread_id);
+                    return HELD_ELSEWHERE;
+                }
+                Freed::Held(_) => std::thread::yield_now(),
             }
         }
     }
@@ -228,24 +230,9 @@ impl Agent {
     /// The `threadId` of the thread that holds the lock, if an agent's does.
     pub(super) fn holder(&self) -> Option<u32> {
         let location = self.registers.location();
-        if self.robust_list.includes(location) {
-            return Some(self.thread_id);
-        }
-        let holder = || STORE.with_grant(location, |granted| REGISTRY.holder(location, granted, &self.outbox));
-        let (thread_id, _) = ask_until_certain(holder, |holder| matches!(holder, Some((_, Hold::Possible))))?;
-        Some(thread_id)
-    }
-}
-
-/// Asks until the answer does not name a merely possible holder. That is so soon, unless that thread is suspended: then the last answer
-/// counts, after [`POSSIBLE`].
-fn ask_until_certain<T>(mut ask: impl FnMut() -> T, is_possible: impl Fn(&T) -> bool) -> T {
-    let start = now();
-    loop {
-        let answer = ask();
-        if !is_possible(&answer) || now().duration_since(start) >= POSSIBLE {
-            return answer;
-        }
-        std::thread::yield_now();
+        STORE.with_grant(location, |granted| {
+            let got_it = REGISTRY.thread_of(|agent| granted.is_some_and(|waiter| agent.known.is(waiter)));
+            got_it.or_else(|| REGISTRY.thread_of(|agent| !agent.robust_list.held(|at| at == location).is_empty()))
+        })
     }
 }

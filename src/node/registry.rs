@@ -8,7 +8,7 @@
 //! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
 //! in between. A worker that ends earlier is removed by its parent, or with its parent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -17,7 +17,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::lock::{Outbox, Waiter};
 use crate::node::pending::SharedNotes;
-use crate::node::robust_table::{Held, Hold, Table};
+use crate::node::robust_table::{Held, Table};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 use crate::sync::lock;
@@ -146,20 +146,9 @@ impl Registry {
         }
     }
 
-    /// The `threadId` of the thread that holds the lock at `location`: that of the waiter to which it was `granted`, or one whose robust
-    /// list says so; but not that of the calling agent.
-    pub(super) fn holder(
-        &self,
-        location: Location,
-        granted: Option<&Waiter>,
-        caller: &Arc<Outbox>,
-    ) -> Option<(u32, Hold)> {
-        self.locked(|agents| {
-            let granted = granted.and_then(|waiter| agents.iter().find(|agent| agent.known.is(waiter)));
-            let others = agents.iter().filter(|agent| !Arc::ptr_eq(&agent.known.outbox, caller));
-            let holds = others.filter_map(|agent| Some((agent.known.thread_id, agent.robust_list.hold(location)?)));
-            granted.map(|agent| (agent.known.thread_id, Hold::Certain)).or_else(|| holds.max_by_key(|&(_, hold)| hold))
-        })
+    /// The `threadId` of the first agent that is so.
+    pub(super) fn thread_of(&self, is_so: impl Fn(&Entry) -> bool) -> Option<u32> {
+        self.locked(|agents| Some(agents.iter().find(|agent| is_so(agent))?.known.thread_id))
     }
 
     /// What the robust lists have of the locations that `concerns` names, each with the index of its agent in the result.
@@ -176,15 +165,6 @@ impl Registry {
     pub(super) fn holding(&self) -> HashSet<u64, FxBuildHasher> {
         let holds = |agent: &&Entry| agent.robust_list.len() > 0;
         self.locked(|agents| agents.iter().filter(holds).map(|agent| agent.known.number).collect())
-    }
-
-    /// For each of these holds, each with the number of its agent: whether the agent still has it.
-    pub(super) fn still_held(&self, held: &[(u64, Held)]) -> Vec<bool> {
-        self.locked(|agents| {
-            let lists: HashMap<_, _, FxBuildHasher> =
-                agents.iter().map(|agent| (agent.known.number, agent.robust_list)).collect();
-            held.iter().map(|(number, held)| lists.get(number).is_some_and(|list| list.still_holds(held))).collect()
-        })
     }
 }
 

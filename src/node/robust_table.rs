@@ -51,17 +51,6 @@ pub(super) struct Held {
     pub(super) serial: u32,
     /// The index that the entry had when it was read.
     pub(super) index: usize,
-    /// How often entries had moved by then.
-    pub(super) moves: u32,
-}
-
-/// What a robust list says of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hold {
-    /// The thread holds it, or is finding out whether it does, or has just released it.
-    Possible,
-    /// The thread holds it, or is certain to.
-    Certain,
 }
 
 impl Table {
@@ -133,7 +122,7 @@ impl Table {
             let (_, request) = entry.get()?;
             let is_gone = Some(location) == releasing || Some(location) == gone;
             let is_copy = Some(location) == stays && Some(index) != last;
-            (!is_gone && !is_copy).then(|| Held { location, request, serial: self.hold_number(index), index, moves })
+            (!is_gone && !is_copy).then(|| Held { location, request, serial: self.hold_number(index), index })
         });
         held.collect()
     }
@@ -153,50 +142,27 @@ impl Table {
             && self.hold_number(index) == held.serial
     }
 
-    /// Whether the thread still holds what was read. The list is searched only if entries have moved.
-    pub(super) fn still_holds(&self, held: &Held) -> bool {
+    /// Whether the thread holds the lock at `location`, or is finding out whether it does, or has just released it.
+    ///
+    /// From the moment at which the thread is about to take the lock, until it has released it, the list or the registers mention it: by
+    /// an entry or an announcement, which stay at their index unless entries move, or as what is being released. So it is overlooked only
+    /// if entries move meanwhile.
+    pub(super) fn mentions(&self, location: Location) -> bool {
         for _ in 0..Self::MOST_READINGS {
-            let moves = self.moves();
-            let is_listed = self.is_at(held, held.index)
-                || (moves != held.moves && (0..self.len()).any(|index| self.is_at(held, index)));
-            let is_released = self.registers.releasing() == Some(held.location);
+            let (moves, len) = (self.moves(), self.len());
+            let index = self.position(len + 1, location);
+            // The word is freed before the entry goes, so another thread may have it already.
+            let is_releasing = self.registers.releasing() == Some(location);
+            if is_releasing || index.is_some_and(|index| index < len || self.number(index) != 0) {
+                return true;
+            }
             // All of the above is read before what follows.
             fence(Ordering::Acquire);
             if moves.is_multiple_of(2) && self.moves() == moves {
-                return is_listed && !is_released;
+                return false;
             }
         }
-        // The thread is always releasing something else.
         true
-    }
-
-    /// What the list and the registers say of the lock at `location`.
-    ///
-    /// From the moment at which the thread is about to take the lock, until it has released it, they say something of it: an entry
-    /// or an announcement, which stay at their index unless entries move, or the register. So what is said of a lock is overlooked
-    /// only if entries move meanwhile.
-    pub(super) fn hold(&self, location: Location) -> Option<Hold> {
-        for _ in 0..Self::MOST_READINGS {
-            let (moves, len) = (self.moves(), self.len());
-            let found = self.position(len + 1, location).map(|index| (index, self.number(index)));
-            let found = found.filter(|&(index, serial)| index < len || serial != 0);
-            if self.registers.releasing() == Some(location) {
-                // The word is freed before the entry goes, so another thread may have it already.
-                return Some(Hold::Possible);
-            }
-            // All of the above is read before what follows.
-            fence(Ordering::Acquire);
-            let stays = moves.is_multiple_of(2) && self.moves() == moves;
-            match found {
-                Some((index, number)) => {
-                    let is_listed = index < len && index < self.len() && self.number(index) == number;
-                    return Some(if is_listed && stays { Hold::Certain } else { Hold::Possible });
-                }
-                None if stays => return None,
-                None => {}
-            }
-        }
-        Some(Hold::Possible)
     }
 }
 
@@ -302,7 +268,7 @@ mod tests {
             });
             while looks < 1000 || Instant::now() < end {
                 let section = bucket.lock().unwrap();
-                let is_unknown = is_locked.load(Ordering::SeqCst) && table.hold(lock).is_none();
+                let is_unknown = is_locked.load(Ordering::SeqCst) && !table.mentions(lock);
                 looks += u32::from(is_locked.load(Ordering::SeqCst));
                 drop(section);
                 // The other thread gets the bucket, too, and at different moments.

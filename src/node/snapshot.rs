@@ -1,11 +1,9 @@
 //! What is held and awaited in this process, as `snapshot()` and the errors of deadlocks tell it.
 //!
 //! No thread is stopped. All robust lists are read once. Then each bucket is looked at in its critical section, in which nothing that
-//! is held there is released: its waiters, what has been granted to them, and which of the holds that were read there still are. So of
-//! each word the entries are right for one moment. If the holder of a word that has waiters is not among them, another thread has
-//! got it meanwhile: then the lists are read again for this bucket. Not reported: a lock that is passed between threads, without a waiter, just
-//! while the lists are read; one that changes hands each time; and what has been taken out of an outbox and is not in the robust list yet,
-//! a moment later. What is done in a critical section does not depend on how much threads hold elsewhere.
+//! was held there, or is awaited there, is released: its waiters, what has been granted to them, and, once more, the lists. So of each word
+//! the entries are right for one moment. Not reported: a lock that is passed between threads, without a waiter, just while the lists are
+//! read; and what has been taken out of an outbox and is not in the robust list yet, a moment later.
 //!
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is only known as
 //! far as [`crate::node::holders`] says.
@@ -28,9 +26,10 @@ use crate::node::json;
 use crate::node::pending::PLAIN;
 use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
-use crate::node::robust_table::Held;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
+
+type Locations = HashSet<Location, FxBuildHasher>;
 
 /// The number that stands for a word: the same in all threads, and no address.
 pub(super) fn id(location: Location) -> u64 {
@@ -90,36 +89,24 @@ impl Named {
 }
 
 /// A start in the future: its age is reported as 0 ms, in each of two looks at the same.
-const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
+pub(super) const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
 
-/// How often a bucket is looked at whose words' holders are not found.
-const MOST_LOOKS: usize = 4;
+/// How often the robust lists are read for a bucket that has claims whose keepers are not found.
+const MOST_READINGS: usize = 4;
 
 /// What is held and awaited in this process, as JSON; and when it was read. `None` if a string of JavaScript cannot hold the text.
 pub(super) fn snapshot() -> Option<String> {
-    let (known, held) = REGISTRY.held(|_| true);
-    sight(&known, &held);
+    let (known, in_lists) = REGISTRY.held(|_| true);
+    sight(&known, &in_lists);
     // Where something may be on its way to its holder.
     let given = known.iter().flat_map(|agent| {
         let grants = agent.outbox.grants().into_iter().map(|(location, _)| location);
         grants.chain(agent.notes.sleep().map(|sleep| sleep.location))
     });
-    let given = STORE.by_bucket(given.map(|location| (location, location)));
-    let buckets = STORE.by_bucket(held.into_iter().map(|(agent, held)| (held.location, (agent, held))));
-    let (mut all_held, mut all_waiting) = (Vec::new(), Vec::new());
-    for (bucket, (candidates, mut given)) in buckets.into_iter().zip(given).enumerate() {
-        let mut seen = look(bucket, &known, &candidates, &given);
-        for _ in 1..MOST_LOOKS {
-            let Some(awaited) = seen.take_if(|seen| !seen.unheld.is_empty()).map(|seen| seen.awaited) else { break };
-            given.extend(candidates.iter().map(|(_, held)| held.location).chain(awaited));
-            let concerns: HashSet<_, FxBuildHasher> = given.iter().copied().collect();
-            let (known, candidates) = REGISTRY.held(|location| concerns.contains(&location));
-            seen = look(bucket, &known, &candidates, &given);
-        }
-        if let Some(seen) = seen {
-            all_held.extend(seen.held);
-            all_waiting.extend(seen.waiting);
-        }
+    let locations = STORE.by_bucket(in_lists.iter().map(|(_, held)| held.location).chain(given));
+    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    for (bucket, locations) in locations.iter().enumerate() {
+        look(bucket, &known, locations, &mut held, &mut waiting);
     }
     let now = now();
     json::text(|text| {
@@ -127,71 +114,58 @@ pub(super) fn snapshot() -> Option<String> {
             json::array(text, entries.into_iter().filter_map(Entry::named), |text, entry| entry.write(text, now))
         };
         write!(text, "{{\"now\":{},\"held\":", micros(now))?;
-        array(text, all_held)?;
+        array(text, held)?;
         text.write_str(",\"waiting\":")?;
-        array(text, all_waiting)?;
+        array(text, waiting)?;
         text.write_char('}')
     })
 }
 
-/// What is held and awaited in a bucket.
-struct Seen {
-    held: Vec<Entry>,
-    waiting: Vec<Entry>,
-    /// The locations that have claims.
-    awaited: Vec<Location>,
-    /// Those of `awaited` of which no holder was found, although there must be one.
-    unheld: Vec<Location>,
-}
-
-/// Looks at a bucket, in its critical section. `candidates` were held when the robust lists were read, each by the agent with this
-/// index; `given` are other locations of which something may be on its way to its holder. `None` if nothing is held or awaited there.
-fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[Location]) -> Option<Seen> {
-    let numbered: Vec<_> = candidates.iter().map(|(agent, held)| (known[*agent].number, *held)).collect();
-    let locations: Vec<_> = candidates.iter().map(|(_, held)| held.location).chain(given.iter().copied()).collect();
-    STORE.inspect(bucket, &locations, |waiters, granted| {
-        if locations.is_empty() && waiters.is_empty() && granted.is_empty() {
-            return None;
+/// Adds what is held and awaited in a bucket, read in its critical section. At `locations` something was held, or may be on its way to its
+/// holder.
+fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<Entry>, waiting: &mut Vec<Entry>) {
+    STORE.inspect(bucket, locations, |waiters, granted| {
+        let awaited = waiters.iter().map(|waiter| waiter.location);
+        let granted_at = granted.iter().map(|&(location, _)| location);
+        let concerns: Locations = locations.iter().copied().chain(awaited).chain(granted_at).collect();
+        if concerns.is_empty() {
+            return;
         }
         // Before the robust lists, in which a thread that has been woken then finds what it was given.
-        let concerns: HashSet<_, FxBuildHasher> = locations
-            .iter()
-            .copied()
-            .chain(waiters.iter().map(|waiter| waiter.location))
-            .chain(granted.iter().map(|&(location, _)| location))
-            .collect();
-        let given = known
-            .iter()
-            .enumerate()
-            .flat_map(|(agent, each)| given_to(each, granted).into_iter().map(move |given| (agent, given)));
+        let given =
+            known.iter().flat_map(|agent| given_to(agent, granted).into_iter().map(move |given| (agent, given)));
         let given: Vec<_> = given.filter(|(_, (location, _))| concerns.contains(location)).collect();
-        let still = REGISTRY.still_held(&numbered);
-        let in_lists: Vec<_> = candidates.iter().zip(still).filter_map(|(hold, still)| still.then_some(hold)).collect();
-
-        let mut held: Vec<_> = in_lists
-            .iter()
-            .map(|(agent, hold)| {
-                let agent = &known[*agent];
-                entry(agent, hold.location, hold.request, sighted(agent, hold).or(JUST_BEGUN))
-            })
+        let claims = waiters.iter().filter_map(|waiter| Some((waiter.location, waiter.request?)));
+        let kept: Locations = claims
+            .filter(|(_, request)| is_kept_by(*request, Request::Exclusive))
+            .map(|(location, _)| location)
             .collect();
-        for &(agent, (location, request)) in &given {
-            // If another agent holds it now, it has been passed on meanwhile.
-            let has_it = |&&(holder, other): &&(usize, Held)| {
-                other.location == location && (holder == agent || is_kept_by(request, other.request))
-            };
-            if !in_lists.iter().any(has_it) {
-                held.push(entry(&known[agent], location, request, JUST_BEGUN));
+        let (mut holders, mut in_lists) = (Vec::new(), Vec::new());
+        for _ in 0..MOST_READINGS {
+            (holders, in_lists) =
+                REGISTRY.held(|location| STORE.index_of(location) == bucket && concerns.contains(&location));
+            let found = in_lists.iter().map(|(_, held)| held.location);
+            let found: Locations = found.chain(given.iter().map(|&(_, (location, _))| location)).collect();
+            // A thread that has taken a lock in JavaScript is about to list it.
+            if kept.is_subset(&found) {
+                break;
             }
         }
-        let claims = waiters.iter().filter_map(|waiter| Some((waiter.location, waiter.request?)));
-        let awaited: Vec<_> = claims.clone().map(|(location, _)| location).collect();
-        let is_held: HashSet<_, FxBuildHasher> = held.iter().map(|entry| entry.location).collect();
-        let unheld = claims
-            .filter(|(location, request)| is_kept_by(*request, Request::Exclusive) && !is_held.contains(location));
-        let unheld = unheld.map(|(location, _)| location).collect();
 
-        let mut waiting = Vec::new();
+        // If another agent holds it now, it has been passed on meanwhile.
+        let is_listed = |agent: &Known, (location, request): (Location, Request)| {
+            in_lists.iter().any(|(holder, other)| {
+                other.location == location
+                    && (holders[*holder].number == agent.number || is_kept_by(request, other.request))
+            })
+        };
+        held.extend(in_lists.iter().map(|(holder, hold)| {
+            let holder = &holders[*holder];
+            entry(holder, hold.location, hold.request, sighted(holder, hold).or(JUST_BEGUN))
+        }));
+        let on_their_way = given.into_iter().filter(|&(agent, given)| !is_listed(agent, given));
+        held.extend(on_their_way.map(|(agent, (location, request))| entry(agent, location, request, JUST_BEGUN)));
+
         let mut last = 0;
         for Waiting { location, waiter, request } in waiters {
             // Mostly it is the agent of the waiter before.
@@ -201,8 +175,7 @@ fn look(bucket: usize, known: &[Known], candidates: &[(usize, Held)], given: &[L
             }
             waiting.push(awaited_by(&known[last], *location, waiter, *request));
         }
-        Some(Seen { held, waiting, awaited, unheld })
-    })
+    });
 }
 
 /// What a thread holds, or waits for by a claim.
