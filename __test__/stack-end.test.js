@@ -80,7 +80,7 @@ async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
       }
     }
     dive()
-    parentPort.postMessage([outcome, ${left}])`
+    parentPort.postMessage([at < 0 ? outcome : 'not so deep', ${left}])`
   await inWorker(t, async (atTheEndOfTheStack, { require, data: { program, most, ends, depths } }) => {
     let [done, thrown] = [0, 0]
     const { Worker } = require('worker_threads')
@@ -88,6 +88,7 @@ async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
       const worker = new Worker(program, { eval: true, workerData: depth })
       const [outcome, left] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
       if (left !== 0) throw new Error(`${left} is left after a ${outcome} at ${depth}`)
+      if (outcome === 'not so deep') break
       if (outcome === 'RangeError') thrown++
       else if (outcome === ends) done++
       else throw new Error(String(outcome))

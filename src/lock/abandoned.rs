@@ -92,7 +92,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.take_note_of_death(location, request))
     }
 
-    /// Whether the lock at `location`, or at others that share its counter, is abandoned.
+    /// Whether the lock at `location`, or at others that share its counter, is abandoned. JavaScript reads the counter itself.
     pub fn any_abandoned_near(&self, location: Location) -> bool {
         self.policy_counter(location).load(Ordering::SeqCst) != 0
     }

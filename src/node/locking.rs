@@ -13,7 +13,6 @@ use crate::clock::{Timestamp, now};
 use crate::lock::fairness::{ROOM, Released};
 use crate::lock::request::Request;
 use crate::lock::word::UNLOCKED;
-use crate::lock::word::Word;
 use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
@@ -32,11 +31,6 @@ const POSSIBLE: Duration = Duration::from_millis(1);
 const SETTLING: Duration =
     if cfg!(any(target_arch = "x86_64", target_arch = "x86")) { Duration::ZERO } else { Duration::from_micros(20) };
 
-/// Takes a lock that is free.
-fn take_free(word: &impl Word) -> Option<()> {
-    (word.load() == UNLOCKED && Request::Lock.take(word)).then_some(())
-}
-
 impl Agent {
     /// Takes what is requested, or blocks until it is granted.
     pub(super) fn claim(&self) -> Answer {
@@ -48,8 +42,10 @@ impl Agent {
         let word = word_at(location);
         self.robust_list.announce(location, request);
         // A spinning thread is not counted as a waiter, so a release by another thread makes no native call.
-        if request == Request::Lock && self.blocking.lock_spinner.spin(deadline, || take_free(&word)).is_some() {
-            return self.acquired_free(location);
+        if request == Request::Lock
+            && let Some(result) = self.blocking.lock_spinner.spin(deadline, || Self::take_free(location))
+        {
+            return self.acquired(location, request, result);
         }
         let claimed = STORE.claim(location, self.blocking.waiter(), request, deadline, &word);
         self.block_in_line(claimed, location, request, deadline)
@@ -71,8 +67,8 @@ impl Agent {
             && !self.robust_list.includes(location)
         {
             self.robust_list.announce(location, request);
-            if self.blocking.lock_spinner.spin_without_sleep(|| take_free(&word)).is_some() {
-                return self.acquired_free(location);
+            if let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| Self::take_free(location)) {
+                return self.acquired(location, request, result);
             }
         }
         let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, since: now() };
@@ -140,11 +136,10 @@ impl Agent {
         Answer::Settled(result)
     }
 
-    /// The thread has taken a lock that was free, without asking the store.
-    fn acquired_free(&self, location: Location) -> Answer {
-        let inherited = STORE.any_abandoned_near(location) && STORE.take_note_of_death(location, Request::Lock);
-        let result = if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
-        self.acquired(location, Request::Lock, result)
+    /// Takes a lock if it is free.
+    fn take_free(location: Location) -> Option<WaitResult> {
+        let word = word_at(location);
+        if word.load(Ordering::Relaxed) == UNLOCKED { STORE.try_take(location, Request::Lock, &word) } else { None }
     }
 
     /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that
