@@ -23,7 +23,7 @@ use crate::node::blocking::Blocking;
 use crate::node::delivery::Delivery;
 use crate::node::environment::{Environment, contained, pin_buffer};
 use crate::node::holders;
-use crate::node::pending::{Pending, Waits};
+use crate::node::pending::Pending;
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, Known, REGISTRY};
@@ -249,11 +249,11 @@ impl Agent {
 
     /// The steps of an agent's end.
     const END: [fn(&Self, &mut Ending); 12] = [
-        |agent, ending| ending.relays.extend(agent.registers.take_relay().map(Given::Notification)),
+        |agent, ending| ending.extend(agent.registers.take_relay().map(Given::Notification)),
         |agent, _| agent.blocking.take_given().into_iter().for_each(Given::pass_on),
         |agent, _| agent.blocking.end_watch(),
         |agent, ending| match agent.blocking.end_wait() {
-            Some(Given::Notification(location)) => ending.relays.push(Given::Notification(location)),
+            Some(Given::Notification(location)) => ending.push(Given::Notification(location)),
             Some(acquired) => acquired.pass_on(),
             None => {}
         },
@@ -297,13 +297,12 @@ impl Agent {
     }
 
     fn withdraw_waits(&self, ending: &mut Ending) {
-        ending.waits = self.pending.take();
-        for (slot, ticket) in ending.waits.iter() {
+        for (slot, ticket) in self.pending.tickets() {
             contained(|| {
                 let withdrawn = STORE.withdraw_agent(ticket, &self.outbox, slot);
-                let claim =
-                    ending.waits.noted(slot).filter(|wait| withdrawn == Withdrawal::Done && wait.request.is_some());
-                ending.relays.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
+                let claim = self.pending.noted(slot).filter(|wait| wait.request.is_some());
+                let relay = claim.filter(|_| withdrawn == Withdrawal::Done).and_then(|claim| claim.relay);
+                ending.extend(relay.map(Given::Notification));
             });
         }
     }
@@ -312,11 +311,11 @@ impl Agent {
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
         for Settlement { slot, result } in mail.settlements {
-            let wait = ending.waits.noted(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
-            ending.relays.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
+            let wait = self.pending.noted(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
+            ending.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
         }
         let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Given::Acquired(location, request));
-        for given in ending.relays.drain(..).chain(acquired) {
+        for given in ending.drain(..).chain(acquired) {
             if let Given::Acquired(location, request) = given {
                 self.note_death(location, request);
             }
@@ -325,13 +324,8 @@ impl Agent {
     }
 }
 
-/// What the steps of an agent's end hand to later steps.
-#[derive(Default)]
-struct Ending {
-    /// The notifications that this thread has not used. They are passed on once none of its own waiters can receive them.
-    relays: Vec<Given>,
-    waits: Waits,
-}
+/// The notifications that a thread that ends has not used. They are passed on once none of its own waiters can receive them.
+type Ending = Vec<Given>;
 
 /// Called by Node on the agent's thread after a ring. With a null `env` the environment is ending.
 unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {

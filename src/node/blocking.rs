@@ -67,7 +67,6 @@ struct Sleeping<'a>(&'a Blocking);
 
 impl<'a> Sleeping<'a> {
     fn begin(blocking: &'a Blocking, sleep: Noted) -> Self {
-        blocking.sleeps.set(true);
         blocking.notes.begin_sleep(sleep);
         blocking.thread.begin_block();
         Self(blocking)
@@ -79,7 +78,6 @@ impl Drop for Sleeping<'_> {
         self.0.unpublish();
         self.0.thread.end_block();
         self.0.notes.set_sleep(None);
-        self.0.sleeps.set(false);
     }
 }
 
@@ -93,8 +91,6 @@ pub(super) struct Blocking {
     pub(super) wait_spinner: Spinner,
     pub(super) lock_spinner: BudgetedSpinner,
     wait: Cell<Option<BlockingWait>>,
-    /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
-    sleeps: Cell<bool>,
     /// What its promises are granted.
     outbox: Arc<Outbox>,
     /// Whether other threads know that it blocks without a time-out.
@@ -124,7 +120,6 @@ impl Blocking {
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
             wait: Cell::new(None),
-            sleeps: Cell::new(false),
             outbox: Arc::clone(outbox),
             is_published: Cell::new(false),
             grants_seen: Cell::new(0),
@@ -132,8 +127,9 @@ impl Blocking {
         }
     }
 
+    /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
     pub(super) fn sleeps(&self) -> bool {
-        self.sleeps.get()
+        self.thread.is_blocked()
     }
 
     /// The thread as a waiter.
@@ -149,7 +145,7 @@ impl Blocking {
     /// Blocks for the wait that was prepared.
     pub(super) fn resume(&self, robust_list: &RobustList) -> Answer {
         match self.wait.get() {
-            Some(wait) if !self.sleeps.get() => {
+            Some(wait) if !self.sleeps() => {
                 let answer = self.block(wait, robust_list);
                 self.notes.set_sleep(None);
                 answer
@@ -314,7 +310,7 @@ impl Blocking {
     /// Called whenever the thread does something else: the engine may have broken JavaScript off before [`Self::resume`], or
     /// before it made use of what it was given.
     pub(super) fn abandon(&self) {
-        if self.sleeps.get() {
+        if self.sleeps() {
             return;
         }
         if let Some(given) = self.take_given() {

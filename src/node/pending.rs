@@ -55,11 +55,9 @@ impl Noted {
     }
 }
 
-type BySlot = HashMap<u32, Noted, FxBuildHasher>;
-
 #[derive(Default)]
 struct Notes {
-    by_slot: BySlot,
+    by_slot: HashMap<u32, Noted, FxBuildHasher>,
     sleep: Option<Noted>,
 }
 
@@ -92,23 +90,6 @@ impl SharedNotes {
         self.locked(|notes| {
             notes.sleep.get_or_insert(sleep);
         });
-    }
-}
-
-/// The waits of an agent that ends, by slot.
-#[derive(Default)]
-pub(super) struct Waits {
-    waits: Vec<Option<Wait>>,
-    notes: BySlot,
-}
-
-impl Waits {
-    pub(super) fn noted(&self, slot: u32) -> Option<Noted> {
-        self.notes.get(&slot).copied()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Ticket)> {
-        (0..).zip(&self.waits).filter_map(|(slot, wait)| Some((slot, (*wait)?.ticket)))
     }
 }
 
@@ -209,9 +190,9 @@ impl Pending {
         }
     }
 
-    /// Removes all waits, for the agent's end.
-    pub(super) fn take(&self) -> Waits {
-        self.noted.set(0);
-        Waits { waits: self.waits.take(), notes: self.notes.locked(|notes| std::mem::take(&mut notes.by_slot)) }
+    /// All pending waits, by slot.
+    pub(super) fn tickets(&self) -> Vec<(u32, Ticket)> {
+        let waits = self.waits.borrow();
+        (0..).zip(&*waits).filter_map(|(slot, wait)| Some((slot, (*wait)?.ticket))).collect()
     }
 }
