@@ -168,9 +168,7 @@ impl Blocking {
     /// The wait is over: the thread that removed this one from its waiter list recorded the result.
     fn settled_by_other(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
         let answer = self.settled(wait, result, robust_list);
-        if wait.request != Some(Request::Lock) {
-            self.wait_spinner.came_from_here(self.thread.was_settled_here());
-        } else if result.is_acquired() {
+        if wait.request == Some(Request::Lock) && result.is_acquired() {
             STORE.delivered(wait.location, &self.waiter());
         }
         answer

@@ -3,12 +3,9 @@
 //! The thread that removes a waiter records the result under the bucket's lock, and unparks the waiter afterwards, with no lock held
 //! (invariants 2 and 5). So a late unpark of an earlier wait is harmless: the waiter finds no result and sleeps on.
 
-use std::sync::atomic::AtomicU32;
-
 use super::result::WaitResult;
 use crate::clock::{Timestamp, now};
 use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_timeout};
-use crate::thread::processor;
 
 /// No result yet.
 const WAITING: u8 = u8::MAX;
@@ -20,12 +17,8 @@ pub struct BlockedThread {
     retries: AtomicBool,
     interrupted: AtomicBool,
     blocked: AtomicBool,
-    /// The processor on which the result was recorded; [`NOWHERE`] if it is not known.
-    settled_on: AtomicU32,
     thread: Thread,
 }
-
-const NOWHERE: u32 = u32::MAX;
 
 /// Why a blocked thread woke up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +41,6 @@ impl BlockedThread {
             retries: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
-            settled_on: AtomicU32::new(NOWHERE),
             thread: current(),
         }
     }
@@ -61,15 +53,8 @@ impl BlockedThread {
 
     /// Records the result. Called in the critical section in which the waiter was removed.
     pub(crate) fn settle(&self, result: WaitResult) {
-        self.settled_on.store(processor::current().unwrap_or(NOWHERE), Ordering::Relaxed);
         // Release: a thread that reads the result sees what the notifying thread wrote before.
         self.result.store(result as u8, Ordering::Release);
-    }
-
-    /// Whether the result was recorded on the processor that the calling thread, the one that waited, runs on.
-    #[cfg(not(feature = "model"))]
-    pub(crate) fn was_settled_here(&self) -> bool {
-        processor::current().is_some_and(|here| self.settled_on.load(Ordering::Relaxed) == here)
     }
 
     /// Records that its claim is to retry. Called in the critical section in which it is woken.

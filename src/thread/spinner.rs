@@ -5,7 +5,6 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock::{Timestamp, now, unfailing};
-use crate::thread::processor;
 
 /// Spins while spinning pays.
 ///
@@ -19,11 +18,14 @@ use crate::thread::processor;
 pub struct Spinner {
     /// Nanoseconds; 0 if there is only one processor.
     longest: u32,
-    /// Whether the last result came from another processor.
-    pays: Cell<bool>,
     /// How many more spins may find nothing.
     credit: Cell<u32>,
     skipped: Cell<u32>,
+}
+
+/// Whether the process may use only one processor.
+fn is_single() -> bool {
+    thread::available_parallelism().is_ok_and(|processors| processors.get() == 1)
 }
 
 impl Spinner {
@@ -34,25 +36,18 @@ impl Spinner {
 
     /// A spinner that spins for up to `longest` nanoseconds.
     pub fn new(longest: u32) -> Self {
-        let longest = if processor::is_single() { 0 } else { longest };
-        Self { longest, pays: Cell::new(true), credit: Cell::new(0), skipped: Cell::new(0) }
-    }
-
-    /// The last result came from the processor that this thread runs on, or did not. If it did, the thread that brings the next
-    /// one cannot run while this one spins.
-    #[cfg(not(feature = "model"))]
-    pub(crate) fn came_from_here(&self, here: bool) {
-        self.pays.set(!here);
+        let longest = if is_single() { 0 } else { longest };
+        Self { longest, credit: Cell::new(0), skipped: Cell::new(0) }
     }
 
     /// Whether spinning has paid lately.
     fn is_hopeful(&self) -> bool {
-        self.pays.get() && self.longest > 0 && self.credit.get() > 0
+        self.longest > 0 && self.credit.get() > 0
     }
 
     /// Calls `look` again and again for a moment.
     pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        if !self.pays.get() || self.longest == 0 {
+        if self.longest == 0 {
             return None;
         }
         if self.credit.get() == 0 {
@@ -189,7 +184,7 @@ mod tests {
     fn spinning_that_finds_nothing_stops_but_for_an_occasional_try() {
         let spinner = Spinner::new(2000);
         let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| looks(&spinner)).count();
-        assert_eq!(tries, if processor::is_single() { 0 } else { 10 });
+        assert_eq!(tries, if is_single() { 0 } else { 10 });
     }
 
     #[test]
@@ -197,7 +192,7 @@ mod tests {
         let spinner = Spinner::new(2000);
         spinner.spin(|| Some(()));
         let spins = (0..10).filter(|_| looks(&spinner)).count();
-        assert_eq!(spins, if processor::is_single() { 0 } else { Spinner::CREDIT as usize });
+        assert_eq!(spins, if is_single() { 0 } else { Spinner::CREDIT as usize });
     }
 
     #[test]
@@ -219,14 +214,14 @@ mod tests {
     fn spinning_that_pays_goes_on() {
         let spinner = Spinner::new(2000);
         for _ in 0..10 {
-            assert_eq!(spinner.spin(|| Some(7)), (!processor::is_single()).then_some(7));
+            assert_eq!(spinner.spin(|| Some(7)), (!is_single()).then_some(7));
         }
     }
 
     #[test]
     fn a_thread_without_budget_sleeps_outside_the_queue_and_then_gives_up() {
         let budgeted = BudgetedSpinner::new(2000);
-        if processor::is_single() {
+        if is_single() {
             return;
         }
         budgeted.spin_unbudgeted(|| Some(()));
@@ -246,7 +241,7 @@ mod tests {
     #[test]
     fn an_event_loop_without_budget_does_not_spin() {
         let budgeted = BudgetedSpinner::new(2000);
-        if processor::is_single() {
+        if is_single() {
             return;
         }
         assert_eq!(budgeted.spin_without_sleep(|| Some(7)), Some(7));
@@ -264,7 +259,7 @@ mod tests {
         };
         // The occasional try.
         budgeted.spin(Timestamp::NEVER, look);
-        assert_eq!(looks.replace(0) > 0, !processor::is_single());
+        assert_eq!(looks.replace(0) > 0, !is_single());
         budgeted.budget.set(-1_000_000_000);
         budgeted.spin(Timestamp::NEVER, look);
         assert_eq!(looks.get(), 0);
@@ -273,7 +268,7 @@ mod tests {
     #[test]
     fn the_spin_budget_grows_with_other_time() {
         let budgeted = BudgetedSpinner::new(2000);
-        if processor::is_single() {
+        if is_single() {
             return;
         }
         // Longer than a spin that costs nothing.
