@@ -56,9 +56,9 @@ async function inWorker (t, body, data) {
 }
 
 /**
- * Makes an attempt, which is the first call of a method in its thread, at up to `most` frames (with 64 bits) from the end of the stack: a function that
- * has not been called yet is compiled there. `left` must be 0 afterwards; the outcome is `ends`, or a RangeError. All but the numbers
- * are source text, in a scope with the classes.
+ * Makes an attempt, which is the first call of a method in its thread, at up to `most` frames (`most * MORE` with 32 bits) from the end of
+ * the stack: a function that has not been called yet is compiled there. `left` must be 0 afterwards; the outcome is `ends`, or a
+ * RangeError. All but the numbers are source text, in a scope with the classes.
  */
 async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
   const program = `

@@ -67,7 +67,8 @@ function waitAsync (word, value, options, steps, what) {
 /** Blocks until `isOver(value of the word)`. Throws a TimeoutError. */
 function waitUntil (word, isOver, timeout, purpose) {
   const left = countdown(timeout)
-  for (let result = 'ok'; ;) {
+  let result
+  for (;;) {
     const value = load(word.array, 0)
     if (isOver(value)) return
     if (result === 'timed-out') throw lateError(word, timeout, purpose)
@@ -81,7 +82,8 @@ function waitUntil (word, isOver, timeout, purpose) {
  */
 async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose, caller) {
   const left = countdown(timeout)
-  for (let result = 'ok'; ;) {
+  let result
+  for (;;) {
     const value = load(word.array, 0)
     if (isOver(value)) return
     if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)

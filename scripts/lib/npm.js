@@ -66,7 +66,8 @@ async function manifestIn (file) {
 
 /** The command line, to be run by any Node, of a release of npm (or of another tool that the registry has): its file `bin`. */
 async function release (name, version, bin) {
-  return path.join(await cache.fill(cache.folder(name.replace('/', '+'), version), scratch => download(`${name}@${version}`, scratch)), bin)
+  const folder = await cache.fill(cache.folder(name.replace('/', '+'), version), scratch => download(`${name}@${version}`, scratch))
+  return path.join(folder, bin)
 }
 
 /** A copy of a folder in the cache, with the packages of its lock file; made anew when one of its files changes. */

@@ -56,7 +56,7 @@ function read (json, caller) {
   return parse(json)
 }
 
-/** An entry of a snapshot, from what native code writes of it: see `json` in src/node/snapshot.rs. */
+/** An entry of a snapshot, from what native code writes of it: see `Named::write` in src/node/snapshot.rs. */
 function entryOf (written) {
   const request = written[0]
   const name = written[1]

@@ -192,14 +192,14 @@ function giveBackAfter (token, failed) {
 
 /** Releases what the entry at `index` stands for. Where that tells of a death, the next exclusive holder hears of it, unless this was a reader. */
 function release (index, tellsOfDeath) {
-  const { entries, held } = theList()
-  const word = held[index]
-  const request = entries[2 * index + 1]
+  const list = theList()
+  const word = list.held[index]
+  const request = list.entries[2 * index + 1]
   if (!tellsOfDeath) {
     word.release(index, request)
     return
   }
-  theList().releaseInLine(index, true)
+  list.releaseInLine(index, true)
   if (request === LOCK) word.notifyHost()
 }
 
