@@ -6,17 +6,6 @@ use crate::queue::counters::Counted;
 use crate::queue::location::Location;
 use crate::queue::waiter::Listed;
 
-/// A waiter that is in a list.
-#[derive(Clone, Debug)]
-pub struct Waiting {
-    /// Where it waits.
-    pub location: Location,
-    /// The waiter.
-    pub waiter: Waiter,
-    /// What it requests; `None` if it waits for a notification.
-    pub request: Option<Request>,
-}
-
 impl WaiterListStore {
     /// Gives `body` the waiters in a bucket, those of each location in their order, and the locks on their way to a waiter.
     ///
@@ -26,7 +15,7 @@ impl WaiterListStore {
         &self,
         bucket: usize,
         held: &[Location],
-        body: impl FnOnce(&[Waiting], &[(Location, Waiter)]) -> R,
+        body: impl FnOnce(&[(Location, Listed<Request>)], &[(Location, Waiter)]) -> R,
     ) -> R {
         self.critical_section(bucket, |section| {
             let granted: Vec<_> = section.policy().granted.iter().map(|(&at, waiter)| (at, waiter.clone())).collect();
@@ -35,11 +24,7 @@ impl WaiterListStore {
             let mut waiting = Vec::new();
             for location in section.locations() {
                 let listed = section.waiters(location).filter_map(|key| section.listed(key));
-                waiting.extend(listed.cloned().map(|Listed { waiter, claim }| Waiting {
-                    location,
-                    waiter,
-                    request: claim,
-                }));
+                waiting.extend(listed.map(|listed| (location, listed.clone())));
             }
             body(&waiting, &granted)
         })

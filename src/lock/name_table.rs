@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hash};
 use rustc_hash::FxBuildHasher;
 
 use super::lines::{Outbox, WaiterListStore};
-use super::request::Mode;
+use super::request::{Mode, Request};
 use super::word::UNLOCKED;
 use crate::clock::Timestamp;
 use crate::queue::location::Location;
@@ -18,7 +18,7 @@ pub type Text = std::sync::Arc<[u16]>;
 
 /// A name that is in use, and its word.
 #[derive(Debug)]
-pub(super) struct Name {
+pub struct Name {
     pub(super) text: Text,
     pub(super) word: AtomicI32,
     /// Whether it is in [`Table::left`].
@@ -26,8 +26,14 @@ pub(super) struct Name {
 }
 
 impl Name {
-    pub(super) fn location(&self) -> Location {
+    /// Where the word is.
+    pub fn location(&self) -> Location {
         Location::of_process((&raw const self.word).expose_provenance())
+    }
+
+    /// Whether a request in this mode would be granted now.
+    pub fn grants(&self, mode: Mode) -> bool {
+        Request::Named(mode, 0).is_granted_by(&self.word)
     }
 }
 
@@ -80,7 +86,7 @@ impl Live {
 pub(super) struct Table {
     pub(super) names: HashMap<Text, Arc<Name>>,
     /// By their numbers.
-    requests: HashMap<u32, Live, FxBuildHasher>,
+    pub(super) requests: HashMap<u32, Live, FxBuildHasher>,
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
     counts: HashMap<(usize, Location), u32, FxBuildHasher>,
     pub(super) last_id: u32,
@@ -166,14 +172,6 @@ impl Table {
         }
     }
 
-    pub(super) fn requests(&self) -> impl Iterator<Item = (u32, &Live)> {
-        self.requests.iter().map(|(&id, live)| (id, live))
-    }
-
-    pub(super) fn get(&self, id: u32) -> Option<&Live> {
-        self.requests.get(&id)
-    }
-
     pub(super) fn insert(&mut self, id: u32, live: Live) {
         *self.counts.entry(live.key()).or_default() += 1;
         self.requests.insert(id, live);
@@ -212,8 +210,8 @@ impl Table {
         if !self.counts.contains_key(&key) {
             return Ok(());
         }
-        let mut own = self.requests().filter(|(_, live)| live.key() == key);
-        if own.any(|(id, _)| store.holds(name.location(), id)) {
+        let mut own = self.requests.iter().filter(|(_, live)| live.key() == key);
+        if own.any(|(&id, _)| store.holds(name.location(), id)) {
             Err(Refusal::HeldHere)
         } else if deadline == Timestamp::NEVER {
             Err(Refusal::AwaitedHere)

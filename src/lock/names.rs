@@ -9,8 +9,8 @@
 //! moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
 use super::lines::{Outbox, Section, Waiter, WaiterListStore};
-use super::name_table::{Live, Name, Table};
-pub use super::name_table::{Refusal, Requester, Text};
+use super::name_table::{Live, Table};
+pub use super::name_table::{Name, Refusal, Requester, Text};
 pub use super::request::Mode;
 use super::request::Request;
 use super::store::Claimed;
@@ -32,22 +32,6 @@ pub enum Waits {
     Never,
     /// It waits as this waiter, until the deadline. A blocked thread must be the calling one.
     As(Waiter, Timestamp),
-}
-
-/// A name that is in use, for a thread that looks whether it becomes free, and then requests it in any case.
-#[derive(Debug)]
-pub struct Watched(Arc<Name>);
-
-impl Watched {
-    /// Where the word is.
-    pub fn location(&self) -> Location {
-        self.0.location()
-    }
-
-    /// Whether a request in this mode would be granted now.
-    pub fn grants(&self, mode: Mode) -> bool {
-        Request::Named(mode, 0).is_granted_by(&self.0.word)
-    }
 }
 
 /// A request, for those who ask what is held and awaited.
@@ -141,8 +125,8 @@ impl Names {
     }
 
     /// The name with these UTF-16 code units, if it is in use.
-    pub fn watch(&self, text: &[u16]) -> Option<Watched> {
-        lock(&self.table).names.get(text).cloned().map(Watched)
+    pub fn get(&self, text: &[u16]) -> Option<Arc<Name>> {
+        lock(&self.table).names.get(text).cloned()
     }
 
     /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it.
@@ -185,7 +169,7 @@ impl Names {
         // Dropped last: then its waiters are woken.
         let _wakes;
         let table = &mut *lock(&self.table);
-        let Some(Live { name, mode, .. }) = table.get(id) else { return false };
+        let Some(Live { name, mode, .. }) = table.requests.get(&id) else { return false };
         let (location, request) = (name.location(), Request::Named(*mode, id));
         ((), _wakes) = store.critical_section_and_wakes(location, |section| {
             section.return_unused(location, request, holder, &name.word);
@@ -202,7 +186,8 @@ impl Names {
     /// The agent has ended: what it held was passed on, what it awaited withdrawn.
     pub fn end(&self, store: &WaiterListStore, outbox: &Arc<Outbox>) {
         let table = &mut *lock(&self.table);
-        let ended: Vec<_> = table.requests().filter(|(_, live)| live.requester.is(outbox)).map(|(id, _)| id).collect();
+        let ended: Vec<_> =
+            table.requests.iter().filter(|(_, live)| live.requester.is(outbox)).map(|(&id, _)| id).collect();
         for id in ended {
             table.remove(store, id);
         }
@@ -211,14 +196,14 @@ impl Names {
     /// All requests, in the order in which they were made.
     pub fn requests(&self, store: &WaiterListStore) -> Vec<RequestInfo> {
         let table = &*lock(&self.table);
-        let info = |(id, Live { name, mode, requester }): (u32, &Live)| RequestInfo {
+        let info = |(&id, Live { name, mode, requester }): (&u32, &Live)| RequestInfo {
             name: name.text.clone(),
             id,
             mode: *mode,
             thread_id: requester.thread_id,
             held: store.holds(name.location(), id),
         };
-        let mut requests: Vec<_> = table.requests().map(info).collect();
+        let mut requests: Vec<_> = table.requests.iter().map(info).collect();
         // Numbers start again after 2^32 requests.
         requests.sort_unstable_by_key(|request| request.id.wrapping_sub(table.last_id).wrapping_sub(1));
         requests
@@ -226,7 +211,7 @@ impl Names {
 
     /// The UTF-16 code units of the name that the request with this number is for; `None` if it is over.
     pub fn name_of(&self, id: u32) -> Option<Text> {
-        Some(lock(&self.table).get(id)?.name.text.clone())
+        Some(lock(&self.table).requests.get(&id)?.name.text.clone())
     }
 
     /// How many names are in use.

@@ -50,19 +50,6 @@ impl Request {
         }
     }
 
-    /// Its number in `lib/locks/held/`, and the number of permits or of the request.
-    const fn to_code(self) -> (u32, u32) {
-        match self {
-            Self::Lock => (0, 0),
-            Self::Shared => (1, 0),
-            Self::Exclusive => (2, 0),
-            Self::Permits(amount) => (3, amount),
-            Self::Signals(amount) => (4, amount),
-            Self::Named(Mode::Shared, id) => (5, id),
-            Self::Named(Mode::Exclusive, id) => (6, id),
-        }
-    }
-
     /// From one number: see [`pack`].
     pub const fn from_packed(number: u64) -> Self {
         Self::from_code((number % 8) as u32, (number / 8) as u32)
@@ -70,8 +57,15 @@ impl Request {
 
     /// As one number: see [`pack`].
     pub const fn packed(self) -> u64 {
-        let (kind, amount) = self.to_code();
-        pack(kind, amount)
+        match self {
+            Self::Lock => pack(0, 0),
+            Self::Shared => pack(1, 0),
+            Self::Exclusive => pack(2, 0),
+            Self::Permits(amount) => pack(3, amount),
+            Self::Signals(amount) => pack(4, amount),
+            Self::Named(Mode::Shared, id) => pack(5, id),
+            Self::Named(Mode::Exclusive, id) => pack(6, id),
+        }
     }
 
     /// Whether a claim with this request lets no other overtake it.

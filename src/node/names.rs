@@ -42,7 +42,7 @@ impl Agent {
     /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the name while
     /// it sleeps, and until that thread's loop turns, the others can only join as well.
     fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
-        let (name, mode) = (NAMES.watch(text)?, self.registers.mode());
+        let (name, mode) = (NAMES.get(text)?, self.registers.mode());
         let location = name.location();
         if STORE.counter(location).load(Ordering::Relaxed) != 0 || self.robust_list.includes(location) {
             return None;

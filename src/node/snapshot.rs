@@ -18,7 +18,6 @@ use rustc_hash::FxBuildHasher;
 use crate::clock::{Timestamp, now};
 use crate::lock::Waiter;
 use crate::lock::deadlock::is_kept_by;
-use crate::lock::inspection::Waiting;
 use crate::lock::names::Text;
 use crate::lock::request::{AWAITS_NOTIFICATION, Request, pack};
 use crate::node::holders::{sight, sighted};
@@ -28,6 +27,7 @@ use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
+use crate::queue::waiter::Listed;
 
 type Locations = HashSet<Location, FxBuildHasher>;
 
@@ -125,7 +125,7 @@ pub(super) fn snapshot() -> Option<String> {
 /// holder.
 fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<Entry>, waiting: &mut Vec<Entry>) {
     STORE.inspect(bucket, locations, |waiters, granted| {
-        let awaited = waiters.iter().map(|waiter| waiter.location);
+        let awaited = waiters.iter().map(|&(location, _)| location);
         let granted_at = granted.iter().map(|&(location, _)| location);
         let concerns: Locations = locations.iter().copied().chain(awaited).chain(granted_at).collect();
         if concerns.is_empty() {
@@ -135,7 +135,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         let given =
             known.iter().flat_map(|agent| given_to(agent, granted).into_iter().map(move |given| (agent, given)));
         let given: Vec<_> = given.filter(|(_, (location, _))| concerns.contains(location)).collect();
-        let claims = waiters.iter().filter_map(|waiter| Some((waiter.location, waiter.request?)));
+        let claims = waiters.iter().filter_map(|(location, listed)| Some((*location, listed.claim?)));
         let kept: Locations = claims
             .filter(|(_, request)| is_kept_by(*request, Request::Exclusive))
             .map(|(location, _)| location)
@@ -167,13 +167,13 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         held.extend(on_their_way.map(|(agent, (location, request))| entry(agent, location, request, JUST_BEGUN)));
 
         let mut last = 0;
-        for Waiting { location, waiter, request } in waiters {
+        for (location, Listed { waiter, claim }) in waiters {
             // Mostly it is the agent of the waiter before.
             if !known.get(last).is_some_and(|agent| agent.is(waiter)) {
                 let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
                 last = agent;
             }
-            waiting.push(awaited_by(&known[last], *location, waiter, *request));
+            waiting.push(awaited_by(&known[last], *location, waiter, *claim));
         }
     });
 }

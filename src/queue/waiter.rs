@@ -47,10 +47,11 @@ impl<C> Waiter<C> {
 
 /// A waiter in a list.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed<C> {
-    pub(crate) waiter: Waiter<C>,
+pub struct Listed<C> {
+    /// The waiter.
+    pub waiter: Waiter<C>,
     /// What it asks for, if it wants more than a notification.
-    pub(crate) claim: Option<C>,
+    pub claim: Option<C>,
 }
 
 impl<C> Listed<C> {
