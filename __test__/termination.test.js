@@ -10,6 +10,7 @@ const { Worker } = require('worker_threads')
 const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const size = require('./fixtures/size')
+const slowness = require('./fixtures/slowness')
 const watched = require('./fixtures/watched')
 const { MAJOR, busy, median, now, onAQuietMachine, runChild, sleep, starved, startWorker, until, words } = require('./fixtures/queue-toolbox')
 
@@ -245,7 +246,8 @@ test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 9000
   }
   await Promise.all(threads.map(thread => thread.terminate()))
   const share = Math.min.apply(null, shares) // other work in the process only adds to it
-  assert.ok(share < SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
+  // Emulated instructions take a multiple of the time.
+  assert.ok(share < slowness * SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
 }))
 
 test('the waiters of a dead thread are neither counted nor woken, and the waiters behind them are served', async t => {
