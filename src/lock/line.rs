@@ -65,8 +65,7 @@ impl Line {
         }
     }
 
-    /// A claim leaves. If it has retried, it may have left the lock free all the same: a panic may have
-    /// ended the retry.
+    /// A claim leaves. If it has retried, it may have left the lock free all the same: a panic may have ended the retry.
     pub(super) fn remove(&mut self, key: WaiterKey, blocks: bool) -> Successor {
         self.claims -= 1;
         if blocks {
