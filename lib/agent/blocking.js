@@ -8,8 +8,7 @@
  */
 
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS,
-  TIMEOUT, WIDE, operationError
+  ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS, TIMEOUT, WIDE, operationError
 } = require('./registers')
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
@@ -54,10 +53,11 @@ function createBlocking (native) {
   /**
    * Blocks until a request is granted by a word (see locks/held/word.js).
    *
-   * @returns {boolean | null | undefined} undefined: timed out; null: this thread would wait for ever. Otherwise this thread has
-   *   what it requested, as the last entry of its robust list; true: the former holder died
+   * @param {string} [name] of a lock that is requested by its name: the word is told its address
+   * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has what it requested, as the last entry of its
+   *   robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
    */
-  function claim (word, kind, amount, timeout, onSlice) {
+  function claim (word, kind, amount, timeout, onSlice, name) {
     probeStack()
     native.onSlice = onSlice
     blockedOn.word = word
@@ -65,27 +65,16 @@ function createBlocking (native) {
     floats[TIMEOUT] = timeout
     words[KIND] = kind
     words[AMOUNT] = amount
-    operations.claim()
+    if (name === undefined) {
+      operations.claim()
+    } else {
+      operations.claimName(name)
+      word.address = floats[ADDRESS]
+    }
     const answer = words[ANSWER]
     native.onSlice = undefined
     if (floats[GIVEN] !== 0) goOn()
     blockedOn.word = null
-    if (answer >= NO_TIMER) {
-      if (answer === DEADLOCK) return null
-      throw operationError(answer)
-    }
-    return answer < ACQUIRED ? undefined : answer === ACQUIRED_FROM_DEAD
-  }
-
-  /** The same for a lock by its name. Returns the answer. */
-  function claimName (name, kind, timeout, onSlice) {
-    probeStack()
-    native.onSlice = onSlice
-    floats[TIMEOUT] = timeout
-    words[KIND] = kind
-    operations.claimName(name)
-    const answer = words[ANSWER]
-    native.onSlice = undefined
     if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
     return answer
   }
@@ -114,7 +103,7 @@ function createBlocking (native) {
     floats[RELAY] = 0
   }
 
-  return { claim, claimName, useNotification, wait, waitFor, waitGivingBack }
+  return { claim, useNotification, wait, waitFor, waitGivingBack }
 }
 
 /** Native code calls this between the slices in which a thread blocks: the engine can interrupt a thread where a function is called. */

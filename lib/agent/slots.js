@@ -83,34 +83,25 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Takes what is requested from the word at `address`, or enqueues `claim`.
+   * Takes what is requested from a word, or enqueues `claim`.
    *
    * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the robust list
    *   (-1 if `owned` is false); then `settle(value)` with what `adopt` returned, or `settle('timed-out')`. It is kept until then
    *   and has to keep the memory. Its `slot` is set while it is enqueued
    * @param {number} relay the address at which another waiter is notified if this thread ends before the claim is granted; or 0
+   * @param {string} [name] of a lock that is requested by its name: the word is told its address
    * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust list;
    *   true: the former holder died
    */
-  function claimAsync (address, kind, amount, timeout, claim, relay) {
+  function claimAsync (word, kind, amount, timeout, claim, relay, name) {
     const slot = fill(WAITER, claim, claim)
-    floats[ADDRESS] = address
+    floats[ADDRESS] = word.address
     floats[TIMEOUT] = timeout
     words[KIND] = kind
     words[AMOUNT] = amount
     floats[RELAY] = relay
-    const answer = enqueue(operations.claimAsync, slot)
-    if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
-    claim.slot = slot
-    return undefined
-  }
-
-  /** The same for a lock by its name. */
-  function claimNameAsync (name, kind, timeout, claim) {
-    const slot = fill(WAITER, claim, claim)
-    floats[TIMEOUT] = timeout
-    words[KIND] = kind
-    const answer = enqueue(operations.claimNameAsync, slot, name)
+    const answer = enqueue(name === undefined ? operations.claimAsync : operations.claimNameAsync, slot, name)
+    if (name !== undefined) word.address = floats[ADDRESS]
     if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
     claim.slot = slot
     return undefined
@@ -280,5 +271,5 @@ module.exports = function createSlots (native) {
     return waiters
   }
 
-  return { cancel, claimAsync, claimNameAsync, refedWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
+  return { cancel, claimAsync, refedWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
 }

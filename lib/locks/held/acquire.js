@@ -3,6 +3,7 @@
 /** Acquires a hold: blocking, or by a promise that can be aborted. */
 
 const { agent } = require('../../agent/agent')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
 const { Promise, TypeError } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
 const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('../../waiting/errors')
@@ -11,7 +12,7 @@ const { LATE, hideFrames, unlessLate } = require('../../waiting/late')
 const { requireFunction, waitOptions } = require('../../waiting/options')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
-const { EXCLUSIVE, amountOf, cycleOf, described, isOwned, kindOf } = require('./request')
+const { EXCLUSIVE, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
 const { giveBackAfter, indexOf, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
@@ -45,28 +46,24 @@ function block (hold, timeout, caller) {
   }
   theList().makeRoom()
   const since = waits()
-  const ownerDied = agent().claim(word, kindOf(request), amountOf(request), timeout, whileBlocked(hold))
-  if (ownerDied === null) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
-  return ended(hold, ownerDied, since)
-}
-
-/**
- * A wait for which this thread blocked is over. Returns whether the hold is acquired.
- * @param {boolean | undefined} ownerDied undefined: timed out; true: the former holder died
- * @param {number | undefined} since what `waits` returned
- */
-function ended (hold, ownerDied, since) {
-  const { word, request } = hold
-  const isAcquired = ownerDied !== undefined
+  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, whileBlocked(hold), nameIn(hold))
+  if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
+  if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
+  if (answer === DEADLOCK) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
+  const isAcquired = answer >= ACQUIRED
+  const ownerDied = answer === ACQUIRED_FROM_DEAD
   if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
   try {
-    if (ownerDied === true) tellDeath(word, request)
+    if (ownerDied) tellDeath(word, request)
     if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
   } catch (_) {
     // No stack is left for the calls. It is held all the same.
   }
   return isAcquired
 }
+
+/** The name, where a lock is requested by its name; undefined elsewhere. */
+const nameIn = ({ word, request }) => isNamed(request) ? word.name : undefined
 
 /** Blocks likewise; returns the token. Throws a TimeoutError. */
 function acquireOrThrow (hold, options, caller) {
@@ -155,21 +152,17 @@ class Claim extends Waiter {
   }
 
   enqueue () {
+    const { hold, notifiedAt, word } = this
+    const { request } = hold
     this.since = waits()
-    this.wait = waitBegins(this.hold, this.steps === undefined ? undefined : this.steps.call)
-    theList().reserve(this.word.key)
+    this.wait = waitBegins(hold, this.steps === undefined ? undefined : this.steps.call)
+    theList().reserve(word.key)
     this.isReserved = true
-    const ownerDied = this.claim()
+    const relay = notifiedAt === undefined ? 0 : notifiedAt.address
+    const ownerDied = agent().claimAsync(word, kindOf(request), amountOf(request), this.timeout, this, relay, nameIn(hold))
     // Before anything else can run, which might change the list.
-    if (this.owned && ownerDied !== undefined) theList().adoptLast(this.hold, ownerDied)
+    if (this.owned && ownerDied !== undefined) theList().adoptLast(hold, ownerDied)
     return ownerDied
-  }
-
-  /** The native operation. Returns what `enqueue` does. */
-  claim () {
-    const { word, hold: { request }, notifiedAt } = this
-    return agent().claimAsync(word.address, kindOf(request), amountOf(request), this.timeout, this,
-      notifiedAt === undefined ? 0 : notifiedAt.address)
   }
 
   finish (ownerDied) {
@@ -296,4 +289,4 @@ function claim (hold, wait) {
   })
 }
 
-module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, block, ended, lateError, reacquire, requireWorker, runHolding }
+module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }

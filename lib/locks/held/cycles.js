@@ -29,7 +29,7 @@ function append (array, value) {
   define(array, array.length, value, true, true)
 }
 
-/** What each claim for a lock, of a snapshot, waits for. */
+/** What each claim of a snapshot waits for: permits may be released by each of their holders, but also by other threads. */
 function createObstacles ({ held, waiting }) {
   // By id.
   const holders = new Map()
@@ -37,7 +37,6 @@ function createObstacles ({ held, waiting }) {
   // By claim for a share.
   const ahead = new Map()
   for (const hold of held) {
-    if (!isOfLock(hold)) continue
     const list = holders.get(hold.id)
     if (list === undefined) holders.set(hold.id, [hold])
     // One entry for each thread is enough, and a thread's are next to each other.
@@ -49,7 +48,7 @@ function createObstacles ({ held, waiting }) {
   }
   return {
     /** The entries of those who hold what `claim` waits for. */
-    holdersFor: (claim) => (holders.get(claim.id) || []).filter((hold) => isExclusive(claim) || isExclusive(hold)),
+    holdersFor: (claim) => (holders.get(claim.id) || []).filter((hold) => claim.mode !== 'shared' || isExclusive(hold)),
     /** The entry of the writer that `claim`, for a share, waits behind; undefined if there is none. */
     writerAhead: (claim) => ahead.get(claim)
   }
@@ -138,7 +137,7 @@ function linksOf (ring) {
 }
 
 /** The rings of a snapshot: `{ threadId, holds: Entry, waitsFor: Entry, blocked: boolean }[][]`. */
-exports.cyclesOf = function cyclesOf (snapshot) {
+function cyclesOf (snapshot) {
   const cycles = []
   const threads = graphOf(snapshot)
   for (const isBlocked of [true, false]) {
@@ -152,3 +151,5 @@ exports.cyclesOf = function cyclesOf (snapshot) {
   }
   return cycles
 }
+
+module.exports = { createObstacles, cyclesOf }

@@ -36,6 +36,8 @@ const kindOf = (request) => request & 7
 const amountOf = (request) => (request - kindOf(request)) / 8
 /** Whether what is requested has a holder. */
 const isOwned = (request) => kindOf(request) !== SIGNALS
+/** Whether a lock is requested by its name. */
+const isNamed = (request) => kindOf(request) >= NAMED_SHARED
 
 /** The kind of a request, and its mode, if it has one. */
 function described (request) {
@@ -95,5 +97,6 @@ function after (request, current) {
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE, after, amountOf, cycleOf, described, entryOf, isOwned, kindOf, read, requestOf
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE,
+  after, amountOf, cycleOf, described, entryOf, isNamed, isOwned, kindOf, read, requestOf
 }

@@ -31,7 +31,7 @@ const {
 } = require('../../util/intrinsics')
 const createLastHold = require('./last-hold')
 const createMemories = require('./memories')
-const { EXCLUSIVE, LOCK, LOCKED, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf } = require('./request')
+const { EXCLUSIVE, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, isNamed, kindOf } = require('./request')
 
 // The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
 const INDEX = Symbol.for('atomics-waitasync.index')
@@ -294,7 +294,7 @@ function createRobustList (native) {
 
     noteNamed (index, token) {
       const request = this.entries[2 * index + 1]
-      if (kindOf(request) >= NAMED_SHARED) this.named.set(amountOf(request), token)
+      if (isNamed(request)) this.named.set(amountOf(request), token)
     }
 
     // ——— Releasing ———

@@ -5,8 +5,9 @@
 const { threads } = require('../../util/worker-threads')
 const { cycleText } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
-const { snapshot } = require('./snapshot')
+const { createObstacles } = require('./cycles')
 const { described } = require('./request')
+const { snapshot } = require('./snapshot')
 
 const { round } = Math
 /** How many holders are described. */
@@ -24,21 +25,17 @@ function entryOf ({ word, request }, waiting, threadId, blocked) {
 }
 
 /** The threads that hold what an entry waits for; or the writer ahead in the line, if it waits only for that writer. */
-function keepersOf (entry, { held, waiting }) {
-  const isExclusive = ({ mode }) => mode === 'exclusive'
-  const holders = held.filter(hold => hold.id === entry.id && (isExclusive(hold) || entry.mode !== 'shared'))
-  const threadsOf = entries => [...new Set(entries.map(({ threadId }) => threadId))]
-  if (holders.length > 0 || entry.mode !== 'shared') return { verb: 'holds', list: threadsOf(holders) }
-  const line = waiting.filter(({ id }) => id === entry.id)
-  const ahead = line.slice(0, line.indexOf(entry)).filter(isExclusive)
-  return { verb: 'is ahead', list: threadsOf(ahead.slice(-1)) }
+function keepersOf (entry, { holdersFor, writerAhead }) {
+  const holders = holdersFor(entry).map(({ threadId }) => threadId)
+  const writer = writerAhead(entry)
+  return holders.length > 0 || writer === undefined ? { verb: 'holds', list: holders } : { verb: 'is ahead', list: [writer.threadId] }
 }
 
 const isPermits = ({ mode }) => mode === 'permits'
 
 /** What an entry waits for, and who keeps it waiting. */
-function waitText (entry, state) {
-  const { verb, list } = keepersOf(entry, state)
+function waitText (entry, obstacles) {
+  const { verb, list } = keepersOf(entry, obstacles)
   const noun = nounOfEntry(entry)
   if (list.length === 0) return noun + (entry.mode === undefined || isPermits(entry) ? '' : ', of which no holder is known')
   if (verb === 'is ahead') return noun + ' behind thread ' + list[0]
@@ -48,14 +45,14 @@ function waitText (entry, state) {
 }
 
 /** What a thread that keeps this one waiting does. */
-function doingOf (threadId, own, state) {
+function doingOf (threadId, own, waiting, obstacles) {
   if (threadId === own) return ' This thread holds it itself.'
-  const waits = state.waiting.filter(entry => entry.threadId === threadId)
+  const waits = waiting.filter(entry => entry.threadId === threadId)
   const [blocked] = waits.filter(entry => entry.blocked)
-  if (blocked !== undefined) return ' Thread ' + threadId + ' is blocked, and waits for ' + waitText(blocked, state) + '.'
+  if (blocked !== undefined) return ' Thread ' + threadId + ' is blocked, and waits for ' + waitText(blocked, obstacles) + '.'
   if (waits.length === 0) return ' Thread ' + threadId + ' waits for nothing.'
   const more = waits.length > 1 ? ', and ' + (waits.length - 1) + ' more' : ''
-  return ' Thread ' + threadId + ' awaits ' + waitText(waits[0], state) + more + '.'
+  return ' Thread ' + threadId + ' awaits ' + waitText(waits[0], obstacles) + more + '.'
 }
 
 /** The text for a wait of this thread that began so many milliseconds ago; undefined if it is over. */
@@ -70,11 +67,13 @@ module.exports = function stallText (hold, age, blocked) {
     const { kind, mode } = described(hold.request)
     return begin + nounOf({ kind, mode, name: hold.word.name }) + '. There are too many holds and waits to say more.'
   }
-  const entry = entryOf(hold, state.waiting, own, blocked)
+  const { waiting, cycles } = state
+  const entry = entryOf(hold, waiting, own, blocked)
   if (entry === undefined) return undefined
-  let text = begin + waitText(entry, state) + '.'
-  for (const threadId of keepersOf(entry, state).list.slice(0, MOST)) text += doingOf(threadId, own, state)
-  const ring = state.cycles.find(links => links.some(({ waitsFor }) => waitsFor.threadId === own && waitsFor.id === entry.id))
+  const obstacles = createObstacles(state)
+  let text = begin + waitText(entry, obstacles) + '.'
+  for (const threadId of keepersOf(entry, obstacles).list.slice(0, MOST)) text += doingOf(threadId, own, waiting, obstacles)
+  const ring = cycles.find(links => links.some(({ waitsFor }) => waitsFor.threadId === own && waitsFor.id === entry.id))
   if (ring !== undefined) text += ' These threads wait for one another: ' + cycleText(ring) + '.'
   return text
 }

@@ -6,14 +6,11 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
+const { ANSWER } = require('../../agent/registers')
 const { bare, createArray } = require('../../util/intrinsics')
-const { deadlock, deadlockCycle } = require('../../waiting/errors')
 const { LATE } = require('../../waiting/late')
-const { Claim, ended, lateError } = require('../held/acquire')
-const { waits } = require('../held/diagnostics')
-const { NAMED_EXCLUSIVE, NAMED_SHARED, cycleOf, read } = require('../held/request')
-const { whileBlocked } = require('../held/stalls')
+const { Claim, block, lateError } = require('../held/acquire')
+const { NAMED_EXCLUSIVE, NAMED_SHARED, read } = require('../held/request')
 const { NOT_HELD } = require('../held/robust-list')
 const { giveBack, newToken, theList } = require('../held/token')
 const { takeInLine } = require('../held/word')
@@ -71,16 +68,6 @@ class Grant {
 }
 bare(Grant)
 
-/** A promise that waits for a name. */
-class NamedClaim extends Claim {
-  claim () {
-    const { hold: { request }, timeout, word } = this
-    const ownerDied = agent().claimNameAsync(word.name, request, timeout, this)
-    word.address = agent().native.floats[ADDRESS]
-    return ownerDied
-  }
-}
-
 /** A new grant, of nothing yet. */
 function newGrant (name, shared) {
   theList().tidy()
@@ -98,7 +85,7 @@ const steal = (grant) => takeInLine(grant, grant.request, grant.token, agent().n
  * its time is over.
  *
  * @param {{ timeout: number, signal: AbortSignal | undefined }} call the signal is not aborted yet
- * @returns {NamedClaim | undefined} undefined: it is over already
+ * @returns {Claim | undefined} undefined: it is over already
  */
 function acquireAsync (grant, call) {
   if (call.timeout === 0) {
@@ -106,29 +93,18 @@ function acquireAsync (grant, call) {
     return undefined
   }
   const resolve = (outcome) => outcome === LATE ? call.late() : call.granted(grant)
-  const claim = new NamedClaim(grant, call, resolve, (reason) => call.failed(reason))
+  const claim = new Claim(grant, call, resolve, (reason) => call.failed(reason))
   claim.begin()
   return claim.slot < 0 ? undefined : claim
 }
 
 /**
  * Blocks until this thread has the name.
- * @throws {Error} a TimeoutError; or one with code ERR_DEADLOCK if the thread would wait for itself, or close a cycle of threads, as `acquire` says
+ * @throws {Error} a TimeoutError; or one with code ERR_DEADLOCK, as `acquire` says
  */
 function acquireSync (grant, timeout, caller) {
-  if (timeout === 0) {
-    if (!take(grant)) throw lateError(grant, 0)
-    return
-  }
-  theList().makeRoom()
-  const since = waits()
-  const answer = agent().claimName(grant.name, grant.request, timeout, whileBlocked(grant))
-  if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
-  if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
-  if (answer === DEADLOCK) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
-  grant.address = agent().native.floats[ADDRESS]
-  const ownerDied = answer >= ACQUIRED ? answer === ACQUIRED_FROM_DEAD : undefined
-  if (!ended(grant, ownerDied, since)) throw lateError(grant, timeout)
+  const isGranted = timeout === 0 ? take(grant) : block(grant, timeout, caller)
+  if (!isGranted) throw lateError(grant, timeout)
 }
 
 /** All requests of the process, in the order in which they were made: `{ held: Info[], pending: Info[] }`. */
