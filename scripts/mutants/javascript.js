@@ -73,7 +73,7 @@ module.exports = [
   { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOf(this.hold.token), this.ownerDied)', put: 'release(indexOf(this.hold.token), false)', test: 'robust-list' },
 
   // ——— waiting for a lock ———
-  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOf(this.hold.token), this.ownerDied)', put: 'if (this.owned) {}', test: 'async-lock' },
+  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOf(this.hold.token), this.ownerDied)', put: 'if (this.owned) {}', test: 'robust-list' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
   { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token))) return', put: 'if (giveBack(token)) return', test: 'failing' },
