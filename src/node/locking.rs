@@ -19,7 +19,7 @@ use crate::node::blocking::BlockingWait;
 use crate::node::pending::{CONDITION, Noted, PLAIN};
 use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
-use crate::node::registry::REGISTRY;
+use crate::node::registry::{Entry, REGISTRY};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 
@@ -139,7 +139,7 @@ impl Agent {
     /// Takes a lock if it is free.
     fn take_free(location: Location) -> Option<WaitResult> {
         let word = word_at(location);
-        if word.load(Ordering::Relaxed) == UNLOCKED { STORE.try_take(location, Request::Lock, &word) } else { None }
+        if word.load(Ordering::SeqCst) == UNLOCKED { STORE.try_take(location, Request::Lock, &word) } else { None }
     }
 
     /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that
@@ -200,13 +200,16 @@ impl Agent {
     pub(super) fn free(&self) -> u32 {
         let (location, start) = (self.registers.location(), now());
         let holder = |granted: Option<&Waiter>| {
-            let look = now();
-            while now().duration_since(look) < SETTLING {
-                std::hint::spin_loop();
-            }
-            REGISTRY.thread_of(|agent| {
+            let is_it = |agent: &Entry| {
                 granted.is_some_and(|waiter| agent.known.is(waiter))
                     || (!Arc::ptr_eq(&agent.known.outbox, &self.outbox) && agent.robust_list.mentions(location))
+            };
+            REGISTRY.thread_of(is_it).or_else(|| {
+                let look = now();
+                while now().duration_since(look) < SETTLING {
+                    std::hint::spin_loop();
+                }
+                REGISTRY.thread_of(is_it)
             })
         };
         loop {
