@@ -1,5 +1,8 @@
-// timeout: 300
 'use strict'
+
+// What an install puts into another object changes nothing for a lock.
+// subjects: export, force
+// timeout: 300
 
 // The article's own class (fixtures/lock-article.js): on the subject, alone and on one word with AsyncLock.
 

@@ -1,5 +1,8 @@
 'use strict'
 
+// What an install puts into another object changes nothing for a lock.
+// subjects: export, force
+
 // A lock whose holder ends goes to the next claim, whose token says ownerDied.
 
 const assert = require('assert')

@@ -1,5 +1,8 @@
 'use strict'
 
+// What an install puts into another object changes nothing for a lock.
+// subjects: export, force
+
 // AsyncLock, as its documentation says: lock, unlock, time-outs, aborts, errors.
 
 const assert = require('assert')

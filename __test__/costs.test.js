@@ -11,12 +11,16 @@ const { test } = require('./harness')
 const { api } = require('./subject')
 const { memory } = require('./fixtures/lock-toolbox')
 const { now, onAQuietMachine, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+const size = require('./fixtures/size')
 
 const { AsyncLock, RwLock, snapshot, waitAsync } = api
 
 const THREADS = 64
 /** How much larger one of two times may be that ought to be equal. A search for deadlocks by each sleeper made it five to ten times as large. */
 const FACTOR = 3
+/** Milliseconds in which threads do the same again and again, and how often that is measured. */
+const LOOP = size(1000, 300)
+const ROUNDS = size(2, 1)
 
 /** Milliseconds of processor time that the process takes while `body` runs. */
 async function processorTime (body) {
@@ -29,7 +33,7 @@ async function processorTime (body) {
 /** The shortest of some times: other work only adds to them. By turns, with and without a time-out. */
 async function byTurns (measure) {
   const times = { timed: Infinity, untimed: Infinity }
-  for (let round = 0; round < 2; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     for (const [name, options] of [['timed', { timeout: 1e9 }], ['untimed', {}]]) times[name] = Math.min(times[name], await measure(options))
   }
   return times
@@ -80,7 +84,7 @@ for (const kind of ['RwLock', 'name']) {
       let done
       const took = await processorTime(async () => {
         const counted = threads.do({ kind, options })
-        await sleep(1000)
+        await sleep(LOOP)
         Atomics.store(threads.state, 0, 1)
         done = await counted
       })
@@ -153,7 +157,7 @@ test('time-outs are on time while a claim waits and 100 000 locks are held', { t
 test('a lock is not told to have been held for longer than its thread has run', { timeout: 120000 }, async t => {
   const sab = memory(4)
   // What is known of a thread may lie where that of an earlier one did: of one in thirty.
-  for (let round = 0; round < 100; round++) {
+  for (let round = 0; round < size(100, 50); round++) {
     const begin = now()
     const thread = startWorker(t, ({ api, data: sab, post }) => {
       new api.AsyncLock(sab).lock()

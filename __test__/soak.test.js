@@ -1,5 +1,8 @@
-// timeout: 600
 'use strict'
+
+// What an install puts into another object changes nothing here.
+// subjects: export, force
+// timeout: 600
 
 // Short soaks: scripts/soak/main.js says what happens in one, and ../scripts/soak/operations/ what must hold.
 //
