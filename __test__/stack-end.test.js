@@ -81,10 +81,10 @@ async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
     }
     dive()
     parentPort.postMessage([at < 0 ? outcome : 'not so deep', ${left}])`
-  await inWorker(t, async (atTheEndOfTheStack, { require, data: { program, most, ends, depths } }) => {
+  await inWorker(t, async (atTheEndOfTheStack, { require, data: { program, most, ends, step } }) => {
     let [done, thrown] = [0, 0]
     const { Worker } = require('worker_threads')
-    for (let depth = 0; depth < most; depth += most / depths) {
+    for (let depth = 0; depth < most; depth += step) {
       const worker = new Worker(program, { eval: true, workerData: depth })
       const [outcome, left] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
       if (left !== 0) throw new Error(`${left} is left after a ${outcome} at ${depth}`)
@@ -94,7 +94,7 @@ async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
       else throw new Error(String(outcome))
     }
     return { done, thrown }
-  }, { program, most: most * MORE, ends, depths: size(40, 16) })
+  }, { program, most: most * MORE, ends, step: Math.ceil(most * MORE / size(40, 16)) })
 }
 
 // Short waits in many threads: the engine optimizes at another moment in each, and then a call takes another part of the stack.
