@@ -17,7 +17,6 @@ use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_a
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::registry::REGISTRY;
 use crate::node::robust_list::RobustList;
-use crate::node::stalls::stalls_at;
 use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
@@ -208,13 +207,8 @@ impl Blocking {
         let mut watched = service.is_some_and(|service| service.watch(&self.watch));
         let mut slice = SLICE_MILLISECONDS;
         let mut retry_at = None;
-        // Between two slices JavaScript reports the stall.
-        let stalls_at = wait.request.map_or(Timestamp::NEVER, |_| stalls_at(now()));
         loop {
-            let now = now();
-            let end = now.after_millis(slice);
-            let until = if stalls_at > now { end.min(stalls_at) } else { end };
-            match self.sleep(wait, until, &mut retry_at, robust_list) {
+            match self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list) {
                 Slept::Settled(answer) => return answer,
                 Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
@@ -227,6 +221,7 @@ impl Blocking {
                     }
                 }
             }
+            // JavaScript reports a stall here.
             if !self.environment.tick() {
                 // Whoever ends one thread often ends the others next, one after the other.
                 if !watched {
