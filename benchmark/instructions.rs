@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::LOCKED;
+use atomics_waitasync::lock::request::{LOCKED, Request};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;

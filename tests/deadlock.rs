@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicI32;
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
 use atomics_waitasync::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
-use atomics_waitasync::lock::word::Word;
+use atomics_waitasync::lock::request::Word;
 use atomics_waitasync::lock::{Claimed, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;

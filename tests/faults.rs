@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING};
+use atomics_waitasync::lock::request::{LOCKED, Request, UNLOCKED, WRITING};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
@@ -77,7 +76,7 @@ impl Scene {
     fn assert_next_gets(&self, ticket: Ticket, result: WaitResult) {
         assert_eq!(self.mail().retries, [1]);
         assert_eq!(self.word.load(Ordering::SeqCst), UNLOCKED);
-        assert_eq!(self.store.retry(ticket, &self.waiter(1), &&self.word), Some(result));
+        assert_eq!(self.store.retry(ticket, &self.waiter(1), &self.word), Some(result));
         assert_eq!(self.word.load(Ordering::SeqCst), LOCKED);
     }
 }
@@ -134,7 +133,7 @@ fn a_claim_of_a_strict_line_that_retries_has_what_it_takes_and_lets_the_next_in(
     assert_eq!(scene.store.withdraw_agent(tickets[0], &scene.outbox, 0), Withdrawal::Done);
     scene.word.store(UNLOCKED, Ordering::SeqCst);
     let taken = Cell::new(None);
-    without_clock(|| taken.set(scene.store.retry(tickets[1], &scene.waiter(1), &&scene.word)));
+    without_clock(|| taken.set(scene.store.retry(tickets[1], &scene.waiter(1), &scene.word)));
     assert_eq!(taken.get(), Some(WaitResult::Acquired));
     let granted: Vec<_> = scene.mail().settlements.iter().map(|settlement| settlement.slot).collect();
     assert_eq!(granted, [2]);

@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::fairness::FAIRNESS;
-use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::{LOCKED, UNLOCKED, WRITING, Word};
+use atomics_waitasync::lock::request::{LOCKED, Request, UNLOCKED, WRITING, Word};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
@@ -682,7 +681,7 @@ mod panic {
         }
 
         fn compare_exchange(&self, current: i32, new: i32) -> bool {
-            Word::compare_exchange(&self.word, current, new)
+            Word::compare_exchange(self.word, current, new)
         }
     }
 

@@ -8,8 +8,7 @@ use std::ops::Range;
 use atomics_waitasync::clock::now;
 use atomics_waitasync::lock::WaiterListStore;
 use atomics_waitasync::lock::memories::{AgentId, Left, MOST_LEFT, Memories};
-use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::LOCKED;
+use atomics_waitasync::lock::request::{LOCKED, Request};
 use atomics_waitasync::queue::location::Location;
 use std::sync::atomic::{AtomicI32, Ordering};
 

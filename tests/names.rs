@@ -7,14 +7,13 @@
 mod random;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use atomics_waitasync::clock::{Timestamp, now};
 use atomics_waitasync::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::shared_word;
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
@@ -202,9 +201,9 @@ impl World {
                 for slot in mail.retries {
                     let (location, ticket) = self.tickets[&slot];
                     // SAFETY: the name has a request, so it has its word.
-                    let word = unsafe { shared_word(location) };
+                    let word: &AtomicI32 = unsafe { location.word() };
                     let waiter = Waiter::Agent(Arc::clone(outbox), slot);
-                    settled[agent].extend(self.store.retry(ticket, &waiter, &word).map(|result| (slot, result)));
+                    settled[agent].extend(self.store.retry(ticket, &waiter, word).map(|result| (slot, result)));
                 }
             }
         }

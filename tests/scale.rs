@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use atomics_waitasync::clock::{Timestamp, now};
 use atomics_waitasync::lock::names::{Mode, Names, Requester, Waits};
-use atomics_waitasync::lock::request::Request;
-use atomics_waitasync::lock::word::LOCKED;
+use atomics_waitasync::lock::request::{LOCKED, Request};
 use atomics_waitasync::lock::{Claimed, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;

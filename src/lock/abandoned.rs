@@ -7,8 +7,7 @@ use std::ops::Range;
 
 use super::lines::Section;
 use super::lines::WaiterListStore;
-use super::request::{Mode, Request};
-use super::word::Word;
+use super::request::{Mode, Request, Word};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::sync::Ordering;

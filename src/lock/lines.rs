@@ -6,8 +6,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::fairness::Released;
 use super::line::Line;
-use super::request::Request;
-use super::word::Word;
+use super::request::{Request, Word};
 use crate::queue::critical_section::{CriticalSection, Policy};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;

@@ -61,7 +61,6 @@ mod name_table;
 pub mod names;
 pub mod request;
 mod store;
-pub mod word;
 
 pub use lines::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
 pub use store::{Claimed, Freed};

@@ -1,6 +1,31 @@
-//! What a claim asks of its word, and what taking and giving back does to the word.
+//! The word by which threads exclude each other, what a claim asks of it, and what taking and giving back does to it.
 
-use super::word::{LOCKED, UNLOCKED, WRITING, Word};
+use crate::sync::{AtomicI32, Ordering};
+
+/// The word of a lock that is free.
+pub const UNLOCKED: i32 = 0;
+/// The word of a lock that is held.
+pub const LOCKED: i32 = 1;
+/// The word of a read-write lock that a writer holds.
+pub const WRITING: i32 = -1;
+
+/// A word of a lock, read-write lock or semaphore. Implemented by shared memory, and by loom's atomics in models.
+pub trait Word {
+    /// Reads the word, `SeqCst`.
+    fn load(&self) -> i32;
+    /// Writes `new` if the word holds `current`, `SeqCst`. Returns whether it wrote.
+    fn compare_exchange(&self, current: i32, new: i32) -> bool;
+}
+
+impl Word for AtomicI32 {
+    fn load(&self) -> i32 {
+        self.load(Ordering::SeqCst)
+    }
+
+    fn compare_exchange(&self, current: i32, new: i32) -> bool {
+        self.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+}
 
 /// How a name is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

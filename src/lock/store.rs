@@ -3,8 +3,7 @@
 use super::fairness::Released;
 use super::line::Line;
 use super::lines::{Section, Waiter, WaiterListStore};
-use super::request::Request;
-use super::word::{UNLOCKED, Word};
+use super::request::{Request, UNLOCKED, Word};
 use crate::clock::Timestamp;
 use crate::queue::bucket::Ticket;
 use crate::queue::counters::Counted;
@@ -218,7 +217,7 @@ impl WaiterListStore {
     /// woken. Whether there are any lines.
     ///
     /// `word` is called in critical sections, for locations that have claims, and its result is used as long as they have.
-    pub fn check_words<W: Word>(&self, word: impl Fn(Location) -> W) -> bool {
+    pub fn check_words<'a, W: Word + 'a>(&self, word: impl Fn(Location) -> &'a W) -> bool {
         let mut any = false;
         for index in self.buckets_with_claims() {
             any = true;
@@ -226,8 +225,8 @@ impl WaiterListStore {
                 for location in section.policy().locations() {
                     let word = word(location);
                     let first = section.waiters(location).find_map(|key| section.claim(key));
-                    if first.is_some_and(|request| request.is_granted_by(&word)) {
-                        section.word_changed(location, &word);
+                    if first.is_some_and(|request| request.is_granted_by(word)) {
+                        section.word_changed(location, word);
                     }
                 }
             });

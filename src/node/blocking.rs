@@ -285,7 +285,7 @@ impl Blocking {
                 Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result, robust_list)),
                 Woken::Retry => {
                     request.inspect(|&request| robust_list.announce(location, request));
-                    if let Some(result) = STORE.retry(ticket, &self.waiter(), &word_at(location)) {
+                    if let Some(result) = STORE.retry(ticket, &self.waiter(), word_at(location)) {
                         return Slept::Settled(self.settled(wait, result, robust_list));
                     }
                     robust_list.retract();

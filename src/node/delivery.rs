@@ -166,7 +166,7 @@ impl Delivery {
     fn retry(&self, slot: u32, mail: &mut Mail, pending: &Pending) {
         if let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
             (pending.ticket(slot), pending.noted(slot))
-            && let Some(result) = STORE.retry(ticket, &self.waiter(slot), &word_at(location))
+            && let Some(result) = STORE.retry(ticket, &self.waiter(slot), word_at(location))
         {
             mail.settle(slot, result, Some((location, request)));
         }

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use crate::clock::{Timestamp, now};
 use crate::lock::fairness::{ROOM, Released};
-use crate::lock::request::Request;
-use crate::lock::word::UNLOCKED;
+use crate::lock::request::{Request, UNLOCKED};
 use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
@@ -47,7 +46,7 @@ impl Agent {
         {
             return self.acquired(location, request, result);
         }
-        let claimed = STORE.claim(location, self.blocking.waiter(), request, deadline, &word);
+        let claimed = STORE.claim(location, self.blocking.waiter(), request, deadline, word);
         self.block_in_line(claimed, location, request, deadline)
     }
 
@@ -73,7 +72,7 @@ impl Agent {
         }
         let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, since: now() };
         self.robust_list.announce(location, request);
-        let claimed = STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, &word);
+        let claimed = STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, word);
         self.await_in_line(claimed, request, deadline, noted)
     }
 
@@ -123,7 +122,7 @@ impl Agent {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
         self.robust_list.announce(location, request);
-        if let Some(result) = STORE.try_take(location, request, &word_at(location)) {
+        if let Some(result) = STORE.try_take(location, request, word_at(location)) {
             return self.acquired(location, request, result);
         }
         self.robust_list.retract();
@@ -139,7 +138,7 @@ impl Agent {
     /// Takes a lock if it is free.
     fn take_free(location: Location) -> Option<WaitResult> {
         let word = word_at(location);
-        if word.load(Ordering::SeqCst) == UNLOCKED { STORE.try_take(location, Request::Lock, &word) } else { None }
+        if word.load(Ordering::SeqCst) == UNLOCKED { STORE.try_take(location, Request::Lock, word) } else { None }
     }
 
     /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that
@@ -167,7 +166,7 @@ impl Agent {
                 self.robust_list.retract();
                 return NAMES.release(&STORE, id);
             }
-            let released = STORE.release(location, request, &word_at(location));
+            let released = STORE.release(location, request, word_at(location));
             self.robust_list.retract();
             // The main thread must not sleep.
             if released == Released::MakeRoom && self.thread_id != 0 {
@@ -188,7 +187,7 @@ impl Agent {
     /// JavaScript has changed the word while a waiter was counted there: the line is served.
     pub(super) fn released(&self) {
         let location = self.registers.location();
-        STORE.word_changed(location, &word_at(location));
+        STORE.word_changed(location, word_at(location));
     }
 
     /// Returns whether the last holder of what JavaScript has just taken died.
@@ -213,7 +212,7 @@ impl Agent {
             })
         };
         loop {
-            match STORE.free(location, &word_at(location), holder) {
+            match STORE.free(location, word_at(location), holder) {
                 Freed::Now => return FREED,
                 Freed::NotLocked => return NOT_LOCKED,
                 Freed::Held(thread_id) if now().duration_since(start) >= POSSIBLE => {

@@ -21,8 +21,8 @@
 //! | `json` | the text in which larger answers pass |
 //! | `images` | which copy of this library serves the process |
 //!
-//! A module uses only those below it. In this crate only [`crate::queue::location`], [`crate::queue::counters`], [`crate::lock::word`],
-//! [`crate::thread`], [`crate::service`] and this folder have `unsafe` code.
+//! A module uses only those below it. In this crate only [`crate::queue::location`], [`crate::queue::counters`], [`crate::thread`],
+//! [`crate::service`] and this folder have `unsafe` code.
 
 #![allow(unsafe_code, reason = "Node-API, memory that JavaScript owns, and the dynamic loader")]
 

@@ -8,7 +8,6 @@ use crate::lock::WaiterListStore;
 use crate::lock::memories::Memories;
 use crate::lock::names::Names;
 use crate::lock::request::Request;
-use crate::lock::word::shared_word;
 use crate::node::holders::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
@@ -64,7 +63,7 @@ fn check_words() -> bool {
 /// memory there, so they only serve as keys.
 pub(super) fn word_at(location: Location) -> &'static AtomicI32 {
     // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
-    unsafe { shared_word(location) }
+    unsafe { location.word() }
 }
 
 /// What a waiter was given and its thread has not made use of.
@@ -96,7 +95,7 @@ pub(super) fn return_unused(location: Location, request: Request, result: WaitRe
     if let Some(id) = request.id() {
         return NAMES.end_grant(&STORE, id, result);
     }
-    STORE.return_unused(location, request, result, &word_at(location));
+    STORE.return_unused(location, request, result, word_at(location));
     true
 }
 

@@ -7,12 +7,12 @@
 use std::cell::Cell;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::{Timestamp, now};
 use crate::lock::names::Mode;
 use crate::lock::request::Request;
-use crate::queue::location::{Expected, Location};
+use crate::queue::location::Location;
 use crate::queue::outbox::Settlement;
 use crate::queue::result::WaitResult;
 
@@ -203,15 +203,17 @@ impl Registers {
 
     /// Whether the word at the location holds the expected value.
     pub(super) fn is_equal(&self) -> bool {
-        let expected = if self.wide.get() == 1 {
-            Expected::BigInt64(self.expected.get())
-        } else {
-            let [a, b, c, d, ..] = self.expected.get().to_ne_bytes();
-            Expected::Int32(i32::from_ne_bytes([a, b, c, d]))
-        };
+        let (location, expected) = (self.location(), self.expected.get());
+        let [a, b, c, d, ..] = expected.to_ne_bytes();
         // SAFETY: `lib/atomics/functions.js` puts in the address of an element of a typed array that the caller of `wait` or
         // `waitAsync` holds, after it has validated the index and the type; shared memory never shrinks or moves (invariant 8).
-        unsafe { expected.is_at(self.location()) }
+        unsafe {
+            if self.wide.get() == 1 {
+                location.word::<AtomicI64>().load(Ordering::SeqCst) == expected
+            } else {
+                location.word::<AtomicI32>().load(Ordering::SeqCst) == i32::from_ne_bytes([a, b, c, d])
+            }
+        }
     }
 
     /// The location of the word that JavaScript is changing.

@@ -1,8 +1,6 @@
-//! The address of a word of shared memory, and comparing the word with what a wait expects.
+//! The address of a word of shared memory.
 
-#![allow(unsafe_code, reason = "reading memory that JavaScript owns")]
-
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+#![allow(unsafe_code, reason = "accessing memory that JavaScript owns")]
 
 /// Bytes of a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
@@ -34,11 +32,6 @@ impl Location {
         self.0
     }
 
-    /// The address of the word.
-    pub(crate) const fn word_address(self) -> usize {
-        self.0 & !3
-    }
-
     /// A hash by which the words of one cache line are neighbours in a hash table.
     pub(crate) fn hash(self) -> u64 {
         let (line, word) = ((self.0 / CACHE_LINE) as u64, (self.0 % CACHE_LINE / 4) as u64);
@@ -47,34 +40,14 @@ impl Location {
         let mixed = line.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
         mixed ^ word ^ (word << 57)
     }
-}
 
-/// What the word is expected to hold: an element of an `Int32Array` or of a `BigInt64Array`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Expected {
-    /// Four bytes.
-    Int32(i32),
-    /// Eight bytes.
-    BigInt64(i64),
-}
-
-impl Expected {
-    /// Whether the word at `location` holds this value now. Reads atomically, `SeqCst` (invariant 9).
+    /// The word, as a `T`.
     ///
     /// # Safety
-    /// `location` must be the address of an element of that size in memory which stays allocated during the call, is
-    /// aligned to the element's size, and is only written atomically or by JavaScript.
-    pub unsafe fn is_at(self, location: Location) -> bool {
-        match self {
-            // SAFETY: the caller promises a live, aligned word of this size (invariant 8); JavaScript's accesses are
-            // those of its own memory model, under which concurrent access is no undefined behaviour.
-            Self::Int32(value) => unsafe {
-                AtomicI32::from_ptr(std::ptr::with_exposed_provenance_mut(location.0)).load(Ordering::SeqCst) == value
-            },
-            // SAFETY: as above, for eight bytes.
-            Self::BigInt64(value) => unsafe {
-                AtomicI64::from_ptr(std::ptr::with_exposed_provenance_mut(location.0)).load(Ordering::SeqCst) == value
-            },
-        }
+    /// `T` is an atomic number. The location must be that of so many aligned bytes of shared memory that stay allocated as long as the
+    /// result is used, and that are only written atomically or by JavaScript, whose accesses are those of its own memory model.
+    pub unsafe fn word<'a, T>(self) -> &'a T {
+        // SAFETY: as the caller promises (invariants 8 and 9).
+        unsafe { &*std::ptr::with_exposed_provenance(self.0 & !3) }
     }
 }

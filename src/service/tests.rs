@@ -85,12 +85,12 @@ fn a_panic_of_one_duty_ends_no_duty() {
 
     // Freed, without a call.
     let party = Waiter::Agent(Arc::clone(&outbox), 8);
-    let claimed = store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &&WORD);
+    let claimed = store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &WORD);
     let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a lock that is held") };
     service.check_words();
     WORD.store(0, Ordering::SeqCst);
     until(&|| RUNG.load(Ordering::SeqCst) > 1);
-    assert_eq!(store.retry(ticket, &party, &&WORD), Some(WaitResult::Acquired));
+    assert_eq!(store.retry(ticket, &party, &WORD), Some(WaitResult::Acquired));
     assert!(LOOKS.load(Ordering::SeqCst) > 1);
 }
 
