@@ -1,7 +1,7 @@
 //! The names that are in use, and the requests for them.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 
 use rustc_hash::FxBuildHasher;
@@ -10,7 +10,7 @@ use super::lines::{Outbox, WaiterListStore};
 use super::request::{Mode, Request, UNLOCKED};
 use crate::clock::Timestamp;
 use crate::queue::location::Location;
-use crate::sync::{Arc, AtomicBool, AtomicI32, Ordering};
+use crate::sync::{Arc, AtomicI32};
 
 /// The UTF-16 code units of a name. (loom's `Arc` takes no slices.)
 pub type Text = std::sync::Arc<[u16]>;
@@ -20,8 +20,6 @@ pub type Text = std::sync::Arc<[u16]>;
 pub struct Name {
     pub(super) text: Text,
     pub(super) word: AtomicI32,
-    /// Whether it is in [`Table::left`].
-    is_left: AtomicBool,
 }
 
 impl Name {
@@ -89,13 +87,9 @@ pub(super) struct Table {
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
     counts: HashMap<(usize, Location), u32, FxBuildHasher>,
     pub(super) last_id: u32,
-    /// The names that are kept because a dead holder's successor is to be told, the oldest first. Some may be in use again, or gone.
-    left: VecDeque<Arc<Name>>,
-}
-
-/// Whether no request refers to a name: one reference is the table's, one the caller's.
-fn is_unused(name: &Arc<Name>) -> bool {
-    Arc::strong_count(name) == 2 + usize::from(name.is_left.load(Ordering::Relaxed))
+    /// The names that are not in use and whose next exclusive holder is to be told of a death, numbered in the order in which they came.
+    pub(super) left: HashMap<Text, u64>,
+    last_left: u64,
 }
 
 /// Of how many names that nobody requests any more it is remembered that their last holders died.
@@ -116,20 +110,21 @@ impl WaiterListStore {
     pub fn holds(&self, location: Location, id: u32) -> bool {
         self.critical_section_at(location, |section| section.policy().holds(location, id))
     }
-
-    pub(super) fn is_abandoned(&self, location: Location) -> bool {
-        self.critical_section_at(location, |section| section.policy().abandoned.contains(&location))
-    }
 }
 
 impl Table {
-    pub(super) fn name(&mut self, text: &[u16]) -> Arc<Name> {
+    /// The name, which is in use from now on.
+    pub(super) fn name(&mut self, store: &WaiterListStore, text: &[u16]) -> Arc<Name> {
         if let Some(name) = self.names.get(text) {
             return Arc::clone(name);
         }
         let text = Text::from(text);
-        let name = Name { text: text.clone(), word: AtomicI32::new(UNLOCKED), is_left: AtomicBool::new(false) };
-        Arc::clone(self.names.entry(text).or_insert(Arc::new(name)))
+        let name = Arc::new(Name { text: text.clone(), word: AtomicI32::new(UNLOCKED) });
+        if !self.left.is_empty() && self.left.remove(&text).is_some() {
+            store.note_death(name.location());
+        }
+        self.names.insert(text, Arc::clone(&name));
+        name
     }
 
     pub(super) fn next_id(&mut self) -> u32 {
@@ -141,33 +136,21 @@ impl Table {
         }
     }
 
-    /// A name may not be in use any more.
+    /// A name may not be in use any more: it is not if one reference to it is the table's, and one the caller's.
     pub(super) fn tidy(&mut self, store: &WaiterListStore, name: &Arc<Name>) {
-        if !is_unused(name) {
+        if Arc::strong_count(name) > 2 {
             return;
         }
-        if store.is_abandoned(name.location()) {
-            if !name.is_left.swap(true, Ordering::Relaxed) {
-                self.left.push_back(Arc::clone(name));
-                if self.left.len() > MOST_LEFT {
-                    self.forget_left(store);
-                }
+        self.names.remove(&*name.text);
+        shrink(&mut self.names);
+        if store.forget_abandoned_name(name.location()) {
+            self.last_left += 1;
+            self.left.insert(name.text.clone(), self.last_left);
+            if self.left.len() > MOST_LEFT
+                && let Some(first) = self.left.values().copied().min()
+            {
+                self.left.retain(|_, nth| *nth > first);
             }
-        } else {
-            self.names.remove(&*name.text);
-            shrink(&mut self.names);
-        }
-    }
-
-    /// Forgets the name that has been left behind for the longest time, unless it is in use again.
-    fn forget_left(&mut self, store: &WaiterListStore) {
-        let Some(name) = self.left.pop_front() else { return };
-        name.is_left.store(false, Ordering::Relaxed);
-        // Another name with this text may have come since.
-        let is_known = self.names.get(&*name.text).is_some_and(|known| Arc::ptr_eq(known, &name));
-        if is_known && is_unused(&name) {
-            store.forget_abandoned_name(name.location());
-            self.names.remove(&*name.text);
         }
     }
 
@@ -226,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_name_is_at_no_location_that_memory_of_javascript_can_have() {
-        let name = Table::default().name(&[65]);
+        let name = Table::default().name(&WaiterListStore::new(1, crate::clock::now), &[65]);
         let address = (&raw const name.word).addr();
         assert_ne!(name.location(), Location::from_address(address));
         assert!(name.location().is_of_process() && !Location::from_address(address).is_of_process());

@@ -1,7 +1,7 @@
 //! Named locks: from a name to a word of this process, with the line of a read-write lock.
 //!
-//! A name has a word as long as there are requests for it, pending or granted; or while its last exclusive holder is dead and the
-//! next one has not been told. Only native code changes the word. Every request has a number: a lock that was stolen is not in
+//! A name has a word as long as there are requests for it, pending or granted. Without any it is only remembered if its last exclusive
+//! holder is dead and the next one has not been told. Only native code changes the word. Every request has a number: a lock that was stolen is not in
 //! its bucket's table any more, so its former holder gives back nothing.
 //!
 //! # Lock order
@@ -100,7 +100,7 @@ impl Names {
         // Dropped last: then its waiters are woken.
         let _wakes;
         let table = &mut *lock(&self.table);
-        let name = table.name(text);
+        let name = table.name(store, text);
         let (location, id) = (name.location(), table.next_id());
         let request = Request::Named(mode, id);
         let waiter = match waits {
@@ -139,7 +139,7 @@ impl Names {
         let taken = {
             // A steal wakes nobody.
             let table = &mut *lock(&self.table);
-            let (name, id) = (table.name(text), table.next_id());
+            let (name, id) = (table.name(store, text), table.next_id());
             let (location, request) = (name.location(), Request::Named(Mode::Exclusive, id));
             let (result, stolen) = store.steal(location, request, &name.word);
             for id in stolen {
@@ -213,8 +213,9 @@ impl Names {
         Some(lock(&self.table).requests.get(&id)?.name.text.clone())
     }
 
-    /// How many names are in use.
+    /// How many names are in use, or left behind by dead holders.
     pub fn count(&self) -> usize {
-        lock(&self.table).names.len()
+        let table = lock(&self.table);
+        table.names.len() + table.left.len()
     }
 }

@@ -110,7 +110,7 @@ pub fn name_requests() -> Option<String> {
     })
 }
 
-/// How many names are in use.
+/// How many names are in use, or left behind by dead holders.
 #[napi(catch_unwind)]
 pub fn name_count() -> u32 {
     NAMES.count() as u32
