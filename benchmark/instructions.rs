@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::request::{LOCKED, Request};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
+use atomics_waitasync::queue::waiter::Ticket;
 use atomics_waitasync::service::alarm::Alarm;
 
 /// How often each operation is done.

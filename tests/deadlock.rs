@@ -17,10 +17,10 @@ use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitFor
 use atomics_waitasync::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
 use atomics_waitasync::lock::request::Word;
 use atomics_waitasync::lock::{Claimed, Waiter, WaiterListStore};
-use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
+use atomics_waitasync::queue::waiter::Ticket;
 
 const NEVER: Timestamp = Timestamp::NEVER;
 const NOW: Timestamp = Timestamp::from_nanos(0);

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::request::{LOCKED, Request, UNLOCKED, WRITING};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::outbox::Settlement;
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
+use atomics_waitasync::queue::waiter::Ticket;
 
 const HERE: Location = Location::from_address(0x1000);
 /// Far away: but to know that, one has to look at the clock.

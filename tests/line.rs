@@ -13,12 +13,12 @@ use atomics_waitasync::clock::Timestamp;
 use atomics_waitasync::lock::fairness::FAIRNESS;
 use atomics_waitasync::lock::request::{LOCKED, Request, UNLOCKED, WRITING, Word};
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::outbox::Settlement;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
+use atomics_waitasync::queue::waiter::Ticket;
 use proptest::prelude::*;
 
 const HERE: Location = Location::from_address(0x1000);

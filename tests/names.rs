@@ -15,11 +15,11 @@ use atomics_waitasync::clock::{Timestamp, now};
 use atomics_waitasync::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use atomics_waitasync::lock::request::Request;
 use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::BlockedThread;
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
+use atomics_waitasync::queue::waiter::Ticket;
 use random::Random;
 
 const AGENTS: usize = 3;

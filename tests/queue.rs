@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use atomics_waitasync::clock::{Timestamp, now};
 use atomics_waitasync::lock::{Mail, Outbox, Waiter, WaiterListStore};
-use atomics_waitasync::queue::bucket::Ticket;
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
+use atomics_waitasync::queue::waiter::Ticket;
 
 const LOCATIONS: usize = 4;
 

@@ -6,6 +6,7 @@
 const counters = 'src/queue/counters.rs'
 const store = 'src/queue/store.rs'
 const section = 'src/queue/critical_section.rs'
+const waiterList = 'src/queue/waiter_list.rs'
 const outbox = 'src/queue/outbox.rs'
 const parker = 'src/queue/parker.rs'
 const line = 'src/lock/line.rs'
@@ -100,8 +101,8 @@ module.exports = [
   },
   { what: 'the alarm is set without SeqCst', file: 'src/service/alarm.rs', find: 'self.set_to.store(next.as_nanos(), Ordering::SeqCst)', put: 'self.set_to.store(next.as_nanos(), Ordering::Relaxed)', model: 'register_expire' },
   { what: 'the alarm is read without SeqCst', file: 'src/service/alarm.rs', find: 'self.set_to.load(Ordering::SeqCst)', put: 'self.set_to.load(Ordering::Relaxed)', model: 'register_expire' },
-  { what: 'a deadline is published without SeqCst', file: 'src/queue/bucket.rs', find: 'self.earliest_deadline.store(earliest, Ordering::SeqCst);', put: 'self.earliest_deadline.store(earliest, Ordering::Relaxed);', model: 'register_expire' },
-  { what: 'a deadline is not published', file: section, find: 'self.bucket.publish_deadline(self.lists.waiters.earliest_deadline());', put: 'let _ = self.bucket;', model: 'register_expire' },
+  { what: 'a deadline is published without SeqCst', file: section, find: 'self.bucket.earliest_deadline.store(earliest, Ordering::SeqCst);', put: 'self.bucket.earliest_deadline.store(earliest, Ordering::Relaxed);', model: 'register_expire' },
+  { what: 'a deadline is not published', file: section, find: '            self.bucket.earliest_deadline.store(earliest, Ordering::SeqCst);\n', put: '', model: 'register_expire' },
 
   // ——— the outbox ———
   {
@@ -164,9 +165,21 @@ module.exports = [
   { what: 'what is due is decided as late as it comes', file: store, find: '            is_decided\n', put: '            is_decided || true\n', model: 'timeout_cancel_wait' },
   { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
   { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
-  { what: 'a deadline outlives its waiter', file: 'src/queue/waiter_list.rs', find: 'self.deadlines.remove(&(deadline, key));', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },
   { what: 'a time-out is rounded down', file: 'src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
-  { what: 'a waiter stands in front instead of behind', file: 'src/queue/waiter_list.rs', find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['lib', 'behaves_as_one_sequence'] },
+  { what: 'a deadline outlives its waiter', file: waiterList, find: 'self.deadlines.remove(&(record.deadline, key));', put: '', cargo: ['queue', ''] },
+  { what: 'a waiter stands in front instead of behind', file: waiterList, find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['queue', ''] },
+  { what: 'a list leads to a waiter that has left', file: waiterList, find: '                self.waiters[record.previous as usize].next = record.next;\n', put: '', cargo: ['queue', ''] },
+  { what: 'the last waiter of a list is not known once another has left', file: waiterList, find: '            self.waiters[after as usize].previous = record.previous;\n', put: '', cargo: ['queue', ''] },
+  { what: 'a list begins with a waiter that has left', file: waiterList, find: '                list.head = record.next;\n', put: '', cargo: ['queue', ''] },
+  { what: 'a list begins with a promise that has been notified', file: waiterList, find: '            list.head = next;\n', put: '', cargo: ['queue', ''] },
+  { what: 'the last waiter of a list is not known once a promise has been notified', file: waiterList, find: '            self.waiters[next as usize].previous = previous;\n', put: '', cargo: ['queue', ''] },
+  { what: 'a promise that is notified keeps its deadline', file: waiterList, find: 'first.deadline != Timestamp::NEVER || ', put: '', cargo: ['queue', ''] },
+  { what: 'a promise that has been notified is still in the length of its list', file: waiterList, find: '        list.length -= 1;\n        if next == NIL {', put: '        if next == NIL {', cargo: ['queue', ''] },
+  { what: 'a deadline that has come is found again', file: waiterList, find: '        self.deadlines.remove(&(deadline, key));\n    }', put: '        let _ = deadline;\n    }', cargo: ['queue', ''] },
+  { what: 'a deadline is later than it is', file: waiterList, find: '(deadline <= now)', put: '(deadline < now)', cargo: ['queue', ''] },
+  { what: 'a later deadline counts as the earliest', file: waiterList, find: 'self.deadlines.first().map_or', put: 'self.deadlines.last().map_or', cargo: ['queue', ''] },
+  { what: 'one promise is notified at a time', file: waiterList, find: '(next != NIL).then_some(next)))', put: 'None))', cargo: ['queue', ''] },
+  { what: 'a blocked thread is timed out by the service', file: waiterList, find: 'if deadline != Timestamp::NEVER && !listed.waiter.blocks() {', put: 'if deadline != Timestamp::NEVER {', cargo: ['queue', ''] },
 
   // ——— lines ———
   { what: 'a claim does not try once more in the critical section', file: lockStore, find: 'taken = section.take(location, request, word);\n            }', put: 'let _ = &mut taken;\n            }', model: 'unlock_claim' },

@@ -33,10 +33,9 @@ use rustc_hash::FxBuildHasher;
 
 use super::lines::{Waiter, WaiterListStore};
 use super::request::{Mode, Request};
-use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
-use crate::queue::waiter::Listed;
+use crate::queue::waiter::{Listed, Ticket};
 use crate::sync::{Arc, Mutex, lock};
 
 /// A thread that blocks for a claim without a time-out.

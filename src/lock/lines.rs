@@ -10,7 +10,7 @@ use super::request::{Request, Word};
 use crate::queue::critical_section::{CriticalSection, Policy};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
-use crate::queue::waiter::{self, Place, Successor};
+use crate::queue::waiter::{self, Successor};
 use crate::queue::waiter_list::WaiterKey;
 use crate::queue::{outbox, store};
 
@@ -64,8 +64,7 @@ impl Lines {
 impl Policy for Lines {
     type Claim = Request;
 
-    fn appended(&mut self, place: &Place<Request>) {
-        let &Place { location, key, claim, blocks } = place;
+    fn appended(&mut self, location: Location, key: WaiterKey, claim: Option<Request>, blocks: bool) {
         if claim.is_some() {
             self.by_location.entry(location).or_default().append(key, blocks);
         } else if let Some(line) = self.line_mut(location) {
@@ -73,8 +72,7 @@ impl Policy for Lines {
         }
     }
 
-    fn removed(&mut self, place: &Place<Request>) -> Successor {
-        let &Place { location, key, claim, blocks } = place;
+    fn removed(&mut self, location: Location, key: WaiterKey, claim: Option<Request>, blocks: bool) -> Successor {
         let Some(request) = claim else {
             if let Some(line) = self.line_mut(location) {
                 line.remove_thread(key);

@@ -5,12 +5,11 @@ use super::line::Line;
 use super::lines::{Section, Waiter, WaiterListStore};
 use super::request::{Request, UNLOCKED, Word};
 use crate::clock::Timestamp;
-use crate::queue::bucket::Ticket;
 use crate::queue::counters::Counted;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 use crate::queue::result::WaitResult;
-use crate::queue::waiter::Listed;
+use crate::queue::waiter::{Listed, Ticket};
 use crate::sync::Arc;
 
 /// What came of a claim.

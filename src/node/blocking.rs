@@ -17,10 +17,10 @@ use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_a
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::registry::REGISTRY;
 use crate::node::robust_list::RobustList;
-use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
 use crate::queue::result::WaitResult;
+use crate::queue::waiter::Ticket;
 use crate::service::watch::Watch;
 use crate::thread::spinner::{BudgetedSpinner, Spinner};
 

@@ -11,8 +11,8 @@ use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
-use crate::queue::bucket::Ticket;
 use crate::queue::location::Location;
+use crate::queue::waiter::Ticket;
 use crate::sync::lock;
 
 /// A pending wait. There may be a million of them.

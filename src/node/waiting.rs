@@ -6,9 +6,9 @@ use crate::node::blocking::BlockingWait;
 use crate::node::pending::Noted;
 use crate::node::process::{STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::Answer;
-use crate::queue::bucket::Ticket;
 use crate::queue::result::WaitResult;
 use crate::queue::store::Withdrawal;
+use crate::queue::waiter::Ticket;
 
 impl Agent {
     /// Blocks at the location.

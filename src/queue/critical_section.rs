@@ -5,15 +5,14 @@
 
 use std::fmt::Debug;
 
-use super::bucket::{Bucket, Ticket};
 use super::counters::{Counted, Counters};
 use super::location::Location;
 use super::outbox::{Outbox, Ring};
 use super::result::WaitResult;
-use super::waiter::{Listed, Place, Successor, Waiter, Wakes};
-use super::waiter_list::{WaiterKey, WaiterLists};
+use super::waiter::{Listed, Successor, Ticket, Waiter, Wakes};
+use super::waiter_list::{Record, WaiterKey, WaiterLists};
 use crate::clock::{Timestamp, unfailing};
-use crate::sync::{Arc, AtomicI32, MutexGuard, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 /// What a layer above the queue keeps for each bucket, inside the bucket's lock; and when waiters that want more than a notification,
 /// those with a claim, are woken. The queue never looks at a claim. It calls these functions inside a critical section.
@@ -21,11 +20,11 @@ pub trait Policy: Debug + Default {
     /// What a waiter asks for that wants more than a notification.
     type Claim: Copy + Debug;
 
-    /// A claim or a blocked thread has been appended.
-    fn appended(&mut self, place: &Place<Self::Claim>);
+    /// A claim or a blocked thread has been appended. A thread without a claim waits for a notification.
+    fn appended(&mut self, location: Location, key: WaiterKey, claim: Option<Self::Claim>, blocks: bool);
 
     /// A claim or a blocked thread has left its list.
-    fn removed(&mut self, place: &Place<Self::Claim>) -> Successor;
+    fn removed(&mut self, location: Location, key: WaiterKey, claim: Option<Self::Claim>, blocks: bool) -> Successor;
 
     /// The number of claims at `location`.
     fn claims(&self, location: Location) -> u32;
@@ -44,7 +43,7 @@ pub trait Policy: Debug + Default {
 /// What a bucket's lock protects.
 #[derive(Debug)]
 pub(super) struct Lists<P: Policy> {
-    pub(super) waiters: WaiterLists<Listed<P::Claim>>,
+    pub(super) waiters: WaiterLists<P::Claim>,
     policy: P,
 }
 
@@ -54,12 +53,32 @@ impl<P: Policy> Default for Lists<P> {
     }
 }
 
+/// A shard of the queue, with its own lock: the waiters of all locations whose cache lines share a hash.
+#[derive(Debug)]
+pub(super) struct Bucket<P: Policy> {
+    /// Of the promises and claims in it, for threads that do not hold the lock.
+    pub(super) earliest_deadline: AtomicU64,
+    /// Whether there are claims, for threads that do not hold the lock.
+    pub(super) has_claims: AtomicBool,
+    lists: Mutex<Lists<P>>,
+}
+
+impl<P: Policy> Default for Bucket<P> {
+    fn default() -> Self {
+        Self {
+            earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()),
+            has_claims: AtomicBool::new(false),
+            lists: Mutex::default(),
+        }
+    }
+}
+
 /// The lock of one bucket, held.
 ///
 /// It ends when this is dropped, also by a panic: then, too, the bucket's earliest deadline is published, and the waiters whose
 /// results have been recorded are woken, with no lock held (fields are dropped in their order).
 pub struct CriticalSection<'a, P: Policy> {
-    bucket: &'a Bucket<Lists<P>>,
+    bucket: &'a Bucket<P>,
     index: usize,
     counters: &'a Counters,
     clock: fn() -> Timestamp,
@@ -72,18 +91,17 @@ pub struct CriticalSection<'a, P: Policy> {
 
 impl<P: Policy> Drop for CriticalSection<'_, P> {
     fn drop(&mut self) {
-        self.bucket.publish_deadline(self.lists.waiters.earliest_deadline());
+        let earliest = self.lists.waiters.earliest_deadline().as_nanos();
+        if self.bucket.earliest_deadline.load(Ordering::Relaxed) != earliest {
+            // SeqCst: pairs with the service's re-check, see `service::alarm`.
+            self.bucket.earliest_deadline.store(earliest, Ordering::SeqCst);
+        }
     }
 }
 
 impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Locks `bucket`, which is the one with this index.
-    pub(super) fn enter(
-        bucket: &'a Bucket<Lists<P>>,
-        index: usize,
-        counters: &'a Counters,
-        clock: fn() -> Timestamp,
-    ) -> Self {
+    pub(super) fn enter(bucket: &'a Bucket<P>, index: usize, counters: &'a Counters, clock: fn() -> Timestamp) -> Self {
         let lists = lock(&bucket.lists);
         Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes(Vec::new()) }
     }
@@ -133,14 +151,13 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         if let Waiter::Thread(thread) = &listed.waiter {
             thread.reset();
         }
-        // A blocked thread watches its deadline itself.
-        let key = self.lists.waiters.push_back(location, deadline, !blocks, listed);
+        let key = self.lists.waiters.push_back(location, deadline, listed);
         counted.keep();
         if claim.is_some() {
             self.bucket.has_claims.store(true, Ordering::Relaxed);
         }
         if claim.is_some() || blocks {
-            self.lists.policy.appended(&Place { location, key, claim, blocks });
+            self.lists.policy.appended(location, key, claim, blocks);
         }
         Some(self.ticket(key))
     }
@@ -150,16 +167,14 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
-        let record = self.lists.waiters.remove(key);
-        let location = record.location;
+        let Record { location, listed, .. } = self.lists.waiters.remove(key);
         self.uncount(location);
-        let listed = record.waiter;
         if listed.is_plain_promise() {
             return (listed, Successor::Unconcerned);
         }
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
         let policy = &mut self.lists.policy;
-        let successor = policy.removed(&Place { location, key, claim, blocks });
+        let successor = policy.removed(location, key, claim, blocks);
         if claim.is_some() && policy.is_empty() {
             self.bucket.has_claims.store(false, Ordering::Relaxed);
         }
@@ -228,7 +243,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Notifies the first waiter at `location` if it is a promise without a time-out, as most are. The number of waiters
     /// notified, and the first waiter then. The general way looks up three times what is looked up once here.
     pub(super) fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
-        let Some((first, next)) = self.lists.waiters.pop_front_if(location, Listed::is_plain_promise) else {
+        let Some((first, next)) = self.lists.waiters.pop_front_promise(location) else {
             return (0, self.lists.waiters.front(location));
         };
         self.uncount(location);
@@ -276,7 +291,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Removes the waiter with this key if it is the promise in this slot of an agent, and overdue. Returns whether it was.
     pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> bool {
         let record = self.lists.waiters.get(key).filter(|record| record.is_overdue());
-        let is_its = record.is_some_and(|record| record.waiter.waiter.is_promise(outbox, slot));
+        let is_its = record.is_some_and(|record| record.listed.waiter.is_promise(outbox, slot));
         if is_its {
             // It has no claim, so no other waiter is concerned.
             let _ = self.remove(key);
@@ -299,7 +314,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     /// The waiter with this key, and what it asks for.
     pub(crate) fn listed(&self, key: WaiterKey) -> Option<&Listed<P::Claim>> {
-        self.lists.waiters.get(key).map(|record| &record.waiter)
+        self.lists.waiters.get(key).map(|record| &record.listed)
     }
 
     /// What the waiter with this key asks for; `None` for one without a claim.

@@ -1,6 +1,5 @@
 //! The queue: a futex-style line of waiters for each word of shared memory. It knows neither locks nor Node.
 
-pub mod bucket;
 pub mod counters;
 pub mod critical_section;
 pub mod location;

@@ -2,14 +2,13 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::bucket::{Bucket, Ticket};
 use super::counters::{self, Counters};
-use super::critical_section::{CriticalSection, Lists, Policy};
+use super::critical_section::{Bucket, CriticalSection, Policy};
 use super::location::{CACHE_LINE, Location};
 use super::outbox::{Outbox, Settlement};
 use super::parker::{BlockedThread, Woken};
 use super::result::WaitResult;
-use super::waiter::{Listed, Successor, Waiter, Wakes};
+use super::waiter::{Listed, Successor, Ticket, Waiter, Wakes};
 use super::waiter_list::WaiterKey;
 use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicI32, Ordering};
@@ -17,7 +16,7 @@ use crate::sync::{Arc, AtomicI32, Ordering};
 /// All waiters of a process (of a test, of a model). Any thread may call any method.
 #[derive(Debug)]
 pub struct WaiterListStore<P: Policy> {
-    buckets: Box<[CachePadded<Bucket<Lists<P>>>]>,
+    buckets: Box<[CachePadded<Bucket<P>>]>,
     /// They are apart from the buckets because JavaScript reads them.
     counters: Counters,
     now: fn() -> Timestamp,
@@ -34,7 +33,7 @@ impl<P: Policy> WaiterListStore<P> {
     pub fn new(buckets: usize, now: fn() -> Timestamp) -> Self {
         assert!(buckets.is_power_of_two() && buckets <= 1 << 10);
         let counters = Counters::new(buckets);
-        Self { buckets: (0..buckets).map(|_| CachePadded::new(Bucket::new())).collect(), counters, now }
+        Self { buckets: (0..buckets).map(|_| CachePadded::default()).collect(), counters, now }
     }
 
     /// The counters that JavaScript reads: of waiters, and then the policy's.
@@ -114,7 +113,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.critical_section(usize::from(ticket.bucket), |section| {
             let record = section.lists.waiters.get(ticket.key)?;
             let location = record.location;
-            let waits = record.waiter.waiter.is(waiter)
+            let waits = record.listed.waiter.is(waiter)
                 // A thread uses one record for all its waits. Its result says whether this one has ended.
                 && !matches!(waiter, Waiter::Thread(thread) if thread.result().is_some());
             waits.then(|| body(section, ticket.key, location))

@@ -2,7 +2,6 @@
 //!
 //! `C`: what a claim asks for. The queue only carries it.
 
-use super::location::Location;
 use super::outbox::Outbox;
 use super::parker::BlockedThread;
 use super::waiter_list::WaiterKey;
@@ -61,17 +60,14 @@ impl<C> Listed<C> {
     }
 }
 
-/// Where a claim or a blocked thread has been appended, or removed.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<C> {
-    /// The location at which it waits.
-    pub location: Location,
-    /// Its key.
-    pub key: WaiterKey,
-    /// What it asks for; `None` for a blocked thread that waits for a notification.
-    pub claim: Option<C>,
-    /// Whether it is a blocked thread.
-    pub blocks: bool,
+/// Finds a waiter again. Only valid together with the waiter that it was made for: so a key that is reused is recognised.
+///
+/// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(Rust, packed(2))]
+pub struct Ticket {
+    pub(super) key: WaiterKey,
+    pub(super) bucket: u16,
 }
 
 /// Whether a waiter that has left its list without taking anything leaves something to the next one.

@@ -2,8 +2,6 @@
 //!
 //! Plain data without locks or threads: lists are linked by slab keys. A waiter is in its list exactly as long as it has a key
 //! here (invariant 1). Adding and removing cost O(1), a deadline O(log n), whatever the number of other waiters.
-//!
-//! `W`: the waiter, or a plain number in the property test.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +9,7 @@ use hashbrown::HashTable;
 use slab::Slab;
 
 use super::location::Location;
+use super::waiter::Listed;
 use crate::clock::Timestamp;
 
 /// Identifies a waiter within its bucket as long as it waits. Reused afterwards.
@@ -23,11 +22,11 @@ const NIL: WaiterKey = WaiterKey::MAX;
 const OVERDUE: Timestamp = Timestamp::from_nanos(0);
 
 /// Larger slabs are given back to the allocator when their last waiter leaves.
-pub(crate) const RETAINED_CAPACITY: usize = 1024;
+const RETAINED_CAPACITY: usize = 1024;
 
 /// A waiter in a list (the specification's Waiter Record).
 #[derive(Debug)]
-pub struct Record<W> {
+pub struct Record<C> {
     /// The waiter before it; of the first one, the last.
     previous: WaiterKey,
     /// The waiter after it; of the last one, [`NIL`].
@@ -36,11 +35,11 @@ pub struct Record<W> {
     pub(super) deadline: Timestamp,
     /// Where it waits.
     pub location: Location,
-    /// What the store keeps of the waiter.
-    pub waiter: W,
+    /// The waiter.
+    pub listed: Listed<C>,
 }
 
-impl<W> Record<W> {
+impl<C> Record<C> {
     /// Whether [`WaiterLists::mark_overdue`] has marked it.
     pub fn is_overdue(&self) -> bool {
         self.deadline == OVERDUE
@@ -58,25 +57,25 @@ struct WaiterList {
 
 /// The waiter lists of one bucket.
 #[derive(Debug)]
-pub struct WaiterLists<W> {
-    waiters: Slab<Record<W>>,
+pub struct WaiterLists<C> {
+    waiters: Slab<Record<C>>,
     /// By the location of their first waiters.
     lists: HashTable<WaiterList>,
     /// Those that have not come, with the waiters' keys.
     deadlines: BTreeSet<(Timestamp, WaiterKey)>,
 }
 
-impl<W> Default for WaiterLists<W> {
+impl<C> Default for WaiterLists<C> {
     fn default() -> Self {
         Self { waiters: Slab::new(), lists: HashTable::new(), deadlines: BTreeSet::new() }
     }
 }
 
-impl<W> WaiterLists<W> {
+impl<C> WaiterLists<C> {
     /// Appends a waiter to the list of `location` (the specification's `AddWaiter`).
     ///
-    /// If `is_timed`, [`Self::due`] finds it when its deadline has come, unless that is [`Timestamp::NEVER`].
-    pub fn push_back(&mut self, location: Location, deadline: Timestamp, is_timed: bool, waiter: W) -> WaiterKey {
+    /// [`Self::due`] finds a promise when its deadline has come. A blocked thread watches its deadline itself.
+    pub fn push_back(&mut self, location: Location, deadline: Timestamp, listed: Listed<C>) -> WaiterKey {
         let key = self.waiters.vacant_key() as WaiterKey;
         let place_of = |list: &WaiterList| self.waiters[list.head as usize].location;
         let entry = self.lists.entry(location.hash(), |list| place_of(list) == location, |list| place_of(list).hash());
@@ -90,10 +89,10 @@ impl<W> WaiterLists<W> {
                 tail
             }
         };
-        self.waiters.insert(Record { previous, next: NIL, deadline, location, waiter });
-        if is_timed && deadline != Timestamp::NEVER {
+        if deadline != Timestamp::NEVER && !listed.waiter.blocks() {
             self.deadlines.insert((deadline, key));
         }
+        self.waiters.insert(Record { previous, next: NIL, deadline, location, listed });
         key
     }
 
@@ -101,7 +100,7 @@ impl<W> WaiterLists<W> {
     ///
     /// # Panics
     /// If there is no waiter with this key.
-    pub fn remove(&mut self, key: WaiterKey) -> Record<W> {
+    pub fn remove(&mut self, key: WaiterKey) -> Record<C> {
         let record = self.waiters.remove(key as usize);
         let is_its =
             |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == record.location;
@@ -121,7 +120,9 @@ impl<W> WaiterLists<W> {
             let after = if record.next == NIL { list.head } else { record.next };
             self.waiters[after as usize].previous = record.previous;
         }
-        self.remove_deadline(record.deadline, key);
+        if record.deadline != Timestamp::NEVER && !record.listed.waiter.blocks() {
+            self.deadlines.remove(&(record.deadline, key));
+        }
         self.shrink();
         record
     }
@@ -132,29 +133,21 @@ impl<W> WaiterLists<W> {
     /// If there is no waiter with this key.
     pub fn mark_overdue(&mut self, key: WaiterKey) {
         let deadline = std::mem::replace(&mut self.waiters[key as usize].deadline, OVERDUE);
-        self.remove_deadline(deadline, key);
+        self.deadlines.remove(&(deadline, key));
     }
 
-    fn remove_deadline(&mut self, deadline: Timestamp, key: WaiterKey) {
-        if deadline != Timestamp::NEVER {
-            self.deadlines.remove(&(deadline, key));
-        }
-    }
-
-    /// Removes the first waiter at `location` if it has no deadline and `takes` says so. Gives it, and the key of the next one.
-    pub fn pop_front_if(
-        &mut self,
-        location: Location,
-        takes: impl FnOnce(&W) -> bool,
-    ) -> Option<(W, Option<WaiterKey>)> {
+    /// Removes the first waiter at `location` if it is a promise without a claim and without a deadline. Returns it, and the key of the
+    /// next one.
+    pub fn pop_front_promise(&mut self, location: Location) -> Option<(Listed<C>, Option<WaiterKey>)> {
         let is_its = |list: &WaiterList| self.waiters[list.head as usize].location == location;
         let mut entry = self.lists.find_entry(location.hash(), is_its).ok()?;
         let list = entry.get_mut();
         let head = list.head as usize;
-        if !self.waiters.get(head).is_some_and(|first| first.deadline == Timestamp::NEVER && takes(&first.waiter)) {
+        let first = self.waiters.get(head)?;
+        if first.deadline != Timestamp::NEVER || !first.listed.is_plain_promise() {
             return None;
         }
-        let Record { previous, next, waiter, .. } = self.waiters.remove(head);
+        let Record { previous, next, listed, .. } = self.waiters.remove(head);
         list.length -= 1;
         if next == NIL {
             entry.remove();
@@ -163,7 +156,7 @@ impl<W> WaiterLists<W> {
             self.waiters[next as usize].previous = previous;
         }
         self.shrink();
-        Some((waiter, (next != NIL).then_some(next)))
+        Some((listed, (next != NIL).then_some(next)))
     }
 
     /// Gives back the memory that many waiters have occupied.
@@ -178,7 +171,7 @@ impl<W> WaiterLists<W> {
     }
 
     /// The waiter with this key.
-    pub fn get(&self, key: WaiterKey) -> Option<&Record<W>> {
+    pub fn get(&self, key: WaiterKey) -> Option<&Record<C>> {
         self.waiters.get(key as usize)
     }
 
@@ -220,140 +213,26 @@ impl<W> WaiterLists<W> {
     pub fn locations(&self) -> Vec<Location> {
         self.lists.iter().map(|list| self.waiters[list.head as usize].location).collect()
     }
-
-    /// The number of waiters at all locations.
-    pub fn len(&self) -> usize {
-        self.waiters.len()
-    }
-
-    /// Whether there are no waiters.
-    pub fn is_empty(&self) -> bool {
-        self.waiters.is_empty()
-    }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model")))]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    /// What the lists are meant to be: one sequence in the order of arrival.
-    #[derive(Default)]
-    struct Model(Vec<(WaiterKey, Location, Timestamp, u32)>);
-
-    /// The deadline of those marked overdue: earlier than any that `operation` makes, and found by nobody.
-    const LONG_AGO: Timestamp = Timestamp::from_nanos(0);
-
-    impl Model {
-        fn earliest_deadline(&self) -> Option<Timestamp> {
-            let deadlines = self.0.iter().map(|waiter| waiter.2);
-            deadlines.filter(|&deadline| deadline != LONG_AGO && deadline != Timestamp::NEVER).min()
-        }
-    }
-
-    #[derive(Debug, Clone)]
-    enum Operation {
-        PushBack { location: usize, deadline: Option<u64> },
-        RemoveNth(usize),
-        PopFront(usize),
-        PopFrontIf { location: usize, parity: u32 },
-        PopDue(u64),
-        MarkDue(u64),
-    }
-
-    fn operation() -> impl Strategy<Value = Operation> {
-        prop_oneof![
-            4 => (0..4_usize, prop::option::of(1..20_u64))
-                .prop_map(|(location, deadline)| Operation::PushBack { location, deadline }),
-            2 => any::<usize>().prop_map(Operation::RemoveNth),
-            2 => (0..4_usize).prop_map(Operation::PopFront),
-            2 => (0..4_usize, 0..2_u32).prop_map(|(location, parity)| Operation::PopFrontIf { location, parity }),
-            1 => (0..20_u64).prop_map(Operation::PopDue),
-            1 => (0..20_u64).prop_map(Operation::MarkDue),
-        ]
-    }
-
-    fn location(index: usize) -> Location {
-        Location::from_address(0x1000 + index * 4)
-    }
-
-    proptest! {
-        #[test]
-        fn behaves_as_one_sequence_of_waiters(operations in prop::collection::vec(operation(), 0..200)) {
-            let mut lists = WaiterLists::default();
-            let mut model = Model::default();
-            let mut arrivals = 0;
-            for operation in operations {
-                let earliest_before = model.earliest_deadline();
-                match operation {
-                    Operation::PushBack { location: at, deadline } => {
-                        let deadline = deadline.map_or(Timestamp::NEVER, Timestamp::from_nanos);
-                        let key = lists.push_back(location(at), deadline, true, arrivals);
-                        model.0.push((key, location(at), deadline, arrivals));
-                        arrivals += 1;
-                    }
-                    Operation::RemoveNth(n) if !model.0.is_empty() => {
-                        let (key, .., arrival) = model.0.remove(n % model.0.len());
-                        prop_assert_eq!(lists.remove(key).waiter, arrival);
-                        prop_assert!(lists.get(key).is_none());
-                    }
-                    Operation::RemoveNth(_) => {}
-                    Operation::PopFront(at) => {
-                        let expected = model.0.iter().position(|waiter| waiter.1 == location(at)).map(|n| model.0.remove(n).3);
-                        let actual = lists.front(location(at)).map(|key| lists.remove(key).waiter);
-                        prop_assert_eq!(actual, expected);
-                    }
-                    Operation::PopFrontIf { location: at, parity } => {
-                        let first = model.0.iter().position(|waiter| waiter.1 == location(at));
-                        let taken = first.filter(|&n| model.0[n].2 == Timestamp::NEVER && model.0[n].3 % 2 == parity);
-                        let expected = taken.map(|n| {
-                            let (.., arrival) = model.0.remove(n);
-                            let next = model.0.iter().find(|waiter| waiter.1 == location(at)).map(|waiter| waiter.0);
-                            (arrival, next)
-                        });
-                        let actual = lists.pop_front_if(location(at), |arrival| arrival % 2 == parity);
-                        prop_assert_eq!(actual, expected);
-                    }
-                    Operation::PopDue(now) => {
-                        let now = Timestamp::from_nanos(now);
-                        let due = lists.due(now).map(|(key, _)| (lists.waiters[key as usize].deadline, lists.remove(key).waiter));
-                        prop_assert_eq!(due.map(|(deadline, _)| deadline), model.earliest_deadline().filter(|&earliest| earliest <= now));
-                        if let Some((_, arrival)) = due {
-                            model.0.retain(|waiter| waiter.3 != arrival);
-                        }
-                    }
-                    Operation::MarkDue(now) => {
-                        let Some((key, _)) = lists.due(Timestamp::from_nanos(now)) else { continue };
-                        lists.mark_overdue(key);
-                        let marked = model.0.iter_mut().find(|waiter| waiter.0 == key).expect("it waits");
-                        prop_assert_eq!(Some(marked.2), earliest_before);
-                        marked.2 = LONG_AGO;
-                    }
-                }
-                prop_assert_eq!(lists.len(), model.0.len());
-                for at in 0..4 {
-                    let waiting = model.0.iter().filter(|waiter| waiter.1 == location(at)).count();
-                    prop_assert_eq!(lists.count(location(at)) as usize, waiting);
-                }
-                for waiter in &model.0 {
-                    prop_assert_eq!(lists.get(waiter.0).map(|found| found.deadline), Some(waiter.2));
-                    prop_assert_eq!(lists.get(waiter.0).map(Record::is_overdue), Some(waiter.2 == LONG_AGO));
-                }
-                prop_assert_eq!(lists.earliest_deadline(), model.earliest_deadline().unwrap_or(Timestamp::NEVER));
-            }
-        }
-    }
+    use crate::queue::outbox::Outbox;
+    use crate::queue::waiter::Waiter;
+    use crate::sync::Arc;
 
     #[test]
     fn memory_is_given_back_when_the_last_waiter_leaves() {
-        let mut lists = WaiterLists::default();
-        let keys: Vec<_> =
-            (0..10_000).map(|n| lists.push_back(location(0), Timestamp::from_nanos(n), true, n)).collect();
-        for key in keys {
+        let mut lists = WaiterLists::<()>::default();
+        let outbox = Arc::new(Outbox::new(Box::new(|| {})));
+        let append = |slot| {
+            let listed = Listed { waiter: Waiter::Agent(Arc::clone(&outbox), slot), claim: None };
+            lists.push_back(Location::from_address(0x1000), Timestamp::from_nanos(slot.into()), listed)
+        };
+        for key in (0..10_000).map(append).collect::<Vec<_>>() {
             lists.remove(key);
         }
-        assert!(lists.is_empty());
-        assert_eq!(lists.waiters.capacity(), 0);
+        assert_eq!((lists.waiters.len(), lists.waiters.capacity()), (0, 0));
     }
 }
