@@ -85,12 +85,8 @@ impl Service {
         P::Claim: Send,
     {
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
-        let service = Arc::new(Self {
-            signals: Arc::new(Signals::new(runtime.handle().clone())),
-            runtime,
-            alarm: Alarm::default(),
-            checks: Rest::default(),
-        });
+        let service =
+            Arc::new(Self { signals: Arc::default(), runtime, alarm: Alarm::default(), checks: Rest::default() });
         let served = Arc::clone(&service);
         let thread = std::thread::Builder::new().name("atomics-service".into());
         let run = move || {
@@ -105,7 +101,7 @@ impl Service {
 
     async fn run<P: Policy>(&self, store: &WaiterListStore<P>, check: impl Fn() -> bool) {
         let mut checks = Checks { rest: &self.checks, check, next: None, idle: Duration::ZERO };
-        let bell = self.signals.bell();
+        let bell = &self.signals.bell;
         let mut due = Timestamp::NEVER;
         loop {
             let pause = if due <= now() { PAUSE } else { Duration::ZERO };
@@ -135,19 +131,19 @@ impl Service {
     /// A promise with this deadline has been appended.
     pub fn time_out(&self, deadline: Timestamp) {
         if self.alarm.is_later_than(deadline) {
-            self.signals.bell().notify_one();
+            self.signals.bell.notify_one();
         }
     }
 
     /// A claim has been appended.
     pub fn check_words(&self) {
         if self.checks.end() {
-            self.signals.bell().notify_one();
+            self.signals.bell.notify_one();
         }
     }
 
     /// Watches the event loop of the calling thread, which has noted that it is blocked. Whether it is watched.
     pub(crate) fn watch(&self, watch: &Arc<Watch>) -> bool {
-        watch.begin(&self.signals)
+        watch.begin(&self.signals, self.runtime.handle())
     }
 }

@@ -19,6 +19,38 @@
 
 #![cfg_attr(linux, allow(unsafe_code, reason = "uv_backend_fd of the libuv that Node carries"))]
 
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use crate::sync::lock;
+pub(crate) use watched::Watch;
+
+/// The bell of the service, and the watches over event loops that have been signalled.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// Wakes the service.
+    pub(crate) bell: Notify,
+    watches: Mutex<Vec<Arc<Watch>>>,
+}
+
+impl Signals {
+    /// Called by the runtime, on the service's own thread.
+    #[cfg(linux)]
+    fn add(&self, watch: Arc<Watch>) {
+        lock(&self.watches).push(watch);
+        self.bell.notify_one();
+    }
+
+    /// Interrupts the threads whose event loops have been signalled. Called by the service.
+    pub(crate) fn deliver(&self) {
+        let watches = std::mem::take(&mut *lock(&self.watches));
+        for watch in watches {
+            watch.signalled();
+        }
+    }
+}
+
 #[cfg(linux)]
 mod watched {
     use std::os::fd::{AsRawFd, RawFd};
@@ -29,46 +61,12 @@ mod watched {
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
     use tokio::runtime::Handle;
-    use tokio::sync::Notify;
 
+    use super::Signals;
     use crate::clock::{Timestamp, now};
     use crate::queue::parker::BlockedThread;
     use crate::service::rest::Rest;
     use crate::sync::lock;
-
-    /// The event loops that have been signalled, and the bell of the service.
-    #[derive(Debug)]
-    pub(crate) struct Signals {
-        runtime: Handle,
-        bell: Notify,
-        watches: Mutex<Vec<Arc<Watch>>>,
-    }
-
-    impl Signals {
-        /// For the service with this runtime.
-        pub(crate) fn new(runtime: Handle) -> Self {
-            Self { runtime, bell: Notify::new(), watches: Mutex::default() }
-        }
-
-        /// Wakes the service.
-        pub(crate) fn bell(&self) -> &Notify {
-            &self.bell
-        }
-
-        /// Called by the runtime, on the service's own thread.
-        fn add(&self, watch: Arc<Watch>) {
-            lock(&self.watches).push(watch);
-            self.bell.notify_one();
-        }
-
-        /// Interrupts the threads whose event loops have been signalled. Called by the service.
-        pub(crate) fn deliver(&self) {
-            let watches = std::mem::take(&mut *lock(&self.watches));
-            for watch in watches {
-                watch.signalled();
-            }
-        }
-    }
 
     /// A thread that blocks again and again while its loop is signalled all the time is watched no more often than this.
     const INTERVAL_MILLISECONDS: f64 = 1.0;
@@ -136,12 +134,12 @@ mod watched {
 
         /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the thread
         /// itself, which has noted that it is blocked.
-        pub(crate) fn begin(self: &Arc<Self>, signals: &Arc<Signals>) -> bool {
-            !self.rest.end() || self.register(signals)
+        pub(crate) fn begin(self: &Arc<Self>, signals: &Arc<Signals>, runtime: &Handle) -> bool {
+            !self.rest.end() || self.register(signals, runtime)
         }
 
         #[cold]
-        fn register(self: &Arc<Self>, signals: &Arc<Signals>) -> bool {
+        fn register(self: &Arc<Self>, signals: &Arc<Signals>, runtime: &Handle) -> bool {
             self.signals.get_or_init(|| Arc::clone(signals));
             let mut state = lock(&self.state);
             let now = now();
@@ -149,7 +147,7 @@ mod watched {
                 && let Some(event_loop) = self.event_loop.filter(|_| now >= state.not_before)
             {
                 state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
-                let _entered = signals.runtime.enter();
+                let _entered = runtime.enter();
                 // SAFETY: the descriptor is always the same, and open until the environment has ended: `close` is called before.
                 state.registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok();
             }
@@ -174,7 +172,7 @@ mod watched {
         }
 
         /// The loop has been signalled: a blocked thread was interrupted by that; otherwise the watch ends.
-        fn signalled(self: &Arc<Self>) {
+        pub(super) fn signalled(self: &Arc<Self>) {
             let mut state = lock(&self.state);
             if self.rest.begin(|| self.thread.is_blocked()) {
                 state.registered = None;
@@ -205,26 +203,9 @@ mod watched {
 
     use napi::sys;
     use tokio::runtime::Handle;
-    use tokio::sync::Notify;
 
+    use super::Signals;
     use crate::queue::parker::BlockedThread;
-
-    /// The bell of the service.
-    #[derive(Debug)]
-    pub(crate) struct Signals(Notify);
-
-    #[expect(clippy::unused_self, reason = "as on Linux")]
-    impl Signals {
-        pub(crate) fn new(_: Handle) -> Self {
-            Self(Notify::new())
-        }
-
-        pub(crate) fn bell(&self) -> &Notify {
-            &self.0
-        }
-
-        pub(crate) fn deliver(&self) {}
-    }
 
     /// The watch over one thread's event loop: there is none.
     #[derive(Debug)]
@@ -236,12 +217,12 @@ mod watched {
             Arc::new(Self)
         }
 
-        pub(crate) fn begin(&self, _: &Arc<Signals>) -> bool {
+        pub(crate) fn begin(&self, _: &Arc<Signals>, _: &Handle) -> bool {
             false
         }
+
+        pub(super) fn signalled(&self) {}
 
         pub(crate) fn close(&self) {}
     }
 }
-
-pub(crate) use watched::{Signals, Watch};
