@@ -299,10 +299,10 @@ impl Agent {
     fn withdraw_waits(&self, ending: &mut Ending) {
         for (slot, ticket) in self.pending.tickets() {
             contained(|| {
-                let withdrawn = STORE.withdraw_agent(ticket, &self.outbox, slot);
-                let claim = self.pending.noted(slot).filter(|wait| wait.request.is_some());
-                let relay = claim.filter(|_| withdrawn == Withdrawal::Done).and_then(|claim| claim.relay);
-                ending.extend(relay.map(Given::Notification));
+                if STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done {
+                    let claim = self.pending.remove(slot).filter(|wait| wait.request.is_some());
+                    ending.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
+                }
             });
         }
     }
@@ -311,7 +311,7 @@ impl Agent {
         let mut mail = Mail::default();
         self.outbox.take(&mut mail);
         for Settlement { slot, result } in mail.settlements {
-            let wait = self.pending.noted(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
+            let wait = self.pending.remove(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             ending.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
         }
         let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Given::Acquired(location, request));
