@@ -7,8 +7,8 @@
 //! | [`node`](self) | a Node environment: what JavaScript calls, and what calls JavaScript | all below |
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
 //! | [`service`] | the one thread that serves all others: time-outs, words freed without a call, signals to event loops | `queue` |
-//! | [`queue`] | the waiters of each word, and their results | `thread` |
-//! | [`thread`] | spinning, processors, freed memory | |
+//! | [`queue`] | the waiters of each word, and their results | |
+//! | [`spinner`] | how long a thread spins before it sleeps | |
 //! | [`clock`], `sync` | monotonic time as one word; the primitives of std or of loom | |
 //!
 //! Only `node` and `service::watch` know of Node, so the queue and the locks are tested and model-checked without it.
@@ -34,8 +34,8 @@ pub mod clock;
 pub mod lock;
 pub mod queue;
 pub mod service;
+pub mod spinner;
 mod sync;
-pub mod thread;
 
 #[cfg(not(feature = "model"))]
 pub mod node;

@@ -118,7 +118,7 @@ module.exports = [
   { what: 'a notification is recalled', file: outbox, find: 'result.is_acquired() || result == WaitResult::TimedOut', put: 'result != WaitResult::Due', model: 'cancel_timeout_notify' },
   { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'recalled'] },
   { what: 'a clock that fails ends a critical section', file: section, find: 'get_or_insert_with(|| unfailing(self.clock))', put: 'get_or_insert_with(self.clock)', cargo: ['faults', ''] },
-  { what: 'a clock that fails after a spin loses what that has taken', file: 'src/thread/spinner.rs', find: 'unfailing(now)', put: 'crate::clock::now()', cargo: ['lib', 'what_a_spin_has_taken'] },
+  { what: 'a clock that fails after a spin loses what that has taken', file: 'src/spinner.rs', find: 'unfailing(now)', put: 'crate::clock::now()', cargo: ['lib', 'what_a_spin_has_taken'] },
   { what: 'an operation that has failed leaves its wait in the line', file: 'src/node/operations.rs', find: '    agent.robust_list.retract();\n    agent.blocking.abandon();\n}', put: '    agent.robust_list.retract();\n}', test: 'faults' },
   { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.0.iter().for_each', put: 'self.0.iter().take(1).for_each', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
 
@@ -238,7 +238,7 @@ module.exports = [
   { what: 'what a memory overlaps is remembered', file: memories, find: '            registry.forget_overlapped(store, base, length);\n', put: '', cargo: ['memories', 'overlaps'] },
   { what: 'a memory that another one overlapped takes its notes along', file: memories, find: '        memory.length = 0;\n', put: '', cargo: ['memories', 'overlaps'] },
   { what: 'any number of memories is remembered of which no object is known', file: memories, find: 'if self.left.len() > MOST_LEFT {', put: 'if false {', cargo: ['memories', ''] },
-  { what: 'memory that exists counts as freed', file: 'src/thread/freed.rs', find: 'filter(|(_, memory)| memory.end > start)', put: 'filter(|_| true)', cargo: ['lib', 'freed'] },
+  { what: 'memory that exists counts as freed', file: 'src/node/freed.rs', find: 'filter(|(_, memory)| memory.end > start)', put: 'filter(|_| true)', cargo: ['lib', 'freed'] },
   { what: 'freed memories are found outside of the lock of the registry', file: memories, find: '        for freed in (self.find_freed)(left) {\n            registry.forget(store, freed.start);', put: '        drop(registry);\n        for freed in (self.find_freed)(left) {\n            lock(&self.registry).forget(store, freed.start);', model: 'lose_register_death' },
 
   { what: 'a name stays when its memory is gone', file: memories, find: 'self.labels.range(addresses.clone()).next()', put: 'self.labels.range(0..0).next()', cargo: ['memories', ''] },

@@ -22,7 +22,7 @@ use crate::queue::parker::{BlockedThread, Woken};
 use crate::queue::result::WaitResult;
 use crate::queue::waiter::Ticket;
 use crate::service::watch::Watch;
-use crate::thread::spinner::{BudgetedSpinner, Spinner};
+use crate::spinner::{BudgetedSpinner, Spinner};
 
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;

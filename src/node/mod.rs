@@ -19,10 +19,11 @@
 //! | `stalls` | after how long a wait is reported |
 //! | `environment` | the Node-API calls of an agent |
 //! | `json` | the text in which larger answers pass |
+//! | `freed` | whether memory has been freed |
 //! | `images` | which copy of this library serves the process |
 //!
-//! A module uses only those below it. In this crate only [`crate::queue::location`], [`crate::queue::counters`], [`crate::thread`],
-//! [`crate::service`] and this folder have `unsafe` code.
+//! A module uses only those below it. In this crate only [`crate::queue::location`], [`crate::queue::counters`], [`crate::service`]
+//! and this folder have `unsafe` code.
 
 #![allow(unsafe_code, reason = "Node-API, memory that JavaScript owns, and the dynamic loader")]
 
@@ -35,6 +36,7 @@ mod deadlock;
 mod delivery;
 mod environment;
 pub mod exports;
+mod freed;
 #[forbid(unsafe_code)]
 mod holders;
 mod images;

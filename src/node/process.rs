@@ -8,12 +8,12 @@ use crate::lock::WaiterListStore;
 use crate::lock::memories::Memories;
 use crate::lock::names::Names;
 use crate::lock::request::Request;
+use crate::node::freed::find_freed;
 use crate::node::holders::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::Service;
 use crate::sync::lock;
-use crate::thread::freed::find_freed;
 
 /// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
 /// less than a microsecond.
