@@ -194,7 +194,7 @@ module.exports = [
   { what: 'a lock that was granted is not noted as on its way', file: lines, find: 'section.policy_mut().granted.insert(location, waiter.clone());', put: 'let _ = (section, waiter);', model: 'unlock_by_mistake_grant' },
   { what: 'a thread that frees by mistake counts as no waiter', file: lockStore, find: 'let _counted = Counted::new(self.counter(location));', put: '', model: 'unlock_by_mistake' },
   { what: 'a thread that frees by mistake does not ask who is given the lock', file: lockStore, find: 'holder(section.policy().granted.get(&location))', put: 'holder(None)', model: 'unlock_by_mistake_grant' },
-  { what: 'the service sees no word that was freed', file: lockStore, find: 'if first.is_some_and(|request| request.is_granted_by(&word)) {', put: 'if first.is_some_and(|request| request.is_granted_by(&word)) && false {', model: 'claim_rest' },
+  { what: 'the service sees no word that was freed', file: lockStore, find: 'if first.is_some_and(|request| request.is_granted_by(word)) {', put: 'if first.is_some_and(|request| request.is_granted_by(word)) && false {', model: 'claim_rest' },
   { what: 'a bucket with claims is not said to have any', file: section, find: 'self.bucket.has_claims.store(true, Ordering::Relaxed);', put: '', model: 'claim_rest' },
   { what: 'a line stays when its last claim has left', file: lines, find: '        if line.claims() == 0 {', put: '        if line.claims() == u32::MAX {', cargo: ['line', ''] },
   { what: 'a claim of a strict line that gives up wakes no successor', file: lines, find: 'if request.is_strict() { Successor::ToBeWoken } else { successor }', put: 'successor', model: 'add_permit_give_up' },
@@ -224,7 +224,7 @@ module.exports = [
   },
   { what: 'the note of an earlier death outlives the next one', file: abandoned, find: '                self.take_note_of_death(location, request);\n', put: '', model: 'death_newcomer_death' },
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
-  { what: 'readers are not told of a death', file: abandoned, find: 'Request::Shared | Request::Named(Mode::Shared, _) => self.policy().abandoned.contains(&location),', put: 'Request::Shared | Request::Named(Mode::Shared, _) => false,', model: 'write_death_read' },
+  { what: 'readers are not told of a death', file: abandoned, find: 'Some(Mode::Shared) => self.policy().abandoned.contains(&location),', put: 'Some(Mode::Shared) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
   { what: 'a thief is not told of a death of which the loser was told', file: 'src/lock/names.rs', find: 'if were_told {', put: 'if false {', cargo: ['names', ''] },
   { what: 'a loser is not told of the theft', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(0) == Ring::Needed', cargo: ['names', ''] },
@@ -254,7 +254,7 @@ module.exports = [
   { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' },
 
   // Deadlocks, snapshots, names.
-  { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'if blocked.request.is_share() { section.before(key).find_map(writer) } else { None }', put: 'None', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'if blocked.request.mode() == Some(Mode::Shared) { section.before(key).find_map(writer) } else { None }', put: 'None', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
   { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'src/lock/deadlock.rs', find: 'section.before(key).find_map(writer)', put: 'section.before(key).next().and_then(writer)', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
   { what: 'a writer ahead is only known if it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
   { what: 'a writer ahead that holds something is known before it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },

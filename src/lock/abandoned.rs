@@ -16,16 +16,16 @@ impl Section<'_> {
     /// Returns whether the word at `location`, from which `request` has been taken, had been abandoned. An exclusive holder can repair
     /// what was left half done, so the note of the death ends with it; all readers learn of the death.
     pub(super) fn take_note_of_death(&mut self, location: Location, request: Request) -> bool {
-        match request {
-            Request::Lock | Request::Exclusive | Request::Named(Mode::Exclusive, _) => {
+        match request.mode() {
+            Some(Mode::Exclusive) => {
                 let was_abandoned = self.policy_mut().abandoned.remove(&location);
                 if was_abandoned && !location.is_of_process() {
                     self.count_for_policy(location, -1);
                 }
                 was_abandoned
             }
-            Request::Shared | Request::Named(Mode::Shared, _) => self.policy().abandoned.contains(&location),
-            Request::Permits(_) | Request::Signals(_) => false,
+            Some(Mode::Shared) => self.policy().abandoned.contains(&location),
+            None => false,
         }
     }
 

@@ -71,10 +71,10 @@ pub struct Link {
 
 /// Whether a thread that holds `held` keeps a claim with this request waiting.
 pub const fn is_kept_by(request: Request, held: Request) -> bool {
-    match request {
-        Request::Lock | Request::Exclusive | Request::Named(Mode::Exclusive, _) => held.is_owned(),
-        Request::Shared | Request::Named(Mode::Shared, _) => held.is_exclusive(),
-        Request::Permits(_) | Request::Signals(_) => false,
+    match request.mode() {
+        Some(Mode::Exclusive) => held.is_owned(),
+        Some(Mode::Shared) => held.is_exclusive(),
+        None => false,
     }
 }
 
@@ -195,7 +195,8 @@ impl WaiterListStore {
                 }
                 _ => None,
             };
-            let ahead = if blocked.request.is_share() { section.before(key).find_map(writer) } else { None };
+            let ahead =
+                if blocked.request.mode() == Some(Mode::Shared) { section.before(key).find_map(writer) } else { None };
             let policy = section.policy();
             let is_left = |granted: Request| granted.id().is_none_or(|id| policy.holds(location, id));
             body(policy.granted.get(&location), ahead, &is_left)

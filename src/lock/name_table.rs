@@ -82,7 +82,7 @@ impl Live {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) names: HashMap<Text, Arc<Name>>,
-    /// By their numbers.
+    /// The requests that are pending or granted, by their numbers.
     pub(super) requests: HashMap<u32, Live, FxBuildHasher>,
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
     counts: HashMap<(usize, Location), u32, FxBuildHasher>,

@@ -27,7 +27,7 @@ impl Word for AtomicI32 {
     }
 }
 
-/// How a name is wanted.
+/// How a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Together with others that want it so.
@@ -105,12 +105,17 @@ impl Request {
 
     /// Whether it excludes every other request, so that its holder's death may leave work half done.
     pub const fn is_exclusive(self) -> bool {
-        matches!(self, Self::Lock | Self::Exclusive | Self::Named(Mode::Exclusive, _))
+        matches!(self.mode(), Some(Mode::Exclusive))
     }
 
-    /// Whether it shares with others of its kind what excludes an exclusive request.
-    pub(super) const fn is_share(self) -> bool {
-        matches!(self, Self::Shared | Self::Named(Mode::Shared, _))
+    /// How the lock is wanted; `None` for permits.
+    pub const fn mode(self) -> Option<Mode> {
+        match self {
+            Self::Lock | Self::Exclusive => Some(Mode::Exclusive),
+            Self::Shared => Some(Mode::Shared),
+            Self::Named(mode, _) => Some(mode),
+            Self::Permits(_) | Self::Signals(_) => None,
+        }
     }
 
     /// The number of a request for a named lock.

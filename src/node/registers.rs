@@ -173,10 +173,7 @@ impl Registers {
 
     /// How a name is wanted.
     pub(super) fn mode(&self) -> Mode {
-        match Request::from_code(self.kind.get(), 0) {
-            Request::Named(mode, _) => mode,
-            _ => Mode::Exclusive,
-        }
+        self.request().mode().unwrap_or(Mode::Exclusive)
     }
 
     pub(super) fn request(&self) -> Request {

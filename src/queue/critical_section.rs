@@ -56,7 +56,7 @@ impl<P: Policy> Default for Lists<P> {
 /// A shard of the queue, with its own lock: the waiters of all locations whose cache lines share a hash.
 #[derive(Debug)]
 pub(super) struct Bucket<P: Policy> {
-    /// Of the promises and claims in it, for threads that do not hold the lock.
+    /// The earliest deadline of its promises and their claims, for threads that do not hold the lock.
     pub(super) earliest_deadline: AtomicU64,
     /// Whether there are claims, for threads that do not hold the lock.
     pub(super) has_claims: AtomicBool,

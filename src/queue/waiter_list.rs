@@ -31,7 +31,7 @@ pub struct Record<C> {
     previous: WaiterKey,
     /// The waiter after it; of the last one, [`NIL`].
     next: WaiterKey,
-    /// [`Timestamp::NEVER`] if it has none, [`OVERDUE`] once that has come.
+    /// [`Timestamp::NEVER`] if it has none, [`OVERDUE`] once the deadline has come.
     pub(super) deadline: Timestamp,
     /// Where it waits.
     pub location: Location,
@@ -61,7 +61,7 @@ pub struct WaiterLists<C> {
     waiters: Slab<Record<C>>,
     /// By the location of their first waiters.
     lists: HashTable<WaiterList>,
-    /// Those that have not come, with the waiters' keys.
+    /// The deadlines of promises and their claims that have not come, with the keys of the waiters.
     deadlines: BTreeSet<(Timestamp, WaiterKey)>,
 }
 
