@@ -20,7 +20,7 @@ use atomics_waitasync::lock::{Claimed, Waiter, WaiterListStore};
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
-use atomics_waitasync::queue::waiter::Ticket;
+use atomics_waitasync::queue::waiter_list::Ticket;
 
 const NEVER: Timestamp = Timestamp::NEVER;
 const NOW: Timestamp = Timestamp::from_nanos(0);

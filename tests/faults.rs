@@ -14,7 +14,7 @@ use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::outbox::Settlement;
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
-use atomics_waitasync::queue::waiter::Ticket;
+use atomics_waitasync::queue::waiter_list::Ticket;
 
 const HERE: Location = Location::from_address(0x1000);
 /// Far away: but to know that, one has to look at the clock.

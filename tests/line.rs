@@ -18,7 +18,7 @@ use atomics_waitasync::queue::outbox::Settlement;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
-use atomics_waitasync::queue::waiter::Ticket;
+use atomics_waitasync::queue::waiter_list::Ticket;
 use proptest::prelude::*;
 
 const HERE: Location = Location::from_address(0x1000);

@@ -22,7 +22,7 @@ use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::{BlockedThread, Woken};
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
-use atomics_waitasync::queue::waiter::Ticket;
+use atomics_waitasync::queue::waiter_list::Ticket;
 use atomics_waitasync::service::alarm::Alarm;
 use atomics_waitasync::service::rest::Rest;
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

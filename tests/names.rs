@@ -19,7 +19,7 @@ use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::BlockedThread;
 use atomics_waitasync::queue::result::WaitResult;
 use atomics_waitasync::queue::store::Withdrawal;
-use atomics_waitasync::queue::waiter::Ticket;
+use atomics_waitasync::queue::waiter_list::Ticket;
 use random::Random;
 
 const AGENTS: usize = 3;

@@ -13,7 +13,7 @@ use atomics_waitasync::lock::request::{LOCKED, Request};
 use atomics_waitasync::lock::{Claimed, Outbox, Waiter, WaiterListStore};
 use atomics_waitasync::queue::location::Location;
 use atomics_waitasync::queue::parker::BlockedThread;
-use atomics_waitasync::queue::waiter::Ticket;
+use atomics_waitasync::queue::waiter_list::Ticket;
 
 const HERE: Location = Location::from_address(0x1000);
 const NEVER: Timestamp = Timestamp::NEVER;

@@ -35,7 +35,8 @@ use super::lines::{Waiter, WaiterListStore};
 use super::request::{Mode, Request};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
-use crate::queue::waiter::{Listed, Ticket};
+use crate::queue::waiter::Listed;
+use crate::queue::waiter_list::Ticket;
 use crate::sync::{Arc, Mutex, lock};
 
 /// A thread that blocks for a claim without a time-out.

@@ -9,7 +9,8 @@ use crate::queue::counters::Counted;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 use crate::queue::result::WaitResult;
-use crate::queue::waiter::{Listed, Ticket};
+use crate::queue::waiter::Listed;
+use crate::queue::waiter_list::Ticket;
 use crate::sync::Arc;
 
 /// What came of a claim.

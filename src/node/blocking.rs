@@ -20,7 +20,7 @@ use crate::node::robust_list::RobustList;
 use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
 use crate::queue::result::WaitResult;
-use crate::queue::waiter::Ticket;
+use crate::queue::waiter_list::Ticket;
 use crate::service::watch::Watch;
 use crate::spinner::{BudgetedSpinner, Spinner};
 

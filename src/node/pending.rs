@@ -12,7 +12,7 @@ use rustc_hash::FxBuildHasher;
 use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
 use crate::queue::location::Location;
-use crate::queue::waiter::Ticket;
+use crate::queue::waiter_list::Ticket;
 use crate::sync::lock;
 
 /// A pending wait. There may be a million of them.

@@ -8,7 +8,7 @@ use crate::node::process::{STORE, gave_up, return_unused, service, word_at};
 use crate::node::registers::Answer;
 use crate::queue::result::WaitResult;
 use crate::queue::store::Withdrawal;
-use crate::queue::waiter::Ticket;
+use crate::queue::waiter_list::Ticket;
 
 impl Agent {
     /// Blocks at the location.

@@ -9,8 +9,8 @@ use super::counters::{Counted, Counters};
 use super::location::Location;
 use super::outbox::{Outbox, Ring};
 use super::result::WaitResult;
-use super::waiter::{Listed, Successor, Ticket, Waiter, Wakes};
-use super::waiter_list::{Record, WaiterKey, WaiterLists};
+use super::waiter::{Listed, Successor, Waiter, Wakes};
+use super::waiter_list::{Record, Ticket, WaiterKey, WaiterLists};
 use crate::clock::{Timestamp, unfailing};
 use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 

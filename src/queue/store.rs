@@ -8,8 +8,8 @@ use super::location::{CACHE_LINE, Location};
 use super::outbox::{Outbox, Settlement};
 use super::parker::{BlockedThread, Woken};
 use super::result::WaitResult;
-use super::waiter::{Listed, Successor, Ticket, Waiter, Wakes};
-use super::waiter_list::WaiterKey;
+use super::waiter::{Listed, Successor, Waiter, Wakes};
+use super::waiter_list::{Ticket, WaiterKey};
 use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicI32, Ordering};
 

@@ -4,7 +4,6 @@
 
 use super::outbox::Outbox;
 use super::parker::BlockedThread;
-use super::waiter_list::WaiterKey;
 use crate::sync::Arc;
 
 /// A waiter.
@@ -58,16 +57,6 @@ impl<C> Listed<C> {
     pub(super) const fn is_plain_promise(&self) -> bool {
         self.claim.is_none() && !self.waiter.blocks()
     }
-}
-
-/// Finds a waiter again. Only valid together with the waiter that it was made for: so a key that is reused is recognised.
-///
-/// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(Rust, packed(2))]
-pub struct Ticket {
-    pub(super) key: WaiterKey,
-    pub(super) bucket: u16,
 }
 
 /// Whether a waiter that has left its list without taking anything leaves something to the next one.

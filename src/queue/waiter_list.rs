@@ -15,6 +15,16 @@ use crate::clock::Timestamp;
 /// Identifies a waiter within its bucket as long as it waits. Reused afterwards.
 pub type WaiterKey = u32;
 
+/// Finds a waiter again. Only valid together with the waiter that it was made for: so a key that is reused is recognised.
+///
+/// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(Rust, packed(2))]
+pub struct Ticket {
+    pub(super) key: WaiterKey,
+    pub(super) bucket: u16,
+}
+
 /// The end of a list.
 const NIL: WaiterKey = WaiterKey::MAX;
 
