@@ -230,6 +230,7 @@ module.exports = [
   { what: 'a loser is not told of the theft', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(0) == Ring::Needed', cargo: ['names', ''] },
   { what: 'a loser is not rung', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(id) != Ring::Needed', cargo: ['names', 'rung'] },
   { what: 'a theft looks at all that is held', file: 'src/lock/names.rs', find: 'named.range((location, 0)..=(location, u32::MAX)).map(', put: 'named.iter().filter(|((at, _), _)| *at == location).map(', cargo: ['scale', 'stealing'] },
+  { what: 'a name that a dead holder has left gets another word', file: 'src/lock/name_table.rs', find: 'left.map_or_else(new, |(_, name)| name)', put: 'left.map_or_else(new, |_| new())', cargo: ['names', ''] },
   { what: 'a name is where memory of JavaScript can be', file: 'src/queue/location.rs', find: 'Self(address | 1)', put: 'Self(address)', cargo: ['lib', 'a_name_is_at'] },
   { what: 'the note of a death is taken from a memory that lives', file: memories, find: 'if memory.objects > 0 {\n            return Left::Known;', put: 'if false {\n            return Left::Known;', cargo: ['memories', ''] },
   { what: 'a memory of which no object is known counts as gone', file: memories, find: 'if !store.any_abandoned_in(&memory.addresses(base)) {', put: 'if true {', cargo: ['memories', ''] },

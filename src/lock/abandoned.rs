@@ -117,9 +117,9 @@ impl WaiterListStore {
         }
     }
 
-    /// Forgets whether the name at `location` was abandoned, and returns it.
-    pub(super) fn forget_abandoned_name(&self, location: Location) -> bool {
-        self.critical_section_at(location, |section| section.policy_mut().abandoned.remove(&location))
+    /// Forgets that the name at `location` was abandoned.
+    pub(super) fn forget_abandoned_name(&self, location: Location) {
+        self.critical_section_at(location, |section| section.policy_mut().abandoned.remove(&location));
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) struct Table {
     counts: HashMap<(usize, Location), u32, FxBuildHasher>,
     pub(super) last_id: u32,
     /// The names that are not in use and whose next exclusive holder is to be told of a death, numbered in the order in which they came.
-    pub(super) left: HashMap<Text, u64>,
+    pub(super) left: HashMap<Text, (u64, Arc<Name>)>,
     last_left: u64,
 }
 
@@ -110,20 +110,22 @@ impl WaiterListStore {
     pub fn holds(&self, location: Location, id: u32) -> bool {
         self.critical_section_at(location, |section| section.policy().holds(location, id))
     }
+
+    fn is_abandoned(&self, location: Location) -> bool {
+        self.critical_section_at(location, |section| section.policy().abandoned.contains(&location))
+    }
 }
 
 impl Table {
     /// The name, which is in use from now on.
-    pub(super) fn name(&mut self, store: &WaiterListStore, text: &[u16]) -> Arc<Name> {
+    pub(super) fn name(&mut self, text: &[u16]) -> Arc<Name> {
         if let Some(name) = self.names.get(text) {
             return Arc::clone(name);
         }
-        let text = Text::from(text);
-        let name = Arc::new(Name { text: text.clone(), word: AtomicI32::new(UNLOCKED) });
-        if !self.left.is_empty() && self.left.remove(&text).is_some() {
-            store.note_death(name.location());
-        }
-        self.names.insert(text, Arc::clone(&name));
+        let left = if self.left.is_empty() { None } else { self.left.remove(text) };
+        let new = || Arc::new(Name { text: text.into(), word: AtomicI32::new(UNLOCKED) });
+        let name = left.map_or_else(new, |(_, name)| name);
+        self.names.insert(name.text.clone(), Arc::clone(&name));
         name
     }
 
@@ -143,13 +145,15 @@ impl Table {
         }
         self.names.remove(&*name.text);
         shrink(&mut self.names);
-        if store.forget_abandoned_name(name.location()) {
+        if store.is_abandoned(name.location()) {
             self.last_left += 1;
-            self.left.insert(name.text.clone(), self.last_left);
+            self.left.insert(name.text.clone(), (self.last_left, Arc::clone(name)));
             if self.left.len() > MOST_LEFT
-                && let Some(first) = self.left.values().copied().min()
+                && let Some(first) = self.left.values().map(|&(nth, _)| nth).min()
             {
-                self.left.retain(|_, nth| *nth > first);
+                for (_, (_, name)) in self.left.extract_if(|_, (nth, _)| *nth == first) {
+                    store.forget_abandoned_name(name.location());
+                }
             }
         }
     }
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_name_is_at_no_location_that_memory_of_javascript_can_have() {
-        let name = Table::default().name(&WaiterListStore::new(1, crate::clock::now), &[65]);
+        let name = Table::default().name(&[65]);
         let address = (&raw const name.word).addr();
         assert_ne!(name.location(), Location::from_address(address));
         assert!(name.location().is_of_process() && !Location::from_address(address).is_of_process());

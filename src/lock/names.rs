@@ -1,8 +1,8 @@
 //! Named locks: from a name to a word of this process, with the line of a read-write lock.
 //!
-//! A name has a word as long as there are requests for it, pending or granted. Without any it is only remembered if its last exclusive
-//! holder is dead and the next one has not been told. Only native code changes the word. Every request has a number: a lock that was stolen is not in
-//! its bucket's table any more, so its former holder gives back nothing.
+//! A name has a word as long as there are requests for it, pending or granted. Without any it is left aside if its last exclusive
+//! holder is dead and the next one has not been told. Only native code changes the word. Every request has a number: a lock that was
+//! stolen is not in its bucket's table any more, so its former holder gives back nothing.
 //!
 //! # Lock order
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
@@ -100,7 +100,7 @@ impl Names {
         // Dropped last: then its waiters are woken.
         let _wakes;
         let table = &mut *lock(&self.table);
-        let name = table.name(store, text);
+        let name = table.name(text);
         let (location, id) = (name.location(), table.next_id());
         let request = Request::Named(mode, id);
         let waiter = match waits {
@@ -139,7 +139,7 @@ impl Names {
         let taken = {
             // A steal wakes nobody.
             let table = &mut *lock(&self.table);
-            let (name, id) = (table.name(store, text), table.next_id());
+            let (name, id) = (table.name(text), table.next_id());
             let (location, request) = (name.location(), Request::Named(Mode::Exclusive, id));
             let (result, stolen) = store.steal(location, request, &name.word);
             for id in stolen {
