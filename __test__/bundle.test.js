@@ -82,11 +82,14 @@ test('an entry that changes nothing loads none of them before it is used, and th
   assert.deepStrictEqual(seen, { before: ['index.js', 'note.js'], names: CLASSES, after: used })
 })
 
-test('an install of our own queue loads three of them', async t => {
-  const seen = await evaluate(t, bundled(t), `
+test('an install of our own queue loads three of them, without the code of a lock', async t => {
+  const folder = bundled(t)
+  const seen = await evaluate(t, folder, `
     require(folder + '/force.js')
     console.log(JSON.stringify(scripts))`)
   assert.deepStrictEqual(seen, [['main.js', null], ['queue.js', null]])
+  const text = ['main.js', 'queue.js'].map(name => fs.readFileSync(path.join(folder, 'lib', name), 'utf8')).join('')
+  assert.deepStrictEqual(text.match(/^\/\/ lib\/locks\/.*$/gm), ['// lib/locks/index.js', '// lib/locks/named/manager.js'])
 })
 
 test('a Worker takes what its parent has compiled, and works with it', async t => {

@@ -9,9 +9,14 @@
 const { lateClass, loadNow } = require('../util/late-class')
 const locks = require('./named/manager')
 
-const Lock = lateClass('Lock', () => require('./named/lock-manager').Lock)
-const LockManager = lateClass('LockManager', () => require('./named/lock-manager').LockManager, Lock)
-const UnlockToken = lateClass('UnlockToken', () => require('./held/token').UnlockToken)
+/** What loads the code of others, too. Not at the top level: the linker takes what is required there for code that every entry needs. */
+const loads = {
+  lockManager: () => require('./named/lock-manager'),
+  token: () => require('./held/token')
+}
+const Lock = lateClass('Lock', () => loads.lockManager().Lock)
+const LockManager = lateClass('LockManager', () => loads.lockManager().LockManager, Lock)
+const UnlockToken = lateClass('UnlockToken', () => loads.token().UnlockToken)
 Object.setPrototypeOf(locks, LockManager.prototype)
 
 /** The exports, by name. */
