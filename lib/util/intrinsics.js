@@ -56,7 +56,6 @@ const ofWeakRef = WeakRef && withMethods(WeakRef.prototype, ['deref'])
 /** Up to Node 16, a process hangs when a worker ends that has a FinalizationRegistry. */
 const Registry = NODE_VERSION >= 18 ? FinalizationRegistry : undefined
 const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
-const getMapSize = getter(Map.prototype, 'size')
 
 module.exports = {
   ArrayBuffer,
@@ -128,6 +127,5 @@ module.exports = {
   createWeakMap: () => ofWeakMap(new WeakMap()),
   /** Undefined where there is none. */
   createWeakRef: WeakRef && ((target) => ofWeakRef(new WeakRef(target))),
-  createWeakSet: () => ofWeakSet(new WeakSet()),
-  sizeOf: (map) => apply(getMapSize, map, [])
+  createWeakSet: () => ofWeakSet(new WeakSet())
 }

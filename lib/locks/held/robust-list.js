@@ -27,11 +27,13 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
 const {
-  ArrayBuffer, Float64Array, Int32Array, add, bare, compareExchange, createArray, createMap, load, max, sizeOf, store, sub
+  ArrayBuffer, Float64Array, Int32Array, add, bare, compareExchange, createArray, createMap, load, max, store, sub
 } = require('../../util/intrinsics')
 const createLastHold = require('./last-hold')
 const createMemories = require('./memories')
-const { EXCLUSIVE, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, isNamed, kindOf } = require('./request')
+const {
+  EXCLUSIVE, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf, requestOf
+} = require('./request')
 
 // The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
 const INDEX = Symbol.for('atomics-waitasync.index')
@@ -73,12 +75,6 @@ function createRobustList (native) {
       // How many entries are reserved for claims of this thread's promises, and for how many of them each word, by its key.
       this.reserved = 0
       this.awaited = createMap()
-      // From the serial numbers of entries that were moved to their indexes: their tokens know an earlier index. Some are of entries
-      // that have gone.
-      this.moved = createMap()
-      // From the numbers of the requests for named locks to their tokens, of which some are not live any more. Kept from a steal on until
-      // nothing is held, since it makes each named lock dearer.
-      this.named = undefined
       // The Steps of a Condition's pending promise, by the token that it waits with.
       this.stepsOf = createMap()
       this.keep = createLastHold(binding)
@@ -131,16 +127,7 @@ function createRobustList (native) {
 
     /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */
     tidy () {
-      const { capacity, named } = this
-      if (words[HELD] === 0) {
-        this.named = undefined
-        if (capacity > RETAINED && this.reserved === 0) {
-          this.moved.clear()
-          this.resize(RETAINED)
-        }
-      } else if (named !== undefined && sizeOf(named) > 2 * words[HELD] + 32) {
-        named.forEach((token, number) => { if (this.indexOf(token[SERIAL], token[INDEX]) < 0) named.delete(number) })
-      }
+      if (this.capacity > RETAINED && words[HELD] === 0 && this.reserved === 0) this.resize(RETAINED)
     }
 
     // ——— Taking ———
@@ -206,12 +193,6 @@ function createRobustList (native) {
       token[INDEX] = index
       token[SERIAL] = serial
       token.ownerDied = answer === ACQUIRED_FROM_DEAD
-      try {
-        if (this.named !== undefined) this.noteNamed(index, token)
-      } catch (_) {
-        // No stack is left: all are noted anew at the next steal.
-        this.named = undefined
-      }
       return true
     }
 
@@ -219,9 +200,7 @@ function createRobustList (native) {
     adopt (hold, index, ownerDied) {
       this.held[index] = hold.word
       this.serials[index] = this.nextSerial()
-      const token = this.assign(hold, index, ownerDied)
-      if (this.named !== undefined) this.noteNamed(index, token)
-      return token
+      return this.assign(hold, index, ownerDied)
     }
 
     /** The same for the last entry, with `inform`. */
@@ -239,10 +218,7 @@ function createRobustList (native) {
         token.ownerDied = ownerDied
         return token
       }
-      // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows. Even if the entry is at its
-      // former index: the token may know an older one, and the map have lost the number meanwhile.
-      this.tidyMoved()
-      this.moved.set(serial, index)
+      // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
       this.serials[index] = serial
       return token
     }
@@ -264,11 +240,13 @@ function createRobustList (native) {
      * (as 0, behind the entries) finds none.
      */
     indexOf (serial, hint) {
-      const index = hint | 0
+      let index = hint | 0
       if (!(serial > 0)) return -1
       if (this.serials[index] === serial) return index
-      const now = this.moved.get(serial)
-      return now === undefined || this.serials[now] !== serial ? -1 : now
+      // It has moved. The entries that were added last are those that are most often asked for.
+      index = words[HELD] - 1
+      while (index >= 0 && this.serials[index] !== serial) index--
+      return index
     }
 
     /** The index of an entry for the word at an address; -1 if there is none. */
@@ -279,22 +257,12 @@ function createRobustList (native) {
     }
 
     /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
-    indexOfRequest (number) {
-      if (this.named === undefined) {
-        this.named = createMap()
-        for (let index = 0; index < words[HELD]; index++) {
-          if (this.held[index] !== undefined) this.noteNamed(index, this.held[index].token)
-        }
-      }
-      const token = this.named.get(number)
-      if (token === undefined) return -1
-      this.named.delete(number)
-      return this.indexOf(token[SERIAL], token[INDEX])
-    }
-
-    noteNamed (index, token) {
-      const request = this.entries[2 * index + 1]
-      if (isNamed(request)) this.named.set(amountOf(request), token)
+    findNamed (number) {
+      const shared = requestOf(NAMED_SHARED, number)
+      const exclusive = requestOf(NAMED_EXCLUSIVE, number)
+      let index = words[HELD] - 1
+      while (index >= 0 && this.entries[2 * index + 1] !== shared && this.entries[2 * index + 1] !== exclusive) index--
+      return index
     }
 
     // ——— Releasing ———
@@ -347,12 +315,8 @@ function createRobustList (native) {
     }
 
     swap (index, last) {
-      const { entries, held, moved, serials } = this
+      const { entries, held, serials } = this
       const serial = serials[index]
-      // First, since there may be no stack for it.
-      this.tidyMoved()
-      moved.set(serials[last], index)
-      moved.set(serial, last)
       const address = entries[2 * index]
       const request = entries[2 * index + 1]
       const word = held[index]
@@ -371,13 +335,6 @@ function createRobustList (native) {
       serials[last + 1] = 0
       words[MOVES]++
       return last
-    }
-
-    /** Removes from the map, if it has become large, what is not in the list any more. */
-    tidyMoved () {
-      const { moved, serials } = this
-      if (sizeOf(moved) <= 2 * words[HELD] + 32) return
-      moved.forEach((index, serial) => { if (serials[index] !== serial) moved.delete(serial) })
     }
   }
   bare(RobustList)

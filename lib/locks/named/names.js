@@ -127,10 +127,10 @@ function tellOfSteals () {
     operations.nextStolen()
     const number = words[ANSWER] >>> 0
     if (number === 0) return
-    const index = list.indexOfRequest(number)
-    // It was released before this thread heard of the steal.
-    if (index < 0) continue
+    // Undefined: it was released before this thread heard of the steal.
+    const index = list.findNamed(number)
     const grant = list.held[index]
+    if (grant === undefined) continue
     grant.isStolen = true
     try {
       grant.release(index)
