@@ -11,40 +11,22 @@ const { agent } = require('../agent/agent')
 const { Promise, RangeError, TypeError } = require('../util/intrinsics')
 const { abortReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
-const Waiter = require('../waiting/waiter')
+const { Notice, WAIT } = require('../waiting/notice')
 
 /** The signal in the fifth argument, if there is one. */
 const signalOf = (options) => signalOption(options, 'waitAsync')
 
-class Wait extends Waiter {
-  constructor (typedArray, address, wide, value, timeout, signal, resolve, reject) {
-    super(typedArray, signal, undefined, resolve, reject)
-    this.address = address
+/** The program decides what the word means. */
+class Wait extends Notice {
+  constructor (typedArray, address, wide, value, options, resolve, reject) {
+    super({ array: typedArray, address }, value, options, undefined, { purpose: WAIT }, resolve, reject)
     this.wide = wide
-    this.value = value
-    this.timeout = timeout
-    // For `snapshot()`: the program decides what the word means.
-    this.purpose = 0
-    // If there is one at once.
     this.result = undefined
   }
 
-  enqueue () {
-    return agent().waitClaim(this.address, this.wide, this.value, this.timeout, this)
-  }
-
+  /** There is a result at once: then there is no promise. */
   finish (result) {
     this.result = result
-  }
-
-  giveUp (reason) {
-    // If it is too late, it has been settled, and ends by that.
-    if (this.slot < 0 || this.dequeue()) this.reject(reason)
-  }
-
-  settle (result) {
-    this.end()
-    this.resolve(result)
   }
 
   /** A loop that runs dry does not warn of this wait, nor of other waits for a value. */
@@ -59,7 +41,9 @@ class Wait extends Waiter {
  */
 function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   let wait
-  const promise = new Promise((resolve, reject) => { wait = new Wait(typedArray, address, wide, value, timeout, signal, resolve, reject) })
+  const promise = new Promise((resolve, reject) => {
+    wait = new Wait(typedArray, address, wide, value, { timeout, signal }, resolve, reject)
+  })
   // The constructor turns a stack overflow in its executor into a rejection.
   if (wait === undefined) throw new RangeError('Maximum call stack size exceeded')
   // Made now, as in functions.js.

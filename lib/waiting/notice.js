@@ -11,6 +11,7 @@ const { hideFrames } = require('./late')
 const Waiter = require('./waiter')
 
 // What a notification is awaited for: the indexes of `NOTIFIED`.
+const WAIT = 0
 const CONDITION = 1
 const BARRIER = 2
 const LATCH = 3
@@ -22,12 +23,14 @@ class Notice extends Waiter {
     this.value = value
     this.timeout = timeout
     this.purpose = purpose
+    // Whether it waits on an element of a BigInt64Array.
+    this.wide = false
     this.onEnqueued = onEnqueued
     this.onNotified = onNotified
   }
 
   enqueue () {
-    return agent().waitClaim(this.word.address, false, this.value, this.timeout, this)
+    return agent().waitClaim(this.word.address, this.wide, this.value, this.timeout, this)
   }
 
   finish (result) {
@@ -35,7 +38,7 @@ class Notice extends Waiter {
   }
 
   giveUp (reason) {
-    // If it is too late, it has been notified, and ends by that.
+    // If it is too late, it has been settled, and ends by that.
     if (this.slot < 0 || this.dequeue()) this.reject(reason)
   }
 
@@ -124,4 +127,4 @@ function countdown (timeout) {
   }
 }
 
-module.exports = { BARRIER, CONDITION, LATCH, countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }
+module.exports = { BARRIER, CONDITION, LATCH, Notice, WAIT, countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }
