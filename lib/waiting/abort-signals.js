@@ -7,7 +7,7 @@
  * Invariant: while there are waiters, the signal has the listener. The waiters are aborted in the order in which they came.
  */
 
-const { bare, createWeakMap } = require('../util/intrinsics')
+const { bare, createMap, createWeakMap } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
 
 const { nextTick } = process
@@ -15,23 +15,20 @@ const { nextTick } = process
 /** By signal. */
 const audiences = createWeakMap()
 
-/** The waiters of a signal, as a linked list. */
+/** The waiters of a signal. */
 class Audience {
   constructor (signal) {
     this.signal = signal
-    this.first = undefined
-    this.last = undefined
+    this.waiters = createMap()
+    this.count = 0
     // Whether the signal has the listener.
     this.listens = false
     this.listener = () => this.hear()
   }
 
   add (waiter) {
-    waiter.previous = this.last
-    if (this.last === undefined) this.first = waiter
-    else this.last.next = waiter
-    this.last = waiter
-    waiter.audience = this
+    this.waiters.set(waiter, true)
+    this.count++
     if (this.listens) return
     this.listens = true
     try {
@@ -43,13 +40,7 @@ class Audience {
   }
 
   remove (waiter) {
-    const { previous, next } = waiter
-    if (previous === undefined) this.first = next
-    else previous.next = next
-    if (next === undefined) this.last = previous
-    else next.previous = previous
-    waiter.previous = waiter.next = waiter.audience = undefined
-    if (this.first === undefined && this.listens) this.stop()
+    if (this.waiters.delete(waiter) && --this.count === 0 && this.listens) this.stop()
   }
 
   /** Removes the listener if that is possible: otherwise the signal would keep it in memory. */
@@ -73,34 +64,35 @@ class Audience {
       return
     }
     try {
-      while (this.first !== undefined) {
-        const waiter = this.first
+      this.waiters.forEach((_, waiter) => {
         this.remove(waiter)
         waiter.abort()
-      }
+      })
       // The signal may have removed the listener, since it was added with `once`.
       this.listens = false
     } catch (error) {
       // The other waiters are aborted nevertheless.
-      if (this.first !== undefined) nextTick(this.listener)
+      if (this.count > 0) nextTick(this.listener)
       throw error
     }
   }
 }
 bare(Audience)
 
-/** Lets a waiter be aborted by its signal. Throws what the signal throws. */
+/** Lets a waiter be aborted by its signal, if it has one. False if the signal has aborted it meanwhile. Throws what the signal throws. */
 exports.join = function join (waiter) {
   const { signal } = waiter
+  if (signal === undefined) return true
   let audience = audiences.get(signal)
   if (audience === undefined) {
     audience = new Audience(signal)
     audiences.set(signal, audience)
   }
   audience.add(waiter)
+  return audience.waiters.has(waiter)
 }
 
 exports.leave = function leave (waiter) {
-  const { audience } = waiter
+  const audience = waiter.signal === undefined ? undefined : audiences.get(waiter.signal)
   if (audience !== undefined) audience.remove(waiter)
 }

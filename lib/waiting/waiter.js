@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A promise that is enqueued once, until it is settled or its signal aborts it: the base of Claim, Notice and the Wait of
- * atomics/signals.js. agent/slots.js passes it the result by `settle(value)`.
+ * A promise that is enqueued once, until it is settled or its signal aborts it: the base of Claim and Notice.
+ * agent/slots.js passes it the result by `settle(value)`.
  *
  * Each kind has:
  * - `enqueue()`: enqueues it. Returns undefined, or the result if there is one at once
@@ -37,8 +37,6 @@ class Waiter {
     this.promise = undefined
     // To be called once it is enqueued, before anything else can run.
     this.onEnqueued = undefined
-    // Fields of abort-signals.js.
-    this.audience = this.previous = this.next = undefined
   }
 
   /**
@@ -49,13 +47,9 @@ class Waiter {
     let result
     try {
       if (this.steps !== undefined) this.steps.begin(this)
-      if (this.signal !== undefined) {
-        abortSignals.join(this)
-        // The signal has made it give up meanwhile.
-        if (this.audience === undefined) {
-          this.end()
-          return
-        }
+      if (!abortSignals.join(this)) {
+        this.end()
+        return
       }
       result = this.enqueue()
     } catch (error) {
