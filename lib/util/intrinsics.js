@@ -69,6 +69,10 @@ module.exports = {
   String,
   TypeError,
   add,
+  /** As `push`, which would call the setters of prototypes. */
+  append (array, value) {
+    define(array, array.length, value, true, true)
+  },
   apply,
   asIntN: BigInt && BigInt.asIntN,
   /** Undefined where there is none. */

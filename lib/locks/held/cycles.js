@@ -18,16 +18,11 @@
  * of one breadth-first search for each thread that both holds and waits.
  */
 
-const { define } = require('../../util/intrinsics')
+const { append } = require('../../util/intrinsics')
 
 const isExclusive = ({ mode }) => mode === 'exclusive'
 /** Permits, and what is no lock, have another mode or none. */
 const isOfLock = (entry) => isExclusive(entry) || entry.mode === 'shared'
-
-/** As `push`, which would call the setters of prototypes. */
-function append (array, value) {
-  define(array, array.length, value, true, true)
-}
 
 /** What each claim of a snapshot waits for: permits may be released by each of their holders, but also by other threads. */
 function createObstacles ({ held, waiting }) {

@@ -53,7 +53,7 @@ function described (request) {
 }
 
 /** What native code tells of all that is held and awaited; null if a string cannot hold that. */
-function read (json, caller) {
+function parseList (json, caller) {
   if (json === null) throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for one string')
   return parse(json)
 }
@@ -98,5 +98,5 @@ function after (request, current) {
 
 module.exports = {
   LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE,
-  after, amountOf, cycleOf, described, entryOf, isNamed, isOwned, kindOf, read, requestOf
+  after, amountOf, cycleOf, described, entryOf, isNamed, isOwned, kindOf, parseList, requestOf
 }

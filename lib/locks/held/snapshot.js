@@ -5,11 +5,11 @@
 const { agent } = require('../../agent/agent')
 const { trunc } = require('../../util/intrinsics')
 const { cyclesOf } = require('./cycles')
-const { entryOf, read } = require('./request')
+const { entryOf, parseList } = require('./request')
 
 /** The entries, and when they were read, in microseconds. */
 function look () {
-  const { now, held, waiting } = read(agent().native.binding.snapshot(), 'snapshot')
+  const { now, held, waiting } = parseList(agent().native.binding.snapshot(), 'snapshot')
   for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n])
   for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n])
   return { now, held, waiting }

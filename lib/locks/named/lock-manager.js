@@ -12,7 +12,7 @@
 
 const util = require('util')
 const { agent } = require('../../agent/agent')
-const { Promise, TypeError, bare } = require('../../util/intrinsics')
+const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
 const NODE_VERSION = require('../../util/node-version')
 const requireStack = require('../../util/require-stack')
@@ -21,8 +21,9 @@ const { abortReason } = require('../../waiting/errors')
 const { LATE, unlessLate } = require('../../waiting/late')
 const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
-const { lateError, requireWorker } = require('../held/acquire')
-const { acquireAsync, acquireSync, newGrant, query, steal, take } = require('./names')
+const { Claim, block, lateError, requireWorker } = require('../held/acquire')
+const { parseList } = require('../held/request')
+const { newGrant, steal, take } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
@@ -106,8 +107,15 @@ class LockManager {
   /** What all threads of the process hold and await. */
   async query () {
     requireThis(this, 'query')
-    const { held, pending } = query()
-    return { held: infosOf(held), pending: infosOf(pending) }
+    // In the order in which they were made.
+    const requests = parseList(agent().native.binding.nameRequests(), 'query')
+    const held = []
+    const pending = []
+    for (let n = 0; n < requests.length; n++) {
+      const { name, shared, threadId, held: isHeld } = requests[n]
+      append(isHeld ? held : pending, { clientId: pid + '-' + threadId, mode: shared ? SHARED : EXCLUSIVE, name })
+    }
+    return { held, pending }
   }
 }
 
@@ -128,16 +136,15 @@ class Call {
     this.goOn = undefined
   }
 
-  /** The name has been granted. */
-  granted (grant) {
+  /** Its wait is over: it has been granted the name, or its time is over. */
+  ended (outcome) {
+    if (outcome === LATE) {
+      this.resolve(LATE)
+      return
+    }
     // A steal may be reported in this turn.
-    rejectIfStolen(this, grant)
-    this.goOn(grant)
-  }
-
-  /** Its time is over. */
-  late () {
-    this.resolve(LATE)
+    rejectIfStolen(this, this.grant)
+    this.goOn(this.grant)
   }
 
   /** It was aborted, or could not be enqueued. */
@@ -295,8 +302,13 @@ function enqueue (call, grant) {
   requireStack()
   call.later = new Promise((resolve) => { call.goOn = resolve })
   call.grant = grant
-  const claim = acquireAsync(grant, call)
-  if (claim !== undefined) agent().remember(call.promise, claim)
+  if (call.timeout === 0) {
+    call.ended(LATE)
+    return
+  }
+  const claim = new Claim(grant, call, (outcome) => call.ended(outcome), (reason) => call.failed(reason))
+  claim.begin()
+  if (claim.slot >= 0) agent().remember(call.promise, claim)
 }
 
 function runHoldingSync (call) {
@@ -304,8 +316,10 @@ function runHoldingSync (call) {
   // What has been taken must be released.
   requireStack()
   let grant = newGrant(name, shared)
-  if (!ifAvailable) acquireSync(grant, timeout, 'requestSync')
-  else if (!take(grant)) grant = null
+  if (!(ifAvailable || timeout === 0 ? take(grant) : block(grant, timeout, 'requestSync'))) {
+    if (!ifAvailable) throw lateError(grant, timeout)
+    grant = null
+  }
   let result
   let failed = true
   let isStolen
@@ -318,17 +332,6 @@ function runHoldingSync (call) {
   requireNoPromise(result, 'requestSync: callback', 'request()')
   if (isStolen) throw stolen(call)
   return result
-}
-
-// ——— Query ———
-
-function infosOf (list) {
-  const infos = []
-  for (let n = 0; n < list.length; n++) {
-    const { name, shared, threadId } = list[n]
-    infos[n] = { clientId: pid + '-' + threadId, mode: shared ? SHARED : EXCLUSIVE, name }
-  }
-  return infos
 }
 
 // ——— The classes as WebIDL has them ———

@@ -1,16 +1,14 @@
 'use strict'
 
 /**
- * Locks by name: requesting, releasing and stealing them. The native side knows the names of the process, each with its line
+ * Locks by name: taking, releasing and stealing them. The native side knows the names of the process, each with its line
  * (src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
  */
 
 const { agent } = require('../../agent/agent')
 const { ANSWER } = require('../../agent/registers')
-const { bare, createArray } = require('../../util/intrinsics')
-const { LATE } = require('../../waiting/late')
-const { Claim, block, lateError } = require('../held/acquire')
-const { NAMED_EXCLUSIVE, NAMED_SHARED, read } = require('../held/request')
+const { bare } = require('../../util/intrinsics')
+const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
 const { NOT_HELD } = require('../held/robust-list')
 const { giveBack, newToken, theList } = require('../held/token')
 const { takeInLine } = require('../held/word')
@@ -80,45 +78,6 @@ const take = (grant) => takeInLine(grant, grant.request, grant.token, agent().na
 /** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
 const steal = (grant) => takeInLine(grant, grant.request, grant.token, agent().native.operations.stealName)
 
-/**
- * Calls `call.granted(grant)` once this thread has the name, perhaps at once; or `call.failed` with the signal's reason, or `call.late` if
- * its time is over.
- *
- * @param {{ timeout: number, signal: AbortSignal | undefined }} call the signal is not aborted yet
- * @returns {Claim | undefined} undefined: it is over already
- */
-function acquireAsync (grant, call) {
-  if (call.timeout === 0) {
-    call.late()
-    return undefined
-  }
-  const resolve = (outcome) => outcome === LATE ? call.late() : call.granted(grant)
-  const claim = new Claim(grant, call, resolve, (reason) => call.failed(reason))
-  claim.begin()
-  return claim.slot < 0 ? undefined : claim
-}
-
-/**
- * Blocks until this thread has the name.
- * @throws {Error} a TimeoutError; or one with code ERR_DEADLOCK, as `acquire` says
- */
-function acquireSync (grant, timeout, caller) {
-  const isGranted = timeout === 0 ? take(grant) : block(grant, timeout, caller)
-  if (!isGranted) throw lateError(grant, timeout)
-}
-
-/** All requests of the process, in the order in which they were made: `{ held: Info[], pending: Info[] }`. */
-function query () {
-  const requests = read(agent().native.binding.nameRequests(), 'query')
-  const held = createArray(0)
-  const pending = createArray(0)
-  for (let n = 0; n < requests.length; n++) {
-    const list = requests[n].held ? held : pending
-    list[list.length] = requests[n]
-  }
-  return { held, pending }
-}
-
 /** Tells the grants that were stolen from this thread. Their entries go: what the callbacks still do, they do without the name. */
 function tellOfSteals () {
   const { operations, words } = agent().native
@@ -142,4 +101,4 @@ function tellOfSteals () {
   }
 }
 
-module.exports = { acquireAsync, acquireSync, newGrant, query, steal, take }
+module.exports = { newGrant, steal, take }
