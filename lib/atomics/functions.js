@@ -119,50 +119,38 @@ function createAtomics (realm) {
     }
   }
 
+  /** What is exported takes options, which come after all that the specification says of the other arguments. */
   const createWaitAsync = (isExported) => ({
-    waitAsync (typedArray, index, value, timeout) {
+    // The default value keeps `options` out of the function's `length`.
+    waitAsync (typedArray, index, value, timeout, options = undefined) {
       const view = viewOf(typedArray, realm)
+      const hasOptions = isExported && options !== undefined
+      if (hasOptions && signals === undefined) signals = require('./signals')
       if (!view.plain && isHosts(view)) {
+        if (hasOptions) signals.refuseSignal(options, 'waits on a WebAssembly memory are: only on others do ' + OWN_QUEUE + ' take one')
         const result = hostWaitAsync(typedArray, index, value, timeout)
         return result.async ? track(result, isExported) : result
       }
       const i = validateIndex(view, index, realm)
       const v = view.wide ? ToBigInt64(value) : value | 0
       const t = ToTimeout(timeout)
+      const signal = hasOptions ? signals.signalOf(options) : undefined
       if (differs(view, typedArray, i, v)) return { async: false, value: 'not-equal' }
+      const address = view.address + i * size(view)
+      if (signal !== undefined && t !== 0) return signals.waitWithSignal(typedArray, address, view.wide, v, t, signal)
       resolve = undefined
       const promise = new Promise(executor)
       // The constructor turns a stack overflow in its executor into a rejection.
       if (resolve === undefined) throw new RangeError('Maximum call stack size exceeded')
       // Made now: later this might fail at the end of the stack, and then the caller would have no promise.
       const pending = { async: true, value: promise }
-      const result = queue.waitAsync(view.address + i * size(view), view.wide, v, t, typedArray, promise, resolve)
+      const result = queue.waitAsync(address, view.wide, v, t, typedArray, promise, resolve)
       resolve = undefined
       return result === undefined ? pending : { async: false, value: result }
     }
   }.waitAsync)
 
-  /** What is exported: the options come after all that the specification says of the other arguments. */
-  const createExported = (waitAsync) => ({
-    // The default value keeps `options` out of the function's `length`.
-    waitAsync (typedArray, index, value, timeout, options = undefined) {
-      if (options === undefined) return waitAsync(typedArray, index, value, timeout)
-      if (signals === undefined) signals = require('./signals')
-      const view = viewOf(typedArray, realm)
-      if (!view.plain && isHosts(view)) {
-        signals.refuseSignal(options, 'waits on a WebAssembly memory are: only on others do ' + OWN_QUEUE + ' take one')
-        return waitAsync(typedArray, index, value, timeout)
-      }
-      const i = validateIndex(view, index, realm)
-      const v = view.wide ? ToBigInt64(value) : value | 0
-      const t = ToTimeout(timeout)
-      const signal = signals.signalOf(options)
-      if (signal === undefined || t === 0 || differs(view, typedArray, i, v)) return waitAsync(typedArray, i, v, t)
-      return signals.waitWithSignal(typedArray, view.address + i * size(view), view.wide, v, t, signal)
-    }
-  }.waitAsync)
-
-  const exported = mark(createExported(createWaitAsync(true)), 'addon', host)
+  const exported = mark(createWaitAsync(true), 'addon', host)
   return {
     wait: mark(functions.wait, 'addon', host),
     notify: mark(functions.notify, 'addon', host),
