@@ -9,7 +9,7 @@ const NODE_VERSION = require('../util/node-version')
 const {
   ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('../util/intrinsics')
-const { threads } = require('../util/worker-threads')
+const { threadId } = require('../util/worker-threads')
 const { describe } = require('../util/values')
 const { load } = require('./binding')
 const { createBlocking, tick } = require('./blocking')
@@ -32,7 +32,6 @@ function createAgent (binding) {
   const floats = new Float64Array(buffer, 0, FLOATS)
   const words = new Int32Array(buffer)
   const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
-  const threadId = threads === undefined ? 0 : threads.threadId
   // Bun has functions with libuv's names, but not its event loop.
   const hasLibuv = process.versions.bun === undefined
   const stallAfter = stallSetting(binding)
@@ -130,10 +129,10 @@ function createAgent (binding) {
   function warnPending () {
     operations.runsDry()
     if (words[ANSWER] === 1) return
-    const left = slots.refedWaiters()
+    const left = slots.pendingWaiters()
     const notes = createArray(0)
     for (let n = 0; n < left.length; n++) {
-      const note = left[n].pendingNote
+      const note = left[n].refed ? left[n].pendingNote : undefined
       if (note !== undefined) notes[notes.length] = note
     }
     const end = ' pending, and the event loop of this thread has nothing left to do that could settle '

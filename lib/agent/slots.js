@@ -86,8 +86,7 @@ module.exports = function createSlots (native) {
    * Takes what is requested from a word, or enqueues `claim`.
    *
    * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the robust list
-   *   (-1 if `owned` is false); then `settle(value)` with what `adopt` returned, or `settle('timed-out')`. It is kept until then
-   *   and has to keep the memory. Its `slot` is set while it is enqueued
+   *   (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then and has to keep the memory. Its `slot` is set while it is enqueued
    * @param {number} relay the address at which another waiter is notified if this thread ends before the claim is granted; or 0
    * @param {string} [name] of a lock that is requested by its name: the word is told its address
    * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust list;
@@ -225,7 +224,7 @@ module.exports = function createSlots (native) {
     const relayed = RESULTS[answer] === 'ok' && waiter.onNotified !== undefined
     if (relayed) floats[RELAY] = waiter.word.address
     words[SETTLED] = n + 1
-    waiter.settle(answer < ACQUIRED ? RESULTS[answer] : waiter.adopted)
+    waiter.settle(RESULTS[answer])
     if (relayed) floats[RELAY] = 0
   }
 
@@ -239,7 +238,7 @@ module.exports = function createSlots (native) {
       const answer = words[WORDS + n] & 7
       if (answer < ACQUIRED) continue
       const claim = keptIn(words[WORDS + n] >>> 3)
-      claim.adopted = claim.adopt(claim.owned ? index++ : -1, answer === ACQUIRED_FROM_DEAD)
+      claim.adopt(claim.owned ? index++ : -1, answer === ACQUIRED_FROM_DEAD)
     }
   }
 
@@ -262,14 +261,14 @@ module.exports = function createSlots (native) {
     else operations.unref()
   }
 
-  /** The pending waiters that keep the event loop alive. */
-  function refedWaiters () {
+  /** The pending waiters. */
+  function pendingWaiters () {
     const waiters = createArray(0)
     for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
-      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER && keptIn(slot).refed) waiters[waiters.length] = keptIn(slot)
+      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER) waiters[waiters.length] = keptIn(slot)
     }
     return waiters
   }
 
-  return { cancel, claimAsync, refedWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
+  return { cancel, claimAsync, pendingWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
 }

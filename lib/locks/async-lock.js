@@ -9,10 +9,10 @@
  */
 
 const { define, load } = require('../util/intrinsics')
-const { threads } = require('../util/worker-threads')
+const { threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
 const { milliseconds, waitOptions } = require('../waiting/options')
-const { acquire, acquireAsync, block, lateError, requireWorker, runHolding } = require('./held/acquire')
+const { acquire, acquireAsync, blockOrThrow, requireWorker, runHolding } = require('./held/acquire')
 const { LOCK, LOCKED, UNLOCKED } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
 const { UnlockToken, newHold } = require('./held/token')
@@ -44,7 +44,7 @@ class AsyncLock {
     // Not by acquireOrThrow: its calls would add a tenth to the cost of a free lock.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
     const token = new UnlockToken()
-    return word.take(LOCK, token) ? token : blockForLock(newHold(word, LOCK, token), timeout)
+    return word.take(LOCK, token) ? token : blockOrThrow(newHold(word, LOCK, token), timeout, 'lock')
   }
 
   lockIfAvailable (timeout) {
@@ -95,14 +95,8 @@ function timeoutOf (given) {
 }
 
 /** The thread that holds a lock, for the error of one that does not. */
-function nameOf (threadId) {
-  const own = threads === undefined ? 0 : threads.threadId
-  return threadId === own ? 'a promise of this thread that has not settled yet' : 'thread ' + threadId + ', not by this one'
-}
-
-function blockForLock (hold, timeout) {
-  if (!block(hold, timeout, 'lock')) throw lateError(hold, timeout)
-  return hold.token
+function nameOf (holder) {
+  return holder === threadId ? 'a promise of this thread that has not settled yet' : 'thread ' + holder + ', not by this one'
 }
 
 define(AsyncLock, 'INDEX', INDEX, true)

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Node's `worker_threads`; `threads` is undefined on a Node 10 that was started without --experimental-worker. */
+/** Node's `worker_threads`; `threads` is undefined on a Node 10 that was started without --experimental-worker: it has one thread. */
 let threads
 try {
   threads = require('worker_threads')
@@ -8,4 +8,6 @@ try {
   threads = undefined
 }
 
-exports.threads = threads
+const { isMainThread, threadId } = threads || { isMainThread: true, threadId: 0 }
+
+module.exports = { isMainThread, threadId, threads }

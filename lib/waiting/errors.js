@@ -1,9 +1,30 @@
 'use strict'
 
-/** The errors of waits, of locks and their family. They can be made even where `Error.prototype` is frozen, so that assigning a name would throw. */
+/**
+ * The errors of waits, of locks and their family. They can be made even where `Error.prototype` is frozen, so that assigning a name would throw.
+ *
+ * V8 adds the functions that await a promise to the stack of an error only if the error is made in an async function whose promise that
+ * is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
+ */
 
-const { Error, define } = require('../util/intrinsics')
+const { Error, captureStackTrace, define } = require('../util/intrinsics')
 const { nounOf } = require('./kinds')
+
+/** What the promise of a wait resolves with when its time is over. */
+const LATE = Symbol('atomics-waitasync.late')
+
+/** A promise of the same value; if that is LATE, it rejects with what `createError` returns. */
+async function unlessLate (promise, createError) {
+  const outcome = await promise
+  if (outcome === LATE) throw hideFrames(createError(), unlessLate)
+  return outcome
+}
+
+/** The error, without the frames down to `fn`: those of the package say nothing to its users. */
+function hideFrames (error, fn) {
+  if (captureStackTrace !== undefined) captureStackTrace(error, fn)
+  return error
+}
 
 function createError (message, code, name) {
   const error = new Error(message)
@@ -64,4 +85,6 @@ function throwIfAborted (signal) {
   if (signal !== undefined && signal.aborted) throw abortReason(signal)
 }
 
-module.exports = { abortReason, cycleText, deadlock, deadlockCycle, notLocked, throwIfAborted, timeoutError }
+module.exports = {
+  LATE, abortReason, cycleText, deadlock, deadlockCycle, hideFrames, notLocked, throwIfAborted, timeoutError, unlessLate
+}

@@ -3,11 +3,10 @@
 /** Waits for a notification at a word: the basis of Condition, Barrier and Latch. */
 
 const { agent } = require('../agent/agent')
-const { Promise, hrtime, load, max } = require('../util/intrinsics')
+const { Promise, load, max, now } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
-const { throwIfAborted, timeoutError } = require('./errors')
+const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
 const { NOTIFIED, nounOf } = require('./kinds')
-const { hideFrames } = require('./late')
 const Waiter = require('./waiter')
 
 // What a notification is awaited for: the indexes of `NOTIFIED`.
@@ -119,12 +118,8 @@ function rehearseNotify (word) {
 /** A function that returns the milliseconds left of a time-out that begins now. */
 function countdown (timeout) {
   if (timeout === Infinity) return () => Infinity
-  const start = hrtime()
-  return () => {
-    // Not by destructuring, which would use the iterator of the arrays' prototype.
-    const past = hrtime(start)
-    return max(0, timeout - past[0] * 1e3 - past[1] / 1e6)
-  }
+  const end = now() + timeout
+  return () => max(0, end - now())
 }
 
 module.exports = { BARRIER, CONDITION, LATCH, Notice, WAIT, countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }

@@ -59,7 +59,7 @@ fn check_words() -> bool {
 /// | any of these, of a named lock | [`NAMES`], which has the request until its claim has left the line |
 ///
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
-/// `lib/locks/held/last-hold.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
+/// `lib/locks/held/memories.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
 /// memory there, so they only serve as keys.
 pub(super) fn word_at(location: Location) -> &'static AtomicI32 {
     // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.

@@ -5,10 +5,9 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
 const { Promise, TypeError } = require('../../util/intrinsics')
-const { threads } = require('../../util/worker-threads')
-const { deadlock, deadlockCycle, throwIfAborted, timeoutError } = require('../../waiting/errors')
+const { isMainThread } = require('../../util/worker-threads')
+const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
-const { LATE, hideFrames, unlessLate } = require('../../waiting/late')
 const { requireFunction, waitOptions } = require('../../waiting/options')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
@@ -17,8 +16,6 @@ const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
 const { giveBackAfter, indexOf, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
-
-const IS_MAIN_THREAD = threads === undefined || threads.isMainThread
 
 /**
  * Blocks until this thread has a hold. False if it times out.
@@ -68,7 +65,12 @@ const nameIn = ({ word, request }) => isNamed(request) ? word.name : undefined
 /** Blocks likewise; returns the token. Throws a TimeoutError. */
 function acquireOrThrow (hold, options, caller) {
   const { timeout } = waitOptions(options, caller, false)
-  if (!acquire(hold, timeout, caller)) throw lateError(hold, timeout)
+  return take(hold) ? hold.token : blockOrThrow(hold, timeout, caller)
+}
+
+/** The same for a hold that needs waiting. */
+function blockOrThrow (hold, timeout, caller) {
+  if (!block(hold, timeout, caller)) throw lateError(hold, timeout)
   return hold.token
 }
 
@@ -120,12 +122,10 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
   return false
 }
 
-const UNLIMITED = { timeout: Infinity, signal: undefined }
-
 /** Acquires again what was released, as a step of a promise. The last two arguments are a Claim's. */
 function reacquire (hold, resolve, reject, steps, notifiedAt) {
   if (take(hold)) resolve()
-  else new Claim(hold, UNLIMITED, resolve, reject, steps, notifiedAt).begin()
+  else new Claim(hold, waitOptions(), resolve, reject, steps, notifiedAt).begin()
 }
 
 /** A promise that waits for a hold. When its time is over it is resolved with LATE. */
@@ -143,7 +143,6 @@ class Claim extends Waiter {
     this.owned = isOwned(hold.request)
     this.isReserved = false
     this.hasGivenUp = false
-    this.adopted = undefined
     this.ownerDied = false
     // Since when it waits, for diagnostics; undefined if nobody wants to know.
     this.since = undefined
@@ -156,7 +155,7 @@ class Claim extends Waiter {
     const { request } = hold
     this.since = waits()
     this.wait = waitBegins(hold, this.steps === undefined ? undefined : this.steps.call)
-    theList().reserve(word.key)
+    theList().reserve()
     this.isReserved = true
     const relay = notifiedAt === undefined ? 0 : notifiedAt.address
     const ownerDied = agent().claimAsync(word, kindOf(request), amountOf(request), this.timeout, this, relay, nameIn(hold))
@@ -186,7 +185,7 @@ class Claim extends Waiter {
 
   adopt (index, ownerDied) {
     this.ownerDied = ownerDied
-    return this.owned ? theList().adopt(this.hold, index, ownerDied) : undefined
+    if (this.owned) theList().adopt(this.hold, index, ownerDied)
   }
 
   settle (value) {
@@ -212,7 +211,7 @@ class Claim extends Waiter {
   }
 
   end () {
-    if (this.isReserved) theList().unreserve(this.word.key)
+    if (this.isReserved) theList().unreserve()
     this.isReserved = false
     if (this.wait !== undefined) waitEnds(this.wait)
     super.end()
@@ -226,7 +225,7 @@ class Claim extends Waiter {
 
 /** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
 function requireWorker (what, instead) {
-  if (IS_MAIN_THREAD) throw new TypeError(what + ' would block the main thread: use ' + instead)
+  if (isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
 /** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
@@ -289,4 +288,4 @@ function claim (hold, wait) {
   })
 }
 
-module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, block, lateError, reacquire, requireWorker, runHolding }
+module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, requireWorker, runHolding }

@@ -6,29 +6,23 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { hrtime } = require('../../util/intrinsics')
+const { now } = require('../../util/intrinsics')
 const { described } = require('./request')
 
 const { AsyncResource } = require('async_hooks')
 
 const { nextTick } = process
 
-/** Null where there are none. Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16). */
-const channels = open()
+// Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
+const waitChannel = open('atomics-waitasync:wait')
+const deathChannel = open('atomics-waitasync:owner-died')
 
-function open () {
+function open (name) {
   try {
-    const { channel } = require('diagnostics_channel')
-    return { wait: channel('atomics-waitasync:wait'), ownerDied: channel('atomics-waitasync:owner-died') }
+    return require('diagnostics_channel').channel(name)
   } catch (_) {
-    return { wait: null, ownerDied: null }
+    return { hasSubscribers: false }
   }
-}
-
-/** A channel that has subscribers; otherwise null. */
-function subscribed (key) {
-  const channel = channels[key]
-  return channel !== null && channel.hasSubscribers ? channel : null
 }
 
 /**
@@ -36,8 +30,8 @@ function subscribed (key) {
  * undefined if there are no subscribers.
  */
 exports.waits = function waits () {
-  if (subscribed('wait') === null) return undefined
-  return { began: hrtime(), context: new AsyncResource('atomics-waitasync:wait') }
+  if (!waitChannel.hasSubscribers) return undefined
+  return { began: now(), context: new AsyncResource('atomics-waitasync:wait') }
 }
 
 /**
@@ -46,14 +40,10 @@ exports.waits = function waits () {
  */
 exports.waited = function waited (since, { word, request }, outcome) {
   try {
-    const channel = subscribed('wait')
-    if (channel === null) return
-    const past = hrtime(since.began)
+    if (!waitChannel.hasSubscribers) return
     const { kind, mode } = described(request)
-    const message = {
-      kind, mode, name: word.name, id: word.id, milliseconds: past[0] * 1e3 + past[1] / 1e6, outcome
-    }
-    since.context.runInAsyncScope(() => channel.publish(message))
+    const message = { kind, mode, name: word.name, id: word.id, milliseconds: now() - since.began, outcome }
+    since.context.runInAsyncScope(() => waitChannel.publish(message))
   } catch (_) {
     // No stack is left, or a subscriber has thrown. The lock must work all the same.
   }
@@ -65,13 +55,12 @@ exports.waited = function waited (since, { word, request }, outcome) {
  */
 exports.ownerDied = function ownerDied (word, request) {
   try {
-    const channel = subscribed('ownerDied')
-    if (channel === null) return
+    if (!deathChannel.hasSubscribers) return
     const threadId = agent().native.binding.deadOwner(word.address)
     const message = {
       kind: described(request).kind, name: word.name, id: word.id, threadId: typeof threadId === 'number' ? threadId : null
     }
-    nextTick(() => channel.publish(message))
+    nextTick(() => deathChannel.publish(message))
   } catch (_) {
     // As above.
   }

@@ -1,8 +1,10 @@
 'use strict'
 
 /**
- * Reports to the native side in which memories this thread has made locks, and when their buffer objects have been collected, so
- * that what dead threads have left behind is forgotten together with its memory (src/lock/memories.rs has the rules).
+ * The memories in which this thread has made locks. Each is kept until the native clean-up hook has run.
+ *
+ * The native side is told of them, and when their buffer objects have been collected, so that what dead threads have left behind is
+ * forgotten together with its memory (src/lock/memories.rs has the rules).
  *
  * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through now and then, when locks
  * are made on other objects. Where there is no WeakRef (before Node 14.6), objects count until their thread ends.
@@ -11,12 +13,39 @@
 const { setImmediate } = require('timers')
 
 const { createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, max } = require('../../util/intrinsics')
+const NODE_VERSION = require('../../util/node-version')
 const { maxByteLength } = require('../../util/typed-arrays')
+const { threads } = require('../../util/worker-threads')
 
 /** Without a registry: how many objects there are before they are looked through for the first time. */
 const MANY = 64
 
-module.exports = function createMemories (binding) {
+/**
+ * Keeps a memory until the native clean-up hook has run. Only needed before Node 14.
+ *
+ * In these versions, shared memory that has been sent to another thread belongs to all threads that have it. Each thread releases it in a
+ * clean-up hook of its environment, which is added when the memory is first sent or received, and hooks run last-in first-out. So
+ * a thread that ends might release the memory before the native hook hands over the locks in it.
+ *
+ * The remedy: the memory is sent (to no receiver), which adds its hook now, and then the native hook is added again. Since Node 14
+ * the memory belongs to its buffer, which lives longer than all hooks.
+ */
+function createKeep (binding) {
+  if (threads === undefined || NODE_VERSION >= 14) return () => {}
+  const { MessageChannel } = threads
+  const kept = createWeakSet()
+
+  return function keep (buffer) {
+    if (kept.has(buffer)) return
+    const { port1 } = new MessageChannel()
+    port1.postMessage(buffer)
+    port1.close()
+    binding.endFirst()
+    kept.add(buffer)
+  }
+}
+
+function createRegister (binding) {
   if (createWeakRef === undefined) {
     const registered = createWeakSet()
     return function register (buffer, base) {
@@ -86,3 +115,5 @@ module.exports = function createMemories (binding) {
     latest.set(base, registration)
   }
 }
+
+module.exports = { createKeep, createRegister }

@@ -29,8 +29,7 @@ const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES
 const {
   ArrayBuffer, Float64Array, Int32Array, add, bare, compareExchange, createArray, createMap, load, max, store, sub
 } = require('../../util/intrinsics')
-const createLastHold = require('./last-hold')
-const createMemories = require('./memories')
+const { createKeep, createRegister } = require('./memories')
 const {
   EXCLUSIVE, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf, requestOf
 } = require('./request')
@@ -72,13 +71,12 @@ function createRobustList (native) {
       this.room = 0
       // The latest serial number.
       this.serial = 0
-      // How many entries are reserved for claims of this thread's promises, and for how many of them each word, by its key.
+      // How many entries are reserved for claims of this thread's promises.
       this.reserved = 0
-      this.awaited = createMap()
       // The Steps of a Condition's pending promise, by the token that it waits with.
       this.stepsOf = createMap()
-      this.keep = createLastHold(binding)
-      this.register = createMemories(binding)
+      this.keep = createKeep(binding)
+      this.register = createRegister(binding)
     }
 
     // ——— Room ———
@@ -108,19 +106,15 @@ function createRobustList (native) {
       this.room = capacity - 1 - this.reserved
     }
 
-    /** Reserves an entry for a claim, to the word with this key, of a promise that is about to be enqueued. */
-    reserve (key) {
+    /** Reserves an entry for a claim of a promise that is about to be enqueued. */
+    reserve () {
       this.makeRoom()
-      this.awaited.set(key, (this.awaited.get(key) || 0) + 1)
       this.reserved++
       this.room--
     }
 
     /** The claim is over. */
-    unreserve (key) {
-      const left = this.awaited.get(key) - 1
-      if (left > 0) this.awaited.set(key, left)
-      else this.awaited.delete(key)
+    unreserve () {
       this.reserved--
       this.room++
     }
@@ -196,31 +190,29 @@ function createRobustList (native) {
       return true
     }
 
-    /** The entry at `index`, which native code has added, becomes that of a hold. Returns its token. */
+    /** The entry at `index`, which native code has added, becomes that of a hold. */
     adopt (hold, index, ownerDied) {
       this.held[index] = hold.word
       this.serials[index] = this.nextSerial()
-      return this.assign(hold, index, ownerDied)
+      this.assign(hold, index, ownerDied)
     }
 
     /** The same for the last entry, with `inform`. */
     adoptLast (hold, ownerDied) {
-      const token = this.adopt(hold, words[HELD] - 1, ownerDied)
+      this.adopt(hold, words[HELD] - 1, ownerDied)
       this.inform(hold, ownerDied)
-      return token
     }
 
-    /** The numbered entry at `index` becomes that of a hold. Returns its token. No code of the user's runs. */
+    /** The numbered entry at `index` becomes that of a hold. No code of the user's runs. */
     assign ({ serial, token }, index, ownerDied) {
       if (serial === NOT_HELD) {
         token[INDEX] = index
         token[SERIAL] = this.serials[index]
         token.ownerDied = ownerDied
-        return token
+      } else {
+        // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
+        this.serials[index] = serial
       }
-      // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
-      this.serials[index] = serial
-      return token
     }
 
     /** Tells the token of a hold that was taken again. The user has it, so this may run code that changes the list. */

@@ -5,9 +5,9 @@
 const { Int32Array, SharedArrayBuffer } = require('../../util/intrinsics')
 const requireStack = require('../../util/require-stack')
 const { requireFunction, requireNoPromise } = require('../../waiting/options')
-const { acquire, acquireOrThrow } = require('./acquire')
-const { EXCLUSIVE, LOCK, SHARED } = require('./request')
-const { giveBack, giveBackAfter, newHold, newToken, theList } = require('./token')
+const { acquireOrThrow } = require('./acquire')
+const { LOCK, SHARED } = require('./request')
+const { giveBack, giveBackAfter, newHold, newToken, takeToken, theList } = require('./token')
 const { createWord } = require('./word')
 
 /**
@@ -37,8 +37,7 @@ const rehearsal = { isOver: false }
 /** Throws if there is not enough stack to take a hold and to give it back. */
 function requireRelease () {
   requireStack(rehearsal.isOver)
-  if (rehearsal.isOver) return
-  rehearse()
+  if (!rehearsal.isOver) rehearse()
   rehearsal.isOver = true
 }
 
@@ -46,30 +45,16 @@ function requireRelease () {
 function rehearse () {
   const memory = new SharedArrayBuffer(8)
   const lock = wordAt(memory, 0)
-  const rwLock = wordAt(memory, 4)
-  const token = take(lock, LOCK)
-  const last = take(rwLock, EXCLUSIVE)
+  const token = takeToken(lock, LOCK)
+  const last = takeToken(wordAt(memory, 4), SHARED)
   giveBackAfter(token, true)
-  giveBack(last)
-  giveBack(last)
+  giveBack(last, true)
   giveBackAfter(last, false)
-  giveBack(take(rwLock, SHARED), true)
   // As where there are waiters.
-  rehearseLine(lock, LOCK)
-  rehearseLine(rwLock, EXCLUSIVE)
+  theList().takeInLine(lock, LOCK, newToken(LOCK))
+  theList().adoptLast(newHold(lock, LOCK), false)
+  theList().releaseInLine(lock.find())
 }
 
 // To hand memory to other threads takes a MessageChannel on Node 10, which crashes if the thread is terminated while it makes one.
 const wordAt = (memory, byteOffset) => createWord(new Int32Array(memory, byteOffset, 1), true)
-
-function take (word, request) {
-  const hold = newHold(word, request)
-  acquire(hold, 0, 'rehearse')
-  return hold.token
-}
-
-function rehearseLine (word, request) {
-  theList().takeInLine(word, request, newToken(request))
-  theList().adoptLast(newHold(word, request), false)
-  theList().releaseInLine(word.find())
-}

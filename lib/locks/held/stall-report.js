@@ -2,7 +2,7 @@
 
 /** The text of a stall: what is awaited, who holds it, what that thread waits for, and the cycle, if there is one. */
 
-const { threads } = require('../../util/worker-threads')
+const { threadId: own } = require('../../util/worker-threads')
 const { cycleText } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
 const { createObstacles } = require('./cycles')
@@ -16,11 +16,11 @@ const MOST = 3
 const nounOfEntry = (entry) => entry.kind === 'wait' ? 'a notification' : nounOf(entry)
 
 /** The entry of a wait of this thread; undefined if it is over. */
-function entryOf ({ word, request }, waiting, threadId, blocked) {
+function entryOf ({ word, request }, waiting, blocked) {
   const { kind, mode } = described(request)
   // A thread blocks for one thing. A name is known by its address only once native code has returned.
   const id = blocked ? undefined : word.id
-  return waiting.find(entry => entry.threadId === threadId && entry.blocked === blocked && entry.kind === kind && entry.mode === mode &&
+  return waiting.find(entry => entry.threadId === own && entry.blocked === blocked && entry.kind === kind && entry.mode === mode &&
     (blocked || entry.id === id))
 }
 
@@ -45,7 +45,7 @@ function waitText (entry, obstacles) {
 }
 
 /** What a thread that keeps this one waiting does. */
-function doingOf (threadId, own, waiting, obstacles) {
+function doingOf (threadId, waiting, obstacles) {
   if (threadId === own) return ' This thread holds it itself.'
   const waits = waiting.filter(entry => entry.threadId === threadId)
   const [blocked] = waits.filter(entry => entry.blocked)
@@ -57,7 +57,6 @@ function doingOf (threadId, own, waiting, obstacles) {
 
 /** The text for a wait of this thread that began so many milliseconds ago; undefined if it is over. */
 module.exports = function stallText (hold, age, blocked) {
-  const own = threads === undefined ? 0 : threads.threadId
   const begin = blocked ? 'Thread ' + own + ' has been blocked for ' + round(age) + ' ms, and waits for '
     : 'A promise of thread ' + own + ' has been pending for ' + round(age) + ' ms, and waits for '
   let state
@@ -68,11 +67,11 @@ module.exports = function stallText (hold, age, blocked) {
     return begin + nounOf({ kind, mode, name: hold.word.name }) + '. There are too many holds and waits to say more.'
   }
   const { waiting, cycles } = state
-  const entry = entryOf(hold, waiting, own, blocked)
+  const entry = entryOf(hold, waiting, blocked)
   if (entry === undefined) return undefined
   const obstacles = createObstacles(state)
   let text = begin + waitText(entry, obstacles) + '.'
-  for (const threadId of keepersOf(entry, obstacles).list.slice(0, MOST)) text += doingOf(threadId, own, waiting, obstacles)
+  for (const threadId of keepersOf(entry, obstacles).list.slice(0, MOST)) text += doingOf(threadId, waiting, obstacles)
   const ring = cycles.find(links => links.some(({ waitsFor }) => waitsFor.threadId === own && waitsFor.id === entry.id))
   if (ring !== undefined) text += ' These threads wait for one another: ' + cycleText(ring) + '.'
   return text

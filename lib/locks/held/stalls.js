@@ -12,7 +12,7 @@ const { writeSync } = require('fs')
 const path = require('path')
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { Error, bare, createMap, hrtime, max } = require('../../util/intrinsics')
+const { Error, bare, createMap, max, now } = require('../../util/intrinsics')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** How many promises are reported one by one in each period. */
@@ -27,13 +27,12 @@ class Wait {
   constructor (hold, call) {
     this.hold = hold
     this.call = call
-    this.began = hrtime()
+    this.began = now()
   }
 
   /** Milliseconds since it began. */
   get age () {
-    const past = hrtime(this.began)
-    return past[0] * 1e3 + past[1] / 1e6
+    return now() - this.began
   }
 }
 bare(Wait)

@@ -8,6 +8,7 @@
  */
 
 const util = require('util')
+const { agent } = require('../../agent/agent')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
 const requireStack = require('../../util/require-stack')
 const { notLocked } = require('../../waiting/errors')
@@ -129,8 +130,12 @@ function theList () {
   return list
 }
 
-/** Whether a promise of this thread is enqueued for the word. */
-const isAwaited = ({ key }) => theList().awaited.has(key)
+/** Whether a promise of this thread claims the word. */
+function isAwaited ({ key }) {
+  const waiters = agent().pendingWaiters()
+  for (let n = 0; n < waiters.length; n++) if (waiters[n].isReserved && waiters[n].word.key === key) return true
+  return false
+}
 
 /** The index of a token's entry in the robust list; -1 if there is none any more. */
 function indexOf (token) {

@@ -20,6 +20,20 @@ const { robustList } = require('./robust-list')
 /** `unlockUnheld` returns it if the lock is free. */
 const FREE = -1
 
+/** What a word that has its address in memory, and one that a name stands for (named/names.js), have in common: an `address`. */
+class Location {
+  /** The number that stands for it in what users read. */
+  get id () {
+    return agent().native.binding.wordId(this.address)
+  }
+
+  /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
+  holder () {
+    return agent().holderOf(this.address)
+  }
+}
+bare(Location)
+
 /** Captures the registers and the list, for the reason given in robust-list.js. */
 function createWords (list) {
   const { native } = list
@@ -32,8 +46,9 @@ function createWords (list) {
    * - `abandoned`: the index of the counter of what dead holders have left behind in its bucket
    * - `onWebAssembly`: whether it is in a WebAssembly memory
    */
-  class Word {
+  class Word extends Location {
     constructor (array, address, onWebAssembly) {
+      super()
       this.array = array
       this.address = address
       this.counter = counters.of(address)
@@ -147,11 +162,6 @@ function createWords (list) {
       throw operationError(answer)
     }
 
-    /** The number that stands for it in what users read. */
-    get id () {
-      return binding.wordId(this.address)
-    }
-
     /** The name that a program has given it, for people; undefined if there is none. */
     get name () {
       const name = binding.labelOf(this.address)
@@ -167,17 +177,11 @@ function createWords (list) {
       return list.find(this.address)
     }
 
-    /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
-    holder () {
-      return agent().holderOf(this.address)
-    }
-
     /** What distinguishes it from other words in this thread. */
     get key () {
       return this.address
     }
   }
-  bare(Word)
 
   /**
    * The host's `notify`, if plain waiters on the word may be in the host's queue: where no install replaced it, where one left Workers alone,
@@ -221,4 +225,4 @@ function createWord (array, isPrivate) {
   return create(array, isPrivate)
 }
 
-module.exports = { FREE, createWord, takeInLine }
+module.exports = { FREE, Location, createWord, takeInLine }

@@ -17,11 +17,10 @@ const { option, requireOptions } = require('../../util/options')
 const NODE_VERSION = require('../../util/node-version')
 const requireStack = require('../../util/require-stack')
 const { describe, isObject, quote } = require('../../util/values')
-const { abortReason } = require('../../waiting/errors')
-const { LATE, unlessLate } = require('../../waiting/late')
+const { LATE, abortReason, unlessLate } = require('../../waiting/errors')
 const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
-const { Claim, block, lateError, requireWorker } = require('../held/acquire')
+const { Claim, blockOrThrow, lateError, requireWorker } = require('../held/acquire')
 const { parseList } = require('../held/request')
 const { newGrant, steal, take } = require('./names')
 const locks = require('./manager')
@@ -100,6 +99,7 @@ class LockManager {
     const call = new Call()
     read(call, arguments, 'requestSync')
     requireName(call, 'requestSync')
+    requireNoTimeout(call, 'requestSync')
     requireWorker('requestSync', 'request()')
     return runHoldingSync(call)
   }
@@ -170,43 +170,29 @@ function read (call, given, caller) {
   const name = given[0]
   call.name = typeof name === 'string' ? name : `${name}`
   const callback = given[given.length === 2 ? 1 : 2]
-  if (given.length > 2) {
-    if (caller === 'requestSync') readSyncOptions(call, given[1])
-    else readOptions(call, given[1])
-  }
+  if (given.length > 2 && given[1] !== undefined && given[1] !== null) readOptions(call, given[1], caller)
   requireFunction(callback, caller)
   call.callback = callback
 }
 
 /** The members of a dictionary are read in the order of their names, and unknown ones ignored. */
-function readOptions (call, given) {
-  const options = dictionary(given, 'request')
-  if (options === undefined) return
+function readOptions (call, options, caller) {
+  if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
+  if (caller === 'requestSync') requireSyncOptions(options)
   call.ifAvailable = Boolean(option(options, 'ifAvailable'))
-  call.shared = isShared(option(options, 'mode'), 'request')
+  call.shared = isShared(option(options, 'mode'), caller)
   const signal = option(options, 'signal')
-  if (signal !== undefined) call.signal = waitOptions({ signal }, 'request').signal
+  if (signal !== undefined) call.signal = waitOptions({ signal }, caller).signal
   call.steal = Boolean(option(options, 'steal'))
-  call.timeout = timeoutOf(options, 'request')
+  call.timeout = milliseconds(option(options, 'timeout', Infinity), caller)
 }
 
 /** No code is written for a standard of `requestSync`: so an option that it does not have is an error. */
-function readSyncOptions (call, given) {
-  const options = dictionary(given, 'requestSync')
+function requireSyncOptions (options) {
   requireOptions(options, SYNC_OPTIONS, 'requestSync', 3)
   for (const name of ['signal', 'steal']) {
     if (option(options, name) !== undefined) throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
   }
-  call.ifAvailable = Boolean(option(options, 'ifAvailable'))
-  call.shared = isShared(option(options, 'mode'), 'requestSync')
-  call.timeout = timeoutOf(options, 'requestSync')
-  requireNoTimeout(call, 'requestSync')
-}
-
-function dictionary (given, caller) {
-  if (given === undefined || given === null) return undefined
-  if (!isObject(given)) throw new TypeError(caller + ': options must be an object, not ' + describe(given))
-  return given
 }
 
 function isShared (mode, caller) {
@@ -217,8 +203,6 @@ function isShared (mode, caller) {
   }
   return text === SHARED
 }
-
-const timeoutOf = (options, caller) => milliseconds(option(options, 'timeout', Infinity), caller)
 
 /** The checks of `request`, in the order of its steps. */
 function checkAsync (call) {
@@ -316,9 +300,9 @@ function runHoldingSync (call) {
   // What has been taken must be released.
   requireStack()
   let grant = newGrant(name, shared)
-  if (!(ifAvailable || timeout === 0 ? take(grant) : block(grant, timeout, 'requestSync'))) {
-    if (!ifAvailable) throw lateError(grant, timeout)
-    grant = null
+  if (!take(grant)) {
+    if (ifAvailable) grant = null
+    else blockOrThrow(grant, timeout, 'requestSync')
   }
   let result
   let failed = true

@@ -7,18 +7,18 @@
 
 const { agent } = require('../../agent/agent')
 const { ANSWER } = require('../../agent/registers')
-const { bare } = require('../../util/intrinsics')
 const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
 const { NOT_HELD } = require('../held/robust-list')
 const { giveBack, newToken, theList } = require('../held/token')
-const { takeInLine } = require('../held/word')
+const { Location, takeInLine } = require('../held/word')
 
 /**
  * The right to a name, until it is released or stolen: a Hold, and the word of this Hold, since a name is requested anew each time. It never
  * leaves the package.
  */
-class Grant {
+class Grant extends Location {
   constructor (name, request) {
+    super()
     agent().native.onSteal = tellOfSteals
     this.word = this
     this.name = name
@@ -43,10 +43,6 @@ class Grant {
 
   // ——— As of a Word ———
 
-  get id () {
-    return agent().native.binding.wordId(this.address)
-  }
-
   /** That of a Word is a number. */
   get key () {
     return this.name
@@ -56,15 +52,10 @@ class Grant {
     return theList().find(this.address)
   }
 
-  holder () {
-    return agent().holderOf(this.address)
-  }
-
   release (index) {
     theList().releaseInLine(index)
   }
 }
-bare(Grant)
 
 /** A new grant, of nothing yet. */
 function newGrant (name, shared) {
