@@ -41,7 +41,7 @@ function loadsUnshared () {
 }
 
 /** Where they cannot be read, there may always be a waiter, and something left behind: each question is a native call. */
-const UNREADABLE = { of: () => 0, ofWord: () => 0, abandonedOf: () => 0, read: () => 1, peek: () => 1 }
+const UNREADABLE = { ofWord: () => 0, abandonedOf: () => 0, read: () => 1, peek: () => 1 }
 
 function createCounters (binding) {
   const words = readable(binding)
@@ -55,7 +55,6 @@ function createCounters (binding) {
   const ofWord = (word) => (word & 1023 ^ word >>> 6 ^ word >>> 4 << 14) & mask
 
   return {
-    of: (address) => ofWord(address / 4),
     ofWord,
     /** The index of the counter of what is left behind at an address, and at others. */
     abandonedOf: (address) => mask + 1 + (ofWord(address / 4) & left - 1),

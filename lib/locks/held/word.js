@@ -51,7 +51,7 @@ function createWords (list) {
       super()
       this.array = array
       this.address = address
-      this.counter = counters.of(address)
+      this.counter = counters.ofWord(address / 4)
       this.abandoned = counters.abandonedOf(address)
       this.onWebAssembly = onWebAssembly
     }
