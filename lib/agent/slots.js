@@ -86,7 +86,8 @@ module.exports = function createSlots (native) {
    * Takes what is requested from a word, or enqueues `claim`.
    *
    * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the robust list
-   *   (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then and has to keep the memory. Its `slot` is set while it is enqueued
+   *   (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then and has to keep the memory. Its
+   *   `slot` is set while it is enqueued
    * @param {number} relay the address at which another waiter is notified if this thread ends before the claim is granted; or 0
    * @param {string} [name] of a lock that is requested by its name: the word is told its address
    * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust list;

@@ -54,21 +54,17 @@ class Barrier {
 }
 
 async function awaitParties (barrier, options, steps) {
+  const wait = waitOptions(options, 'waitAsync')
+  throwIfAborted(wait.signal)
+  const word = wordOf(barrier)
+  const mine = arrive(word, barrier.parties)
+  if (mine === LEADER) return { leader: true }
   try {
-    const wait = waitOptions(options, 'waitAsync')
-    throwIfAborted(wait.signal)
-    const word = wordOf(barrier)
-    const mine = arrive(word, barrier.parties)
-    if (mine === LEADER) return { leader: true }
-    try {
-      await waitUntilAsync(word, (state) => generation(state) !== mine, wait, steps, BARRIER, awaitParties)
-    } catch (reason) {
-      if (withdraw(word, mine)) throw reason
-    }
-    return { leader: false }
-  } finally {
-    steps.end()
+    await waitUntilAsync(word, (state) => generation(state) !== mine, wait, steps, BARRIER, awaitParties)
+  } catch (reason) {
+    if (withdraw(word, mine)) throw reason
   }
+  return { leader: false }
 }
 
 const LEADER = -1

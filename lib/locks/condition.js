@@ -111,6 +111,8 @@ async function awaitUntil (condition, token, predicate, options, steps) {
     const { timeout, signal } = waitOptions(options, 'waitForAsync')
     const word = wordOf(condition)
     const left = notice.countdown(timeout)
+    // Before its first step, too: the predicate comes first.
+    steps.isPending = true
     while (!await predicate()) {
       const held = requireHeld(token, 'waitForAsync')
       if (!await awaitNotice(word, held, { timeout: left(), signal }, steps, 'waitForAsync')) return !!await predicate()

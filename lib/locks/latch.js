@@ -54,13 +54,9 @@ class Latch {
 }
 
 async function awaitOpening (latch, options, steps) {
-  try {
-    const wait = waitOptions(options, 'waitAsync')
-    throwIfAborted(wait.signal)
-    await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)
-  } finally {
-    steps.end()
-  }
+  const wait = waitOptions(options, 'waitAsync')
+  throwIfAborted(wait.signal)
+  await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)
 }
 
 function times (n, what, least) {

@@ -80,16 +80,21 @@ function waitUntil (word, isOver, timeout, purpose) {
 
 /**
  * The same, by a promise.
+ * @param {Steps} steps of the user's promise, which settles soon after this
  * @param {Function} caller the async function that awaits this: the error's stack begins behind it
  */
 async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose, caller) {
   const left = countdown(timeout)
   let result
-  for (;;) {
-    const value = load(word.array, 0)
-    if (isOver(value)) return
-    if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)
-    result = await waitAsync(word, value, { timeout: left(), signal }, steps, { purpose })
+  try {
+    for (;;) {
+      const value = load(word.array, 0)
+      if (isOver(value)) return
+      if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)
+      result = await waitAsync(word, value, { timeout: left(), signal }, steps, { purpose })
+    }
+  } finally {
+    steps.end()
   }
 }
 

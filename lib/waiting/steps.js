@@ -14,7 +14,8 @@ class Steps {
     this.waiter = undefined
     this.refed = true
     this.promise = undefined
-    this.isOver = false
+    // From the first step until the promise is about to settle.
+    this.isPending = false
     // Why no further step is taken.
     this.reason = undefined
     // Where the promise came from, if a stall is to be reported.
@@ -24,7 +25,7 @@ class Steps {
   /** Makes the agent remember `promise`, which takes these steps, and returns it. */
   of (promise) {
     try {
-      if (!this.isOver) agent().remember(promise, this)
+      if (this.isPending) agent().remember(promise, this)
     } catch (_) {
       // No stack is left. The steps go on all the same, so the caller gets the promise.
     }
@@ -34,11 +35,12 @@ class Steps {
   /** The next step begins. */
   begin (waiter) {
     this.waiter = waiter
+    this.isPending = true
   }
 
   /** The promise is about to settle. */
   end () {
-    this.isOver = true
+    this.isPending = false
     agent().forget(this)
   }
 
