@@ -19,7 +19,7 @@ function plannedSteps ({ all, only, rust, size }) {
   const everything = only === null
   const few = all ? [] : ['--few']
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
-  const slowSteps = [scriptStep('spec'), scriptStep('instructions'), scriptStep('audit')]
+  const slowSteps = [scriptStep('spec'), scriptStep('instructions')]
   return {
     before: [
       rust ? cargoSteps : [],
