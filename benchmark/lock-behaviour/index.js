@@ -11,11 +11,10 @@
 
 const { spawnSync } = require('child_process')
 const fs = require('fs')
-const path = require('path')
-const { Worker } = require('worker_threads')
 const { command } = require('../../scripts/lib/arguments')
 const { installPeers } = require('../bench/installed')
 const { BYTES, locks, open } = require('../bench/locks')
+const { Member } = require('../bench/team')
 const situations = require('./situations')
 
 const TIMEOUT = 120000
@@ -35,14 +34,16 @@ async function observe (name, situation) {
   if (!NAMES.includes(name) || !(situation in situations)) throw new Error(`there are ${NAMES.join(', ')}, and ${Object.keys(situations).join(', ')}`)
   const lock = locks[name]
   if (lock.missing()) throw new Error(lock.missing())
-  const shared = new SharedArrayBuffer(BYTES)
+  const sab = new SharedArrayBuffer(BYTES)
   const print = text => fs.writeSync(1, `${text}\n`)
-  const start = (task, data) => {
-    const worker = new Worker(path.join(__dirname, 'thread.js'), { workerData: { lock: name, shared, task, ...data } })
-    if (lock.watch) lock.watch(worker, shared)
-    return worker
+  const start = () => {
+    const member = new Member('../../lock-behaviour/thread', 'user', { name, sab })
+    if (lock.watch) lock.watch(member.worker, sab)
+    return member
   }
-  print(await situations[situation].run({ lock: await open(name, { sab: shared }), start, print }))
+  const { blocks, run } = situations[situation]
+  const view = await open(name, { sab })
+  print(blocks && !view.block ? 'has no such form' : await run({ lock: view, start, print }))
   process.exit()
 }
 

@@ -1,8 +1,7 @@
 'use strict'
 
-// A worker of a situation: does what `workerData.task` says with the lock `workerData.lock`. And what main does as workers do, too.
+// A worker of a situation, which does what it is asked to with a lock; and what main does as workers do, too.
 
-const { isMainThread, parentPort, workerData } = require('worker_threads')
 const { open } = require('../bench/locks')
 
 /** Words of the memory that threads count in. */
@@ -37,61 +36,35 @@ function countFor (milliseconds, lock, words, thread) {
   return Promise.all([task(), task()])
 }
 
-/** Whether a pending request keeps its thread alive is asked in one situation only. */
-function stayAlive () {
-  const alive = setInterval(() => {}, 1000)
-  return () => clearInterval(alive)
-}
-
-const tasks = {
-  /** Has the lock for a while, or until it is told to release it. */
-  async hold (lock) {
-    const held = await lock.acquire()
-    parentPort.once('message', () => { held.release() })
-    parentPort.postMessage('held')
-    if (workerData.milliseconds) setTimeout(() => held.release(), workerData.milliseconds)
-  },
-
-  async awaitIt (lock) {
-    const leave = workerData.alone ? () => {} : stayAlive()
-    parentPort.postMessage('begins')
-    const { release } = await lock.acquire()
-    parentPort.postMessage('had it')
-    release()
-    leave()
-  },
-
-  async block (lock) {
-    parentPort.postMessage('begins')
-    lock.block()
-    parentPort.postMessage('had it')
-    lock.release()
-  },
-
-  async blockTwice (lock) {
-    lock.block()
-    parentPort.postMessage('begins')
-    try {
-      lock.block()
-      parentPort.postMessage('has it twice')
-    } catch (error) {
-      parentPort.postMessage(`\`${error.code || error.message}\``)
+const threads = {
+  /** Answers requests `{ act }` with what came of them. */
+  async user ({ name, sab }, port) {
+    const lock = await open(name, { sab })
+    let held
+    const acts = {
+      begin () {},
+      async acquire ({ milliseconds, alone }) {
+        // Whether a pending request keeps its thread alive is asked in one situation only.
+        if (alone) port.removeListener('message', serve)
+        held = await lock.acquire()
+        if (milliseconds) setTimeout(acts.release, milliseconds)
+      },
+      async release () { await held.release() },
+      block: () => lock.block(),
+      unblock: () => lock.release(),
+      count: ({ words, thread, milliseconds }) => countFor(milliseconds, lock, words, thread),
+      blockAgain () {
+        try {
+          lock.block()
+          return 'has it twice'
+        } catch (error) {
+          return `\`${error.code || error.message}\``
+        }
+      }
     }
-  },
-
-  /** Counts together with others, as soon as it is told to. */
-  async count (lock) {
-    const { counter, thread, milliseconds } = workerData
-    const leave = stayAlive()
-    const told = new Promise(resolve => parentPort.once('message', resolve))
-    parentPort.postMessage('ready')
-    await told
-    await countFor(milliseconds, lock, new Int32Array(counter), thread)
-    parentPort.postMessage('counted')
-    leave()
+    const serve = async ({ act, ...data }) => port.postMessage(await acts[act](data) || act)
+    port.on('message', serve)
   }
 }
 
-module.exports = { COUNTER, OWN, TOGETHER, countFor }
-
-if (!isMainThread) open(workerData.lock, { sab: workerData.shared }).then(tasks[workerData.task])
+module.exports = { COUNTER, OWN, TOGETHER, countFor, threads }
