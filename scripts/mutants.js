@@ -175,7 +175,6 @@ async function main () {
   const mutations = chosen()
   const end = begin()
   const copy = copyTree('mutants-')
-  copyLibraries(copy)
   const results = new Results()
   try {
     const mutants = new Mutants(copy)
