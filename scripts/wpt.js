@@ -5,10 +5,10 @@
 
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf, command, folder, positive, someOf } = require('./lib/arguments')
+const { argumentsOf, command, someOf } = require('./lib/arguments')
 const { run } = require('./lib/child')
+const { OPTIONS: COMMON, conform } = require('./lib/conformance')
 const { withScratch } = require('./lib/scratch')
-const nodes = require('./nodes')
 const setup = require('./setup')
 
 const USAGE = `npm run wpt -- --dir CHECKOUT [options]
@@ -21,13 +21,7 @@ const USAGE = `npm run wpt -- --dir CHECKOUT [options]
   --timeout SECONDS  for one file, after which the tests that have not ended have failed (default: 10)
 `
 
-const OPTIONS = {
-  dir: { type: 'string', default: '', read: folder },
-  node: { type: 'string', default: 'current', read: nodes.read },
-  api: { type: 'string', default: 'ours,host', read: someOf(['ours', 'host']) },
-  only: { type: 'string', default: '' },
-  timeout: { type: 'string', default: '10', read: positive }
-}
+const OPTIONS = { ...COMMON, api: { type: 'string', default: 'ours,host', read: someOf(['ours', 'host']) } }
 
 /** The `.any.js` that are not run, and why. Each `.html` is a page, and needs a browser: for frames, navigation, storage partitions. */
 const SKIPPED = {
@@ -37,9 +31,22 @@ const SKIPPED = {
 }
 
 async function main () {
-  const values = argumentsOf(USAGE, OPTIONS)
+  const { dir, node: versions, only, api: apis, timeout = 10 } = argumentsOf(USAGE, OPTIONS)
+  const files = filesOf(dir).filter(name => name.endsWith('.any.js') && name.includes(only))
+  if (files.length === 0) throw new Error(`${dir}/web-locks has no such tests`)
   await setup.run()
-  await withScratch(scratch => runAll(values, values.dir, harnessOf(values.dir, scratch)))
+  await withScratch(scratch => {
+    const harness = harnessOf(dir, scratch)
+    return conform(versions, apis, async (node, api) => {
+      if (api === 'host' && Number.parseInt(node.version) < 24) return null
+      const results = []
+      for (const file of files) {
+        if (file in SKIPPED) results.push({ name: file, status: 'skipped', message: SKIPPED[file] })
+        else results.push(...await runFile(node, { api, root: dir, harness, file }, timeout * 1000))
+      }
+      return results
+    })
+  })
 }
 
 /** The checkout's testharness.js, in the syntax of the oldest Node. */
@@ -48,26 +55,6 @@ function harnessOf (root, scratch) {
   const file = path.join(scratch, 'testharness.js')
   fs.writeFileSync(file, code)
   return file
-}
-
-async function runAll (values, root, harness) {
-  const names = filesOf(root)
-  const files = names.filter(name => name.endsWith('.any.js') && !(name in SKIPPED) && name.includes(values.only))
-  if (files.length === 0) throw new Error(`${root}/web-locks has no such tests`)
-
-  const runs = []
-  await nodes.each(values.node, async node => {
-    for (const api of values.api) {
-      if (api === 'host' && Number.parseInt(node.version) < 24) continue
-      const tests = []
-      for (const file of files) tests.push(...await runFile(node, { api, root, harness, file }, values.timeout * 1000))
-      runs.push({ version: node.version, api, tests })
-      report(runs[runs.length - 1])
-    }
-  })
-  for (const name of names) if (name in SKIPPED) console.log(`skipped ${name}: ${SKIPPED[name]}`)
-  console.log('\n' + markdown(runs))
-  if (runs.length === 0 || runs.some(({ api, tests }) => api === 'ours' && tests.some(({ failed }) => failed))) process.exitCode = 1
 }
 
 /** The names of the files and folders of the checkout's web-locks. An older copy of a file is left out: the newer has no `tentative`. */
@@ -85,28 +72,10 @@ async function runFile (node, job, timeout) {
   const how = ended.timedOut ? 'did not end' : `the process ended before it (${ended.signal || `exit code ${ended.code}`})`
   const tests = new Map()
   for (const [, line] of ended.stdout.matchAll(/^wpt-result (.*)$/gm)) {
-    const result = JSON.parse(line)
-    if ('failed' in result || !tests.has(result.name)) tests.set(result.name, { file, failed: true, message: how, ...result })
+    const { name, failed, message = how } = JSON.parse(line)
+    if (failed !== undefined || !tests.has(name)) tests.set(name, { name: `${file}: ${name}`, status: failed === false ? 'passed' : 'failed', message: String(message) })
   }
-  return tests.size > 0 ? [...tests.values()] : [{ file, name: '(all)', failed: true, message: ended.output.trim() || how }]
-}
-
-function report ({ version, api, tests }) {
-  const failures = tests.filter(({ failed }) => failed)
-  console.log(`Node ${version}, ${api}: ${tests.length - failures.length} passed, ${failures.length} failed`)
-  for (const { file, name, message } of failures) console.log(`  FAILED ${file}: ${name}\n      ${String(message).split('\n').slice(0, 6).join('\n      ')}`)
-}
-
-/** The table of docs/conformance.md. */
-function markdown (runs) {
-  return [
-    '| Node | | passed | failed |',
-    '|---|---|--:|--:|',
-    ...runs.map(({ version, api, tests }) => {
-      const failures = tests.filter(({ failed }) => failed).length
-      return `| ${version} | ${api === 'ours' ? '`atomics-waitasync/web-locks`' : 'Node\'s own'} | ${tests.length - failures} | ${failures} |`
-    })
-  ].join('\n')
+  return tests.size > 0 ? [...tests.values()] : [{ name: file, status: 'failed', message: ended.output.trim() || how }]
 }
 
 command(main)
