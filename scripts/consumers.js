@@ -5,10 +5,9 @@
 //   node scripts/consumers.js [--from folder] [--only pattern] [--node 20.20.2] [--few]
 //
 // The tools are those of the lock files in __test__/consumers/, and kept in the user's cache folder. They run on one new Node, since it
-// is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways; and programs
-// with WebAssembly threads on two, since they share a queue with Node's own functions. `--from`: tests the two tarballs in that folder instead
-// of making them; `--only`: the tools whose name matches; `--node`: for those that name no Node; `--few`: one tool of each kind, as `npm test`
-// does.
+// is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways. `--from`: tests
+// the two tarballs in that folder instead of making them; `--only`: the tools whose name matches; `--node`: for those that name no Node;
+// `--few`: one tool of each kind, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -23,12 +22,7 @@ const nodes = require('./nodes')
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
 const NODE = '24.21.0'
-const WASM = path.join(CONSUMERS, 'wasm')
-const WASM_NODES = ['20.20.2', NODE]
 const WINDOWS = process.platform === 'win32'
-
-/** The node_modules with the tools of the lock file in a folder. */
-const tools = async (source = CONSUMERS) => path.join(await installed('consumers', source), 'node_modules')
 
 /** A machine with the tools, and one folder for each project. */
 class Workshop extends Machine {
@@ -137,33 +131,6 @@ const vitest = (options) => framework({
 /** A check's name as that of a project. */
 const nameOf = name => name.toLowerCase().replace(/\W+/g, '-')
 
-/** A program with WebAssembly threads: with every entry it does what it does without, and ends. */
-const wasmProgram = (name) => ({
-  name: `WebAssembly threads: ${name}`,
-  async check (workshop) {
-    const folder = path.join(workshop.scratch, 'wasm')
-    if (!fs.existsSync(folder)) {
-      await workshop.installed('wasm', path.join(WASM, 'programs'))
-      for (const name of wasmPackages()) {
-        const link = path.join(folder, 'node_modules', ...name.split('/'))
-        fs.mkdirSync(path.dirname(link), { recursive: true })
-        fs.symlinkSync(path.join(await tools(WASM), ...name.split('/')), link, 'junction')
-      }
-    }
-    for (const version of WASM_NODES) {
-      const node = await nodes.get(version)
-      if (node.skipped) throw new Error(node.skipped)
-      for (const entry of [null, '', '/force', '/keep-alive']) {
-        const preload = entry === null ? [] : ['-r', `atomics-waitasync${entry}`]
-        const output = await workshop.run(node.path, [...preload, `${name}.js`], { cwd: folder })
-        assert.strictEqual(output.trim(), 'passed', `Node ${version}, ${entry}`)
-      }
-    }
-  }
-})
-
-const wasmPackages = () => Object.keys(JSON.parse(fs.readFileSync(path.join(WASM, 'package.json'), 'utf8')).devDependencies)
-
 const checks = [
   bundler('esbuild', true),
   bundler('webpack'),
@@ -204,8 +171,7 @@ const checks = [
       assert.ok(!fs.existsSync(path.join(folder, 'node_modules')))
       await workshop.usesPrograms(folder, [yarn, 'node'])
     }
-  },
-  ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map(wasmProgram)
+  }
 ]
 
 async function main () {
@@ -219,7 +185,8 @@ async function main () {
     const workshops = new Map()
     const workshopFor = async (node, source) => {
       const key = `${node.version}${source ? '-old-tools' : ''}`
-      if (!workshops.has(key)) workshops.set(key, new Workshop(path.join(fs.realpathSync(scratch), key), await tools(source), node, registry.url))
+      const modules = path.join(await installed('consumers', source || CONSUMERS), 'node_modules')
+      if (!workshops.has(key)) workshops.set(key, new Workshop(path.join(fs.realpathSync(scratch), key), modules, node, registry.url))
       return workshops.get(key)
     }
     try {
