@@ -3,9 +3,9 @@
 // Two workers that take one lock in loops (race.js): how often, what processor time it costs, and how long the main thread waits that
 // wants the lock every millisecond.
 
-const { now, quantile, sleep, takeTurns } = require('../sampling')
+const { now, quantile, sleep } = require('../sampling')
 const { available, open } = require('../locks')
-const { Team, calibrate, threads } = require('../race')
+const { Team, calibrate, teamsInTurn, threads } = require('../race')
 const { cores } = require('../team')
 
 const WORKERS = 2
@@ -15,46 +15,23 @@ async function run ({ rounds, quick }) {
   const names = available(['host', 'ours', 'again', 'floor', 'multithreading', 'worker-mutex', 'web-locks'])
   const steps = calibrate()
   const places = cores()
-  /** Why a lock could not be used to the end. */
-  const failures = {}
-
   // The floor is one worker alone.
-  const teams = {}
-  for (const name of names) {
-    const ties = Array.from({ length: name === 'floor' ? 1 : WORKERS }, (_, n) => places && places[n % places.length])
-    teams[name] = new Team('contended', name, ties, steps)
-  }
+  const teamOf = name => new Team('contended', name, Array.from({ length: name === 'floor' ? 1 : WORKERS }, (_, n) => places && places[n % places.length]), steps)
 
-  /** A race, unless the lock has failed before. Of others' locks, that is a result. */
-  const tryRace = async (name, ...race) => {
-    if (failures[name] !== undefined) return undefined
-    try {
-      return await teams[name].race(...race)
-    } catch (error) {
-      if (name === 'ours' || name === 'again') throw error
-      failures[name] = error.message
-      await teams[name].end()
-      return undefined
-    }
-  }
-
-  const alone = await takeTurns(names, rounds(80), async (name) => {
-    const figures = await tryRace(name, 8)
-    return figures ? { 'lock-workers': figures.throughput, 'lock-workers-cpu': figures.cpu } : {}
+  const alone = await teamsInTurn(names, teamOf, rounds(80), async (team) => {
+    const { throughput, cpu } = await team.race(8)
+    return { 'lock-workers': throughput, 'lock-workers-cpu': cpu }
   }, { warmUp: 5, gc: false, tries: 8 })
-
-  const withMain = await takeTurns(names.filter(name => name !== 'floor'), rounds(5), async (name) => {
+  const usable = names.filter(name => name !== 'floor' && alone.failures[name] === undefined)
+  const withMain = await teamsInTurn(usable, teamOf, rounds(5), async (team, name) => {
     const waits = []
-    const { sab, work } = teams[name]
-    const figures = await tryRace(name, quick ? 100 : 2000, (_, end) => demand(name, sab, end, work, waits))
-    if (figures === undefined) return {}
-    return { 'lock-main-p99': quantile(waits, 0.99), 'lock-main-max': quantile(waits, 1), 'lock-main-workers': figures.throughput }
+    const { throughput } = await team.race(quick ? 100 : 2000, (_, end) => demand(name, team.sab, end, team.work, waits))
+    return { 'lock-main-p99': quantile(waits, 0.99), 'lock-main-max': quantile(waits, 1), 'lock-main-workers': throughput }
   })
-  await Promise.all(names.map(name => teams[name].end()))
-
+  const failures = Object.assign(alone.failures, withMain.failures)
   const lost = {}
-  for (const name of names) lost[name] = [teams[name].lost]
-  return Object.assign(alone, withMain, { lost, failures })
+  for (const name of names) lost[name] = alone.lost[name].concat(withMain.lost[name] || [])
+  return Object.assign(alone, withMain, { failures, lost })
 }
 
 /** The main thread wants the lock a millisecond after it has had it. Puts its waits, in milliseconds, into `waits`. */

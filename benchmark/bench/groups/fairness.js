@@ -5,7 +5,7 @@
 
 const { quantile } = require('../sampling')
 const { available } = require('../locks')
-const { INSIDE, calibrate, teamsInTurn, threads } = require('../race')
+const { INSIDE, Team, calibrate, exactTeamsInTurn, threads } = require('../race')
 const { demand } = require('./contended')
 
 /** Microseconds. */
@@ -17,7 +17,7 @@ async function run ({ rounds, quick }) {
   const results = {}
   for (const work of WORK) {
     const steps = Math.round(calibrate() * work * 1e3 / INSIDE)
-    Object.assign(results, await teamsInTurn('fairness', names, [undefined, undefined], steps, rounds(3), async (team, name) => {
+    Object.assign(results, await exactTeamsInTurn(names, name => new Team('fairness', name, new Array(2).fill(undefined), steps), rounds(3), async (team, name) => {
       const waits = []
       const { throughput, cpu } = await team.race(seconds * 1e3, (_, end) => demand(name, team.sab, end, team.work, waits))
       return {

@@ -4,7 +4,7 @@
 // that request one name in loops (race.js).
 
 const { now, takeTurns } = require('../sampling')
-const { Team, calibrate, threads } = require('../race')
+const { Team, calibrate, teamsInTurn, threads } = require('../race')
 
 const HOST = typeof navigator === 'object' && navigator.locks ? navigator.locks : undefined
 
@@ -61,20 +61,13 @@ async function run ({ rounds, quick }) {
 /** Workers in loops, two and eight, with four microseconds of work inside. */
 async function inWorkers (names, rounds, quick) {
   const steps = 4 * calibrate()
+  const inLoops = count => teamsInTurn(names, name => new Team('named', LOCKS[name], new Array(count).fill(undefined), steps), rounds(5), async (team) => {
+    return { [`named-workers-${count}`]: 1e3 / (await team.race(quick ? 20 : 300)).throughput }
+  }, { gc: false })
+  const [few, many] = [await inLoops(2), await inLoops(8)]
   const lost = {}
-  const results = {}
-  for (const count of [2, 8]) {
-    const teams = {}
-    for (const name of names) teams[name] = new Team('named', LOCKS[name], new Array(count).fill(undefined), steps)
-    Object.assign(results, await takeTurns(names, rounds(5), async (name) => {
-      return { [`named-workers-${count}`]: 1e3 / (await teams[name].race(quick ? 20 : 300)).throughput }
-    }, { gc: false }))
-    for (const name of names) {
-      lost[name] = [teams[name].lost + (lost[name] || [0])[0]]
-      await teams[name].end()
-    }
-  }
-  return Object.assign(results, { 'named-lost': lost })
+  for (const name of names) lost[name] = few.lost[name].concat(many.lost[name])
+  return Object.assign(few, many, { 'named-lost': lost })
 }
 
 module.exports = { open, run, threads, variants }
