@@ -2,7 +2,7 @@
 
 // Calls that need no waiting.
 
-const { fresh, median, now, takeTurns } = require('../sampling')
+const { fresh, median, now, takeTurns, timeCalls } = require('../sampling')
 const { open, variants } = require('../queues')
 
 function notifyNobody (notify, array, count) {
@@ -44,9 +44,6 @@ const IMMEDIATE = {
 /** Bytes. Words that far apart have nothing in common. */
 const PAGE = 4096
 
-/** Many short samples, of what makes little garbage. The first are for the compiler. */
-const MANY = { warmUp: 20, gc: false }
-
 async function run ({ rounds, quick }) {
   const count = 1e4
   const results = {}
@@ -59,12 +56,8 @@ async function run ({ rounds, quick }) {
       if (fn !== undefined) loops[variant] = { fn, loop: fresh(loop) }
     }
     const kept = new Array(16).fill(null)
-    Object.assign(results, await takeTurns(Object.keys(loops), rounds(300), async (variant) => {
-      const { fn, loop } = loops[variant]
-      const begin = now()
-      loop(fn, array, count, kept)
-      return { [name]: (now() - begin) / count }
-    }, MANY))
+    const call = (variant) => { loops[variant].loop(loops[variant].fn, array, count, kept) }
+    Object.assign(results, await timeCalls(name, Object.keys(loops), rounds(300), count, call, 20))
   }
   return Object.assign(results,
     await locations('notify-each', { size: quick ? 1e3 : 1e5, stride: 1 }, rounds),

@@ -3,7 +3,7 @@
 // The locks beside AsyncLock, and what is made with it: operations that do not wait, and two threads that wait for each other, there and back.
 
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = require('../../../pure')
-const { fresh, now, takeTurns } = require('../sampling')
+const { fresh, now, takeTurns, timeCalls } = require('../sampling')
 const { Member, serve } = require('../team')
 
 const VARIANTS = ['ours', 'again']
@@ -98,12 +98,7 @@ async function run ({ rounds }) {
   for (const [name, prepare] of Object.entries(immediate)) {
     const operation = prepare()
     const loop = fresh(operation() === undefined ? repeat : repeatAwaiting)
-    const count = 2000
-    Object.assign(results, await takeTurns(VARIANTS, rounds(100), async () => {
-      const begin = now()
-      await loop(operation, count)
-      return { [name]: (now() - begin) / count }
-    }, { warmUp: 30, gc: false }))
+    Object.assign(results, await timeCalls(name, VARIANTS, rounds(100), 2000, () => loop(operation, 2000), 30))
   }
   const members = [0, 1].map(me => new Member('family', 'player', { me }))
   for (const name of Object.keys(meetings)) {

@@ -2,7 +2,7 @@
 
 // An uncontended lock: locking and unlocking it in a worker, and by executeLocked on the main thread.
 
-const { fresh, now, takeTurns } = require('../sampling')
+const { fresh, timeCalls } = require('../sampling')
 const { BYTES, available, open } = require('../locks')
 const { Member, serve } = require('../team')
 
@@ -46,14 +46,10 @@ const loops = {
 const isOurs = name => name === 'ours' || name === 'again'
 
 /** Samples of one figure: `loopOf(name, lock)` times `count` operations. */
-async function sample (figure, names, locks, loopOf, count, rounds) {
+function sample (figure, names, locks, loopOf, count, rounds) {
   const own = {}
   for (const name of names) own[name] = fresh(loopOf(name, locks[name]))
-  return takeTurns(names, rounds, async (name) => {
-    const begin = now()
-    await own[name](locks[name], count, callback)
-    return { [figure]: (now() - begin) / count }
-  }, { warmUp: 30, gc: false })
+  return timeCalls(figure, names, rounds, count, name => own[name](locks[name], count, callback), 30)
 }
 
 async function openAll (names, entry) {

@@ -3,7 +3,7 @@
 // Named locks beside Node's own Web Locks: a request that finds its name free, pending requests for one name and for many, and workers
 // that request one name in loops (race.js).
 
-const { now, takeTurns } = require('../sampling')
+const { now, takeTurns, timeCalls } = require('../sampling')
 const { Team, calibrate, teamsInTurn, threads } = require('../race')
 
 const HOST = typeof navigator === 'object' && navigator.locks ? navigator.locks : undefined
@@ -20,9 +20,7 @@ const MOST_NAMES = 10000
 
 async function uncontended (locks, count) {
   const callback = () => {}
-  const begin = now()
   for (let n = 0; n < count; n++) await locks.request('uncontended', callback)
-  return (now() - begin) / count
 }
 
 /**
@@ -48,8 +46,7 @@ async function pending (locks, names, requests) {
 async function run ({ rounds, quick }) {
   const names = variants()
   const [size, few, most] = quick ? [100, 30, 100] : [PENDING, NAMES, MOST_NAMES]
-  const free = await takeTurns(names, rounds(100), async (name) => ({ 'named-request': await uncontended(open(name), 500) }),
-    { warmUp: 20, gc: false })
+  const free = await timeCalls('named-request', names, rounds(100), 500, name => uncontended(open(name), 500), 20)
   const lines = await takeTurns(names, rounds(3), async (name) => ({
     'named-pending': await pending(open(name), 1, size),
     'named-names': await pending(open(name), few, 1)

@@ -2,7 +2,7 @@
 
 // A wait, its notification, and awaiting its promise, all in one thread. The floor is a turn of the event loop.
 
-const { fresh, now, takeTurns } = require('../sampling')
+const { fresh, timeCalls } = require('../sampling')
 const { open, variants } = require('../queues')
 
 async function loop (waitAsync, notify, array, count) {
@@ -23,12 +23,10 @@ async function run ({ rounds }) {
   for (const variant of variants()) queues[variant] = { ...open(variant), loop: fresh(loop) }
   queues.floor = { waitAsync: setImmediate, loop: fresh(turns) }
   const array = new Int32Array(new SharedArrayBuffer(4))
-  return takeTurns(Object.keys(queues), rounds(150), async (variant) => {
+  return timeCalls('turn', Object.keys(queues), rounds(150), count, (variant) => {
     const { loop, waitAsync, notify } = queues[variant]
-    const begin = now()
-    await loop(waitAsync, notify, array, count)
-    return { turn: (now() - begin) / count }
-  }, { warmUp: 10, gc: false })
+    return loop(waitAsync, notify, array, count)
+  }, 10)
 }
 
 module.exports = { run }
