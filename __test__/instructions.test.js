@@ -6,7 +6,7 @@
 
 const assert = require('assert')
 const { test } = require('./harness')
-const { CALL, compare, instructionsIn } = require('../scripts/lib/callgrind')
+const { CALL, compare, instructionsIn } = require('../scripts/instructions')
 
 const problems = (recorded, counted) => compare(recorded, counted).filter(row => row.problem).map(row => `${row.name} ${row.problem}`)
 
