@@ -14,7 +14,6 @@ const path = require('path')
 const { packageName, target } = require('../lib/agent/target')
 const { argumentsOf, command, list } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')
-const { inspect } = require('./lib/inspect')
 const { release } = require('./lib/npm')
 const { Machine, findTarballs, makeTarballs, publish, publishMain } = require('./lib/published')
 const { Results } = require('./lib/results')
@@ -147,31 +146,6 @@ function npmOf (version) {
   return major < 16 ? '6.14.18' : major < 20 ? '8.19.4' : '10.9.4'
 }
 
-/** The Node that runs this asks for more than our binaries may: for C++'s library and for a newer glibc. */
-async function testInspection (results) {
-  const name = 'a binary that needs more than the oldest system has is refused'
-  const report = process.platform === 'linux' && process.report.getReport()
-  if (!report || !report.header.glibcVersionRuntime) return results.skip(name, 'this is no Linux with glibc')
-  await results.of(name, async () => {
-    const { complaints } = await inspect(process.execPath, { libc: 'glibc' })
-    assert.ok(complaints.includes('needs libstdc++.so.6'), complaints.join('; '))
-    assert.ok(complaints.some(complaint => /^asks for symbols of glibc 2\.\d+;/.test(complaint)), complaints.join('; '))
-    const musl = await inspect(process.execPath, { libc: 'musl' })
-    assert.ok(musl.complaints.includes('asks for symbols of glibc'), musl.complaints.join('; '))
-  })
-}
-
-async function testWorkflow (results) {
-  await results.of('the release workflow builds every platform and tests it', () => {
-    const jobs = fs.readFileSync(path.join(__dirname, '..', '.github', 'workflows', 'release.yml'), 'utf8').split(/^ {2}(?=[\w-]+:$)/m)
-    const job = name => jobs.find(text => text.startsWith(`${name}:`))
-    const inJob = name => Array.from(job(name).matchAll(/\btarget: ([\w-]+)(?:, rust: ([\w-]+))?/g), ([, name, rust]) => [name, rust])
-    const known = Object.entries(targets).map(([name, { rust }]) => [name, rust]).sort()
-    assert.deepStrictEqual(inJob('build').sort(), known)
-    assert.deepStrictEqual([...inJob('test'), ...inJob('test-in-container')].map(([name]) => name).sort(), known.map(([name]) => name))
-  })
-}
-
 async function testIncomplete (results, { main, platform }, folder) {
   await results.of('a release that lacks a platform\'s package is refused', async () => {
     fs.mkdirSync(folder)
@@ -184,8 +158,6 @@ async function testIncomplete (results, { main, platform }, folder) {
 async function main () {
   const { from, installers, build } = readArguments()
   const results = new Results()
-  await testInspection(results)
-  await testWorkflow(results)
   await withScratch(async scratch => {
     let tarballs
     const made = await results.of(from ? `the tarballs of ${path.basename(from)}` : 'npm run package', async () => {
