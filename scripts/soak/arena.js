@@ -6,7 +6,7 @@
 // An actor is one sequence of operations; a thread has up to ACTORS of them. The number of an actor is
 // `ACTORS * id + n`, where `id` is its thread's. It is what the ledger calls a holder.
 
-const { api } = require('./subject')
+const { Atomics, api } = require('./subject')
 
 const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
 
@@ -116,6 +116,37 @@ class Arena {
   /** Returns the new value. */
   add (name, index, value) { return Atomics.add(this.ledger, fields[name] + index, value) + value }
 
+  /** How many actors there may be, those of threads that are gone included. */
+  get actors () { return ACTORS * (this.get('lastId') + 1) }
+
+  /** Where a value is whose notifications are counted: words, and behind them bigints. */
+  valueAt (n) {
+    return n < COUNT.value ? { array: this.words, at: this.place('value', n), zero: 0 } : { array: this.bigs, at: n - COUNT.value, zero: BigInt(0) }
+  }
+
+  /** Notifies so many of those that wait at a value. */
+  notifyValue (n, count, { notify } = Atomics) {
+    const { array, at } = this.valueAt(n)
+    this.add('notifying', n, 1)
+    this.add('notified', n, notify(array, at, count))
+    this.add('notifying', n, -1)
+  }
+
+  /** Runs `body` unless another thread is in the midst of the same; undefined then. */
+  tryFifo (index, body) {
+    const mutex = this.at('fifoMutex', index)
+    if (Atomics.compareExchange(this.ledger, mutex, 0, 1) !== 0) return undefined
+    try {
+      return { result: body() }
+    } finally {
+      Atomics.store(this.ledger, mutex, 0)
+    }
+  }
+
+  notifyFifo (index, count) {
+    return this.add('fifoNotified', index, Atomics.notify(this.words, this.place('fifo', index), count))
+  }
+
   /** Whether the thread of an actor is dying or dead. */
   isDying (actor) { return this.get('isDying', Math.floor(actor / ACTORS)) === 1 }
 
@@ -142,7 +173,7 @@ class Arena {
 
   /** What each actor is at that is at something, in words; `names` are those of the operations. */
   present (names) {
-    return Array.from({ length: ACTORS * (this.get('lastId') + 1) }, (_, actor) => {
+    return Array.from({ length: this.actors }, (_, actor) => {
       const operation = this.get('operation', actor)
       const state = this.isDying(actor) ? ', dying' : ''
       const ticks = this.get('ticks') - this.get('since', actor)

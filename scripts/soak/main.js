@@ -151,19 +151,8 @@ class Round {
   /** What waits without a time-out is notified in the end. */
   sweep () {
     const { arena } = this
-    for (let n = 0; n < VALUES; n++) {
-      const isBig = n >= COUNT.value
-      arena.add('notifying', n, 1)
-      const count = isBig ? Atomics.notify(arena.bigs, n - COUNT.value) : Atomics.notify(arena.words, arena.place('value', n))
-      arena.add('notified', n, count)
-      arena.add('notifying', n, -1)
-    }
-    for (let n = 0; n < COUNT.fifo; n++) {
-      const mutex = arena.at('fifoMutex', n)
-      if (Atomics.compareExchange(arena.ledger, mutex, 0, 1) !== 0) continue
-      arena.add('fifoNotified', n, Atomics.notify(arena.words, arena.place('fifo', n)))
-      Atomics.store(arena.ledger, mutex, 0)
-    }
+    for (let n = 0; n < VALUES; n++) arena.notifyValue(n, Infinity)
+    for (let n = 0; n < COUNT.fifo; n++) arena.tryFifo(n, () => arena.notifyFifo(n, Infinity))
   }
 
   /** All may wait for an item at the same time, for ever. */

@@ -50,8 +50,7 @@ for (let n = 0; n < COUNT.name; n++) {
 
 /** Whether every thread that is at an object can run. */
 function canRun (object) {
-  const used = ACTORS * (arena.get('lastId') + 1)
-  for (let actor = 0; actor < used; actor++) {
+  for (let actor = 0; actor < arena.actors; actor++) {
     if (arena.get('operation', actor) === 0 || arena.get('object', actor) !== object) continue
     if (arena.get('isPaused', Math.floor(actor / ACTORS)) === 1 || arena.isDying(actor)) return false
   }
@@ -86,8 +85,7 @@ function check () {
     }
   }
   const ticks = arena.add('ticks', 0, 1)
-  const used = ACTORS * (arena.get('lastId') + 1)
-  for (let actor = 0; actor < used; actor++) {
+  for (let actor = 0; actor < arena.actors; actor++) {
     const operation = arena.get('operation', actor)
     if (operation === 0 || arena.isDying(actor) || ticks - arena.get('since', actor) < MOST_TICKS) continue
     return violation(`an operation has taken ${MOST_TICKS * TICK / 1000} s:\n${arena.present(names).join('\n')}`)

@@ -52,8 +52,7 @@ function endToHold (actor, kind, index) {
 function beginToWrite (actor, kind, index, token) {
   const { arena } = actor
   beginToHold(actor, kind, index, token)
-  const used = ACTORS * (arena.get('lastId') + 1)
-  for (let other = 0; other < used; other++) {
+  for (let other = 0; other < arena.actors; other++) {
     const reads = arena.get(`${kind}Reads`, other)
     actor.require((reads & (1 << index)) === 0 || other === actor.number || arena.isDying(other), () => `the writer of ${kind} ${index} meets a reader, ${who(other)}, which is alive`)
   }

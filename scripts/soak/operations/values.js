@@ -33,36 +33,27 @@ async function wait (actor, array, at, expected, timeout) {
   return result
 }
 
-async function counted (actor, n, array, at, expected) {
+/** Whatever waits without a time-out is notified at the end of the round. */
+async function counted (actor, n, timeout = actor.chance(0.1) ? Infinity : actor.timeout()) {
   const { arena } = actor
-  // Whatever waits without a time-out is notified at the end of the round.
-  const timeout = actor.chance(0.1) ? Infinity : actor.timeout()
+  const { array, at, zero } = arena.valueAt(n)
   arena.add('begun', n, 1)
-  const result = await wait(actor, array, at, expected, timeout)
+  const result = await wait(actor, array, at, zero, timeout)
   arena.add(result === 'ok' ? 'ok' : 'over', n, 1)
   actor.require(result !== 'not-equal', () => 'not equal to a value that never changes')
+  return result
 }
 
-function notify (actor, n, array, at) {
-  const { arena } = actor
-  arena.add('notifying', n, 1)
-  const count = functions(actor).notify(array, at, actor.chance(0.2) ? Infinity : actor.below(4))
-  arena.add('notified', n, count)
-  arena.add('notifying', n, -1)
-}
+const notify = (actor, n) => actor.arena.notifyValue(n, actor.chance(0.2) ? Infinity : actor.below(4), functions(actor))
 
-const bigOf = (actor, index) => (actor.steady ? 0 : BIG / 2) + index % (BIG / 2)
+const bigOf = (actor, index) => COUNT.value + (actor.steady ? 0 : BIG / 2) + index % (BIG / 2)
 
 // ——— words whose waiters have tickets ———
 
 function withMutex (actor, index, body) {
-  const { ledger } = actor.arena
-  const mutex = actor.arena.at('fifoMutex', index)
-  while (Atomics.compareExchange(ledger, mutex, 0, 1) !== 0);
-  try {
-    return body()
-  } finally {
-    Atomics.store(ledger, mutex, 0)
+  for (;;) {
+    const done = actor.arena.tryFifo(index, body)
+    if (done !== undefined) return done.result
   }
 }
 
@@ -86,8 +77,7 @@ async function takeTicket (actor, index) {
 }
 
 function callTickets (actor, index) {
-  const { arena } = actor
-  withMutex(actor, index, () => arena.add('fifoNotified', index, Atomics.notify(arena.words, arena.place('fifo', index), 1 + actor.below(4))))
+  withMutex(actor, index, () => actor.arena.notifyFifo(index, 1 + actor.below(4)))
 }
 
 // ——— words that change ———
@@ -136,43 +126,22 @@ function change (actor, index) {
 
 /** Waits of one thread for one word end in their order, whichever of them time out or are cancelled. */
 async function severalWaits (actor, index) {
-  const { arena } = actor
-  const at = arena.place('value', index)
   const ended = []
-  const waits = Array.from({ length: 2 + actor.below(30) }, (_, n) => {
-    const timeout = actor.chance(0.3) ? actor.timeout() : Infinity
-    arena.add('begun', index, 1)
-    const start = now()
-    const options = cancelling(actor)
-    const { async, value } = (options ? api : Atomics).waitAsync(arena.words, at, 0, timeout, options)
-    return (async ? actor.attempt(options, () => value) : Promise.resolve(value)).then(result => {
-      const took = now() - start
-      arena.add(result === 'ok' ? 'ok' : 'over', index, 1)
-      actor.require(result !== 'timed-out' || took >= timeout, () => `timed out after ${took} of ${timeout} ms`)
-      if (result === 'ok') ended.push(n)
-    })
+  const waits = Array.from({ length: 2 + actor.below(30) }, async (_, n) => {
+    const result = await counted(actor, index, actor.chance(0.3) ? actor.timeout() : Infinity)
+    if (result === 'ok') ended.push(n)
   })
-  if (actor.chance(0.3)) notify(actor, index, arena.words, at)
+  if (actor.chance(0.3)) notify(actor, index)
   await Promise.all(waits)
   actor.require(ended.every((n, place) => place === 0 || ended[place - 1] < n), () => `notified in the order ${ended}`)
 }
 
 module.exports = [
-  { name: 'wait', weight: 12, of: 'value', run: (actor, n) => counted(actor, n, actor.arena.words, actor.arena.place('value', n), 0) },
+  { name: 'wait', weight: 12, of: 'value', run: (actor, n) => counted(actor, n) },
   { name: 'several waits', weight: 2, of: 'value', needs: actor => !actor.blocks, run: severalWaits },
-  { name: 'notify', weight: 40, of: 'value', bursts: true, run: (actor, n) => notify(actor, n, actor.arena.words, actor.arena.place('value', n)) },
-  {
-    name: 'wait for a bigint',
-    weight: BIG > 0 ? 2 : 0,
-    of: 'value',
-    run: (actor, n) => counted(actor, COUNT.value + bigOf(actor, n), actor.arena.bigs, bigOf(actor, n), BigInt(0))
-  },
-  {
-    name: 'notify a bigint',
-    weight: BIG > 0 ? 3 : 0,
-    of: 'value',
-    run: (actor, n) => notify(actor, COUNT.value + bigOf(actor, n), actor.arena.bigs, bigOf(actor, n))
-  },
+  { name: 'notify', weight: 40, of: 'value', bursts: true, run: notify },
+  { name: 'wait for a bigint', weight: BIG > 0 ? 2 : 0, of: 'value', run: (actor, n) => counted(actor, bigOf(actor, n)) },
+  { name: 'notify a bigint', weight: BIG > 0 ? 3 : 0, of: 'value', run: (actor, n) => notify(actor, bigOf(actor, n)) },
   { name: 'take a ticket', weight: 3, of: 'fifo', needs: steadyAwaiting, run: takeTicket },
   { name: 'call tickets', weight: 16, of: 'fifo', needs: steady, run: callTickets },
   { name: 'wait for a change', weight: 8, of: 'gate', needs: steady, bursts: true, run: waitForChange },
