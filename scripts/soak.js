@@ -54,23 +54,19 @@ async function stopAndGo (pid, isOver) {
 
 /** One soak; an error says what was wrong. */
 async function soak (node, seconds, seed, only) {
-  let summary
   let hasEnded = false
-  const { code, signal, timedOut } = await run(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], {
+  const { code, signal, timedOut, stdout } = await run(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], {
     // Options are meant for the Node that runs this.
     env: { ...process.env, NODE_OPTIONS: undefined },
     timeout: seconds * 1000 + GRACE,
-    echo: true,
-    onStart (pid) { stopAndGo(pid, () => summary !== undefined || hasEnded) },
-    onLine (line) {
-      console.log(line)
-      if (line.startsWith('{')) summary = line
-    }
+    echo: 'all',
+    onStart (pid) { stopAndGo(pid, () => hasEnded) }
   })
   hasEnded = true
   if (timedOut) throw new Error('it hangs')
   if (code !== 0) throw new Error(`it ended with ${signal || `exit code ${code}`}`)
-  if (summary === undefined) throw new Error('it did not end as it should')
+  // The summary.
+  if (!/^\{.*\}\n$/m.test(stdout)) throw new Error('it did not end as it should')
   return 'no law was broken'
 }
 

@@ -19,14 +19,13 @@ const alive = new Set()
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: object, timeout?: number, shell?: boolean, echo?: boolean, onStart?: (pid: number) => void,
- *   onLine?: (line: string) => void }} options `timeout` in milliseconds; `echo` passes its stderr on to ours as it comes, and `onLine` gets
- *   each line of its stdout
+ * @param {{ cwd?: string, env?: object, timeout?: number, shell?: boolean, echo?: boolean | 'all', onStart?: (pid: number) => void }} options
+ *   `timeout` in milliseconds; `echo` passes its stderr on to ours as it comes, `'all'` its stdout, too
  * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, leftBehind: boolean,
  *   stdout: string, output: string, seconds: number }>} `output` is stdout and stderr in the order they came;
  *   `error` says that the program could not be started.
  */
-function run (command, args, { cwd, env = process.env, timeout = 0, shell = false, echo = false, onStart = () => {}, onLine } = {}) {
+function run (command, args, { cwd, env = process.env, timeout = 0, shell = false, echo = false, onStart = () => {} } = {}) {
   return new Promise(resolve => {
     const begin = Date.now()
     const stdout = new Transcript()
@@ -37,7 +36,6 @@ function run (command, args, { cwd, env = process.env, timeout = 0, shell = fals
     let leftBehind = false
     let timer = null
     let grace = null
-    let rest = ''
 
     alive.add(child)
     if (child.pid !== undefined) onStart(child.pid)
@@ -50,10 +48,7 @@ function run (command, args, { cwd, env = process.env, timeout = 0, shell = fals
     child.stdout.on('data', chunk => {
       stdout.add(chunk)
       output.add(chunk)
-      if (onLine === undefined) return
-      const lines = (rest + chunk).split('\n')
-      rest = lines.pop()
-      lines.forEach(line => onLine(line))
+      if (echo === 'all') process.stdout.write(chunk)
     })
     child.stderr.on('data', chunk => {
       output.add(chunk)
