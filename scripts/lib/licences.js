@@ -13,9 +13,13 @@ const LICENCE = /^(licen[cs]e|copying|copyright|notice|unlicense)/i
 
 /** The text for a target, given in the compiler's word for it. */
 async function thirdPartyLicences (rust) {
-  const args = ['metadata', '--format-version=1', '--locked', '--filter-platform', rust]
-  const linked = linkedPackages(JSON.parse(await succeed(cargo(), args, { cwd: root, env: environment() }))).sort((a, b) => a.name < b.name ? -1 : 1)
-  const sections = linked.map(({ name, version, license, authors, manifest_path: manifest }) => {
+  const ask = (...args) => succeed(cargo(), [...args, '--locked'], { cwd: root, env: environment() })
+  // The crates whose code is in the library, without those that only build or test it, and without the library itself.
+  const tree = await ask('tree', '--target', rust, '--edges', 'normal,no-proc-macro', '--prefix', 'depth', '--format', '{p}')
+  const linked = new Set(Array.from(tree.matchAll(/^[1-9]\d*(\S+) v(\S+)/gm), ([, name, version]) => `${name} ${version}`))
+  const { packages } = JSON.parse(await ask('metadata', '--format-version=1', '--filter-platform', rust))
+  const crates = packages.filter(({ name, version }) => linked.has(`${name} ${version}`)).sort((a, b) => a.name < b.name ? -1 : 1)
+  const sections = crates.map(({ name, version, license, authors, manifest_path: manifest }) => {
     const folder = path.dirname(manifest)
     const files = fs.readdirSync(folder).filter(file => LICENCE.test(file)).sort()
     // Where there is a choice, the shortest will do.
@@ -25,23 +29,6 @@ async function thirdPartyLicences (rust) {
   })
   const std = 'The standard library of Rust (MIT OR Apache-2.0), https://www.rust-lang.org'
   return [...sections, std].join(`\n\n${'-'.repeat(80)}\n\n`) + '\n'
-}
-
-/** The crates whose code is in the library, without those that only build or test it. */
-function linkedPackages ({ packages, resolve }) {
-  const byId = new Map(packages.map(each => [each.id, each]))
-  const nodes = new Map(resolve.nodes.map(each => [each.id, each]))
-  const found = new Set()
-  const visit = id => {
-    for (const { pkg, dep_kinds: kinds } of nodes.get(id).deps) {
-      const macro = byId.get(pkg).targets.some(({ kind }) => kind.includes('proc-macro'))
-      if (found.has(pkg) || macro || !kinds.some(({ kind }) => kind === null)) continue
-      found.add(pkg)
-      visit(pkg)
-    }
-  }
-  visit(resolve.root)
-  return [...found].map(id => byId.get(id))
 }
 
 module.exports = { thirdPartyLicences }
