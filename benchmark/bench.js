@@ -28,7 +28,6 @@ const { run } = require('./bench/run')
 const table = require('./bench/table')
 const { summarise } = require('./bench/verdict')
 
-const USAGE = 'npm run bench -- [--node VERSION[,…]] [--only NAME[,…]] [--rounds FACTOR] [--quick] [--json]'
 const OPTIONS = {
   node: { type: 'string', default: 'current', read: nodes.read },
   only: { type: 'string' },
@@ -38,7 +37,7 @@ const OPTIONS = {
 }
 
 async function main () {
-  const options = argumentsOf(USAGE, OPTIONS)
+  const options = argumentsOf(__filename, OPTIONS)
   const figures = select(options.only)
   await setup.run()
   if (figures.some(({ peers }) => peers !== undefined)) await installPeers()

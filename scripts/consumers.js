@@ -175,7 +175,7 @@ const checks = [
 ]
 
 async function main () {
-  const { from, only, node: usual, few: isShort } = argumentsOf('node scripts/consumers.js [--from folder] [--only pattern] [--node 20.20.2] [--few]', {
+  const { from, only, node: usual, few: isShort } = argumentsOf(__filename, {
     from: { type: 'string' }, only: { type: 'string', default: '', read: text => new RegExp(text) }, node: { type: 'string', default: NODE }, few: { type: 'boolean' }
   })
   const results = new Results()

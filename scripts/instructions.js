@@ -33,7 +33,7 @@ const CALL = 60
 const TOLERANCE = 0.03
 
 async function main () {
-  const { update, strict } = argumentsOf('npm run instructions [-- --update] [--strict]', { update: { type: 'boolean' }, strict: { type: 'boolean' } })
+  const { update, strict } = argumentsOf(__filename, { update: { type: 'boolean' }, strict: { type: 'boolean' } })
   const results = new Results()
   const valgrind = find('valgrind')
   if (valgrind === null) results.skip('instructions', 'valgrind is not installed')

@@ -17,7 +17,7 @@ const setup = require('./setup')
 const root = path.join(__dirname, '..')
 
 async function main () {
-  const { fix, all } = argumentsOf('npm run lint [-- --fix] [--all]', { fix: { type: 'boolean' }, all: { type: 'boolean' } })
+  const { fix, all } = argumentsOf(__filename, { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
   if (fix) fs.writeFileSync(architecture, withMap(fs.readFileSync(architecture, 'utf8')))

@@ -144,7 +144,7 @@ function how ({ timedOut, output, signal }) {
 }
 
 function chosen () {
-  const { only, kind: kinds, part: [part, parts] } = argumentsOf('npm run mutants [-- --only TEXT] [--kind model,cargo,test] [--part 2/8]', {
+  const { only, kind: kinds, part: [part, parts] } = argumentsOf(__filename, {
     only: { type: 'string', default: '' },
     kind: { type: 'string', default: KINDS.join(','), read: someOf(KINDS) },
     part: { type: 'string', default: '1/1', read: text => text.split('/').map(Number) }

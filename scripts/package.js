@@ -130,7 +130,7 @@ async function pack (folder, out, facts) {
 module.exports = { makePackages, stageMain }
 
 async function main () {
-  const { target, out, ...rest } = argumentsOf('npm run package [-- --target name[,..] (or none)] [--no-main] [--out folder]', {
+  const { target, out, ...rest } = argumentsOf(__filename, {
     target: { type: 'string', read: text => list(text).filter(name => name !== 'none') },
     'no-main': { type: 'boolean' },
     out: { type: 'string', default: path.join(root, 'dist'), read: path.resolve }

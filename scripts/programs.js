@@ -66,7 +66,7 @@ async function check (node, program, cwd) {
 }
 
 async function main () {
-  const { only } = argumentsOf('node scripts/programs.js [--only text]', { only: { type: 'string', default: '' } })
+  const { only } = argumentsOf(__filename, { only: { type: 'string', default: '' } })
   const results = new Results()
   const folder = await installed('programs', path.join(ROOT, '__test__', 'programs'))
   for (const version of VERSIONS) {

@@ -26,7 +26,7 @@ async function inOrder (folder) {
 }
 
 async function main () {
-  const { positionals: [folder = 'dist'], registry, provenance } = argumentsOf('node scripts/publish.js folder [--registry url] [--provenance]', {
+  const { positionals: [folder = 'dist'], registry, provenance } = argumentsOf(__filename, {
     registry: { type: 'string' }, provenance: { type: 'boolean' }
   }, { most: 1 })
   const args = [...(registry ? ['--registry', registry] : []), ...(provenance ? ['--provenance'] : [])]

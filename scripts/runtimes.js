@@ -101,7 +101,7 @@ async function runOne (results, runtime, binary, { declared, name, subject }, { 
 }
 
 async function main () {
-  const { only, runtime: chosen, size } = argumentsOf('node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]', {
+  const { only, runtime: chosen, size } = argumentsOf(__filename, {
     only: { type: 'string', default: '' },
     runtime: { type: 'string', default: Object.keys(RUNTIMES).join(','), read: someOf(Object.keys(RUNTIMES)) },
     size: { type: 'string', default: 'full', read: oneOf(['small', 'full']) }

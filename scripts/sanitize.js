@@ -82,8 +82,6 @@ async function underNode (results, env) {
   }
 }
 
-const USAGE = 'npm run sanitize -- thread | address | node | valgrind [--toolchain name]'
-
 const ways = {
   async thread (results, toolchain) {
     const env = sanitizer('thread', toolchain)
@@ -97,8 +95,8 @@ const ways = {
 }
 
 async function main () {
-  const { positionals: [way], toolchain } = argumentsOf(USAGE, { toolchain: { type: 'string', default: 'nightly' } }, { most: 1 })
-  if (!(way in ways)) throw new Error(`usage: ${USAGE}`)
+  const { positionals: [way], toolchain } = argumentsOf(__filename, { toolchain: { type: 'string', default: 'nightly' } }, { most: 1 })
+  if (!(way in ways)) throw new Error(`one of ${Object.keys(ways).join(', ')} is needed`)
   const results = new Results()
   await ways[way](results, toolchain)
   results.close()

@@ -25,7 +25,6 @@ const GROUPS = ['values', 'locks', 'names', 'queues']
 /** How long it may take to end a round. Milliseconds. */
 const GRACE = 90000
 
-const USAGE = `npm run soak -- [--minutes 10] [--seed N] [--node 14,20 | all] [--only ${GROUPS.join()}]`
 const OPTIONS = {
   minutes: { type: 'string', default: '10', read: positive },
   seed: { type: 'string', default: String(1 + Date.now() % 1e6), read: whole },
@@ -71,7 +70,7 @@ async function soak (node, seconds, seed, only) {
 }
 
 async function main () {
-  const { minutes, seed, only, node: versions } = argumentsOf(USAGE, OPTIONS)
+  const { minutes, seed, only, node: versions } = argumentsOf(__filename, OPTIONS)
   await setup.run()
   const results = new Results()
   await nodes.each(versions, async node => {

@@ -16,7 +16,7 @@ const OLD_NODE = '14.21.3'
 const EXAMPLE = path.join(__dirname, '..', 'examples', 'word-count')
 
 async function main () {
-  const { positionals } = argumentsOf('npm start [-- FOLDER]', {}, { most: 1 })
+  const { positionals } = argumentsOf(__filename, {}, { most: 1 })
   // npm runs scripts in the package's folder; a relative path is meant from where the user is.
   const folder = positionals.map(arg => path.resolve(process.env.INIT_CWD || process.cwd(), arg))
   for (const given of folder) fs.statSync(given)

@@ -133,7 +133,7 @@ const OPTIONS = {
 }
 
 function readArguments () {
-  const { from, node, npm, few, ...rest } = argumentsOf('node scripts/tarballs.js [--from folder] [--node version[,..]] [--npm version[,..]] [--no-build] [--few]', OPTIONS)
+  const { from, node, npm, few, ...rest } = argumentsOf(__filename, OPTIONS)
   const installers = few ? [INSTALLERS[0], INSTALLERS.at(-1)]
     : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
   const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))

@@ -1,8 +1,16 @@
 'use strict'
 
-// npm run test262 -- --dir CHECKOUT: test262's tests of Atomics.wait, waitAsync and notify, on any Node, with any entry
+// `npm run test262 -- --dir CHECKOUT`: test262's tests of Atomics.wait, waitAsync and notify, on any Node, with any entry
 // point of the package. Each test runs in a process of its own, in sloppy and in strict mode, as test262's
 // INTERPRETING.md says; the time constants of its harness are left as they are.
+//
+// --dir      a checkout of https://github.com/tc39/test262
+// --node     versions, or paths of binaries, with commas between; `all`: every supported version (this Node unless given)
+// --entry    some of force, index, pure, keep-alive, host (force unless given). pure: through its install({ force: true }); host: without the
+//            package, for comparison: its failures do not count
+// --only     the tests that have this text in their path
+// --jobs     how many tests run at a time (2 unless given)
+// --timeout  seconds for one run, after which it has failed (60 unless given)
 
 const path = require('path')
 const { argumentsOf, command, someOf, whole } = require('./lib/arguments')
@@ -17,18 +25,6 @@ const { collectTests } = require('./test262/tests')
 const ENTRIES = ['force', 'index', 'pure', 'keep-alive', 'host']
 const OUTPUT_KEPT = 4000
 
-const USAGE = `
-npm run test262 -- --dir CHECKOUT [options]
-
-  --dir CHECKOUT     a checkout of https://github.com/tc39/test262
-  --node LIST        versions, or paths of binaries, with commas between; 'all': every supported version (default: this Node)
-  --entry LIST       ${ENTRIES.join(', ')} (default: force)
-                     pure: through its install({ force: true }); host: without the package, for comparison: its failures do not count
-  --only TEXT        only the tests that have TEXT in their path
-  --jobs N           tests at a time (default: 2)
-  --timeout SECONDS  for one run, after which it has failed (default: 60)
-`
-
 const OPTIONS = {
   ...COMMON,
   entry: { type: 'string', default: 'force', read: someOf(ENTRIES) },
@@ -36,7 +32,7 @@ const OPTIONS = {
 }
 
 async function main () {
-  const { timeout = 60, ...options } = argumentsOf(USAGE, OPTIONS)
+  const { timeout = 60, ...options } = argumentsOf(__filename, OPTIONS)
   const tests = collectTests(options.dir, options.only)
   await setup.run()
   await conform(options.node, options.entry, (node, entry) => withScratch(async scratch => {

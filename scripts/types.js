@@ -149,7 +149,7 @@ function compareNames (entry) {
 }
 
 async function main () {
-  const { only } = argumentsOf('node scripts/types.js [--only TEXT]', { only: { type: 'string', default: '' } })
+  const { only } = argumentsOf(__filename, { only: { type: 'string', default: '' } })
   const results = new Results()
   await withScratch(async scratch => {
     installPackage(scratch)

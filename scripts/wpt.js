@@ -1,7 +1,14 @@
 'use strict'
 
-// npm run wpt -- --dir CHECKOUT: the tests of web-platform-tests' folder `web-locks` that need no browser, on any Node, over this
+// `npm run wpt -- --dir CHECKOUT`: the tests of web-platform-tests' folder `web-locks` that need no browser, on any Node, over this
 // package's `navigator.locks` and over Node's own. Each file runs in a process of its own.
+//
+// --dir      a checkout of https://github.com/web-platform-tests/wpt, or a folder that has its folders web-locks and resources (nodejs/node
+//            has one: test/fixtures/wpt)
+// --node     versions, or paths of binaries, with commas between; `all`: every supported version (this Node unless given)
+// --api      ours, host (both unless given; Node has an API of its own from 24 on, whose failures do not count)
+// --only     the files that have this text in their name
+// --timeout  seconds for one file, after which the tests that have not ended have failed (10 unless given)
 
 const fs = require('fs')
 const path = require('path')
@@ -10,16 +17,6 @@ const { run } = require('./lib/child')
 const { OPTIONS: COMMON, conform } = require('./lib/conformance')
 const { withScratch } = require('./lib/scratch')
 const setup = require('./setup')
-
-const USAGE = `npm run wpt -- --dir CHECKOUT [options]
-
-  --dir CHECKOUT     a checkout of https://github.com/web-platform-tests/wpt, or a folder that has its folders web-locks and
-                     resources (nodejs/node has one: test/fixtures/wpt)
-  --node LIST        versions, or paths of binaries, with commas between; 'all': every supported version (default: this Node)
-  --api LIST         ours, host (default: both; Node has an API of its own from 24 on)
-  --only TEXT        only the files that have TEXT in their name
-  --timeout SECONDS  for one file, after which the tests that have not ended have failed (default: 10)
-`
 
 const OPTIONS = { ...COMMON, api: { type: 'string', default: 'ours,host', read: someOf(['ours', 'host']) } }
 
@@ -31,7 +28,7 @@ const SKIPPED = {
 }
 
 async function main () {
-  const { dir, node: versions, only, api: apis, timeout = 10 } = argumentsOf(USAGE, OPTIONS)
+  const { dir, node: versions, only, api: apis, timeout = 10 } = argumentsOf(__filename, OPTIONS)
   const files = filesOf(dir).filter(name => name.endsWith('.any.js') && name.includes(only))
   if (files.length === 0) throw new Error(`${dir}/web-locks has no such tests`)
   await setup.run()

@@ -2,18 +2,20 @@
 
 // Commands and their arguments, by util.parseArgs. Every command takes --help; a wrong argument is an error that ends with the usage.
 
+const fs = require('fs')
 const path = require('path')
 const { parseArgs } = require('util')
 
 /**
- * @param {string} usage
+ * @param {string} usage the text, or the path of the script whose first comment it is
  * @param {Object<string, { type: 'string' | 'boolean', default?: string | boolean, read?: (text: string) => any }>} options `read` makes
  *   an option's value of its text, or throws what is allowed
  * @param {{ args?: string[], most?: number }} [more] `most`: how many positional arguments are allowed
  * @returns {object} the options' values, and `positionals`
  */
 function argumentsOf (usage, options, { args = process.argv.slice(2), most = 0 } = {}) {
-  const wrong = message => new Error(`${message}\n\nusage: ${usage.trim()}`)
+  const text = path.isAbsolute(usage) ? /(?:^\/\/.*\n)+/m.exec(fs.readFileSync(usage, 'utf8'))[0].replace(/^\/\/ ?/gm, '').trimEnd() : `usage: ${usage}`
+  const wrong = message => new Error(`${message}\n\n${text}`)
   let parsed
   try {
     parsed = parseArgs({ args, options: { ...options, help: { type: 'boolean' } }, allowPositionals: most > 0 })
@@ -22,7 +24,7 @@ function argumentsOf (usage, options, { args = process.argv.slice(2), most = 0 }
   }
   const { values, positionals } = parsed
   if (values.help) {
-    console.log(`usage: ${usage.trim()}`)
+    console.log(text)
     process.exit()
   }
   if (positionals.length > most) throw wrong(`Unexpected argument '${positionals[most]}'`)
