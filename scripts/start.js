@@ -22,32 +22,26 @@ async function main () {
   for (const given of folder) fs.statSync(given)
 
   await setup.run()
-  const old = await nodes.get(OLD_NODE)
-
-  console.log()
-  const runs = await withScratch(async scratch => [
-    run({ path: process.execPath, flags: [] }, folder, scratch),
-    ...(old.path ? [run(old, folder, scratch)] : [])
-  ])
-  report(runs)
-  if (!old.path) console.log(`\nNot run on Node ${OLD_NODE}: skipped, ${old.skipped}`)
+  await nodes.each(['current', OLD_NODE], node => withScratch(async scratch => run(node, folder, scratch)))
+  console.log('\n(A delay includes waiting for a core: the workers keep all of them busy.)')
 }
 
 // One run on one Node. A single thread of the same Node counts too, because what is a letter is for its Unicode to say.
 function run (node, folder, scratch) {
+  console.log()
   const sharedFile = path.join(scratch, 'shared.json')
   const singleFile = path.join(scratch, 'single.json')
   runNode(node, [path.join(EXAMPLE, 'index.mjs'), ...folder, '--result', sharedFile])
   runNode(node, [path.join(EXAMPLE, 'single-threaded.mjs'), sharedFile, singleFile])
-  const shared = JSON.parse(fs.readFileSync(sharedFile, 'utf8'))
-  const single = JSON.parse(fs.readFileSync(singleFile, 'utf8'))
+  const [shared, single] = [sharedFile, singleFile].map(file => JSON.parse(fs.readFileSync(file, 'utf8')))
   const [all, alone] = [shared, single].map(({ counts }) => new Map(counts))
   const differences = [...new Set([...all.keys(), ...alone.keys()])].filter(word => all.get(word) !== alone.get(word))
-  const isSame = differences.length === 0
-  console.log(`  one thread that shares nothing counts ${number(single.words)} words in ${single.seconds.toFixed(2)} s; ${isSame ? 'every word\'s count is the same' : 'the counts DIFFER'}\n`)
-  if (!isSame) process.exitCode = 1
+  const verdict = differences.length === 0 ? 'every word\'s count is the same' : 'the counts DIFFER'
+  console.log(`  one thread that shares nothing counts ${number(single.words)} words in ${single.seconds.toFixed(2)} s; ${verdict}`)
+  if (differences.length > 0) process.exitCode = 1
   for (const word of differences.slice(0, 10)) console.error(`  ${JSON.stringify(word)}: ${all.get(word)} by the threads, ${alone.get(word)} by one`)
-  return { shared, single, isSame }
+  const top = shared.counts.sort(([, m], [, n]) => n - m).slice(0, 10)
+  console.log(`  the most frequent: ${top.map(([word, count]) => `${word} ${number(count)}`).join(' · ')}`)
 }
 
 function runNode (node, args) {
@@ -58,33 +52,6 @@ function runNode (node, args) {
 
 /** 1234567 is 1,234,567. Not toLocaleString: some builds of Node have hardly any locale. */
 const number = n => String(n).replace(/\B(?=(?:\d{3})+$)/g, ',')
-
-function report (runs) {
-  const top = runs[0].shared.counts.sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).slice(0, 10)
-  console.log(`The most frequent words: ${top.map(([word, count]) => `${word} ${number(count)}`).join(' · ')}\n`)
-
-  const rows = [
-    ['', ({ shared }) => `Node ${shared.node}`],
-    ['files', ({ shared }) => number(shared.files.length)],
-    ['words', ({ shared }) => number(shared.words)],
-    ['distinct words', ({ shared }) => number(shared.distinct)],
-    ['workers', ({ shared }) => number(shared.workers)],
-    ['time', ({ shared }) => `${shared.seconds.toFixed(2)} s`],
-    ['time of one thread alone', ({ single }) => `${single.seconds.toFixed(2)} s`],
-    ['consistent snapshots by main', ({ shared }) => number(shared.snapshots)],
-    ['locks that main had to await', ({ shared }) => number(shared.awaited)],
-    ['longest wait for a snapshot', ({ shared }) => `${shared.longestSnapshot.toFixed(1)} ms`],
-    ['longest delay of main\'s event loop', ({ shared }) => `${shared.longestDelay.toFixed(1)} ms`],
-    ['queue of Atomics.waitAsync', ({ shared }) => shared.engine === 'host' ? 'Node\'s own' : 'this package\'s'],
-    ['same as a single-threaded count', ({ isSame }) => isSame ? 'yes' : 'NO']
-  ]
-  const cells = rows.map(([name, cell]) => [name, ...runs.map(cell)])
-  const widths = cells[0].map((_, column) => Math.max(...cells.map(row => row[column].length)))
-  for (const [name, ...values] of cells) {
-    console.log([name.padEnd(widths[0]), ...values.map((value, i) => value.padStart(widths[i + 1] + 3))].join(''))
-  }
-  console.log('(A delay includes waiting for a core: the workers keep all of them busy.)')
-}
 
 main().catch(error => {
   console.error(`\nnpm start has failed: ${error.message}`)
