@@ -21,7 +21,6 @@ const { withScratch } = require('./lib/scratch')
 const { targets } = require('./lib/targets')
 const { admits } = require('./lib/test-file')
 const nodes = require('./nodes')
-const { inOrder } = require('./publish')
 
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
 
@@ -146,15 +145,6 @@ function npmOf (version) {
   return major < 16 ? '6.14.18' : major < 20 ? '8.19.4' : '10.9.4'
 }
 
-async function testIncomplete (results, { main, platform }, folder) {
-  await results.of('a release that lacks a platform\'s package is refused', async () => {
-    fs.mkdirSync(folder)
-    for (const file of [main, platform]) fs.copyFileSync(file, path.join(folder, path.basename(file)))
-    const wanted = Object.keys(targets).filter(name => name !== target()).map(name => `no ${packageName(name)}`)
-    await assert.rejects(inOrder(folder), ({ message }) => message.endsWith(`: ${wanted.join(', ')}`))
-  })
-}
-
 async function main () {
   const { from, installers, build } = readArguments()
   const results = new Results()
@@ -173,7 +163,6 @@ async function main () {
       assert.deepStrictEqual(registry.names(), [...Object.keys(targets).map(packageName), 'atomics-waitasync'])
     })
     if (registry === undefined) return
-    await testIncomplete(results, tarballs, path.join(scratch, 'incomplete'))
     const bare = await publishMain(tarballs)
     try {
       for (const installer of installers) {
