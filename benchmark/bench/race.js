@@ -5,7 +5,7 @@
 
 const { now, sleep, takeTurns } = require('./sampling')
 const { BYTES, open } = require('./locks')
-const { Member, serve, tie } = require('./team')
+const { Member, tie } = require('./team')
 
 /** Nanoseconds of work under the lock. */
 const INSIDE = 1000
@@ -128,10 +128,10 @@ async function exactTeamsInTurn (...all) {
 }
 
 const threads = {
-  async loop ({ name, sab, words, steps, core }, port) {
+  async loop ({ name, sab, words, steps, core }) {
     if (core !== undefined) tie(core)
     const lock = await open(name, { sab })
-    serve(port, async ({ size }) => {
+    return async ({ size }) => {
       Atomics.add(words, READY, 1)
       while (Atomics.load(words, READY) < size) await sleep(1)
       Atomics.wait(words, READY, size)
@@ -150,7 +150,7 @@ const threads = {
         }
       }
       return count
-    })
+    }
   }
 }
 

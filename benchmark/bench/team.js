@@ -9,7 +9,7 @@ const { Worker } = require('worker_threads')
 
 const THREAD = path.join(__dirname, 'thread.js')
 
-/** A thread that answers requests one at a time: on its side, see `serve`. */
+/** A thread that answers requests one at a time: on its side, see thread.js. */
 class Member {
   constructor (group, name, data) {
     this.worker = new Worker(THREAD, { workerData: { group, name, data } })
@@ -32,11 +32,6 @@ class Member {
   }
 }
 
-/** The thread's side: answers each request with what `answer(request)` gives. */
-function serve (port, answer) {
-  port.on('message', async request => port.postMessage(await answer(request)))
-}
-
 /** The cores that this process may use; undefined where threads cannot be tied to cores. */
 function cores () {
   try {
@@ -57,4 +52,4 @@ function tie (core) {
   execFileSync('taskset', ['-c', '-p', String(core), thread], { stdio: 'ignore' })
 }
 
-module.exports = { Member, cores, serve, tie }
+module.exports = { Member, cores, tie }

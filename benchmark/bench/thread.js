@@ -1,7 +1,8 @@
 'use strict'
 
 // What a group of figures does in other threads: the function `threads[name]` of its module, called with the data that it was started
-// with and the port to the thread that started it.
+// with, gives a function (or a promise of one), which gives the answer to each request of the thread that started it. It may stop listening,
+// by its second argument: then nothing but what it does keeps the thread alive.
 
 const path = require('path')
 // Before anything can have been installed.
@@ -11,7 +12,14 @@ const { parentPort, workerData } = require('worker_threads')
 const { group, name, data } = workerData
 const { threads } = require(path.join(__dirname, 'groups', group))
 
-Promise.resolve(threads[name](data, parentPort)).catch((error) => {
+let answer
+const hear = async request => parentPort.postMessage(await answer(request))
+const stopListening = () => parentPort.removeListener('message', hear)
+
+Promise.resolve(threads[name](data, stopListening)).then((given) => {
+  answer = given
+  parentPort.on('message', hear)
+}).catch((error) => {
   // As an uncaught exception it reaches the thread's parent.
   setImmediate(() => { throw error })
 })

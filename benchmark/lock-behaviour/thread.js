@@ -38,14 +38,14 @@ function countFor (milliseconds, lock, words, thread) {
 
 const threads = {
   /** Answers requests `{ act }` with what came of them. */
-  async user ({ name, sab }, port) {
+  async user ({ name, sab }, stopListening) {
     const lock = await open(name, { sab })
     let held
     const acts = {
       begin () {},
       async acquire ({ milliseconds, alone }) {
         // Whether a pending request keeps its thread alive is asked in one situation only.
-        if (alone) port.removeListener('message', serve)
+        if (alone) stopListening()
         held = await lock.acquire()
         if (milliseconds) setTimeout(acts.release, milliseconds)
       },
@@ -62,8 +62,7 @@ const threads = {
         }
       }
     }
-    const serve = async ({ act, ...data }) => port.postMessage(await acts[act](data) || act)
-    port.on('message', serve)
+    return async ({ act, ...data }) => await acts[act](data) || act
   }
 }
 

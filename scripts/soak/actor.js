@@ -46,22 +46,21 @@ class Actor {
     if (!holds) this.violation(text())
   }
 
-  /** Whether `holds()` has to be asked again: after the threads that are dying are dead, and what they used has been taken off. */
-  mayHoldLater (start, holds, text) {
-    if (holds()) return false
-    if (this.arena.get('dying') === 0 && !holds()) this.violation(text())
-    if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
-    return true
-  }
-
   /** `holds()` before PATIENCE is over. */
   requireBefore (holds, text) {
     for (const start = now(); !holds();) if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
   }
 
-  /** An actor that blocks has an answer when this returns. */
+  /**
+   * `holds()` once the threads that are dying are dead, and what they used has been taken off. An actor that blocks has an answer when this
+   * returns.
+   */
   async requireSoon (holds, text) {
-    for (const start = now(); this.mayHoldLater(start, holds, text);) if (!this.blocks) await sleep(1)
+    for (const start = now(); !holds();) {
+      if (this.arena.get('dying') === 0 && !holds()) this.violation(text())
+      if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
+      if (!this.blocks) await sleep(1)
+    }
   }
 
   /** From 0 to seconds, mostly short. */

@@ -4,7 +4,7 @@
 
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = require('../../../pure')
 const { fresh, now, takeTurns, timeCalls } = require('../sampling')
-const { Member, serve } = require('../team')
+const { Member } = require('../team')
 
 const VARIANTS = ['ours', 'again']
 /** How often two threads wait for each other in a sample. */
@@ -112,12 +112,10 @@ async function run ({ rounds }) {
 }
 
 const threads = {
-  async player ({ me }, port) {
-    serve(port, ({ name, sab }) => {
-      const begin = now()
-      meetings[name](me, sab)
-      return (now() - begin) / ROUNDS / 1e3
-    })
+  player: ({ me }) => ({ name, sab }) => {
+    const begin = now()
+    meetings[name](me, sab)
+    return (now() - begin) / ROUNDS / 1e3
   }
 }
 

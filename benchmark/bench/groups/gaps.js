@@ -5,7 +5,7 @@
 const { now } = require('../sampling')
 const { flags, inProcesses, runNode } = require('../processes')
 const { open, variants } = require('../queues')
-const { Member, serve } = require('../team')
+const { Member } = require('../team')
 
 const PURE = require.resolve('../../../pure')
 
@@ -51,15 +51,15 @@ const figures = {
 }
 
 const threads = {
-  async notifier ({ variant, array }, port) {
+  notifier ({ variant, array }) {
     let asked = 0
-    serve(port, () => {
+    return () => {
       if (asked++ === 0) return undefined
       while (Atomics.load(array, 1) === 0);
       const count = open(variant).notify(array, 0)
       Atomics.store(array, 1, 2)
       return count
-    })
+    }
   }
 }
 

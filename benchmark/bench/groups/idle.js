@@ -8,7 +8,7 @@ const path = require('path')
 const { inProcesses } = require('../processes')
 const { now, sleep } = require('../sampling')
 const { open } = require('../queues')
-const { Member, serve } = require('../team')
+const { Member } = require('../team')
 
 const THREADS = 20
 /** The threads of this process; Linux has it. */
@@ -45,11 +45,9 @@ function timesSlept () {
 }
 
 const threads = {
-  async sleeper (_, port) {
-    serve(port, ({ variant, array, gate }) => {
-      Atomics.add(gate, 0, 1)
-      open(variant).wait(array, 0, 0)
-    })
+  sleeper: () => ({ variant, array, gate }) => {
+    Atomics.add(gate, 0, 1)
+    open(variant).wait(array, 0, 0)
   }
 }
 

@@ -4,7 +4,7 @@
 
 const { fresh, timeCalls } = require('../sampling')
 const { BYTES, available, open } = require('../locks')
-const { Member, serve } = require('../team')
+const { Member } = require('../team')
 
 /** These have no blocking form; `article` differs from `host` in its awaiting form only. */
 const ONLY_AWAIT = ['article', 'async-mutex', 'web-locks']
@@ -80,14 +80,14 @@ async function run ({ rounds, entry }) {
 }
 
 const threads = {
-  async uncontended ({ entry, names, rounds }, port) {
+  async uncontended ({ entry, names, rounds }) {
     if (entry !== 'pure') require('../../../force')
     const locks = await openAll(names, entry)
     const few = names.filter(name => isOurs(name) || name === 'host')
     const loopOf = name => isOurs(name) ? loops.token : name === 'host' ? loops.instance : loops.others
     const samples = Object.assign(await sample(`lock-unlock-${entry}`, names, locks, loopOf, 1e4, rounds),
       await sample(`lock-unlock-instance-${entry}`, few, locks, () => loops.instance, 1e4, rounds))
-    serve(port, () => samples)
+    return () => samples
   }
 }
 

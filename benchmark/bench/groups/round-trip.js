@@ -5,7 +5,7 @@
 
 const { fresh, now, takeTurns } = require('../sampling')
 const { open, variants } = require('../queues')
-const { Member, cores, serve, tie } = require('../team')
+const { Member, cores, tie } = require('../team')
 
 /** Plays until `end`, then tells the other that it is over. Gives how many round trips there were, if it is the first. */
 function play (wait, notify, now, array, me, milliseconds) {
@@ -109,10 +109,9 @@ async function messages (member, milliseconds) {
 }
 
 const threads = {
-  async player ({ me }, port) {
+  player ({ me }) {
     const players = {}
-    serve(port, (request) => {
-      const { echo, core, variant, array, milliseconds } = request
+    return ({ echo, core, variant, array, milliseconds }) => {
       if (echo) return true
       if (variant === undefined) {
         if (core !== undefined) tie(core)
@@ -122,7 +121,7 @@ const threads = {
       const begin = now()
       const trips = loop(wait, notify, now, array, me, milliseconds)
       return (now() - begin) / trips / 1e3
-    })
+    }
   }
 }
 

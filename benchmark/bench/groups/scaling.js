@@ -4,7 +4,7 @@
 
 const { now, takeTurns } = require('../sampling')
 const { open, variants } = require('../queues')
-const { Member, serve } = require('../team')
+const { Member } = require('../team')
 
 const THREADS = 8
 /** How many waits are registered before they are notified. */
@@ -33,31 +33,29 @@ async function run ({ rounds, quick }) {
 }
 
 const threads = {
-  async waiter ({ gate }, port) {
-    serve(port, async ({ variant, milliseconds }) => {
-      const { waitAsync, notify } = open(variant)
-      const array = new Int32Array(new SharedArrayBuffer(4))
-      const alive = setInterval(() => {}, 1000)
-      const batch = async () => {
-        let last
-        for (let n = 0; n < BATCH; n++) last = waitAsync(array, 0, 0).value
-        notify(array, 0)
-        await last
-      }
+  waiter: ({ gate }) => async ({ variant, milliseconds }) => {
+    const { waitAsync, notify } = open(variant)
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    const alive = setInterval(() => {}, 1000)
+    const batch = async () => {
+      let last
+      for (let n = 0; n < BATCH; n++) last = waitAsync(array, 0, 0).value
+      notify(array, 0)
+      await last
+    }
+    await batch()
+    // All begin at the same time.
+    Atomics.add(gate, 0, 1)
+    while (Atomics.load(gate, 0) < Atomics.load(gate, 1)) await new Promise(resolve => setTimeout(resolve, 1))
+    const begin = now()
+    let count = 0
+    while (now() - begin < milliseconds * 1e6) {
       await batch()
-      // All begin at the same time.
-      Atomics.add(gate, 0, 1)
-      while (Atomics.load(gate, 0) < Atomics.load(gate, 1)) await new Promise(resolve => setTimeout(resolve, 1))
-      const begin = now()
-      let count = 0
-      while (now() - begin < milliseconds * 1e6) {
-        await batch()
-        count += BATCH
-      }
-      clearInterval(alive)
-      // For each millisecond.
-      return count / (now() - begin) * 1e6
-    })
+      count += BATCH
+    }
+    clearInterval(alive)
+    // For each millisecond.
+    return count / (now() - begin) * 1e6
   }
 }
 

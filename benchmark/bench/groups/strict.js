@@ -4,7 +4,7 @@
 // operation, without and with a time-out, which spares the search for deadlocks.
 
 const { sleep, takeTurns } = require('../sampling')
-const { Member, serve } = require('../team')
+const { Member } = require('../team')
 
 const NAMES = ['ours', 'again', 'floor']
 /** Which no operation takes. Milliseconds. */
@@ -43,7 +43,7 @@ async function race (members, words, request, milliseconds) {
 
 const threads = {
   /** words: the lock, how many threads are ready, the state (1: go, 2: over). */
-  async loop ({ words }, port) {
+  loop ({ words }) {
     const { RwLock, locks } = require('../../../pure')
     const lock = new RwLock(words.buffer)
     const nothing = () => {}
@@ -51,7 +51,7 @@ const threads = {
       rw: options => lock.lock(options).unlock(),
       named: options => locks.requestSync('strict', options, nothing)
     }
-    serve(port, ({ kind, timeout }) => {
+    return ({ kind, timeout }) => {
       const operation = operations[kind]
       const options = timeout === undefined ? {} : { timeout }
       let done = 0
@@ -62,7 +62,7 @@ const threads = {
         done++
       }
       return done
-    })
+    }
   }
 }
 
