@@ -18,10 +18,8 @@ async function registerByAgents ({ rounds, quick }) {
     console.error('cargo was not found: the queue with very many agents is left out')
     return {}
   }
-  const args = ['--profile', 'bench', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions')]
-  const options = { cwd: ROOT, env: environment(), timeout: TIMEOUT }
-  await succeed(cargo(), ['build', ...args], options)
-  const output = await succeed(cargo(), ['bench', ...args.slice(2), '--', String(quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds)))], options)
+  const args = ['bench', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions'), '--', String(quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds)))]
+  const output = await succeed(cargo(), args, { cwd: ROOT, env: environment(), timeout: TIMEOUT })
   const samples = { ours: [], again: [] }
   for (const line of output.split('\n').filter(line => /^[\d. ]+$/.test(line))) {
     const [one, many, again] = line.split(' ').map(Number)

@@ -89,16 +89,11 @@ async function upstreamRegistry () {
   return (await succeedNpm(['config', 'get', 'registry', '--loglevel=error'])).trim()
 }
 
-/**
- * The environment of a user without a compiler.
- * @param {{ home: string, bin: string, registry: string }} options `bin` is the folder of the `node` to use
- */
+/** The environment of a user without a compiler; `bin` is the folder of the `node` to use. */
 function userEnvironment ({ home, bin, registry }) {
-  const env = {}
-  for (const [key, value] of Object.entries(process.env)) {
-    // The settings of npm, cargo and the running Node are not for the programs that are started here.
-    if (!/^(npm_|yarn_|pnpm_|cargo|rust|corepack_|node_|init_cwd$|path$|home$|userprofile$|xdg_)/i.test(key)) env[key] = value
-  }
+  // The settings of npm, cargo and the running Node are not for the programs that are started here.
+  const settings = /^(npm_|yarn_|pnpm_|cargo|rust|corepack_|node_|init_cwd$|path$|home$|userprofile$|xdg_)/i
+  const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)))
   const folders = (process.env.PATH || '').split(path.delimiter)
     .filter(folder => folder !== '' && !fs.existsSync(path.join(folder, `cargo${EXE}`)) && !folder.includes('node_modules'))
   return {

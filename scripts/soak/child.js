@@ -21,18 +21,15 @@ function entangle (words, random, mayBlock) {
   const rw = new api.RwLock(words.buffer, { byteOffset: 4 })
   const semaphore = new api.Semaphore(words.buffer, { byteOffset: 8 })
   const refuse = () => {}
-  for (let n = 0; n < 20; n++) {
-    const kind = Math.floor(random() * 6)
-    if (kind === 0) lock.tryLock()
-    if (kind === 1) api.unref(Atomics.waitAsync(words, 4, 0).value)
-    if (kind === 2) {
-      const promise = lock.lockAsync({ timeout: random() * 200 })
-      promise.catch(refuse)
-    }
-    if (kind === 3) rw.executeShared(() => new Promise(() => {}), { timeout: random() * 20 }).catch(refuse)
-    if (kind === 4) semaphore.use(1, () => {}, { timeout: random() * 100 }).catch(refuse)
-    if (kind === 5) Atomics.notify(words, 4, 1)
-  }
+  const acts = [
+    () => lock.tryLock(),
+    () => api.unref(Atomics.waitAsync(words, 4, 0).value),
+    () => lock.lockAsync({ timeout: random() * 200 }).catch(refuse),
+    () => rw.executeShared(() => new Promise(() => {}), { timeout: random() * 20 }).catch(refuse),
+    () => semaphore.use(1, () => {}, { timeout: random() * 100 }).catch(refuse),
+    () => Atomics.notify(words, 4, 1)
+  ]
+  for (let n = 0; n < 20; n++) acts[Math.floor(random() * acts.length)]()
   if (!mayBlock) return
   parentPort.postMessage('entangled')
   // Only the end of the process ends this.
