@@ -22,17 +22,17 @@ const { stageMain } = require('./package')
 
 const ROOT = path.join(__dirname, '..')
 
-/** `spec`: by platform and architecture, the package with the binary, which is the file `binary`; `args` come before a program. */
+/** `spec`: the package with the binary for a system, which is the file `binary`; `args` come before a program. */
 const RUNTIMES = {
   bun: {
     version: '1.4.5',
-    spec: { 'linux-x64': '@oven/bun-linux-x64', 'linux-arm64': '@oven/bun-linux-aarch64', 'darwin-x64': '@oven/bun-darwin-x64', 'darwin-arm64': '@oven/bun-darwin-aarch64' },
+    spec: (platform, arch) => `@oven/bun-${platform}-${arch === 'arm64' ? 'aarch64' : arch}`,
     binary: path.join('bin', 'bun'),
     args: []
   },
   deno: {
     version: '2.9.6',
-    spec: { 'linux-x64': '@deno/linux-x64-glibc', 'linux-arm64': '@deno/linux-arm64-glibc', 'darwin-x64': '@deno/darwin-x64', 'darwin-arm64': '@deno/darwin-arm64' },
+    spec: (platform, arch) => `@deno/${platform}-${arch}${platform === 'linux' ? '-glibc' : ''}`,
     binary: 'deno',
     args: ['run', '-A']
   }
@@ -59,9 +59,7 @@ const SHARED = {
 /** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
 function fetch (name) {
   const { version, spec, binary } = RUNTIMES[name]
-  const id = spec[`${process.platform}-${process.arch}`]
-  if (id === undefined) throw new cache.Unavailable(`there is no ${name} for ${process.platform} ${process.arch} in the list`)
-  return npm.program({ spec: `${id}@${version}`, target: cache.folder(name, version), binary, version })
+  return npm.program({ spec: `${spec(process.platform, process.arch)}@${version}`, target: cache.folder(name, version), binary, version })
 }
 
 /** A project with the package as it is published, and its tests beside it. Returns the tests' folder. */
