@@ -3,7 +3,6 @@
 // A registry on this machine that stands in for npm's: `npm publish` and an install go the way of a release and of a user's own package
 // manager. It takes any token, and forgets everything when it is closed.
 
-const crypto = require('crypto')
 const http = require('http')
 
 /**
@@ -20,7 +19,7 @@ async function serve ({ upstream } = {}) {
     const [, name, file] = /^\/(@[^/]+(?:\/|%2f)[^/]+|[^/]+)(\/-\/.*)?$/i.exec(request.url) || []
     const found = packages.get(name)
     if (found && file) return response.end(found.content)
-    if (found) return answer(response, 200, describe(found, `http://${request.headers.host}`))
+    if (found) return answer(response, 200, found.description)
     // The description says itself where its content is.
     if (upstream) return response.writeHead(307, { location: upstream.replace(/\/$/, '') + request.url }).end()
     answer(response, 404, { error: 'Not found' })
@@ -39,28 +38,16 @@ async function serve ({ upstream } = {}) {
   }
 }
 
-/** What npm publishes: a version with its tarball. */
-function take (packages, { versions, _attachments: attachments }) {
-  const [manifest] = Object.values(versions)
+/** What npm publishes is what it asks for, but for the tarball. */
+function take (packages, { _attachments: attachments, ...description }) {
   const [{ data }] = Object.values(attachments)
-  packages.set(manifest.name, { manifest, content: Buffer.from(data, 'base64') })
+  packages.set(description.name, { description: { ...description, time: {} }, content: Buffer.from(data, 'base64') })
 }
 
 async function bodyOf (request) {
   const chunks = []
   for await (const chunk of request) chunks.push(chunk)
   return JSON.parse(Buffer.concat(chunks).toString())
-}
-
-function describe ({ manifest, content }, url) {
-  const { name, version } = manifest
-  const digest = (algorithm, encoding) => crypto.createHash(algorithm).update(content).digest(encoding)
-  const dist = {
-    tarball: `${url}/${name}/-/${name}-${version}.tgz`,
-    shasum: digest('sha1', 'hex'),
-    integrity: `sha512-${digest('sha512', 'base64')}`
-  }
-  return { _id: name, name, 'dist-tags': { latest: version }, versions: { [version]: { _id: `${name}@${version}`, ...manifest, dist } }, time: {} }
 }
 
 function answer (response, status, body) {
