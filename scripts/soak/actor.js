@@ -17,10 +17,10 @@ const PATIENCE = slowness * 20000
 class Actor {
   /**
    * @param {object} options `id`: of the thread; `n`: which of its actors; `blocks`: whether it may block; `steady`: whether its thread
-   *   lives until the end; `party`: its number at barriers, or undefined
+   *   lives until the end; `party`: its number at barriers, or undefined; `alone`: whether it is its thread's only one
    */
-  constructor (arena, { id, n, blocks, steady, party, seed }) {
-    Object.assign(this, { arena, id, blocks, steady, party, threadId })
+  constructor (arena, { id, n, blocks, steady, party, alone, seed }) {
+    Object.assign(this, { arena, id, blocks, steady, party, alone, threadId })
     this.number = ACTORS * id + n
     this.random = randomOf(seed + 7919 * this.number)
     this.counts = Object.create(null)
@@ -195,4 +195,16 @@ class Actor {
   }
 }
 
-module.exports = Object.assign(Actor, { ON_PURPOSE })
+/** Runs actors in this thread until the round is over; those of a steady thread then meet all others at the latch. Gives what they did. */
+async function runActors (arena, { id, steady, seed, actors }, operations) {
+  const mine = actors.map(actor => new Actor(arena, Object.assign({ id, steady, seed, alone: actors.length === 1 }, actor)))
+  const counts = await Promise.all(mine.map(actor => actor.run(operations)))
+  if (!steady) return counts
+  const [latch] = arena.latches
+  latch.countDown()
+  if (mine[0].blocks) latch.wait({ timeout: PATIENCE })
+  else await latch.waitAsync({ timeout: PATIENCE })
+  return counts
+}
+
+module.exports = Object.assign(Actor, { ON_PURPOSE, runActors })

@@ -191,13 +191,8 @@ class Round {
       if (arena.get('violated') === 1) this.fail(new Error('a law was broken'))
     }, 20)
     const steady = this.steadyKinds.map(({ blocks }, n) => this.start({ steady: true, blocks, party: n + 1 }))
-    const options = { id: 0, blocks: false, steady: true, seed: this.seed }
-    const actors = [0, 1, 2].map(n => new Actor(arena, Object.assign({ n, party: n === 0 ? 0 : undefined }, options)))
-    const mine = Promise.all(actors.map(actor => actor.run(operationsOf(this.only)))).then(async (counts) => {
-      arena.latches[0].countDown()
-      await arena.latches[0].waitAsync({ timeout: slowness * 20000 })
-      this.add(counts)
-    })
+    const actors = [0, 1, 2].map(n => ({ n, blocks: false, party: n === 0 ? 0 : undefined }))
+    const mine = Actor.runActors(arena, { id: 0, steady: true, seed: this.seed, actors }, operationsOf(this.only)).then(counts => this.add(counts))
     mine.catch(error => this.fail(error))
     const chaos = [this.comeAndGo(), this.endProcesses()]
     const end = now() + this.length
