@@ -4,16 +4,16 @@
 // valgrind. Linux x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is told to allow what only nightly does.
 //
 //   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library has to be compiled
-//             for it, too, or it reports each contended mutex: that takes rustup's component rust-src, and is skipped without it. Where
-//             rustup cannot fetch it, Debian's package rust-src of the same version has it: usr/src/rustc-*/library is put into the
-//             toolchain's lib/rustlib/src/rust
+//             for it, too, or it reports each contended mutex: that takes rustup's component rust-src. Where rustup cannot
+//             fetch it, Debian's package rust-src of the same version has it: usr/src/rustc-*/library is put into the toolchain's
+//             lib/rustlib/src/rust
 //   address   the same under AddressSanitizer and LeakSanitizer
 //   node      the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's libasan): tests of
 //             __test__/ that end threads in the midst of everything, and the soak's processes. Leaks of Node itself are many, so those are
 //             only looked for by `address`
 //   valgrind  the Rust tests under memcheck: no invalid access, no definite leak. Needs no nightly compiler
 //
-// The last line is `N passed, N failed[, N skipped]`.
+// The last line is `N passed, N failed`.
 
 const fs = require('fs')
 const path = require('path')
@@ -40,12 +40,6 @@ const sanitizer = (name, toolchain) => ({
 
 /** Where the target is not named, cargo would instrument the build scripts, too. */
 const places = way => ['--locked', '--target', TARGET, '--target-dir', `target/${way}`]
-
-/** Whether the standard library's source is there, to be compiled with the sanitizer. */
-async function hasSource (env) {
-  const sysroot = await succeed('rustc', ['--print', 'sysroot'], { env: environment(env) })
-  return fs.existsSync(path.join(sysroot.trim(), 'lib', 'rustlib', 'src', 'rust', 'library', 'Cargo.lock'))
-}
 
 async function rustTests (results, way, env, { options = [], filter = [] } = {}) {
   const args = ['test', ...options, '--no-fail-fast', ...places(way), ...PROGRAMS, '--', ...filter]
@@ -83,11 +77,7 @@ async function underNode (results, env) {
 }
 
 const ways = {
-  async thread (results, toolchain) {
-    const env = sanitizer('thread', toolchain)
-    if (await hasSource(env)) return rustTests(results, 'thread', { ...env, TSAN_OPTIONS: 'halt_on_error=0' }, { options: ['-Zbuild-std'] })
-    results.skip('thread', `the toolchain ${toolchain} has no rust-src`)
-  },
+  thread: (results, toolchain) => rustTests(results, 'thread', { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' }, { options: ['-Zbuild-std'] }),
   address: (results, toolchain) => rustTests(results, 'address', { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' }),
   node: (results, toolchain) => underNode(results, sanitizer('address', toolchain)),
   // It takes a hundred times as long, and the service's tests are of time.
