@@ -23,7 +23,7 @@ function plannedSteps ({ all, only, rust, size }) {
   return {
     before: [
       rust ? cargoSteps : [],
-      [...(everything ? [lintStep, scriptStep('types')] : []), ...(rust && all ? slowSteps : [])]
+      [...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && all ? slowSteps : [])]
     ],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
