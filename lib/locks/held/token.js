@@ -132,6 +132,7 @@ function theList () {
 
 /** Whether a promise of this thread claims the word. */
 function isAwaited ({ key }) {
+  if (theList().reserved === 0) return false
   const waiters = agent().pendingWaiters()
   for (let n = 0; n < waiters.length; n++) if (waiters[n].isReserved && waiters[n].word.key === key) return true
   return false
