@@ -44,7 +44,9 @@ const programs = [
   { name: '--import', args: ['--import', './preload.mjs', 'import.mjs'], says: 'false 1 1' },
   { name: 'module.register', args: ['register.mjs'], says: 'false undefined undefined' },
   // Their threads share a queue with Node's own functions. So many of them warn that WASI is experimental as happen to get to it.
-  ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map(name => ({ name, args: [`${name}.js`], env: { NODE_NO_WARNINGS: '1' }, says: 'passed', range: '>=20' }))
+  ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map(name => {
+    return { name, args: [`${name}.js`], env: { NODE_NO_WARNINGS: '1' }, says: 'passed', range: '>=20' }
+  })
 ]
 
 /** Differs from run to run: times, process ids, and what a thread of Emscripten's complains of that is terminated by its own program. */

@@ -52,14 +52,16 @@ async function rustTests (results, way, env, { options = [], filter = [] } = {})
 }
 
 async function underNode (results, env) {
-  await succeed(cargo(), ['rustc', '--lib', '--crate-type', 'cdylib', ...places('address')], { cwd: root, env: environment(env), timeout: TIMEOUT, echo: true })
+  const building = { cwd: root, env: environment(env), timeout: TIMEOUT, echo: true }
+  await succeed(cargo(), ['rustc', '--lib', '--crate-type', 'cdylib', ...places('address')], building)
   // A tree of its own, whose library is the instrumented one.
   const copy = copyTree('sanitize-')
   try {
     fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
     // gcc's runtime of the sanitizer.
     const LD_PRELOAD = (await succeed('gcc', ['-print-file-name=libasan.so'])).trim()
-    const options = { cwd: copy, env: { ...process.env, LD_PRELOAD, ASAN_OPTIONS: 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99' }, timeout: TIMEOUT }
+    const ASAN_OPTIONS = 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99'
+    const options = { cwd: copy, env: { ...process.env, LD_PRELOAD, ASAN_OPTIONS }, timeout: TIMEOUT }
     const only = `^(${NODE_TESTS.join('|')})\\.test`
     for (const [name, ...args] of [
       ['tests', 'scripts/test.js', '--no-rust', '--no-setup', '--node', 'current', '--subject', 'force', '--jobs', '1', '--only', only],
@@ -77,11 +79,16 @@ async function underNode (results, env) {
 }
 
 const ways = {
-  thread: (results, toolchain) => rustTests(results, 'thread', { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' }, { options: ['-Zbuild-std'] }),
+  thread: (results, toolchain) => {
+    return rustTests(results, 'thread', { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' }, { options: ['-Zbuild-std'] })
+  },
   address: (results, toolchain) => rustTests(results, 'address', { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' }),
   node: (results, toolchain) => underNode(results, sanitizer('address', toolchain)),
   // It takes a hundred times as long, and the service's tests are of time.
-  valgrind: results => rustTests(results, 'valgrind', { CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER: VALGRIND, PROPTEST_CASES: '20' }, { filter: ['--skip', 'service'] })
+  valgrind: results => {
+    const env = { CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER: VALGRIND, PROPTEST_CASES: '20' }
+    return rustTests(results, 'valgrind', env, { filter: ['--skip', 'service'] })
+  }
 }
 
 async function main () {

@@ -37,7 +37,8 @@ async function main () {
   await setup.run()
   await conform(options.node, options.entry, (node, entry) => withScratch(async scratch => {
     const results = []
-    await inParallel(tests.map((test, n) => async () => { results[n] = await runTest(node, { ...test, entry, scratch }, timeout * 1000) }), options.jobs)
+    const take = (test, n) => async () => { results[n] = await runTest(node, { ...test, entry, scratch }, timeout * 1000) }
+    await inParallel(tests.map(take), options.jobs)
     return results
   }))
 }

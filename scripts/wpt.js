@@ -70,7 +70,8 @@ async function runFile (node, job, timeout) {
   const tests = new Map()
   for (const [, line] of ended.stdout.matchAll(/^wpt-result (.*)$/gm)) {
     const { name, failed, message = how } = JSON.parse(line)
-    if (failed !== undefined || !tests.has(name)) tests.set(name, { name: `${file}: ${name}`, status: failed === false ? 'passed' : 'failed', message: String(message) })
+    const status = failed === false ? 'passed' : 'failed'
+    if (failed !== undefined || !tests.has(name)) tests.set(name, { name: `${file}: ${name}`, status, message: String(message) })
   }
   return tests.size > 0 ? [...tests.values()] : [{ name: file, status: 'failed', message: ended.output.trim() || how }]
 }

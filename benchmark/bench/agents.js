@@ -18,7 +18,8 @@ async function registerByAgents ({ rounds, quick }) {
     console.error('cargo was not found: the queue with very many agents is left out')
     return {}
   }
-  const args = ['bench', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions'), '--', String(quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds)))]
+  const count = quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds))
+  const args = ['bench', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions'), '--', String(count)]
   const output = await succeed(cargo(), args, { cwd: ROOT, env: environment(), timeout: TIMEOUT })
   const samples = { ours: [], again: [] }
   for (const line of output.split('\n').filter(line => /^[\d. ]+$/.test(line))) {

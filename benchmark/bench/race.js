@@ -123,7 +123,8 @@ async function teamsInTurn (names, teamOf, rounds, measure, options) {
 /** The same where no update may be lost. */
 async function exactTeamsInTurn (...all) {
   const samples = await teamsInTurn(...all)
-  if (Object.values(samples.lost).some(([lost]) => lost !== 0)) throw new Error(`updates are lost, because two were inside at once: ${JSON.stringify(samples.lost)}`)
+  const isLost = Object.values(samples.lost).some(([lost]) => lost !== 0)
+  if (isLost) throw new Error(`updates are lost, because two were inside at once: ${JSON.stringify(samples.lost)}`)
   return samples
 }
 

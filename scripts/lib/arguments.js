@@ -14,7 +14,7 @@ const { parseArgs } = require('util')
  * @returns {object} the options' values, and `positionals`
  */
 function argumentsOf (usage, options, { args = process.argv.slice(2), most = 0 } = {}) {
-  const text = path.isAbsolute(usage) ? /(?:^\/\/.*\n)+/m.exec(fs.readFileSync(usage, 'utf8'))[0].replace(/^\/\/ ?/gm, '').trimEnd() : `usage: ${usage}`
+  const text = path.isAbsolute(usage) ? firstComment(usage) : `usage: ${usage}`
   const wrong = message => new Error(`${message}\n\n${text}`)
   let parsed
   try {
@@ -38,6 +38,11 @@ function argumentsOf (usage, options, { args = process.argv.slice(2), most = 0 }
     }
   }
   return result
+}
+
+function firstComment (file) {
+  const [comment] = /(?:^\/\/.*\n)+/m.exec(fs.readFileSync(file, 'utf8'))
+  return comment.replace(/^\/\/ ?/gm, '').trimEnd()
 }
 
 /** The items of a list with commas between them. */

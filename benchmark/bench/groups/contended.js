@@ -15,8 +15,9 @@ async function run ({ rounds, quick }) {
   const names = available(['host', 'ours', 'again', 'floor', 'multithreading', 'worker-mutex', 'web-locks'])
   const steps = calibrate()
   const places = cores()
+  const ties = Array.from({ length: WORKERS }, (_, n) => places && places[n % places.length])
   // The floor is one worker alone.
-  const teamOf = name => new Team('contended', name, Array.from({ length: name === 'floor' ? 1 : WORKERS }, (_, n) => places && places[n % places.length]), steps)
+  const teamOf = name => new Team('contended', name, name === 'floor' ? ties.slice(0, 1) : ties, steps)
 
   const alone = await teamsInTurn(names, teamOf, rounds(80), async (team) => {
     const { throughput, cpu } = await team.race(8)

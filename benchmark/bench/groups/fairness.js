@@ -17,7 +17,8 @@ async function run ({ rounds, quick }) {
   const results = {}
   for (const work of WORK) {
     const steps = Math.round(calibrate() * work * 1e3 / INSIDE)
-    Object.assign(results, await exactTeamsInTurn(names, name => new Team('fairness', name, new Array(2).fill(undefined), steps), rounds(3), async (team, name) => {
+    const teamOf = name => new Team('fairness', name, [undefined, undefined], steps)
+    Object.assign(results, await exactTeamsInTurn(names, teamOf, rounds(3), async (team, name) => {
       const waits = []
       const { throughput, cpu } = await team.race(seconds * 1e3, (_, end) => demand(name, team.sab, end, team.work, waits))
       return {

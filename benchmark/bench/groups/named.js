@@ -58,9 +58,12 @@ async function run ({ rounds, quick }) {
 /** Workers in loops, two and eight, with four microseconds of work inside. */
 async function inWorkers (names, rounds, quick) {
   const steps = 4 * calibrate()
-  const inLoops = count => teamsInTurn(names, name => new Team('named', LOCKS[name], new Array(count).fill(undefined), steps), rounds(5), async (team) => {
-    return { [`named-workers-${count}`]: 1e3 / (await team.race(quick ? 20 : 300)).throughput }
-  }, { gc: false })
+  const inLoops = (count) => {
+    const teamOf = name => new Team('named', LOCKS[name], new Array(count).fill(undefined), steps)
+    return teamsInTurn(names, teamOf, rounds(5), async (team) => {
+      return { [`named-workers-${count}`]: 1e3 / (await team.race(quick ? 20 : 300)).throughput }
+    }, { gc: false })
+  }
   const [few, many] = [await inLoops(2), await inLoops(8)]
   const lost = {}
   for (const name of names) lost[name] = few.lost[name].concat(many.lost[name])
