@@ -115,13 +115,13 @@ impl RegistersRef {
         (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
     }
 
-    /// Registers in memory that is never freed, all 0.
+    /// The registers of a test, all 0.
     #[cfg(test)]
-    pub(super) fn leaked() -> Self {
-        let bytes = size_of::<Registers>() + BATCH * size_of::<u32>();
-        let memory = NonNull::from(vec![0_u64; bytes / size_of::<u64>()].leak());
-        // SAFETY: the memory has so many bytes, and is never freed.
-        unsafe { Self::new(memory.cast(), bytes) }.expect("the size is right")
+    pub(super) fn of_test() -> Self {
+        const BYTES: usize = size_of::<Registers>() + BATCH * size_of::<u32>();
+        static MEMORY: [AtomicU64; BYTES / 8] = [const { AtomicU64::new(0) }; BYTES / 8];
+        // SAFETY: the memory has so many bytes, is aligned, and is never freed.
+        unsafe { Self::new(NonNull::from(&MEMORY).cast(), BYTES) }.expect("the size is right")
     }
 
     /// Writes a batch of settlements behind the registers.

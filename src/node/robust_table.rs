@@ -187,10 +187,12 @@ mod tests {
 
     impl Player {
         fn new() -> Self {
-            let bytes = CAPACITY * (size_of::<Entry>() + size_of::<u32>());
-            // Of numbers, so that it is aligned; never freed.
-            let start = NonNull::from(vec![0_u64; bytes / size_of::<u64>()].leak()).cast();
-            Self { table: Table { registers: RegistersRef::leaked(), start, capacity: CAPACITY }, serial: 0 }
+            const BYTES: usize = CAPACITY * (size_of::<Entry>() + size_of::<u32>());
+            // Of numbers, so that it is aligned.
+            static MEMORY: [AtomicU64; BYTES / 8] = [const { AtomicU64::new(0) }; BYTES / 8];
+            let table =
+                Table { registers: RegistersRef::of_test(), start: NonNull::from(&MEMORY).cast(), capacity: CAPACITY };
+            Self { table, serial: 0 }
         }
 
         fn serial(&self, index: usize) -> &AtomicU32 {
