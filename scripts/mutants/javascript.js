@@ -126,6 +126,7 @@ module.exports = [
   { what: 'a blocking wait does not take the lock again', file: condition, find: 'if (!isHeld(held)) acquire(held, Infinity, caller)', put: '', test: 'condition' },
   { what: 'an aborted wait does not take the lock again', file: condition, find: '      await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },
   { what: 'a timed-out wait does not take the lock again', file: condition, find: "    if (result !== 'ok') await lockAgain(held, steps)\n", put: '', test: 'condition' },
+  { what: 'a promise that asks its predicate first cannot be unref\'d', file: condition, find: '    steps.isPending = true\n', put: '', test: 'ref' },
   { what: 'a predicate is asked once', file: condition, find: '    while (!await predicate()) {', put: '    if (!await predicate()) {', test: 'condition' },
   { what: 'a thread blocks for a lock that its own promise gets', file: condition, find: "if (isAwaited(held.word)) throw deadlock(caller, 'awaits the lock')", put: '', test: 'condition' },
   { what: 'a party that gives up stays counted', file: barrier, find: 'if (compareExchange(word.array, 0, state, state - 1) === state) return true', put: 'return true', test: 'barrier' },
