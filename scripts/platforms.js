@@ -51,7 +51,7 @@ const PLATFORMS = {
   'other-systems': { versions: ['12.22.12', '24.21.0'], node: async version => (await nodes.get(version)).path, emulation: async () => [], slowness: 1 },
   musl: { target: 'linux-x64-musl', versions: ['24'], node: nodeForMusl, emulation: musl, slowness: 2 },
   arm64: { target: 'linux-arm64-gnu', versions: ['16.20.2', '20.20.2', '24.21.0'], node: nodeOf('linux-arm64'), emulation: arm64, slowness: 20 },
-  armv7: { target: 'linux-arm-gnueabihf', versions: ['16.20.2', '20.20.2'], node: nodeOf('linux-armv7l'), emulation: armv7, slowness: 20 },
+  armv7: { target: 'linux-arm-gnueabihf', versions: ['16.20.2', '20.11.0'], node: nodeOf('linux-armv7l'), emulation: armv7, slowness: 20 },
   windows: { target: 'win32-x64-msvc', versions: ['20.20.2', '24.21.0'], node: nodeForWindows, emulation: wine, slowness: 3 },
   'darwin-x64': { rust: 'x86_64-apple-darwin' },
   'darwin-arm64': { rust: 'aarch64-apple-darwin' },
