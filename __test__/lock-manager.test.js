@@ -307,6 +307,20 @@ testLocks('a signal that aborts: the request rejects with the reason, as an Abor
   await holder.promise
 })
 
+testLocks('a signal that aborts and throws instead of giving a reason: the request rejects with what it throws', async () => {
+  const holder = hold('x')
+  await holder.granted
+  const controller = new TinyController()
+  const thrown = new Error('from the reason')
+  Object.defineProperty(controller.signal, 'reason', { get () { throw thrown } })
+  const promise = locks.request('x', { signal: controller.signal }, never)
+  controller.abort()
+  assert.strictEqual(await rejection(promise), thrown)
+  assert.strictEqual((await locks.query()).pending.length, 0)
+  holder.release()
+  await holder.promise
+})
+
 testLocks('a signal that aborts before the callback runs, though the name was free', async () => {
   const controller = new TinyController({ reason: 'the reason' })
   const promise = locks.request('x', { signal: controller.signal }, never)

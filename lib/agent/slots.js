@@ -271,5 +271,15 @@ module.exports = function createSlots (native) {
     return waiters
   }
 
-  return { cancel, claimAsync, pendingWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
+  /** Whether a pending promise claims the word with this key. */
+  function claims (key) {
+    for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
+      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] !== WAITER) continue
+      const waiter = keptIn(slot)
+      if (waiter.isReserved && waiter.word.key === key) return true
+    }
+    return false
+  }
+
+  return { cancel, claimAsync, claims, pendingWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
 }

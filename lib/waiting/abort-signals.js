@@ -12,7 +12,7 @@ const requireStack = require('../util/require-stack')
 
 const { nextTick } = process
 
-/** By signal. */
+/** By signal. An audience is never replaced: `leave` finds that of a waiter by its signal. */
 const audiences = createWeakMap()
 
 /** The waiters of a signal. */

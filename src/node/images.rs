@@ -9,7 +9,8 @@
 use std::ffi::OsString;
 
 /// Marks an image of this package. The number in its name is the version of the interface between `lib/` and this library. It changes
-/// when a `lib/` of the former version could not use a library of the new one, or the other way round.
+/// when a `lib/` of the former version could not use a library of the new one, or the other way round; and, once a version has
+/// been published, when the agent or the robust list, which the copies of `lib/` in a thread share, gets or loses a member.
 #[unsafe(no_mangle)]
 #[used]
 static ATOMICS_WAITASYNC_PROTOCOL_1: u8 = 1;

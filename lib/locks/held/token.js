@@ -131,11 +131,9 @@ function theList () {
 }
 
 /** Whether a promise of this thread claims the word. */
-function isAwaited ({ key }) {
-  if (theList().reserved === 0) return false
-  const waiters = agent().pendingWaiters()
-  for (let n = 0; n < waiters.length; n++) if (waiters[n].isReserved && waiters[n].word.key === key) return true
-  return false
+function isAwaited ({ address, key }) {
+  // The counter of the word's waiters spares most searches.
+  return theList().reserved > 0 && agent().mayBeWaiting(address / 4) && agent().claims(key)
 }
 
 /** The index of a token's entry in the robust list; -1 if there is none any more. */

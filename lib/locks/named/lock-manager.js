@@ -150,8 +150,14 @@ class Call {
   /** It was aborted, or could not be enqueued. */
   failed (error) {
     const { signal } = this
-    // Signals of old Node have no reason.
-    this.reject(signal !== undefined && signal.aborted && signal.reason === undefined ? reasonOf(signal) : error)
+    let reason = error
+    try {
+      // Signals of old Node have no reason.
+      if (signal !== undefined && signal.aborted && signal.reason === undefined) reason = reasonOf(signal)
+    } catch (_) {
+      // A getter of the signal's throws: `error` is what it threw.
+    }
+    this.reject(reason)
   }
 }
 bare(Call)
