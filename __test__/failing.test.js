@@ -142,7 +142,8 @@ for (const Class of [AsyncLock, RwLock]) {
       token.unlock()
     })
     await until(() => condition.waiters === 1, 'it waits')
-    const other = lock.tryLock()
+    // It stands in the Condition's line a moment before it has released the lock.
+    const other = await lock.lockAsync()
     assert.strictEqual(other.ownerDied, true)
     other.abandon()
     condition.notify()
