@@ -77,10 +77,12 @@ async function crowd (t) {
   }
 }
 
-for (const kind of ['RwLock', 'name']) {
-  test(`${THREADS} threads in loops on one ${kind} take no more processor time than with a time-out`, { timeout: 120000 }, t => onAQuietMachine(async () => {
-    const threads = await crowd(t)
-    const times = await byTurns(async (options) => {
+const bounded = (times, what) => assert.ok(times.untimed < FACTOR * times.timed, `${what}: ${JSON.stringify(times)}`)
+
+test(`${THREADS} threads that lock in loops, or are blocked, take no more processor time than with a time-out`, { timeout: 240000 }, async t => {
+  const threads = await crowd(t)
+  for (const kind of ['RwLock', 'name']) {
+    await onAQuietMachine(async () => bounded(await byTurns(async (options) => {
       let done
       const took = await processorTime(async () => {
         const counted = threads.do({ kind, options })
@@ -89,16 +91,10 @@ for (const kind of ['RwLock', 'name']) {
         done = await counted
       })
       return took / done
-    })
-    await threads.end()
-    assert.ok(times.untimed < FACTOR * times.timed, JSON.stringify(times))
-  }))
-}
-
-test(`${THREADS} threads that are blocked for one RwLock take no more processor time than with a time-out`, { timeout: 120000 }, t => onAQuietMachine(async () => {
-  const threads = await crowd(t)
+    }), kind))
+  }
   const lock = new RwLock(threads.sab)
-  const times = await byTurns(async (options) => {
+  await onAQuietMachine(async () => bounded(await byTurns(async (options) => {
     const token = lock.tryLock()
     const done = threads.do({ kind: 'RwLock', options, once: true })
     const took = await processorTime(async () => {
@@ -109,10 +105,9 @@ test(`${THREADS} threads that are blocked for one RwLock take no more processor 
     token.unlock()
     assert.strictEqual(await done, THREADS)
     return took
-  })
+  }), 'blocked'))
   await threads.end()
-  assert.ok(times.untimed < FACTOR * times.timed, JSON.stringify(times))
-}))
+})
 
 /** Runs `body` while this thread holds so many locks. */
 async function whileHolding (count, body) {
@@ -137,6 +132,39 @@ test('a snapshot takes twenty times as long for twenty times as many locks', { t
   }
   assert.ok(times[many] < 2 * (many / few) * times[few], JSON.stringify(times))
 }))
+
+/** Releases locks, of which a thread holds so many. Milliseconds for each release. */
+const orders = {
+  'the oldest first, while others are taken' (locks, count) {
+    const tokens = locks.slice(0, count).map(lock => lock.tryLock())
+    const turns = 3 * count
+    const begin = now()
+    for (let n = 0; n < turns; n++) {
+      tokens.push(locks[(count + n) % (2 * count)].tryLock())
+      tokens[n].unlock()
+    }
+    const time = (now() - begin) / turns
+    for (const token of tokens.slice(turns)) token.unlock()
+    return time
+  },
+  'the latest first, after an older one' (locks, count) {
+    const tokens = locks.slice(0, count).map(lock => lock.tryLock())
+    tokens[0].unlock()
+    const begin = now()
+    while (tokens.length > 1) tokens.pop().unlock()
+    return (now() - begin) / count
+  }
+}
+for (const [order, release] of Object.entries(orders)) {
+  test(`releasing ${order}, takes no longer for twenty times as many locks`, { timeout: 120000 }, () => onAQuietMachine(async () => {
+    const [few, many] = [1000, 20000]
+    const sab = memory(8 * many)
+    const locks = Array.from({ length: 2 * many }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
+    const times = {}
+    for (const count of [few, many]) times[count] = Math.min(...Array.from({ length: 5 }, () => release(locks, count)))
+    assert.ok(times[many] < 5 * times[few], JSON.stringify(times))
+  }))
+}
 
 test('time-outs are on time while a claim waits and 100 000 locks are held', { timeout: 120000 }, () => onAQuietMachine(() => whileHolding(1e5, async (sab) => {
   const waiting = new AsyncLock(sab).lockAsync()

@@ -10,8 +10,11 @@ const asyncHooks = require('async_hooks')
 const { test } = require('./harness')
 const { api: { AsyncLock, Condition, Semaphore } } = require('./subject')
 const { TinyController, memory, rejection } = require('./fixtures/lock-toolbox')
-const { now, sleep, startWorker } = require('./fixtures/queue-toolbox')
+const { now, randomFrom, sleep, startWorker } = require('./fixtures/queue-toolbox')
 const slowness = require('./fixtures/slowness')
+
+const SEED = Number(process.env.SEED || Date.now() % 1e9)
+console.log(`# seed ${SEED}`)
 
 for (const way of ['the time is over', 'it is notified']) {
   test(`a token whose entry had moved is live again after a wait, however many others have moved meanwhile: ${way}`, async () => {
@@ -36,6 +39,28 @@ for (const way of ['the time is over', 'it is notified']) {
     assert.strictEqual(lock.locked, false)
   })
 }
+
+test('each token finds its entry, in whatever order the locks are taken and released', () => {
+  const random = randomFrom(SEED)
+  const sab = memory(4 * 50)
+  const free = Array.from({ length: 50 }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
+  const held = []
+  for (let turn = 0; turn < 5000; turn++) {
+    // Whether there are many or few changes now and then.
+    const takes = random() < (turn % 1000 < 500 ? 0.6 : 0.4)
+    if (takes && free.length > 0) {
+      const [lock] = free.splice(Math.floor(random() * free.length), 1)
+      held.push({ lock, token: lock.tryLock() })
+    } else if (held.length > 0) {
+      const [{ lock, token }] = held.splice(Math.floor(random() * held.length), 1)
+      assert.strictEqual(token.unlock(), true)
+      assert.strictEqual(lock.locked, false)
+      free.push(lock)
+    }
+    for (const { lock, token } of held) assert.ok(token.locked && lock.locked)
+  }
+  for (const { token } of held) assert.strictEqual(token.unlock(), true)
+})
 
 test('a thread that has tried in vain to take a lock is not taken for its holder', async t => {
   const sab = memory(8)

@@ -66,7 +66,9 @@ module.exports = [
   // ——— the robust list and tokens ———
   { what: 'an entry that goes leaves its number', file: list, find: '      const index = words[HELD]\n      this.serials[index] = 0\n', put: '      const index = words[HELD]\n', equivalent: 'native code has removed it before (`retract` in src/node/robust_list.rs)' },
   { what: 'the last entry goes instead of the released one', file: list, find: 'return index === last ? last : this.swap(index, last)', put: 'return last', test: 'async-lock' },
-  { what: 'a token that keeps its number is not found at its new index', file: list, find: '      index = words[HELD] - 1\n      while (index >= 0 && this.serials[index] !== serial) index--\n      return index\n    }\n\n    /** The index of an entry for the word', put: '      return -1\n    }\n\n    /** The index of an entry for the word', test: 'robust-list' },
+  { what: 'a token that keeps its number is not found at its new index', file: list, find: '        if (above < length && this.serials[above] === serial) return above\n', put: '', test: 'robust-list' },
+  { what: 'an entry that has moved is looked for in one direction', file: list, find: '        if (below >= 0 && this.serials[below] === serial) return below\n', put: '', test: 'robust-list' },
+  { what: 'the search for an entry that has moved begins anywhere', file: list, find: 'let above = this.hole < length ? this.hole : length - 1', put: 'let above = length >> 1', test: 'costs' },
   { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()', put: 'if (this.capacity === 0) this.resize()', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: 'if (steps !== undefined) steps.reject(notLocked(', put: 'if (false) steps.reject(notLocked(', test: 'condition' },

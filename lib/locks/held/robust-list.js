@@ -69,6 +69,8 @@ function createRobustList (native) {
       this.capacity = 0
       // How many entries there may be; the rest is reserved.
       this.room = 0
+      // Where the last entry that has moved went.
+      this.hole = 0
       // The latest serial number.
       this.serial = 0
       // How many entries are reserved for claims of this thread's promises.
@@ -232,13 +234,18 @@ function createRobustList (native) {
      * (as 0, behind the entries) finds none.
      */
     indexOf (serial, hint) {
-      let index = hint | 0
+      const index = hint | 0
       if (!(serial > 0)) return -1
       if (this.serials[index] === serial) return index
-      // It has moved. The entries that were added last are those that are most often asked for.
-      index = words[HELD] - 1
-      while (index >= 0 && this.serials[index] !== serial) index--
-      return index
+      // It has moved. It is where the last entry that moved went, if the latest locks are released first; and next to that, if the
+      // oldest are: so the search begins there.
+      const length = words[HELD]
+      let above = this.hole < length ? this.hole : length - 1
+      for (let below = above - 1; above < length || below >= 0; above++, below--) {
+        if (above < length && this.serials[above] === serial) return above
+        if (below >= 0 && this.serials[below] === serial) return below
+      }
+      return -1
     }
 
     /** The index of an entry for the word at an address; -1 if there is none. */
@@ -307,6 +314,7 @@ function createRobustList (native) {
     }
 
     swap (index, last) {
+      this.hole = index
       const { entries, held, serials } = this
       const serial = serials[index]
       const address = entries[2 * index]
