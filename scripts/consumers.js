@@ -7,7 +7,7 @@
 // The tools are those of the lock files in __test__/consumers/, and kept in the user's cache folder. They run on one new Node, since it
 // is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways. `--from`: tests
 // the two tarballs in that folder instead of making them; `--only`: the tools whose name matches; `--node`: for those that name no Node;
-// `--few`: one tool of each kind, as `npm test` does.
+// `--few`: one tool of each kind, with the tree's library, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -180,7 +180,7 @@ async function main () {
   })
   const results = new Results()
   await withScratch(async scratch => {
-    const tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'))
+    const tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'), isShort)
     const registry = await publish(tarballs, await upstreamRegistry())
     const workshops = new Map()
     const workshopFor = async (node, source) => {

@@ -32,12 +32,12 @@ const root = path.join(__dirname, '..')
 
 /**
  * Makes tarballs in a folder.
- * @param {{ out: string, names?: string[], main?: boolean, old?: boolean, compiled?: Object<string, string> }} options `names` of targets.js;
- *   `old: false` links against the C library that this machine has, to see how the rest works where zig cannot be had: not to be published;
- *   `compiled`: the libraries of some names, which another compiler has made already
+ * @param {{ out: string, names?: string[], main?: boolean, isPublishable?: boolean, compiled?: Object<string, string> }} options `names` of targets.js;
+ *   `compiled`: the libraries of some names, which another compiler has made already; `isPublishable: false`: they are not to be published,
+ *   and may need this machine's own C library
  * @returns {Promise<{ file: string, facts: string[] }[]>}
  */
-async function makePackages ({ out, names = [hostTarget()], main = true, old = true, compiled = {} }) {
+async function makePackages ({ out, names = [hostTarget()], main = true, isPublishable = true, compiled = {} }) {
   const unknown = names.filter(name => targets[name] === undefined)
   if (unknown.length > 0) throw new Error(`no target ${unknown.join(', ')}: there are ${Object.keys(targets).join(', ')}`)
   fs.mkdirSync(out, { recursive: true })
@@ -45,7 +45,7 @@ async function makePackages ({ out, names = [hostTarget()], main = true, old = t
     const made = []
     if (main) made.push(await pack(await stageMain(path.join(stage, 'main')), out, []))
     for (const name of names) {
-      const { folder, facts } = await stagePlatform(name, path.join(stage, name), old, compiled[name])
+      const { folder, facts } = await stagePlatform(name, path.join(stage, name), isPublishable, compiled[name])
       made.push(await pack(folder, out, facts))
     }
     return made
@@ -82,13 +82,13 @@ async function stageMain (folder) {
   return folder
 }
 
-async function stagePlatform (name, folder, old, compiled) {
+async function stagePlatform (name, folder, isPublishable, compiled) {
   const main = mainManifest()
   fs.mkdirSync(folder)
   const binary = path.join(folder, libraryFile(name))
-  fs.copyFileSync(compiled || await compileFor(name, old), binary)
+  fs.copyFileSync(compiled || await compileFor(name), binary)
   fs.chmodSync(binary, 0o755)
-  const { complaints, facts } = old ? await inspect(binary, targets[name]) : { complaints: [], facts: [] }
+  const { complaints, facts } = isPublishable ? await inspect(binary, targets[name]) : { complaints: [], facts: [] }
   if (complaints.length > 0) throw new Error(`the binary for ${name} cannot be published: it ${complaints.join('; it ')}`)
   fs.writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), await thirdPartyLicences(targets[name].rust))
   fs.copyFileSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
@@ -103,12 +103,12 @@ function writeManifest (folder, manifest) {
 }
 
 /** Gives the absolute path of the library. */
-async function compileFor (name, old) {
+async function compileFor (name) {
   const { rust, zig: linker } = targets[name]
   // The folder of the registry's sources is known once they are there.
   await succeed(cargo(), ['fetch', '--locked'], { cwd: root, env: environment() })
   const flags = { [`CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS`]: remapping() }
-  if (!linker || !old) return compile(['--target', rust], environment(flags))
+  if (!linker) return compile(['--target', rust], environment(flags))
   const { cargoZigbuild, folders } = await zig.toolchain()
   const env = environment(flags)
   return compile(['--target', linker], { ...env, PATH: [...folders, env.PATH].join(path.delimiter) }, cargoZigbuild)

@@ -6,7 +6,8 @@
 //   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
 //
 // `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list; `--npm`: installed by
-// each of these; `--no-build`: without the build from source; `--few`: that, too, on the oldest and the newest of the list, as `npm test` does.
+// each of these; `--no-build`: without the build from source; `--few`: that, too, with the tree's library, on the
+// oldest and the newest of the list, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -136,7 +137,7 @@ function readArguments () {
   const installers = few ? [INSTALLERS[0], INSTALLERS.at(-1)]
     : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
   const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))
-  return { from, installers: each, build: !few && !rest['no-build'] }
+  return { from, few, installers: each, build: !few && !rest['no-build'] }
 }
 
 /** A release of npm that is of the time of a Node. */
@@ -146,12 +147,12 @@ function npmOf (version) {
 }
 
 async function main () {
-  const { from, installers, build } = readArguments()
+  const { from, few, installers, build } = readArguments()
   const results = new Results()
   await withScratch(async scratch => {
     let tarballs
     const made = await results.of(from ? `the tarballs of ${path.basename(from)}` : 'npm run package', async () => {
-      tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'))
+      tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'), few)
     })
     if (!made) return
     for (const fact of tarballs.facts) console.log(`    ${fact}`)
