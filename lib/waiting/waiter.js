@@ -19,6 +19,8 @@ const { abortReason } = require('./errors')
 /** The keys of the words for which a warning has been given. */
 const warned = createMap()
 
+function ignore () {}
+
 class Waiter {
   /**
    * @param {object} word kept while this is enqueued
@@ -53,6 +55,9 @@ class Waiter {
       }
       result = this.enqueue()
     } catch (error) {
+      // The caller gets the error, and nobody the promise. If no stack is left for `end`, the signal keeps the waiter: then its abort
+      // must not reject that promise.
+      this.reject = ignore
       this.end()
       throw error
     }
