@@ -1,6 +1,8 @@
 //! Spinning: a thread looks for what it waits for, for a moment before it sleeps.
 
 use std::cell::Cell;
+use std::fs;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -16,16 +18,41 @@ use crate::clock::{Timestamp, now, unfailing};
 /// other's answer only a wake-up later.
 #[derive(Debug)]
 pub struct Spinner {
-    /// Nanoseconds; 0 if there is only one processor.
+    /// Nanoseconds.
     longest: u32,
     /// How many more spins may find nothing.
     credit: Cell<u32>,
     skipped: Cell<u32>,
 }
 
-/// Whether the process may use only one processor.
+/// The processor that all threads with a spinner may use, and no other one; or one of the two below. What a thread waits for cannot come
+/// while it spins on that one.
+static ONLY: AtomicI32 = AtomicI32::new(UNKNOWN);
+/// No thread has a spinner yet.
+const UNKNOWN: i32 = -1;
+/// Threads with a spinner may use several processors: each of them several, or each another one.
+const SEVERAL: i32 = -2;
+
+/// What `ONLY` becomes if it is `known`, and another thread may use `own`.
+const fn joined(known: i32, own: i32) -> i32 {
+    if known == UNKNOWN || known == own { own } else { SEVERAL }
+}
+
+/// Whether all threads with a spinner have the same processor only.
 fn is_single() -> bool {
-    thread::available_parallelism().is_ok_and(|processors| processors.get() == 1)
+    ONLY.load(Ordering::Relaxed) != SEVERAL
+}
+
+/// The processor that the calling thread may use, or `SEVERAL`.
+fn own_processor() -> i32 {
+    if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
+        // Field 39 of proc_pid_stat(5); the third one follows the name, in parentheses.
+        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
+        let processor = stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(36));
+        processor.and_then(|number| number.parse().ok()).unwrap_or(0)
+    } else {
+        SEVERAL
+    }
 }
 
 impl Spinner {
@@ -34,20 +61,21 @@ impl Spinner {
     /// Without credit, one wait of so many spins.
     const TRY_AGAIN: u32 = 32;
 
-    /// A spinner that spins for up to `longest` nanoseconds.
+    /// A spinner of the calling thread that spins for up to `longest` nanoseconds.
     pub fn new(longest: u32) -> Self {
-        let longest = if is_single() { 0 } else { longest };
+        let own = own_processor();
+        let _ = ONLY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known| Some(joined(known, own)));
         Self { longest, credit: Cell::new(0), skipped: Cell::new(0) }
     }
 
     /// Whether spinning has paid lately.
     fn is_hopeful(&self) -> bool {
-        self.longest > 0 && self.credit.get() > 0
+        !is_single() && self.credit.get() > 0
     }
 
     /// Calls `look` again and again for a moment.
     pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        if self.longest == 0 {
+        if is_single() {
             return None;
         }
         if self.credit.get() == 0 {
@@ -178,6 +206,13 @@ mod tests {
         });
         assert_eq!(found, None);
         looked.get()
+    }
+
+    #[test]
+    fn threads_that_are_tied_to_different_processors_have_several() {
+        assert_eq!(joined(UNKNOWN, 3), 3);
+        assert_eq!(joined(3, 3), 3);
+        assert_eq!([joined(3, 4), joined(3, SEVERAL), joined(SEVERAL, 3)], [SEVERAL; 3]);
     }
 
     #[test]
