@@ -63,8 +63,11 @@ impl Spinner {
 
     /// A spinner of the calling thread that spins for up to `longest` nanoseconds.
     pub fn new(longest: u32) -> Self {
-        let own = own_processor();
-        let _ = ONLY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known| Some(joined(known, own)));
+        // Several processors remain several. To ask takes system calls and reads files.
+        if is_single() {
+            let own = own_processor();
+            let _ = ONLY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known| Some(joined(known, own)));
+        }
         Self { longest, credit: Cell::new(0), skipped: Cell::new(0) }
     }
 

@@ -129,12 +129,12 @@ function createAgent (binding) {
   function warnPending () {
     operations.runsDry()
     if (words[ANSWER] === 1) return
-    const left = slots.pendingWaiters()
     const notes = createArray(0)
-    for (let n = 0; n < left.length; n++) {
-      const note = left[n].refed ? left[n].pendingNote : undefined
+    slots.someWaiter((waiter) => {
+      const note = waiter.refed ? waiter.pendingNote : undefined
       if (note !== undefined) notes[notes.length] = note
-    }
+      return false
+    })
     const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
     for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
       const { waitsFor, isHolder } = notes[n]

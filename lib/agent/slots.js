@@ -262,24 +262,13 @@ module.exports = function createSlots (native) {
     else operations.unref()
   }
 
-  /** The pending waiters. */
-  function pendingWaiters () {
-    const waiters = createArray(0)
+  /** Whether `test` is true of a pending waiter. */
+  function someWaiter (test) {
     for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
-      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER) waiters[waiters.length] = keptIn(slot)
-    }
-    return waiters
-  }
-
-  /** Whether a pending promise claims the word with this key. */
-  function claims (key) {
-    for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
-      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] !== WAITER) continue
-      const waiter = keptIn(slot)
-      if (waiter.isReserved && waiter.word.key === key) return true
+      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER && test(keptIn(slot))) return true
     }
     return false
   }
 
-  return { cancel, claimAsync, claims, pendingWaiters, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
+  return { cancel, claimAsync, someWaiter, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
 }

@@ -133,7 +133,8 @@ function theList () {
 /** Whether a promise of this thread claims the word. */
 function isAwaited ({ address, key }) {
   // The counter of the word's waiters spares most searches.
-  return theList().reserved > 0 && agent().mayBeWaiting(address / 4) && agent().claims(key)
+  return theList().reserved > 0 && agent().mayBeWaiting(address / 4) &&
+    agent().someWaiter((waiter) => waiter.isReserved && waiter.word.key === key)
 }
 
 /** The index of a token's entry in the robust list; -1 if there is none any more. */
