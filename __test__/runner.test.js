@@ -187,7 +187,7 @@ test('with --only, only Rust runs beside the files; without Rust, nothing is tes
     .map(lanes => lanes.map(lane => [...new Set(lane.map(({ where }) => where))].join(' ')))
   assert.deepStrictEqual(wheres({ all: true }), [['rust', 'lint types spec instructions'], ['tarballs consumers programs', 'runtimes']])
   assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs consumers', '']])
-  assert.deepStrictEqual(wheres({ rust: false }), [['', 'lint types'], []])
+  assert.deepStrictEqual(wheres({ rust: false, setup: true }), [['', 'build lint types'], []])
   assert.deepStrictEqual(wheres({ only: /x/ }), [['rust', ''], []])
 })
 
@@ -215,7 +215,8 @@ for (const { name, source, missing, count, row: expected, failure } of steps) {
   test(`a step ${name}`, async () => {
     const report = new Report(() => {})
     const command = () => ({ command: process.execPath, args: ['-e', source] })
-    await runStep({ where: 'step', what: '', shown: 'the command', command, count, missing }, report)
+    const good = await runStep({ where: 'step', what: '', shown: 'the command', command, count, missing }, report)
+    assert.strictEqual(good, expected.failed === 0)
     const [{ passed, failed, skipped: skips }] = report.rows
     assert.deepStrictEqual({ passed, failed, skipped: skips }, expected)
     assert.deepStrictEqual(report.failures, failure ? [failure] : [])

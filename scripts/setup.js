@@ -16,15 +16,15 @@ const OLDEST_NODE = '20.19'
 
 /** Installs and builds what is missing or stale. Rejects with an error that says what to do. */
 async function run () {
-  if (compareVersions(process.versions.node, OLDEST_NODE) < 0) {
-    throw new Error(`this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test them`)
-  }
   await installDependencies()
   await build()
 }
 
 /** Installs the development dependencies, unless they are those of the lock file already. */
 async function installDependencies () {
+  if (compareVersions(process.versions.node, OLDEST_NODE) < 0) {
+    throw new Error(`this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test them`)
+  }
   const stale = staleDependency()
   if (stale === undefined) return
   console.error(`npm ci (${stale} is missing or not the locked version)`)

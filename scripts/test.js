@@ -27,12 +27,14 @@ async function main () {
   report.print(`Node ${versions.join(', ')}; long tests at their full size on ${full.join(', ') || 'none'}`)
 
   const steps = plannedSteps(options)
-  const runLane = async lane => { for (const step of lane) await runStep(step, report) }
-  const runLanes = lanes => Promise.all(lanes.map(runLane))
-  const prepared = !options.setup || await report.part('setup', setup.run)
+  const runLane = async lane => {
+    for (const step of lane) if (!await runStep(step, report) && step.required) return false
+    return true
+  }
+  const runLanes = async lanes => (await Promise.all(lanes.map(runLane))).every(Boolean)
+  const prepared = !options.setup || await report.part('setup', setup.installDependencies)
     .then(() => true, error => report.fail(report.row('setup', ''), 1, 'setup', error.message))
-  if (prepared) {
-    await runLanes(steps.before)
+  if (prepared && await runLanes(steps.before)) {
     for (const version of versions) {
       await report.part(`node ${version}`, () => runSuite(version, files, { subjects, size: sizeOn(version, options), jobs, report }))
     }

@@ -13,9 +13,10 @@ const TIMEOUT = 30 * 60 * 1000
 /**
  * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each other. A step:
  * `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command, args, env }`,
- * `count` reads from its output how many tests there were; a step without `count` is one test.
+ * `count` reads from its output how many tests there were; a step without `count` is one test. Where a `required` step fails, nothing
+ * else is run.
  */
-function plannedSteps ({ all, only, rust, size }) {
+function plannedSteps ({ all, only, rust, setup, size }) {
   const everything = only === null
   const few = all ? [] : ['--few']
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
@@ -23,7 +24,7 @@ function plannedSteps ({ all, only, rust, size }) {
   return {
     before: [
       rust ? cargoSteps : [],
-      [...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && all ? slowSteps : [])]
+      [...(setup ? [{ ...scriptStep('build'), count: undefined, required: true }] : []), ...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && all ? slowSteps : [])]
     ],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
@@ -69,7 +70,7 @@ function countScript (output) {
   return closing && { passed: Number(closing[1]), failed: Number(closing[2]), skipped: Number(closing[3] || 0), skips }
 }
 
-/** Runs a step and reports it. */
+/** Runs a step and reports it. Resolves to whether it did not fail. */
 async function runStep ({ where, what, shown, count, command, missing = () => false }, report) {
   const name = [where, what].filter(Boolean).join(' ')
   const row = report.row(where, what)
@@ -79,7 +80,8 @@ async function runStep ({ where, what, shown, count, command, missing = () => fa
   const reason = missing(ended)
   if (reason) {
     report.skip(row, 1, reason, name)
-    return report.done(row)
+    report.done(row)
+    return true
   }
   const good = ended.code === 0 && !ended.timedOut
   const { passed, failed, skipped: all = 0, skips = [] } = (count ? count(ended.output) : good && { passed: 1, failed: 0 }) || {}
@@ -92,6 +94,7 @@ async function runStep ({ where, what, shown, count, command, missing = () => fa
     report.fail(row, failed || 1, `${shown}: ${problem}`, ended.output)
   }
   report.done(row)
+  return row.failed === 0
 }
 
 module.exports = { ESLINT, plannedSteps, runStep, countScript }
