@@ -108,11 +108,16 @@ impl World {
     /// Everything on which the further course depends.
     fn state(&self) -> String {
         let threads = self.threads.borrow();
-        let of = |thread: &Thread| format!("{:?}", (thread.state, thread.woken, &thread.holds, thread.taken));
+        // Addresses differ from run to run: the graph has threads by those of their records, the counters begin at one that is aligned.
+        let (published, store) = (format!("{:?}", self.graph), format!("{:?}", self.store));
+        let lists = store.split(", counters: ").next();
+        let of = |thread: &Thread| {
+            let is_published = published.contains(&format!("{}: ", Arc::as_ptr(&thread.record).addr()));
+            format!("{:?}", (thread.state, thread.woken, &thread.holds, thread.taken, &thread.record, is_published))
+        };
         let threads: Vec<_> = threads.iter().map(of).collect();
-        let published = format!("{:?}", self.graph);
         let words: Vec<_> = self.words.iter().map(Word::load).collect();
-        format!("{threads:?} {words:?} {:?} {} {} {published} {:?}", self.arrived, self.found, self.died, self.store)
+        format!("{threads:?} {words:?} {:?} {} {} {lists:?}", self.arrived, self.found, self.died)
     }
 
     /// What keeps a thread waiting, as `src/node/deadlock.rs` tells it: from what each thread has written down.
