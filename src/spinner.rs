@@ -1,8 +1,6 @@
 //! Spinning: a thread looks for what it waits for, for a moment before it sleeps.
 
 use std::cell::Cell;
-use std::fs;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +10,7 @@ use crate::clock::{Timestamp, now, unfailing};
 ///
 /// Waking a sleeping thread costs tens of microseconds, longer than most critical sections last. But spinning pays only if another
 /// core can bring the result meanwhile. So a thread stops spinning after a few waits in a row in which it found nothing, but for
-/// an occasional try.
+/// an occasional try; each that finds nothing doubles the number of waits until the next one.
 ///
 /// A spin always lasts as long as it may: of two threads that answer each other, both asleep, the first one to spin gets the
 /// other's answer only a wake-up later.
@@ -20,72 +18,36 @@ use crate::clock::{Timestamp, now, unfailing};
 pub struct Spinner {
     /// Nanoseconds.
     longest: u32,
+    longest_pause: u32,
     /// How many more spins may find nothing.
     credit: Cell<u32>,
-    skipped: Cell<u32>,
-}
-
-/// The processor that all threads with a spinner may use, and no other one; or one of the two below. What a thread waits for cannot come
-/// while it spins on that one.
-static ONLY: AtomicI32 = AtomicI32::new(UNKNOWN);
-/// No thread has a spinner yet.
-const UNKNOWN: i32 = -1;
-/// Threads with a spinner may use several processors: each of them several, or each another one.
-const SEVERAL: i32 = -2;
-
-/// What `ONLY` becomes if it is `known`, and another thread may use `own`.
-const fn joined(known: i32, own: i32) -> i32 {
-    if known == UNKNOWN || known == own { own } else { SEVERAL }
-}
-
-/// Whether all threads with a spinner have the same processor only.
-fn is_single() -> bool {
-    ONLY.load(Ordering::Relaxed) != SEVERAL
-}
-
-/// The processor that the calling thread may use, or `SEVERAL`.
-fn own_processor() -> i32 {
-    if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
-        // Field 39 of proc_pid_stat(5); the third one follows the name, in parentheses.
-        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
-        let processor = stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(36));
-        processor.and_then(|number| number.parse().ok()).unwrap_or(0)
-    } else {
-        SEVERAL
-    }
+    /// How many more waits do not spin; none while there is credit.
+    pause: Cell<u32>,
+    /// The next pause.
+    next_pause: Cell<u32>,
 }
 
 impl Spinner {
     /// The credit after a spin that found something.
     const CREDIT: u32 = 3;
-    /// Without credit, one wait of so many spins.
-    const TRY_AGAIN: u32 = 32;
+    /// The first pause, in waits.
+    const PAUSE: u32 = 32;
 
-    /// A spinner of the calling thread that spins for up to `longest` nanoseconds.
-    pub fn new(longest: u32) -> Self {
-        // Several processors remain several. To ask takes system calls and reads files.
-        if is_single() {
-            let own = own_processor();
-            let _ = ONLY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known| Some(joined(known, own)));
-        }
-        Self { longest, credit: Cell::new(0), skipped: Cell::new(0) }
+    /// A spinner that spins for up to `longest` nanoseconds, and tries at least once in about `longest_pause` waits.
+    pub const fn new(longest: u32, longest_pause: u32) -> Self {
+        Self { longest, longest_pause, credit: Cell::new(0), pause: Cell::new(0), next_pause: Cell::new(Self::PAUSE) }
     }
 
     /// Whether spinning has paid lately.
-    fn is_hopeful(&self) -> bool {
-        !is_single() && self.credit.get() > 0
+    const fn is_hopeful(&self) -> bool {
+        self.credit.get() > 0
     }
 
     /// Calls `look` again and again for a moment.
     pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        if is_single() {
+        if self.pause.get() > 0 {
+            self.pause.set(self.pause.get() - 1);
             return None;
-        }
-        if self.credit.get() == 0 {
-            self.skipped.set((self.skipped.get() + 1) % Self::TRY_AGAIN);
-            if self.skipped.get() != 1 {
-                return None;
-            }
         }
         let start = now();
         loop {
@@ -93,12 +55,17 @@ impl Spinner {
                 let found = look();
                 if found.is_some() {
                     self.credit.set(Self::CREDIT);
+                    self.next_pause.set(Self::PAUSE);
                     return found;
                 }
                 std::hint::spin_loop();
             }
             if now().duration_since(start) >= Duration::from_nanos(self.longest.into()) {
                 self.credit.set(self.credit.get().saturating_sub(1));
+                if self.credit.get() == 0 {
+                    self.pause.set(self.next_pause.get());
+                    self.next_pause.set((2 * self.next_pause.get()).min(self.longest_pause));
+                }
                 return None;
             }
         }
@@ -132,7 +99,7 @@ impl BudgetedSpinner {
 
     /// A spinner that spins for up to `longest` nanoseconds each time.
     pub fn new(longest: u32) -> Self {
-        let spinner = Spinner::new(longest);
+        let spinner = Spinner::new(longest, Spinner::PAUSE);
         Self { budget: Cell::new(longest.into()), spinner, counted: Cell::new(now()) }
     }
 
@@ -212,25 +179,32 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_tied_to_different_processors_have_several() {
-        assert_eq!(joined(UNKNOWN, 3), 3);
-        assert_eq!(joined(3, 3), 3);
-        assert_eq!([joined(3, 4), joined(3, SEVERAL), joined(SEVERAL, 3)], [SEVERAL; 3]);
+    fn spinning_that_finds_nothing_stops_but_for_tries_that_become_rare() {
+        let spinner = Spinner::new(2000, 1024);
+        let tries: Vec<u32> = (0..5000).filter(|_| looks(&spinner)).collect();
+        let pauses: Vec<u32> = tries.windows(2).map(|pair| pair[1] - pair[0] - 1).collect();
+        assert_eq!(pauses, [32, 64, 128, 256, 512, 1024, 1024, 1024]);
     }
 
     #[test]
-    fn spinning_that_finds_nothing_stops_but_for_an_occasional_try() {
-        let spinner = Spinner::new(2000);
-        let tries = (0..10 * Spinner::TRY_AGAIN).filter(|_| looks(&spinner)).count();
-        assert_eq!(tries, if is_single() { 0 } else { 10 });
+    fn a_try_that_finds_something_makes_the_pauses_short_again() {
+        let spinner = Spinner::new(2000, 1024);
+        for _ in 0..500 {
+            looks(&spinner);
+        }
+        while spinner.spin(|| Some(())).is_none() {}
+        for _ in 0..Spinner::CREDIT {
+            assert!(looks(&spinner));
+        }
+        assert_eq!((0..).take_while(|_| !looks(&spinner)).count(), Spinner::PAUSE as usize);
     }
 
     #[test]
     fn spinning_that_has_paid_stops_after_some_failures() {
-        let spinner = Spinner::new(2000);
+        let spinner = Spinner::new(2000, 1024);
         spinner.spin(|| Some(()));
         let spins = (0..10).filter(|_| looks(&spinner)).count();
-        assert_eq!(spins, if is_single() { 0 } else { Spinner::CREDIT as usize });
+        assert_eq!(spins, Spinner::CREDIT as usize);
     }
 
     #[test]
@@ -250,18 +224,15 @@ mod tests {
 
     #[test]
     fn spinning_that_pays_goes_on() {
-        let spinner = Spinner::new(2000);
+        let spinner = Spinner::new(2000, 1024);
         for _ in 0..10 {
-            assert_eq!(spinner.spin(|| Some(7)), (!is_single()).then_some(7));
+            assert_eq!(spinner.spin(|| Some(7)), Some(7));
         }
     }
 
     #[test]
     fn a_thread_without_budget_sleeps_outside_the_queue_and_then_gives_up() {
         let budgeted = BudgetedSpinner::new(2000);
-        if is_single() {
-            return;
-        }
         budgeted.spin_unbudgeted(|| Some(()));
         // This takes seconds to earn again.
         budgeted.budget.set(-1_000_000_000);
@@ -279,9 +250,6 @@ mod tests {
     #[test]
     fn an_event_loop_without_budget_does_not_spin() {
         let budgeted = BudgetedSpinner::new(2000);
-        if is_single() {
-            return;
-        }
         assert_eq!(budgeted.spin_without_sleep(|| Some(7)), Some(7));
         budgeted.budget.set(-1_000_000_000);
         assert_eq!(budgeted.spin_without_sleep(|| Some(7)), None);
@@ -297,7 +265,7 @@ mod tests {
         };
         // The occasional try.
         budgeted.spin(Timestamp::NEVER, look);
-        assert_eq!(looks.replace(0) > 0, !is_single());
+        assert!(looks.replace(0) > 0);
         budgeted.budget.set(-1_000_000_000);
         budgeted.spin(Timestamp::NEVER, look);
         assert_eq!(looks.get(), 0);
@@ -306,9 +274,6 @@ mod tests {
     #[test]
     fn the_spin_budget_grows_with_other_time() {
         let budgeted = BudgetedSpinner::new(2000);
-        if is_single() {
-            return;
-        }
         // Longer than a spin that costs nothing.
         let begin = now();
         while now().duration_since(begin).as_nanos() <= BudgetedSpinner::FREE.unsigned_abs().into() {}

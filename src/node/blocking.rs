@@ -39,6 +39,9 @@ const INTERRUPTED_SLICE_MILLISECONDS: f64 = 0.5;
 /// Nanoseconds for which a thread spins for a notification before it sleeps: what a sleeping thread takes to wake and answer.
 const LONGEST_WAIT_SPIN: u32 = 100_000;
 
+/// A thread that spins for notifications in vain does so once in so many waits: for 0.1 µs each, on average.
+const LONGEST_WAIT_PAUSE: u32 = 1024;
+
 /// Nanoseconds for which a thread spins for a lock before it joins the line: what most critical sections last.
 const LONGEST_LOCK_SPIN: u32 = 20_000;
 
@@ -116,7 +119,7 @@ impl Blocking {
             watch: Watch::new(environment.env, &thread, has_libuv),
             thread,
             notes,
-            wait_spinner: Spinner::new(LONGEST_WAIT_SPIN),
+            wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
             wait: Cell::new(None),
             outbox: Arc::clone(outbox),
