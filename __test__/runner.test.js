@@ -185,14 +185,14 @@ test('an argument that means nothing is an error with the usage', () => {
 test('with --only, only Rust runs beside the files; without Rust, nothing is tested that is published', () => {
   const wheres = options => Object.values(plannedSteps({ all: false, only: null, rust: true, ...options }))
     .map(lanes => lanes.map(lane => [...new Set(lane.map(({ where }) => where))].join(' ')))
-  assert.deepStrictEqual(wheres({ all: true }), [['rust', 'lint types spec instructions'], ['tarballs consumers programs', 'runtimes']])
-  assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs consumers', '']])
+  assert.deepStrictEqual(wheres({ all: true }), [['rust', 'lint types spec instructions'], ['tarballs', 'consumers programs runtimes']])
+  assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs', 'consumers']])
   assert.deepStrictEqual(wheres({ rust: false, setup: true }), [['', 'build lint types'], []])
   assert.deepStrictEqual(wheres({ only: /x/ }), [['rust', ''], []])
 })
 
 test('Bun and Deno run the long tests at the size that is asked for, otherwise at the small one, as most versions of Node do', () => {
-  const shown = size => plannedSteps({ all: true, only: null, rust: true, size }).after[1].map(step => step.shown)
+  const shown = size => plannedSteps({ all: true, only: null, rust: true, size }).after[1].slice(-1).map(step => step.shown)
   assert.deepStrictEqual(shown(null), ['node scripts/runtimes.js --size small'])
   assert.deepStrictEqual(shown('full'), ['node scripts/runtimes.js --size full'])
 })

@@ -29,8 +29,8 @@ function plannedSteps ({ all, only, rust, setup, size }) {
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
       ? [
-          [scriptStep('tarballs', few), scriptStep('consumers', few), ...(all ? [scriptStep('programs')] : [])],
-          all ? [scriptStep('runtimes', ['--size', size || 'small'])] : []
+          [scriptStep('tarballs', few)],
+          [scriptStep('consumers', few), ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])]
         ]
       : []
   }
