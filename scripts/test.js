@@ -8,6 +8,7 @@
 const fs = require('fs')
 const path = require('path')
 const { command } = require('./lib/arguments')
+const { cargo } = require('./lib/cargo')
 const { runSuite } = require('./lib/node-suites')
 const { Report } = require('./lib/report')
 const { plannedSteps, runStep } = require('./lib/steps')
@@ -32,7 +33,8 @@ async function main () {
     return true
   }
   const runLanes = async lanes => (await Promise.all(lanes.map(runLane))).every(Boolean)
-  const prepared = !options.setup || await report.part('setup', setup.installDependencies)
+  // Without cargo most steps would fail.
+  const prepared = !options.setup || await report.part('setup', setup.installDependencies).then(cargo)
     .then(() => true, error => report.fail(report.row('setup', ''), 1, 'setup', error.message))
   if (prepared && await runLanes(steps.before)) {
     for (const version of versions) {
