@@ -1,7 +1,7 @@
 'use strict'
 
 // subjects: none
-// nodes: >=20 (what runs the benchmark is written for that)
+// nodes: >=20.19 (what runs the benchmark is written for that)
 // timeout: 240
 
 const assert = require('assert')

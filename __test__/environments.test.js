@@ -37,11 +37,14 @@ test('--no-addons: the error names the flag', { skip: NO_FLAG }, async t => {
   assert.ok(/--no-addons/.test(message) && !/npm run build/.test(message), message)
 })
 
+const IS_BEFORE_20_12 = MAJOR < 20 || (MAJOR === 20 && Number(process.versions.node.split('.')[1]) < 12)
+
 const PERMISSION = MAJOR < 20 ? undefined : process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
 const readable = `--allow-fs-read=${path.join(root, '*')}`
 const NO_PERMISSIONS = PERMISSION === undefined && 'this Node has no permission model'
+const NO_ADDONS = NO_PERMISSIONS || (IS_BEFORE_20_12 && 'this Node has no addons with the permission model')
 
-test('the permission model: the library is loaded if the package may be read and addons are allowed', { skip: NO_PERMISSIONS }, async t => {
+test('the permission model: the library is loaded if the package may be read and addons are allowed', { skip: NO_ADDONS }, async t => {
   assert.strictEqual(await runForJSON(t, [PERMISSION, readable, '--allow-addons', '-e', REPORT_ERROR]), 'loaded')
 })
 
@@ -51,7 +54,7 @@ test('the permission model without addons: the error names the flag', { skip: NO
   assert.ok(message.includes('--allow-addons') && !message.includes('npm run build'), message)
 })
 
-test('a library that may not be read: the error names the flag', { skip: NO_PERMISSIONS }, async t => {
+test('a library that may not be read: the error names the flag', { skip: NO_ADDONS }, async t => {
   const some = [path.join(root, 'lib', '*'), path.join(root, 'force.js'), path.join(root, 'package.json')]
   const [code, message] = await runForJSON(t, [PERMISSION, ...some.map(file => `--allow-fs-read=${file}`), '--allow-addons', '-e', REPORT_ERROR])
   assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
@@ -128,7 +131,7 @@ test('--disallow-code-generation-from-strings: main and its Workers have an inst
 })
 
 test('a startup snapshot: to load the package while it is built is a clear error; its main function can load it', {
-  skip: MAJOR < 20 && 'this Node builds no snapshots of more than one file'
+  skip: IS_BEFORE_20_12 && 'this Node builds no snapshots of more than one file'
 }, async t => {
   const folder = folderWith(t, {
     'early.js': `require('module').createRequire(__filename)(${PURE})`,
