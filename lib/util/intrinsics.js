@@ -53,8 +53,10 @@ const ofMap = withMethods(Map.prototype, ['delete', 'forEach', 'get', 'has', 'se
 const ofWeakMap = withMethods(WeakMap.prototype, ['delete', 'get', 'has', 'set'])
 const ofWeakSet = withMethods(WeakSet.prototype, ['add', 'has'])
 const ofWeakRef = WeakRef && withMethods(WeakRef.prototype, ['deref'])
-/** Up to Node 16, a process hangs when a worker ends that has a FinalizationRegistry. */
-const Registry = NODE_VERSION >= 18 ? FinalizationRegistry : undefined
+const MINOR = parseInt(process.versions.node.split('.')[1], 10)
+/** Before Node 20.12 and 21.6, a worker whose FinalizationRegistry has something to report may never end, nor the process. */
+const MAY_HANG = NODE_VERSION < 20 || (NODE_VERSION === 20 && MINOR < 12) || (NODE_VERSION === 21 && MINOR < 6)
+const Registry = MAY_HANG ? undefined : FinalizationRegistry
 const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
 
 module.exports = {
