@@ -12,7 +12,7 @@ const { test } = require('./harness')
 const { packageCopy } = require('./fixtures/entries/folders')
 const { runForJSON, runNode } = require('./fixtures/run-node')
 
-const MAJOR = Number(process.versions.node.split('.')[0])
+const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
 const root = path.join(__dirname, '..')
 const fixture = (name) => path.join(__dirname, 'fixtures', 'environments', name)
 const FORCE = JSON.stringify(path.join(root, 'force.js'))
@@ -37,7 +37,7 @@ test('--no-addons: the error names the flag', { skip: NO_FLAG }, async t => {
   assert.ok(/--no-addons/.test(message) && !/npm run build/.test(message), message)
 })
 
-const IS_BEFORE_20_12 = MAJOR < 20 || (MAJOR === 20 && Number(process.versions.node.split('.')[1]) < 12)
+const IS_BEFORE_20_12 = MAJOR < 20 || (MAJOR === 20 && MINOR < 12)
 
 const PERMISSION = MAJOR < 20 ? undefined : process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
 const readable = `--allow-fs-read=${path.join(root, '*')}`

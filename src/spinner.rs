@@ -10,7 +10,7 @@ use crate::clock::{Timestamp, now, unfailing};
 ///
 /// Waking a sleeping thread costs tens of microseconds, longer than most critical sections last. But spinning pays only if another
 /// core can bring the result meanwhile. So a thread stops spinning after a few waits in a row in which it found nothing, but for
-/// an occasional try; each that finds nothing doubles the number of waits until the next one.
+/// an occasional try; each that finds nothing doubles the number of waits until the next one, up to a limit.
 ///
 /// A spin always lasts as long as it may: of two threads that answer each other, both asleep, the first one to spin gets the
 /// other's answer only a wake-up later.
@@ -18,6 +18,7 @@ use crate::clock::{Timestamp, now, unfailing};
 pub struct Spinner {
     /// Nanoseconds.
     longest: u32,
+    /// In waits.
     longest_pause: u32,
     /// How many more spins may find nothing.
     credit: Cell<u32>,

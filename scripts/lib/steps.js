@@ -24,7 +24,7 @@ function plannedSteps ({ all, only, rust, setup, size }) {
   return {
     before: [
       rust ? cargoSteps : [],
-      [...(setup ? [{ ...scriptStep('build'), count: undefined, required: true }] : []), ...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && all ? slowSteps : [])]
+      [...(setup ? [buildStep] : []), ...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && all ? slowSteps : [])]
     ],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
@@ -40,6 +40,9 @@ function plannedSteps ({ all, only, rust, setup, size }) {
 const ESLINT = [path.join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), root, '--max-warnings=0']
 
 const lintStep = { where: 'lint', what: '', shown: 'npx eslint .', command: () => ({ command: process.execPath, args: ESLINT }) }
+
+/** The tests need the library. */
+const buildStep = { ...scriptStep('build'), count: undefined, required: true }
 
 function cargoStep (step) {
   const { name, args, count } = step
