@@ -10,8 +10,9 @@ const { list } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const npm = require('./lib/npm')
 
+// Sorted. 20.11.1 is one of those in which a worker with a FinalizationRegistry may never end, see lib/util/intrinsics.js.
 const versions = [
-  '10.24.1', '12.22.12', '14.21.3', '15.14.0', '16.20.2', '18.20.8', '20.20.2', '22.23.3', '24.21.0', '26.10.0'
+  '10.24.1', '12.22.12', '14.21.3', '15.14.0', '16.20.2', '18.20.8', '20.11.1', '20.20.2', '22.23.3', '24.21.0', '26.10.0'
 ]
 
 const WINDOWS = process.platform === 'win32'
@@ -21,8 +22,8 @@ const BINARY = path.join('bin', WINDOWS ? 'node.exe' : 'node')
 const asked = new Map()
 
 /**
- * Reads the `--node` of a command: with commas between them, full versions (14.21.3), major ones of the list above (14), `current` (the
- * Node that runs this), or paths of binaries; `all`: every version of the list.
+ * Reads the `--node` of a command: with commas between them, full versions (14.21.3), major ones (14: the newest of them in the list
+ * above), `current` (the Node that runs this), or paths of binaries; `all`: every version of the list.
  * @returns {string[]} what `get` takes
  * @throws {Error} what is allowed
  */
@@ -65,7 +66,7 @@ function resolve (text) {
   if (isBinary(text)) return versionOf(text)
   if (text === 'current') return process.versions.node
   if (/^\d+\.\d+\.\d+$/.test(text)) return text
-  const version = versions.find(each => each.startsWith(`${text}.`))
+  const version = versions.filter(each => each.startsWith(`${text}.`)).pop()
   if (version === undefined) throw new Error(`no Node version '${text}': give a full version, 'current', or one of ${versions.join(' ')}`)
   return version
 }
