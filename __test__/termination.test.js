@@ -133,6 +133,22 @@ test('a thread whose event loop turns between its waits is terminated as promptl
   assert.ok(taken <= 2, `${taken} of 10`)
 }))
 
+test('terminate() ends a blocked thread as promptly while time-outs follow one another', { timeout: 90000, skip: !watched && 'it is not watched here' }, t => onAQuietMachine(async () => {
+  const array = words(2)
+  const threads = await blockedThreads(t, array, 3)
+  const timed = []
+  for (let n = 0; n < 10000; n++) timed.push(Atomics.waitAsync(array, 1, 0, 500 + n).value)
+  // Their slices have become long.
+  await sleep(1500)
+  const before = starved()
+  const took = []
+  for (const thread of threads) took.push(await timeOf(thread.terminate))
+  const stall = starved() - before
+  Atomics.notify(array, 1)
+  await Promise.all(timed)
+  assert.ok(Math.max(...took) < 100 + stall, `${took} ms; no core for ${stall} ms`)
+}))
+
 test('a long wait leaves no task to the event loop', async t => {
   const array = words(1)
   const tasks = await startWorker(t, ({ Atomics, data, require }) => {
