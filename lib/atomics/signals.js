@@ -8,7 +8,8 @@
  */
 
 const { agent } = require('../agent/agent')
-const { Promise, RangeError, TypeError } = require('../util/intrinsics')
+const { Promise, TypeError } = require('../util/intrinsics')
+const requireStack = require('../util/require-stack')
 const { abortReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
 const { Notice, WAIT } = require('../waiting/notice')
@@ -35,17 +36,21 @@ class Wait extends Notice {
   }
 }
 
+/** Whether `waitWithSignal` has been called before. */
+let isCompiled = false
+
 /**
  * `waitAsync` with valid arguments, a time-out that is not 0, and a signal. Whether the signal is aborted is checked after the comparison:
  * without a wait there is nothing to cancel.
  */
 function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   let wait
+  // The constructor would turn a stack overflow in its executor into a rejection, which nobody could handle.
+  requireStack(isCompiled)
   const promise = new Promise((resolve, reject) => {
     wait = new Wait(typedArray, address, wide, value, { timeout, signal }, resolve, reject)
   })
-  // The constructor turns a stack overflow in its executor into a rejection.
-  if (wait === undefined) throw new RangeError('Maximum call stack size exceeded')
+  isCompiled = true
   // Made now, as in functions.js.
   const pending = { async: true, value: promise }
   if (signal.aborted) {
