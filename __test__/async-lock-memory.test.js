@@ -96,6 +96,47 @@ test('replacing WeakRef and FinalizationRegistry after the package is loaded cha
   assert.deepStrictEqual(await run(t, program), ['told true', 'told 0 times', 'told true', 'told 0 times'])
 })
 
+test('a lock that is granted to a thread after a time limit of vm is held by the thread, and keeps its memory', { skip: WITHOUT_WEAK_REFERENCES, timeout: 60000 }, async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, say, startWorker }) => {
+    for (;;) {
+      const sab = new SharedArrayBuffer(8)
+      const [lock, begun] = [new AsyncLock(sab), new Int32Array(sab, 4)]
+      const token = lock.tryLock()
+      const thread = startWorker(async ({ api, post, receive, require }) => {
+        const held = () => api.snapshot().held.length
+        const contend = (sab) => {
+          const context = require('vm').createContext({ lock: new api.AsyncLock(sab), begun: new Int32Array(sab, 4) })
+          try {
+            require('vm').runInContext('begun[0] = 1; lock.lock()', context, { timeout: 40 })
+          } catch (error) {}
+          return { buffer: new global.WeakRef(sab), hit: held() === 1 }
+        }
+        // In calls of their own, which leave nothing on the stack.
+        const arrived = receive().then(contend)
+        post('ready')
+        const { buffer, hit } = await arrived
+        for (let n = 0; hit && n < 8; n++) {
+          await new Promise(resolve => setTimeout(resolve, 10))
+          global.gc()
+        }
+        return hit && { held: held(), kept: buffer.deref() !== undefined }
+      })
+      await thread.next()
+      thread.worker.postMessage(sab)
+      while (Atomics.load(begun, 0) === 0);
+      // The thread sleeps past its limit.
+      for (const end = Date.now() + 55; Date.now() < end;);
+      token.unlock()
+      const outcome = await thread.done()
+      await thread.exited
+      if (!outcome) continue
+      say(JSON.stringify(outcome))
+      say(lock.tryLock().ownerDied)
+      break
+    }
+  }), ['{"held":1,"kept":true}', 'true'])
+})
+
 test('the maker of the next lock on a memory is told of the death, although no living thread made a lock there before', async t => {
   assert.deepStrictEqual(await run(t, async ({ AsyncLock, buffersOf, collect, dieHolding, say }) => {
     const buffers = buffersOf(3, 4096)

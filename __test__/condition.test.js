@@ -11,6 +11,7 @@ const { test } = require('./harness')
 const { Atomics, api } = require('./subject')
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
+const size = require('./fixtures/size')
 const { MAJOR, now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const { AsyncLock, Condition, RwLock, UnlockToken } = api
@@ -1003,4 +1004,48 @@ test('tokens are UnlockTokens', () => {
   const token = lock.tryLock()
   assert.ok(token instanceof UnlockToken)
   token.unlock()
+})
+
+/** How often a wait is broken off. */
+const ROUNDS = size(1000, 300)
+
+test('a wait that a time limit of vm breaks off takes no notification from others', { timeout: 60000 }, async t => {
+  const { sab, word } = setUp()
+  const stop = new Int32Array(new SharedArrayBuffer(4))
+  const notifier = startWorker(t, ({ api, data: { sab, stop } }) => {
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    while (Atomics.load(stop, 0) === 0) condition.notify()
+  }, { sab, stop })
+  const waiting = startWorker(t, async ({ api, data: { sab, rounds }, post, receive, require }) => {
+    const vm = require('vm')
+    const context = vm.createContext({ lock: new api.AsyncLock(sab), condition: new api.Condition(sab, { byteOffset: 4 }) })
+    const script = new vm.Script(`
+      if (lock.locked) lock.unlock()
+      for (;;) {
+        const token = lock.lock()
+        condition.wait(token)
+        token.unlock()
+      }`)
+    for (let round = 0; round < rounds; round++) {
+      try {
+        script.runInContext(context, { timeout: 3 })
+      } catch (error) {
+        if (!/timed out/.test(error.message)) throw error
+      }
+      post('broken off')
+      // A thread that is broken off must not need another call of the package.
+      await receive()
+    }
+    return 'done'
+  }, { sab, rounds: ROUNDS })
+  let left = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    await waiting.next()
+    left += api.waiterCount(word, 0)
+    waiting.worker.postMessage('go on')
+  }
+  assert.strictEqual(await waiting.done(), 'done')
+  Atomics.store(stop, 0, 1)
+  await notifier.done()
+  assert.strictEqual(left, 0)
 })

@@ -183,6 +183,43 @@ for (const Lock of ['AsyncLock', 'RwLock']) {
   })
 }
 
+test('a lock() that blocks gives the token, or throws and holds nothing', async t => {
+  const sab = new SharedArrayBuffer(12)
+  const stop = new Int32Array(sab, 8)
+  // Frees the word, which it does not hold, a moment after it is asked to.
+  const other = startWorker(t, ({ api, data }) => {
+    const [word, asked, stop] = [0, 4, 8].map(offset => new Int32Array(data, offset, 1))
+    while (Atomics.load(stop, 0) === 0) {
+      if (Atomics.load(asked, 0) === 0) continue
+      for (const end = process.hrtime(); process.hrtime(end)[1] < 60000;);
+      Atomics.store(word, 0, 0)
+      api.notify(word, 0, 1)
+      Atomics.store(asked, 0, 0)
+    }
+  }, sab)
+  await inWorker(t, (atTheEndOfTheStack, { api, data }) => {
+    const [word, asked] = [new Int32Array(data, 0, 1), new Int32Array(data, 4, 1)]
+    const lock = new api.AsyncLock(data)
+    let token
+    const attempt = () => {
+      if (token !== undefined) token.unlock()
+      token = undefined
+      while (asked[0] !== 0) Atomics.load(asked, 0)
+      word[0] = asked[0] = 1
+      token = lock.lock()
+    }
+    // So that what it needs is compiled.
+    for (let n = 0; n < 30; n++) attempt()
+    const counts = atTheEndOfTheStack(attempt)
+    if (token !== undefined) token.unlock()
+    const held = api.snapshot().held.length
+    if (held > 0) throw new Error(`${held} holds have no token`)
+    return counts
+  }, sab)
+  Atomics.store(stop, 0, 1)
+  await other.done()
+})
+
 for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'executeLockedSync'], ['RwLock', 'executeSharedSync'], ['Semaphore', 'useSync']]) {
   for (const rival of [false, true]) {
     test(`${name}.${form} gives back what it has taken, ${rival ? 'while another thread contends' : 'without contention'}`, async t => {

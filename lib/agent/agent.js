@@ -12,7 +12,7 @@ const {
 const { threadId } = require('../util/worker-threads')
 const { describe } = require('../util/values')
 const { load } = require('./binding')
-const { createBlocking, tick } = require('./blocking')
+const createBlocking = require('./blocking')
 const { createCounters } = require('./counters')
 const { ADDRESS, ANSWER, COUNT, EXPECTED, FLOATS, INTERRUPTED, WORDS } = require('./registers')
 const createSlots = require('./slots')
@@ -35,23 +35,24 @@ function createAgent (binding) {
   // Bun has functions with libuv's names, but not its event loop.
   const hasLibuv = process.versions.bun === undefined
   const stallAfter = stallSetting(binding)
-  const started = binding.start(buffer, (count) => slots.settle(count), stallAfter === 0 ? tick : onSlice, threadId, hasLibuv)
+  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/held/names.js. `besideHost`: whether an install in
-  // this thread leaves its Workers to the host's queue. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `onSlice`:
-  // what is called meanwhile between the slices in which this thread blocks for a lock.
+  // this thread leaves its Workers to the host's queue. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `onTick`:
+  // what `tick` calls.
   const native = {
-    binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false, stallAfter, onSlice: undefined
+    binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false, stallAfter, onTick: undefined
   }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
   // From a promise to its Waiter or Steps.
   const waiters = createMap()
 
-  function onSlice () {
+  /** Native code calls this while the thread blocks, between its slices: the engine can interrupt a thread where a function is called. */
+  function tick () {
     try {
-      if (native.onSlice !== undefined) native.onSlice()
+      if (native.onTick !== undefined) native.onTick()
     } catch (_) {
       // No stack is left for a report, or nothing that could receive it. The wait must not end for that.
     }

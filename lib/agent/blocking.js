@@ -8,14 +8,12 @@
  */
 
 const {
-  ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS, TIMEOUT, WIDE, operationError
+  ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, ENTRY, RELAY, RESULTS, TIMEOUT, WIDE, operationError
 } = require('./registers')
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
 function createBlocking (native) {
   const { floats, words, expected, operations } = native
-  // Keeps the memory of the word that this thread blocks on.
-  const blockedOn = { word: null }
 
   /** Blocks until notified or timed out, by an operation that takes the same operands as `wait`. */
   function wait (address, wide, value, timeout, operation = operations.wait) {
@@ -45,13 +43,13 @@ function createBlocking (native) {
    */
   function goOn () {
     for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
-      tick()
+      pause()
       if (isAlive) floats[GIVEN] = 0
     }
   }
 
   /**
-   * Blocks until a request is granted by a word (see locks/held/word.js).
+   * Blocks until a request is granted by a word (see locks/held/word.js). The robust list keeps it, see `expect` there.
    *
    * @param {string} [name] of a lock that is requested by its name: the word is told its address
    * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has what it requested, as the last entry of its
@@ -59,8 +57,7 @@ function createBlocking (native) {
    */
   function claim (word, kind, amount, timeout, onSlice, name) {
     probeStack()
-    native.onSlice = onSlice
-    blockedOn.word = word
+    native.onTick = onSlice
     floats[ADDRESS] = word.address
     floats[TIMEOUT] = timeout
     words[KIND] = kind
@@ -72,29 +69,28 @@ function createBlocking (native) {
       word.address = floats[ADDRESS]
     }
     const answer = words[ANSWER]
-    native.onSlice = undefined
+    native.onTick = undefined
     if (floats[GIVEN] !== 0) goOn()
-    blockedOn.word = null
     if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
     return answer
   }
 
   /**
-   * Enqueues this thread at `address`, then releases the robust list's entry at `index`, calls `released`, and blocks. So a
-   * notification cannot come too early from a thread that takes what was released.
+   * Enqueues this thread at `address`, then releases the robust list's entry at `index`, calls `onReleased`, and blocks. So a
+   * notification cannot come too early from a thread that takes what was released. All of it is one operation: a waiter whose thread was
+   * broken off in between would take notifications from the others.
    *
    * Once notified, and until `useNotification` is called, the notification goes to another waiter if this thread ends.
    */
-  function waitGivingBack (address, timeout, index, released) {
+  function waitGivingBack (address, timeout, index, onReleased) {
     probeStack()
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
     words[ENTRY] = index
+    native.onTick = onReleased
     operations.waitGivingBack()
-    if (words[ANSWER] !== PENDING) throw operationError(words[ANSWER])
-    released()
-    operations.resume()
     const answer = words[ANSWER]
+    native.onTick = undefined
     if (answer >= NO_TIMER) throw operationError(answer)
     return RESULTS[answer]
   }
@@ -106,12 +102,12 @@ function createBlocking (native) {
   return { claim, useNotification, wait, waitFor, waitGivingBack }
 }
 
-/** Native code calls this between the slices in which a thread blocks: the engine can interrupt a thread where a function is called. */
-function tick () {}
+/** The engine can interrupt a thread where a function is called. */
+function pause () {}
 
 /** Throws the RangeError of a stack overflow, if there is one, before the wait has begun. */
 function probeStack () {
-  tick()
+  pause()
 }
 
-module.exports = { createBlocking, tick }
+module.exports = createBlocking

@@ -77,7 +77,7 @@ function isMet (predicate) {
 function block (word, held, timeout, caller) {
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
-  const { useNotification, waitGivingBack } = agent()
+  const { native, useNotification, waitGivingBack } = agent()
   if (isAwaited(held.word)) throw deadlock(caller, 'awaits the lock')
   // A thread that has released the lock must be able to take it again.
   requireStack()
@@ -86,6 +86,7 @@ function block (word, held, timeout, caller) {
   const index = theList().toEnd(indexOf(held))
   try {
     return waitGivingBack(word.address, timeout, index, () => {
+      native.onTick = undefined
       theList().vacate()
       held.word.notifyHost()
     }) === 'ok'

@@ -139,21 +139,22 @@ impl Blocking {
         Waiter::Thread(Arc::clone(&self.thread))
     }
 
-    /// The thread has been enqueued, and is about to block: [`Self::resume`].
+    /// The thread has been enqueued, and is about to block.
     pub(super) fn prepare(&self, wait: BlockingWait) {
         self.wait.set(Some(wait));
     }
 
-    /// Blocks for the wait that was prepared.
+    /// Blocks for the wait that was prepared, after a tick: a debugger may run code there that abandons it.
     pub(super) fn resume(&self, robust_list: &RobustList) -> Answer {
-        match self.wait.get() {
-            Some(wait) if !self.sleeps() => {
-                let answer = self.block(wait, robust_list);
-                self.notes.set_sleep(None);
-                answer
-            }
-            _ => Answer::Interrupted,
+        if self.environment.tick()
+            && let Some(wait) = self.wait.get()
+        {
+            let answer = self.block(wait, robust_list);
+            self.notes.set_sleep(None);
+            return answer;
         }
+        self.abandon();
+        Answer::Interrupted
     }
 
     /// Blocks for a wait that has been enqueued.
@@ -303,8 +304,8 @@ impl Blocking {
 
     /// Ends a wait for which the thread is not going to block any more, and passes on what it was given.
     ///
-    /// Called whenever the thread does something else: the engine may have broken JavaScript off before [`Self::resume`], or
-    /// before it made use of what it was given.
+    /// Called whenever the thread does something else: the engine may have broken JavaScript off before it made use of what it was
+    /// given.
     pub(super) fn abandon(&self) {
         if self.sleeps() {
             return;

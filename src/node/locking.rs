@@ -142,7 +142,7 @@ impl Agent {
     }
 
     /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that
-    /// gets the lock from here on wakes this one. JavaScript then calls `resume`.
+    /// gets the lock from here on wakes this one. Then it blocks.
     pub(super) fn wait_giving_back(&self) -> Answer {
         if self.blocking.sleeps() {
             return Answer::Interrupted;
@@ -156,7 +156,7 @@ impl Agent {
         self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
         // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();
-        Answer::Pending
+        self.blocking.resume(&self.robust_list)
     }
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.

@@ -19,8 +19,6 @@ use crate::node::registers::FAILED;
 enum Finishes {
     /// A wait that was prepared and a release that was begun.
     Everything,
-    /// Not the wait: this operation resumes it.
-    AllButWait,
     /// Not the release: this operation finishes it.
     AllButRelease,
 }
@@ -28,9 +26,7 @@ enum Finishes {
 #[inline]
 fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) -> u32) -> sys::napi_value {
     let run = |agent: &Agent| {
-        if finishes != Finishes::AllButWait {
-            agent.blocking.abandon();
-        }
+        agent.blocking.abandon();
         if finishes != Finishes::AllButRelease {
             agent.finish_release();
         }
@@ -104,10 +100,8 @@ operations! {
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
     /// Takes what is requested if that needs no waiting; "not-equal" otherwise.
     c"take" finishes Everything: |agent| agent.try_take().into();
-    /// Enqueues the thread at the location, then releases the entry at the index. If that is pending, `resume` is called next.
+    /// Enqueues the thread at the location, releases the entry at the index, and blocks.
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
-    /// Blocks for the wait that `waitGivingBack` has enqueued.
-    c"resume" finishes AllButWait: |agent| agent.blocking.resume(&agent.robust_list).into();
     /// Releases the entry at the index of the robust list: answers 0 if it is a named lock that was stolen before.
     c"giveBack" finishes Everything: |agent| agent.give_back().into();
     /// As `giveBack`, for what a dead holder may have left half changed: the next exclusive holder is told of a death.

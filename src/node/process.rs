@@ -53,8 +53,8 @@ fn check_words() -> bool {
 /// |---|---|
 /// | the registers, during an operation | the lock, whose method JavaScript is in |
 /// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/agent/` |
-/// | a claim for which a thread blocks, or what it was given | `lib/agent/`, until its next blocking call |
-/// | the robust list | the list's own array of words |
+/// | a claim for which a thread blocks, or what it was given | `expected` in `lib/locks/held/robust-list.js` |
+/// | the robust list | the list's own array of words, and `expected` |
 /// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
 /// | any of these, of a named lock | [`NAMES`], which has the request until its claim has left the line |
 ///

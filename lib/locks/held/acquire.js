@@ -5,6 +5,7 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
 const { Promise, TypeError } = require('../../util/intrinsics')
+const requireStack = require('../../util/require-stack')
 const { isMainThread } = require('../../util/worker-threads')
 const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
@@ -41,15 +42,20 @@ function block (hold, timeout, caller) {
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
     if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, 'awaits it')
   }
-  theList().makeRoom()
+  // What native code has granted must become a hold.
+  requireStack()
+  const list = theList()
+  list.makeRoom()
   const since = waits()
+  list.expect(word)
   const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, whileBlocked(hold), nameIn(hold))
+  const ownerDied = answer === ACQUIRED_FROM_DEAD
+  const isAcquired = ownerDied || answer === ACQUIRED
+  if (isAcquired && isOwned(request)) list.adoptLast(hold, ownerDied)
+  list.expected = undefined
   if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
   if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
   if (answer === DEADLOCK) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
-  const isAcquired = answer >= ACQUIRED
-  const ownerDied = answer === ACQUIRED_FROM_DEAD
-  if (isAcquired && isOwned(request)) theList().adoptLast(hold, ownerDied)
   try {
     if (ownerDied) tellDeath(word, request)
     if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
@@ -155,12 +161,17 @@ class Claim extends Waiter {
     const { request } = hold
     this.since = waits()
     this.wait = waitBegins(hold, this.steps === undefined ? undefined : this.steps.call)
-    theList().reserve()
+    // As in `block`.
+    requireStack()
+    const list = theList()
+    list.reserve()
     this.isReserved = true
+    list.expect(word)
     const relay = notifiedAt === undefined ? 0 : notifiedAt.address
     const ownerDied = agent().claimAsync(word, kindOf(request), amountOf(request), this.timeout, this, relay, nameIn(hold))
     // Before anything else can run, which might change the list.
-    if (this.owned && ownerDied !== undefined) theList().adoptLast(hold, ownerDied)
+    if (this.owned && ownerDied !== undefined) list.adoptLast(hold, ownerDied)
+    list.expected = undefined
     return ownerDied
   }
 

@@ -18,7 +18,8 @@
  * - Entries move only between two increments of `words[MOVES]`, so that a thread that looks for one does not overlook it.
  * - Each entry has a serial number, which its token knows. A token is live while the list has an entry with its number: so an
  *   entry can be removed without finding its token. Behind the entries, all numbers are 0, but for a lock that is being taken.
- * - `held[index]` is the word of the entry at `index`: what is held keeps its memory.
+ * - `held[index]` is the word of the entry at `index`: what is held keeps its memory. Native code adds an entry before JavaScript can
+ *   say so, and the engine may break JavaScript off in between: `expected` is the word until then.
  * - Only this file writes `words[HELD]`.
  * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). What a token
  *   says is only compared with the list.
@@ -73,6 +74,8 @@ function createRobustList (native) {
       this.hole = 0
       // The latest serial number.
       this.serial = 0
+      // The word of a claim that native code may grant; undefined if there is none.
+      this.expected = undefined
       // How many entries are reserved for claims of this thread's promises.
       this.reserved = 0
       // The Steps of a Condition's pending promise, by the token that it waits with.
@@ -124,6 +127,27 @@ function createRobustList (native) {
     /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */
     tidy () {
       if (this.capacity > RETAINED && words[HELD] === 0 && this.reserved === 0) this.resize(RETAINED)
+    }
+
+    /** Native code is about to be asked for a hold of a word, or for its permits. */
+    expect (word) {
+      if (this.expected !== undefined) this.recover()
+      this.expected = word
+    }
+
+    /**
+     * JavaScript was broken off before it made use of what it had claimed: an entry is a hold without a token, and permits go to another
+     * waiter.
+     */
+    recover () {
+      const { address } = this.expected
+      for (let index = 0; index < words[HELD]; index++) {
+        if (this.entries[2 * index] === address) this.held[index] = this.expected
+      }
+      // Each operation passes permits on first.
+      floats[ADDRESS] = address
+      operations.waiterCount()
+      this.expected = undefined
     }
 
     // ——— Taking ———
