@@ -111,9 +111,9 @@ impl BudgetedSpinner {
         self.budget.get()
     }
 
-    /// Subtracts the time that has passed, which was spent spinning.
+    /// Subtracts the time that has passed, which was spent spinning: or, if the system had suspended the thread, one spin.
     fn spend(&self) {
-        let spent = self.count();
+        let spent = self.count().min(self.spinner.longest.into());
         if spent > Self::FREE {
             self.budget.set(self.budget.get().saturating_sub(spent));
         }

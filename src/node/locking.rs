@@ -24,7 +24,7 @@ use crate::queue::result::WaitResult;
 
 /// How long a thread that frees a lock by mistake looks for its holder: another one may just be trying to take it. That takes some
 /// instructions, unless the system has suspended the thread.
-const POSSIBLE: Duration = Duration::from_millis(1);
+const POSSIBLE: Duration = Duration::from_millis(10);
 
 /// How long it may take until another thread's plain writes, made by JavaScript, are seen in their order.
 const SETTLING: Duration =
@@ -39,13 +39,13 @@ impl Agent {
         let registers = &self.registers;
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = word_at(location);
-        self.robust_list.announce(location, request);
         // A spinning thread is not counted as a waiter, so a release by another thread makes no native call.
         if request == Request::Lock
-            && let Some(result) = self.blocking.lock_spinner.spin(deadline, || Self::take_free(location))
+            && let Some(result) = self.blocking.lock_spinner.spin(deadline, || self.take_free(location))
         {
             return self.acquired(location, request, result);
         }
+        self.robust_list.announce(location, request);
         let claimed = STORE.claim(location, self.blocking.waiter(), request, deadline, word);
         self.block_in_line(claimed, location, request, deadline)
     }
@@ -64,11 +64,9 @@ impl Agent {
         if request == Request::Lock
             && STORE.counter(location).load(Ordering::Relaxed) == 0
             && !self.robust_list.includes(location)
+            && let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| self.take_free(location))
         {
-            self.robust_list.announce(location, request);
-            if let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| Self::take_free(location)) {
-                return self.acquired(location, request, result);
-            }
+            return self.acquired(location, request, result);
         }
         let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, since: now() };
         self.robust_list.announce(location, request);
@@ -135,10 +133,18 @@ impl Agent {
         Answer::Settled(result)
     }
 
-    /// Takes a lock if it is free.
-    fn take_free(location: Location) -> Option<WaitResult> {
+    /// Takes a lock if it is free. While it is not, nothing is announced: `free` would take the thread for its holder.
+    fn take_free(&self, location: Location) -> Option<WaitResult> {
         let word = word_at(location);
-        if word.load(Ordering::SeqCst) == UNLOCKED { STORE.try_take(location, Request::Lock, word) } else { None }
+        if word.load(Ordering::SeqCst) != UNLOCKED {
+            return None;
+        }
+        self.robust_list.announce(location, Request::Lock);
+        let taken = STORE.try_take(location, Request::Lock, word);
+        if taken.is_none() {
+            self.robust_list.retract();
+        }
+        taken
     }
 
     /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that

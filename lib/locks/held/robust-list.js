@@ -11,7 +11,7 @@
  *   that function's effect and its return.)
  * - A thread that changes a word puts the word's address into the registers before, and removes it once the line has been served:
  *   if the thread ends in between, its clean-up serves the line.
- * - Before a thread tries to take a lock, it writes the entry behind the last one, with a serial number, and removes the number if
+ * - Before a thread tries to take a lock that it found free, it writes the entry behind the last one, with a serial number, and removes the number if
  *   the attempt fails. So a thread that finds the lock taken finds its holder in the list or behind it; `unlock()` in another
  *   thread does so (`free` in the native library). A thread that releases a lock puts the address into the registers before the
  *   entry goes.
@@ -168,8 +168,8 @@ function createRobustList (native) {
       const serial = this.nextSerial()
       entries[2 * index] = word.address
       entries[2 * index + 1] = request
-      if (request === LOCK) serials[index] = serial
-      let current = request === LOCK ? UNLOCKED : load(word.array, 0)
+      // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
+      let current = request === LOCK ? word.array[0] : load(word.array, 0)
       for (;;) {
         // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
         const next = request !== LOCK ? after(request, current) : current === UNLOCKED ? LOCKED : UNAVAILABLE
@@ -178,6 +178,7 @@ function createRobustList (native) {
           this.serial--
           return false
         }
+        if (request === LOCK) serials[index] = serial
         const found = compareExchange(word.array, 0, current, next)
         if (found === current) break
         current = found
