@@ -6,6 +6,7 @@
 // What `diagnostics_channel` is told, on a Node that has it.
 
 const assert = require('assert')
+const { AsyncLocalStorage } = require('async_hooks')
 const { test } = require('./harness')
 const { api } = require('./subject')
 const { TinyController, memory, untilWaiters } = require('./fixtures/lock-toolbox')
@@ -131,6 +132,36 @@ test('the next holder after a death is told which thread died, also where it did
   assert.deepStrictEqual([messages[0].kind, messages[0].threadId, share.ownerDied], ['RwLock', threadId, true])
   share.unlock()
   rw.tryLock().unlock()
+})
+
+test('the news of a death comes in the asynchronous context of the wait', options, async t => {
+  // The last message of the test before is published in a tick of its own.
+  await new Promise(resolve => setImmediate(resolve))
+  const storage = new AsyncLocalStorage()
+  const messages = []
+  const channel = diagnostics.channel('atomics-waitasync:owner-died')
+  const listener = ({ kind }) => messages.push([kind, storage.getStore()])
+  channel.subscribe(listener)
+  t.after(() => { channel.unsubscribe(listener) })
+  const sab = memory(8)
+  const lock = new AsyncLock(sab)
+  const rw = new RwLock(sab, { byteOffset: 4 })
+  const worker = startWorker(t, ({ api, data, post }) => {
+    new api.AsyncLock(data).lock()
+    new api.RwLock(data, { byteOffset: 4 }).lock()
+    post('locked')
+    return new Promise(() => setInterval(() => {}, 1e6))
+  }, sab)
+  worker.done().catch(() => {})
+  await worker.next()
+  const waits = [
+    storage.run('of lockAsync', () => lock.lockAsync().then(token => token.unlock())),
+    storage.run('of executeLocked', () => rw.executeLocked(() => {}))
+  ]
+  await worker.terminate()
+  await Promise.all(waits)
+  await until(() => messages.length === 2, () => JSON.stringify(messages))
+  assert.deepStrictEqual(messages.sort(), [['AsyncLock', 'of lockAsync'], ['RwLock', 'of executeLocked']])
 })
 
 test('a thread that dies after its name was stolen is not the dead holder', options, async t => {

@@ -30,7 +30,7 @@ function open (name) {
  * undefined if there are no subscribers.
  */
 exports.waits = function waits () {
-  if (!waitChannel.hasSubscribers) return undefined
+  if (!waitChannel.hasSubscribers && !deathChannel.hasSubscribers) return undefined
   return { began: now(), context: new AsyncResource('atomics-waitasync:wait') }
 }
 
@@ -52,15 +52,18 @@ exports.waited = function waited (since, { word, request }, outcome) {
 /**
  * This thread has what a dead thread held. The message is published in a tick of its own, since its subscribers might release what is
  * just being taken. Never throws.
+ * @param {object} [since] of `waits`, if it has waited
  */
-exports.ownerDied = function ownerDied (word, request) {
+exports.ownerDied = function ownerDied (word, request, since) {
   try {
     if (!deathChannel.hasSubscribers) return
     const threadId = agent().native.binding.deadOwner(word.address)
     const message = {
       kind: described(request).kind, name: word.name, id: word.id, threadId: typeof threadId === 'number' ? threadId : null
     }
-    nextTick(() => deathChannel.publish(message))
+    const publish = () => deathChannel.publish(message)
+    if (since === undefined) nextTick(publish)
+    else since.context.runInAsyncScope(nextTick, undefined, publish)
   } catch (_) {
     // As above.
   }
