@@ -958,7 +958,16 @@ test('no item is left behind by consumers that die at any moment', { timeout: 12
     }
     victim.worker.terminate()
     // Without a notification for each, some would stay here: the survivor sleeps.
-    await until(() => Atomics.load(it.ready, 0) === 0, `nothing is left (seed ${seed}, round ${round})`)
+    await until(() => {
+      if (Atomics.load(it.ready, 0) === 0) return true
+      const token = it.lock.tryLock()
+      if (token !== null) {
+        // A thread that dies once it has the lock again takes its notification along.
+        if (token.ownerDied) it.condition.notify(1)
+        token.unlock()
+      }
+      return false
+    }, `nothing is left (seed ${seed}, round ${round})`)
     await victim.exited
   }
   await it.lock.executeLocked(() => {
@@ -1004,6 +1013,38 @@ test('tokens are UnlockTokens', () => {
   const token = lock.tryLock()
   assert.ok(token instanceof UnlockToken)
   token.unlock()
+})
+
+test('two waits with one token, of which one begins as the other ends: both reject after the end of executeLocked', async () => {
+  const { sab, lock, condition, ready } = setUp()
+  let second
+  const first = lock.executeLocked(async token => {
+    const wait = condition.waitAsync(token)
+    const begins = (async () => {
+      await api.waitAsync(ready, 0, 0).value
+      assert.strictEqual(token.locked, true)
+      second = condition.waitAsync(token)
+      second.catch(() => {})
+    })()
+    // In one batch: the token is locked again when the other task goes on.
+    api.notify(ready, 0)
+    condition.notify()
+    await Promise.all([wait, begins])
+  })
+  await first
+  assert.strictEqual((await rejection(second)).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(lock.locked, false)
+  assert.strictEqual(waiters(sab, CONDITION), 0)
+})
+
+test('waitForAsync whose token is unlocked while the predicate is awaited rejects', async () => {
+  const { lock, condition } = setUp()
+  let answer
+  let result
+  await lock.executeLocked(token => { result = condition.waitForAsync(token, () => new Promise(resolve => { answer = resolve })) })
+  answer(true)
+  assert.strictEqual((await rejection(result)).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(lock.locked, false)
 })
 
 /** How often a wait is broken off. */

@@ -8,12 +8,13 @@
 // a process of their own.
 
 const assert = require('assert')
+const { createHook } = require('async_hooks')
 const path = require('path')
 const util = require('util')
 const { test } = require('./harness')
 const { api } = require('./subject')
 const { NAMES, NODE_NEEDS, NODE_STANDS } = require('./fixtures/hostile-world')
-const { MAJOR } = require('./fixtures/queue-toolbox')
+const { MAJOR, startWorker } = require('./fixtures/queue-toolbox')
 const { runForJSON } = require('./fixtures/run-node')
 
 // ——— built-ins that were polluted or replaced after the package was loaded ———
@@ -289,7 +290,15 @@ test('code that runs within a wait and unlocks: an error, and the robust list is
     token => condition.waitAsync(token, { get signal () { token.unlock(); return undefined } }),
     token => condition.waitAsync(token, { signal: { get aborted () { token.unlock(); return false }, addEventListener () {} } }),
     token => condition.waitForAsync(token, () => { token.unlock(); return false }),
-    token => condition.waitForAsync(token, () => { token.unlock(); return false }, { timeout: 1 })
+    token => condition.waitForAsync(token, () => { token.unlock(); return false }, { timeout: 1 }),
+    token => condition.waitForAsync(token, () => { token.unlock(); return true }),
+    // While the signal is joined.
+    token => {
+      let readings = 0
+      return condition.waitAsync(token, { signal: { get aborted () { if (++readings === 2) token.unlock(); return false }, addEventListener () {} } })
+    },
+    token => condition.waitAsync(token, { signal: { aborted: false, addEventListener () { token.unlock() } } }),
+    token => condition.waitAsync(Object.defineProperty(token, 'ownerDied', { get () { token.unlock(); return true } }))
   ]
   for (const run of attempts) {
     const [token, kept] = [lock.tryLock(), other.tryLock()]
@@ -299,6 +308,83 @@ test('code that runs within a wait and unlocks: an error, and the robust list is
     assert.strictEqual(kept.unlock(), true)
     assert.strictEqual(api.waiterCount(new Int32Array(sab), 2), 0)
   }
+})
+
+test('a getter of a token that unlocks it reaches no other entry of the robust list', async t => {
+  const worker = startWorker(t, ({ api, data: sab }) => {
+    const lock = new api.RwLock(sab)
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    const others = [8, 12].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
+    const codes = []
+    for (const use of [token => condition.wait(token, { timeout: 1 }), token => token.downgrade()]) {
+      const before = others[0].lock()
+      const token = lock.lock()
+      const behind = others[1].lock()
+      Object.defineProperty(token, 'ownerDied', { get () { token.unlock(); return true } })
+      try {
+        use(token)
+      } catch (error) {
+        codes.push(error.code)
+      }
+      if (api.snapshot().held.length !== 2) throw new Error(JSON.stringify(api.snapshot().held))
+      if (!before.unlock() || !behind.unlock()) throw new Error('a token is dead')
+    }
+    return codes
+  }, new SharedArrayBuffer(16))
+  assert.deepStrictEqual(await worker.done(), ['ERR_NOT_LOCKED', 'ERR_NOT_LOCKED'])
+})
+
+test('inherited properties are no hooks of a wait', async () => {
+  const sab = new SharedArrayBuffer(16)
+  const latch = new api.Latch(sab, { count: 1 })
+  const barrier = new api.Barrier(sab, { byteOffset: 4, parties: 2 })
+  const signal = { aborted: false, addEventListener () {}, removeEventListener () {} }
+  const called = []
+  const keys = ['onEnqueuing', 'onEnqueued', 'onNotified']
+  const { prototype } = Object
+  for (const key of keys) Object.defineProperty(prototype, key, { configurable: true, get: () => function () { called.push(key, this) }, set () {} })
+  const waits = [latch.waitAsync(), barrier.waitAsync(), api.waitAsync(new Int32Array(sab), 3, 0, undefined, { signal }).value]
+  for (const key of keys) delete prototype[key]
+  assert.deepStrictEqual(called, [])
+  latch.countDown()
+  waits.push(barrier.waitAsync())
+  api.notify(new Int32Array(sab), 3)
+  await Promise.all(waits)
+})
+
+test('no promise that hooks see has what a request for a name is granted', async () => {
+  const promises = []
+  let release
+  const first = api.locks.request('a name', () => new Promise(resolve => { release = resolve }))
+  await undefined
+  await undefined
+  const hook = createHook({ init (id, type, trigger, resource) { if (type === 'PROMISE') promises.push(resource.promise || resource) } }).enable()
+  const second = api.locks.request('a name', () => 'granted')
+  hook.disable()
+  assert.ok(promises.length > 2, `${promises.length} promises`)
+  release()
+  assert.strictEqual(await second, 'granted')
+  await first
+  for (const value of await Promise.all(promises)) assert.ok(value === undefined || value === 'granted', util.inspect(value))
+})
+
+test('a signal whose code begins another call, or that calls the listener and throws', async () => {
+  const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  const token = lock.tryLock()
+  let other
+  const nesting = { aborted: false, addEventListener () { other = lock.executeLocked(() => {}) }, removeEventListener () {} }
+  const promise = lock.executeLocked(() => {}, { signal: nesting })
+  assert.deepStrictEqual([api.unref(promise), api.unref(other)], [true, true])
+  api.ref(promise)
+  const calling = { aborted: false, reason: 'aborted', addEventListener (_, listener) { listener(); throw new Error('of a signal') } }
+  const word = new Int32Array(new SharedArrayBuffer(4))
+  for (const begin of [() => lock.lockAsync({ signal: calling }), () => lock.executeLocked(() => {}, { signal: calling }), () => api.waitAsync(word, 0, 0, undefined, { signal: calling }).value]) {
+    // A rejection that nobody has handled would end the program.
+    assert.strictEqual(await begin().catch(reason => reason), 'aborted')
+  }
+  assert.strictEqual(api.waiterCount(word, 0), 0)
+  token.unlock()
+  await Promise.all([promise, other])
 })
 
 test('methods of ours that were replaced are not asked by the package', async () => {

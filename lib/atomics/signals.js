@@ -17,10 +17,13 @@ const { Notice, WAIT } = require('../waiting/notice')
 /** The signal in the fifth argument, if there is one. */
 const signalOf = (options) => signalOption(options, 'waitAsync')
 
+/** Without hooks, also inherited ones. */
+const WHAT = { __proto__: null, purpose: WAIT }
+
 /** The program decides what the word means. */
 class Wait extends Notice {
   constructor (typedArray, address, wide, value, options, resolve, reject) {
-    super({ array: typedArray, address }, value, options, undefined, { purpose: WAIT }, resolve, reject)
+    super({ array: typedArray, address }, value, options, undefined, WHAT, resolve, reject)
     this.wide = wide
     this.result = undefined
   }

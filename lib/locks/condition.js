@@ -37,10 +37,13 @@ class Condition {
     requireFunction(predicate, 'waitFor', 'predicate')
     const word = wordOf(this)
     const left = notice.countdown(waitOptions(options, 'waitFor', false).timeout)
-    while (!isMet(predicate)) {
-      if (!block(word, requireHeld(token, 'waitFor'), left(), 'waitFor')) return !!isMet(predicate)
+    let isOver = isMet(predicate)
+    for (let isLate = false; !isOver && !isLate; isOver = isMet(predicate)) {
+      isLate = !block(word, requireHeld(token, 'waitFor'), left(), 'waitFor')
     }
-    return true
+    // The predicate may have unlocked it.
+    requireHeld(token, 'waitFor')
+    return !!isOver
   }
 
   waitAsync (token, options) {
@@ -75,6 +78,8 @@ function isMet (predicate) {
  * @throws {Error} with code ERR_DEADLOCK if a promise of this thread would get the lock first: it could not release it
  */
 function block (word, held, timeout, caller) {
+  // A getter of the token's may unlock it.
+  const told = wasTold(held.token)
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
   const { native, useNotification, waitGivingBack } = agent()
@@ -82,7 +87,7 @@ function block (word, held, timeout, caller) {
   // A thread that has released the lock must be able to take it again.
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
-  if (wasTold(held.token)) held.word.noteDeath()
+  if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOf(held))
   try {
     return waitGivingBack(word.address, timeout, index, () => {
@@ -114,11 +119,13 @@ async function awaitUntil (condition, token, predicate, options, steps) {
     const left = notice.countdown(timeout)
     // Before its first step, too: the predicate comes first.
     steps.isPending = true
-    while (!await predicate()) {
-      const held = requireHeld(token, 'waitForAsync')
-      if (!await awaitNotice(word, held, { timeout: left(), signal }, steps, 'waitForAsync')) return !!await predicate()
+    let isOver = await predicate()
+    for (let isLate = false; !isOver && !isLate; isOver = await predicate()) {
+      isLate = !await awaitNotice(word, requireHeld(token, 'waitForAsync'), { timeout: left(), signal }, steps, 'waitForAsync')
     }
-    return true
+    // It may have been unlocked meanwhile, as `executeLocked` does at the end of its callback.
+    requireHeld(token, 'waitForAsync')
+    return !!isOver
   } finally {
     steps.end()
   }
@@ -137,25 +144,35 @@ async function awaitNotice (word, held, wait, steps, caller) {
   requireStack()
   const value = load(word.array, 0)
   const { stepsOf } = theList()
-  stepsOf.set(held.token, steps)
+  stepsOf.set(held.serial, steps)
+  // A getter of the token's, and code of the signal's, may unlock it.
+  let told
+  let isReleased = false
   try {
     let result
     try {
       result = await notice.waitAsync(word, value, wait, steps, {
         purpose: notice.CONDITION,
+        onEnqueuing: () => {
+          told = wasTold(held.token)
+          if (!isHeld(held)) throw notHeld(caller)
+        },
         // Its wait repairs nothing.
-        onEnqueued: () => { release(indexOf(held), wasTold(held.token)) },
+        onEnqueued: () => {
+          isReleased = true
+          release(indexOf(held), told)
+        },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)
       })
     } catch (reason) {
-      await lockAgain(held, steps)
+      if (isReleased) await lockAgain(held, steps)
       throw reason
     }
     if (result !== 'ok') await lockAgain(held, steps)
     return result === 'ok'
   } finally {
-    stepsOf.delete(held.token)
+    if (stepsOf.get(held.serial) === steps) stepsOf.delete(held.serial)
   }
 }
 

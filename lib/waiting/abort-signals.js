@@ -35,7 +35,8 @@ class Audience {
       this.signal.addEventListener('abort', this.listener, { once: true })
     } catch (error) {
       this.listens = false
-      throw error
+      // Unless the signal has called the listener before: then the waiter is aborted.
+      if (this.waiters.has(waiter)) throw error
     }
   }
 

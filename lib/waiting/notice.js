@@ -17,18 +17,20 @@ const LATCH = 3
 
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
-  constructor (word, value, { timeout, signal }, steps, { purpose, onEnqueued, onNotified }, resolve, reject) {
+  constructor (word, value, { timeout, signal }, steps, { purpose, onEnqueuing, onEnqueued, onNotified }, resolve, reject) {
     super(word, signal, steps, resolve, reject)
     this.value = value
     this.timeout = timeout
     this.purpose = purpose
     // Whether it waits on an element of a BigInt64Array.
     this.wide = false
+    this.onEnqueuing = onEnqueuing
     this.onEnqueued = onEnqueued
     this.onNotified = onNotified
   }
 
   enqueue () {
+    if (this.onEnqueuing !== undefined) this.onEnqueuing()
     return agent().waitClaim(this.word.address, this.wide, this.value, this.timeout, this)
   }
 
@@ -56,8 +58,10 @@ class Notice extends Waiter {
  * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; it rejects with the signal's reason.
  *
  * @param {Steps} steps what this is a step of
- * @param {{ purpose: number, onEnqueued?: function, onNotified?: function }} what `onEnqueued()` is called once this thread is enqueued, before anything else can run; `onNotified(resolve, reject)` as soon as it has been
- *   notified, and settles the promise. If the thread ends before, the notification goes to another waiter
+ * @param {{ purpose: number, onEnqueuing?: function, onEnqueued?: function, onNotified?: function }} what without inherited properties, which
+ *   could be a program's. `onEnqueuing()` is called before this thread is enqueued, after the last code of the signal's; `onEnqueued()` once it
+ *   is, before anything else can run; `onNotified(resolve, reject)` as soon as it has been notified, and settles the promise. If the thread ends
+ *   before, the notification goes to another waiter
  */
 function waitAsync (word, value, options, steps, what) {
   return new Promise((resolve, reject) => {
@@ -91,7 +95,7 @@ async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose
       const value = load(word.array, 0)
       if (isOver(value)) return
       if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)
-      result = await waitAsync(word, value, { timeout: left(), signal }, steps, { purpose })
+      result = await waitAsync(word, value, { timeout: left(), signal }, steps, { purpose, onEnqueuing: undefined, onEnqueued: undefined, onNotified: undefined })
     }
   } finally {
     steps.end()

@@ -57,7 +57,7 @@ function block (hold, timeout, caller) {
   if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
   if (answer === DEADLOCK) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
   try {
-    if (ownerDied) tellDeath(word, request)
+    if (ownerDied) tellDeath(word, request, since)
     if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
   } catch (_) {
     // No stack is left for the calls. It is held all the same.
@@ -177,7 +177,7 @@ class Claim extends Waiter {
 
   finish (ownerDied) {
     this.resolve()
-    if (ownerDied) tellDeath(this.word, this.hold.request)
+    if (ownerDied) tellDeath(this.word, this.hold.request, this.since)
   }
 
   giveUp (reason) {
@@ -207,11 +207,11 @@ class Claim extends Waiter {
     } else if (!this.hasGivenUp) {
       if (this.owned) theList().inform(this.hold, this.ownerDied)
       this.resolve()
-      if (this.ownerDied) tellDeath(this.word, this.hold.request)
+      if (this.ownerDied) tellDeath(this.word, this.hold.request, this.since)
       this.tell('acquired')
     } else {
       // The news of a death that it came with goes on.
-      if (this.owned) release(indexOf(this.hold.token), this.ownerDied)
+      if (this.owned) release(indexOfHold(this.hold), this.ownerDied)
       else this.word.addPermits(amountOf(this.hold.request))
       this.notifyAnother()
     }
@@ -233,6 +233,9 @@ class Claim extends Waiter {
     return nounOf({ kind, mode, name: this.word.name })
   }
 }
+
+/** The index of a granted hold's entry. A token that the user has had before may be a proxy. */
+const indexOfHold = ({ token, serial, index }) => serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index)
 
 /** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
 function requireWorker (what, instead) {
@@ -294,8 +297,9 @@ async function run (instance, request, callback, options, caller) {
 function claim (hold, wait) {
   return new Promise((resolve, reject) => {
     const claim = new Claim(hold, wait, resolve, reject)
-    begun.claim = claim
     claim.begin()
+    // Not before: a signal may have run code that begins another.
+    begun.claim = claim
   })
 }
 

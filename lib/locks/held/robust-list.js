@@ -78,7 +78,7 @@ function createRobustList (native) {
       this.expected = undefined
       // How many entries are reserved for claims of this thread's promises.
       this.reserved = 0
-      // The Steps of a Condition's pending promise, by the token that it waits with.
+      // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
       this.stepsOf = createMap()
       this.keep = createKeep(binding)
       this.register = createRegister(binding)

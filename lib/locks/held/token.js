@@ -80,11 +80,13 @@ class ExclusiveToken extends UnlockToken {
    * @returns {UnlockToken} the token of a reader; this one is no longer locked
    */
   downgrade () {
+    // A getter of the token's may unlock it.
+    const told = wasTold(this)
     const held = holdOf(this)
     if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
     const hold = newHold(held.word, SHARED)
     readingTokens.set(this, hold.token)
-    held.word.downgrade(held.index, wasTold(this), hold)
+    held.word.downgrade(held.index, told, hold)
     return hold.token
   }
 }
@@ -219,7 +221,7 @@ const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
  * nothing would release: so it rejects. Returns false.
  */
 function rejectWait (token) {
-  const steps = theList().stepsOf.get(token)
+  const steps = theList().stepsOf.get(token[SERIAL])
   if (steps !== undefined) steps.reject(notLocked('The token was unlocked while a promise was waiting with it'))
   return false
 }

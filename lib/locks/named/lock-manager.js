@@ -144,7 +144,7 @@ class Call {
     }
     // A steal may be reported in this turn.
     rejectIfStolen(this, this.grant)
-    this.goOn(this.grant)
+    this.goOn()
   }
 
   /** It was aborted, or could not be enqueued. */
@@ -260,7 +260,8 @@ function takeOrEnqueue (call) {
 async function runHolding (call) {
   // The caller of `request` returns first.
   await undefined
-  const grant = call.later === undefined ? call.grant : await call.later
+  if (call.later !== undefined) await call.later
+  const { grant } = call
   // The request has failed.
   if (grant === undefined) return
   try {
