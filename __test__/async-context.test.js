@@ -176,3 +176,28 @@ test('the first call keeps nothing of its context', { skip: typeof WeakRef !== '
     main()`])
   assert.strictEqual(result, true)
 })
+
+test('/keep-alive: the first wait keeps nothing of its context', { skip: Atomics.waitAsync === undefined && 'this Node has no waitAsync' }, async t => {
+  const result = await runForJSON(t, ['--expose-gc', '-e', `
+    const { AsyncLocalStorage } = require('async_hooks')
+    const { waitAsync } = require(${JSON.stringify(require.resolve('../keep-alive'))})
+    const als = new AsyncLocalStorage()
+    const word = new Int32Array(new SharedArrayBuffer(4))
+    const turn = () => new Promise(setImmediate)
+    let weak
+    async function first () {
+      const store = { name: 'the first' }
+      weak = new WeakRef(store)
+      await als.run(store, () => waitAsync(word, 0, 0, 1).value)
+    }
+    async function main () {
+      await first()
+      for (let n = 0; n < 50 && weak.deref() !== undefined; n++) {
+        await turn()
+        gc()
+      }
+      console.log(JSON.stringify(weak.deref() === undefined))
+    }
+    main()`])
+  assert.strictEqual(result, true)
+})

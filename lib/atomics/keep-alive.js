@@ -32,12 +32,12 @@ const { then } = getPrototypeOf((async () => {})())
 /** From promise to whether it is ref'd. Weak: a wait that is unref'd and never notified may be forgotten. */
 const pending = new WeakMap()
 let holds = 0
-let handle
+/** Made at the load: a timer keeps the asynchronous context in which it is made. */
+const handle = setInterval(() => {}, LONGEST)
+handle.unref()
 
 function hold () {
-  if (holds++ !== 0) return
-  if (handle === undefined) handle = setInterval(() => {}, LONGEST)
-  else handle.ref()
+  if (holds++ === 0) handle.ref()
 }
 
 function letGo () {
