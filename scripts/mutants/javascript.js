@@ -50,12 +50,23 @@ module.exports = [
   { what: 'a writer enters beside readers', file: request, find: 'return current === UNLOCKED ? WRITING', put: 'return current >= UNLOCKED ? WRITING', test: 'rw-lock' },
   { what: 'a permit too many is kept back', file: request, find: 'return current >= amount ? current - amount', put: 'return current > amount ? current - amount', test: 'semaphore' },
 
+  { what: 'a claim that was broken off keeps no memory', file: list, find: 'if (this.entries[2 * index] === address) this.held[index] = this.expected', put: '', test: 'async-lock-memory' },
+  { what: 'a claim that blocks needs no stack for what comes after it', file: acquire, find: '  requireStack()\n  const list', put: '  const list', test: 'stack-end' },
+  { what: 'a lock is announced only once it is taken', file: list, find: '        if (request === LOCK) serials[index] = serial\n', put: '', test: 'robust-list' },
+
   // ——— cycles ———
   { what: 'a cycle of one look counts', file: 'lib/locks/held/snapshot.js', find: 'cycles: cycles.length === 0 ? cycles : confirmed(cycles, first)', put: 'cycles', test: 'cycles' },
   { what: 'a blocked thread waits for what its promises wait for', file: cycles, find: ' || node.blocked !== claim.blocked', put: '', test: 'cycles' },
   { what: 'a thread waits for itself', file: cycles, find: 'if (holds.threadId !== claim.threadId) append(node.edges', put: 'append(node.edges', test: 'cycles' },
   { what: 'a reader does not wait for the writer ahead', file: cycles, find: '    toWriter(node, claim)\n', put: '', test: 'cycles' },
   { what: 'a ring is returned once for each of its threads', file: cycles, find: 'to.isOnRing = true', put: 'to.isOnRing = false', test: 'cycles' },
+
+  // ——— code of the program's within a wait ———
+  { what: 'a token that was unlocked while its signal was joined waits', file: condition, find: '          if (!isHeld(held)) throw notHeld(caller)\n', put: '', test: 'hostile' },
+  { what: 'a wait that has released nothing takes the lock again', file: condition, find: 'if (isReleased) await lockAgain', put: 'await lockAgain', test: 'hostile' },
+  { what: 'the end of one wait forgets another with the same token', file: condition, find: 'if (stepsOf.get(held.serial) === steps) stepsOf', put: 'stepsOf', test: 'condition' },
+  { what: 'waitForAsync resolves without the lock', file: condition, find: '    requireHeld(token, \'waitForAsync\')\n    return !!isOver', put: '    return !!isOver', test: 'condition' },
+  { what: 'hooks of a wait are inherited', file: waitSignals, find: '__proto__: null, ', put: '', test: 'hostile' },
 
   // ——— stalls ———
   { what: 'a wait that is over is still watched', file: stalls, find: 'function waitEnds (wait) {\n  waits.delete(wait)', put: 'function waitEnds (wait) {', test: 'stalls' },
@@ -72,10 +83,10 @@ module.exports = [
   { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()', put: 'if (this.capacity === 0) this.resize()', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: 'if (steps !== undefined) steps.reject(notLocked(', put: 'if (false) steps.reject(notLocked(', test: 'condition' },
-  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOf(this.hold.token), this.ownerDied)', put: 'release(indexOf(this.hold.token), false)', test: 'robust-list' },
+  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOfHold(this.hold), this.ownerDied)', put: 'release(indexOfHold(this.hold), false)', test: 'robust-list' },
 
   // ——— waiting for a lock ———
-  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOf(this.hold.token), this.ownerDied)', put: 'if (this.owned) {}', test: 'robust-list' },
+  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOfHold(this.hold), this.ownerDied)', put: 'if (this.owned) {}', test: 'robust-list' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
   { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token))) return', put: 'if (giveBack(token)) return', test: 'failing' },
@@ -122,14 +133,14 @@ module.exports = [
   { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
 
   // ——— Condition, Barrier, Latch ———
-  { what: 'an awaiting Condition keeps its lock', file: condition, find: 'onEnqueued: () => { release(indexOf(held), wasTold(held.token)) },', put: 'onEnqueued: () => {},', test: 'condition' },
-  { what: 'an awaiting Condition says that its holder has repaired', file: condition, find: 'release(indexOf(held), wasTold(held.token))', put: 'release(indexOf(held), false)', test: 'failing' },
-  { what: 'a blocking wait says that its holder has repaired', file: condition, find: '  if (wasTold(held.token)) held.word.noteDeath()\n', put: '', test: 'failing' },
+  { what: 'an awaiting Condition keeps its lock', file: condition, find: '          release(indexOf(held), told)\n', put: '', test: 'condition' },
+  { what: 'an awaiting Condition says that its holder has repaired', file: condition, find: 'release(indexOf(held), told)', put: 'release(indexOf(held), false)', test: 'failing' },
+  { what: 'a blocking wait says that its holder has repaired', file: condition, find: '  if (told) held.word.noteDeath()\n', put: '', test: 'failing' },
   { what: 'a blocking wait does not take the lock again', file: condition, find: 'if (!isHeld(held)) acquire(held, Infinity, caller)', put: '', test: 'condition' },
-  { what: 'an aborted wait does not take the lock again', file: condition, find: '      await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },
+  { what: 'an aborted wait does not take the lock again', file: condition, find: '      if (isReleased) await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },
   { what: 'a timed-out wait does not take the lock again', file: condition, find: "    if (result !== 'ok') await lockAgain(held, steps)\n", put: '', test: 'condition' },
   { what: 'a promise that asks its predicate first cannot be unref\'d', file: condition, find: '    steps.isPending = true\n', put: '', test: 'ref' },
-  { what: 'a predicate is asked once', file: condition, find: '    while (!await predicate()) {', put: '    if (!await predicate()) {', test: 'condition' },
+  { what: 'a predicate is asked once', file: condition, find: '!isOver && !isLate; isOver = await predicate()) {', put: '!isOver && !isLate; isOver = true) {', test: 'condition' },
   { what: 'a thread blocks for a lock that its own promise gets', file: condition, find: "if (isAwaited(held.word)) throw deadlock(caller, 'awaits the lock')", put: '', test: 'condition' },
   { what: 'a party that gives up stays counted', file: barrier, find: 'if (compareExchange(word.array, 0, state, state - 1) === state) return true', put: 'return true', test: 'barrier' },
   { what: 'a party withdraws from the next generation', file: barrier, find: 'if (generation(state) !== mine) return false\n', put: '', test: 'barrier', orTest: 'soak' },
