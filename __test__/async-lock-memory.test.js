@@ -115,6 +115,10 @@ test('a lock that is granted to a thread after a time limit of vm is held by the
         const arrived = receive().then(contend)
         post('ready')
         const { buffer, hit } = await arrived
+        // Another claim, which waits in vain.
+        try {
+          new api.Semaphore(new SharedArrayBuffer(4)).acquire(1, { timeout: 1 })
+        } catch (error) {}
         for (let n = 0; hit && n < 8; n++) {
           await new Promise(resolve => setTimeout(resolve, 10))
           global.gc()

@@ -2,9 +2,9 @@
 
 // Mutations of lib/. See ../mutants.js. `test` names a file of __test__/.
 //
-// Not in the list, since only a thread that is ended, or a stack that ends, within a few instructions would show them: that slots.js notes
-// a notification in a register before it settles it, and how far a batch has come; that waiter.js forgets its slot; that abort-signals.js goes
-// on after an error.
+// Not in the list, since only what happens within a few instructions would show them (a thread is ended, a stack ends, another thread takes
+// a lock): that slots.js notes a notification in a register before it settles it, and how far a batch has come; that waiter.js forgets its
+// slot; that abort-signals.js goes on after an error; that robust-list.js removes the number of an attempt that failed.
 
 const word = 'lib/locks/held/word.js'
 const list = 'lib/locks/held/robust-list.js'
@@ -36,7 +36,6 @@ module.exports = [
   { what: 'the exported notify is that of the host', file: 'lib/install.js', find: '? notify : bothNotify(realm)', put: '? notify : notify', test: 'entry-points' },
   { what: 'an install that leaves Workers alone notifies no plain waiters of theirs', file: word, find: ' || native.besideHost ?', put: ' ?', test: 'limits' },
   { what: 'a lock that is held is taken', file: list, find: 'current === UNLOCKED ? LOCKED : UNAVAILABLE', put: 'current <= LOCKED ? LOCKED : UNAVAILABLE', test: 'async-lock' },
-  { what: 'a failed attempt leaves its number behind', file: list, find: '          serials[index] = 0\n          this.serial--\n          return false', put: '          return false', test: 'robust-list' },
   { what: 'strict lines are overtaken without a call', file: word, find: 'if (request !== LOCK && counters.read(this.counter) !== 0) return', put: 'if (false) return', test: 'rw-lock' },
   { what: 'a death is not inquired about', file: word, find: 'if (token !== null && counters.peek(this.abandoned) !== 0)', put: 'if (false)', test: 'async-lock-owner-death' },
   { what: 'a downgrade tells nobody', file: word, find: '      list.downgrade(index, ownerDied, shared)\n      this.serveLine()', put: '      list.downgrade(index, ownerDied, shared)', test: 'rw-lock' },
