@@ -145,59 +145,39 @@ test('a subscriber of the channel of waits runs in the context of the wait', asy
   assert.deepStrictEqual(seen, [['timed-out', 'one'], ['acquired', 'two']])
 })
 
+/** Whether the context of the first call of an entry, the source of an async function of the entry's exports, is collected. */
+const isCollected = (t, entry, call) => runForJSON(t, ['--expose-gc', '-e', `
+  const { AsyncLocalStorage } = require('async_hooks')
+  const api = require(${JSON.stringify(require.resolve(`../${entry}`))})
+  const als = new AsyncLocalStorage()
+  const turn = () => new Promise(setImmediate)
+  let weak
+  async function first () {
+    const store = { name: 'the first' }
+    weak = new WeakRef(store)
+    await als.run(store, () => (${call})(api))
+  }
+  async function main () {
+    await first()
+    for (let n = 0; n < 50 && weak.deref() !== undefined; n++) {
+      await turn()
+      gc()
+    }
+    console.log(JSON.stringify(weak.deref() === undefined))
+  }
+  main()`])
+
 test('the first call keeps nothing of its context', { skip: typeof WeakRef !== 'function' && 'this Node has no WeakRef' }, async t => {
-  const result = await runForJSON(t, ['--expose-gc', '-e', `
-    const { AsyncLocalStorage } = require('async_hooks')
-    const { AsyncLock, locks } = require(${JSON.stringify(require.resolve('../pure'))})
-    const als = new AsyncLocalStorage()
-    const seen = []
-    const turn = () => new Promise(setImmediate)
-    let weak
-    async function first () {
-      const store = { name: 'the first' }
-      weak = new WeakRef(store)
-      await als.run(store, async () => {
-        const lock = new AsyncLock(new SharedArrayBuffer(4))
-        const token = lock.tryLock()
-        const waiting = lock.lockAsync()
-        token.unlock()
-        ;(await waiting).unlock()
-        await locks.request('a', () => {})
-      })
-    }
-    async function main () {
-      await first()
-      for (let n = 0; n < 50 && weak.deref() !== undefined; n++) {
-        await turn()
-        gc()
-      }
-      console.log(JSON.stringify(weak.deref() === undefined))
-    }
-    main()`])
-  assert.strictEqual(result, true)
+  assert.strictEqual(await isCollected(t, 'pure', async ({ AsyncLock, locks }) => {
+    const lock = new AsyncLock(new SharedArrayBuffer(4))
+    const token = lock.tryLock()
+    const waiting = lock.lockAsync()
+    token.unlock()
+    ;(await waiting).unlock()
+    await locks.request('a', () => {})
+  }), true)
 })
 
 test('/keep-alive: the first wait keeps nothing of its context', { skip: Atomics.waitAsync === undefined && 'this Node has no waitAsync' }, async t => {
-  const result = await runForJSON(t, ['--expose-gc', '-e', `
-    const { AsyncLocalStorage } = require('async_hooks')
-    const { waitAsync } = require(${JSON.stringify(require.resolve('../keep-alive'))})
-    const als = new AsyncLocalStorage()
-    const word = new Int32Array(new SharedArrayBuffer(4))
-    const turn = () => new Promise(setImmediate)
-    let weak
-    async function first () {
-      const store = { name: 'the first' }
-      weak = new WeakRef(store)
-      await als.run(store, () => waitAsync(word, 0, 0, 1).value)
-    }
-    async function main () {
-      await first()
-      for (let n = 0; n < 50 && weak.deref() !== undefined; n++) {
-        await turn()
-        gc()
-      }
-      console.log(JSON.stringify(weak.deref() === undefined))
-    }
-    main()`])
-  assert.strictEqual(result, true)
+  assert.strictEqual(await isCollected(t, 'keep-alive', ({ waitAsync }) => waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value), true)
 })

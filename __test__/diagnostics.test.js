@@ -20,13 +20,13 @@ try {
 } catch (_) {}
 const options = { skip: diagnostics === undefined && 'this Node has no diagnostics_channel' }
 
-/** The messages of a channel, from now to the end of the test. */
-function subscribe (t, name) {
+/** What `noted` gives of the messages of a channel, from now to the end of the test. */
+function subscribe (t, name, noted = message => message) {
   const channel = diagnostics.channel('atomics-waitasync:' + name)
   const messages = []
   const listener = (message, from) => {
     assert.strictEqual(from, 'atomics-waitasync:' + name)
-    messages.push(message)
+    messages.push(noted(message))
   }
   channel.subscribe(listener)
   t.after(() => { channel.unsubscribe(listener) })
@@ -138,11 +138,7 @@ test('the news of a death comes in the asynchronous context of the wait', option
   // The last message of the test before is published in a tick of its own.
   await new Promise(resolve => setImmediate(resolve))
   const storage = new AsyncLocalStorage()
-  const messages = []
-  const channel = diagnostics.channel('atomics-waitasync:owner-died')
-  const listener = ({ kind }) => messages.push([kind, storage.getStore()])
-  channel.subscribe(listener)
-  t.after(() => { channel.unsubscribe(listener) })
+  const messages = subscribe(t, 'owner-died', ({ kind }) => [kind, storage.getStore()])
   const sab = memory(8)
   const lock = new AsyncLock(sab)
   const rw = new RwLock(sab, { byteOffset: 4 })

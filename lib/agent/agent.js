@@ -49,7 +49,10 @@ function createAgent (binding) {
   // From a promise to its Waiter or Steps.
   const waiters = createMap()
 
-  /** Native code calls this while the thread blocks, between its slices: the engine can interrupt a thread where a function is called. */
+  /**
+   * Native code calls this between the slices in which the thread blocks, and before the first one of `waitGivingBack`: the engine can
+   * interrupt a thread where a function is called.
+   */
   function tick () {
     try {
       if (native.onTick !== undefined) native.onTick()

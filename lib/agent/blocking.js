@@ -87,7 +87,10 @@ function createBlocking (native) {
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
     words[ENTRY] = index
-    native.onTick = onReleased
+    native.onTick = () => {
+      native.onTick = undefined
+      onReleased()
+    }
     operations.waitGivingBack()
     const answer = words[ANSWER]
     native.onTick = undefined

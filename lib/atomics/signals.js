@@ -12,18 +12,15 @@ const { Promise, TypeError } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
 const { abortReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
-const { Notice, WAIT } = require('../waiting/notice')
+const { NO_HOOKS, Notice, WAIT } = require('../waiting/notice')
 
 /** The signal in the fifth argument, if there is one. */
 const signalOf = (options) => signalOption(options, 'waitAsync')
 
-/** Without hooks, also inherited ones. */
-const WHAT = { __proto__: null, purpose: WAIT }
-
 /** The program decides what the word means. */
 class Wait extends Notice {
   constructor (typedArray, address, wide, value, options, resolve, reject) {
-    super({ array: typedArray, address }, value, options, undefined, WHAT, resolve, reject)
+    super({ array: typedArray, address }, value, options, undefined, WAIT, NO_HOOKS, resolve, reject)
     this.wide = wide
     this.result = undefined
   }

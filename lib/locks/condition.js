@@ -17,7 +17,7 @@ const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/o
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
 const { captureCall } = require('./held/stalls')
-const { holdOf, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
+const { holdOf, indexOfHold, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
 const { becomeView, defineView, wordOf } = require('./held/view')
 
 class Condition {
@@ -82,16 +82,15 @@ function block (word, held, timeout, caller) {
   const told = wasTold(held.token)
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
-  const { native, useNotification, waitGivingBack } = agent()
+  const { useNotification, waitGivingBack } = agent()
   if (isAwaited(held.word)) throw deadlock(caller, 'awaits the lock')
   // A thread that has released the lock must be able to take it again.
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (told) held.word.noteDeath()
-  const index = theList().toEnd(indexOf(held))
+  const index = theList().toEnd(indexOfHold(held))
   try {
     return waitGivingBack(word.address, timeout, index, () => {
-      native.onTick = undefined
       theList().vacate()
       held.word.notifyHost()
     }) === 'ok'
@@ -151,8 +150,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
   try {
     let result
     try {
-      result = await notice.waitAsync(word, value, wait, steps, {
-        purpose: notice.CONDITION,
+      result = await notice.waitAsync(word, value, wait, steps, notice.CONDITION, {
         onEnqueuing: () => {
           told = wasTold(held.token)
           if (!isHeld(held)) throw notHeld(caller)
@@ -160,7 +158,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
         // Its wait repairs nothing.
         onEnqueued: () => {
           isReleased = true
-          release(indexOf(held), told)
+          release(indexOfHold(held), told)
         },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)
@@ -206,9 +204,7 @@ const noLock = (caller, given) =>
   new TypeError(caller + ': token must be the UnlockToken of a lock that is held exclusively, not ' + given)
 const notHeld = (caller) => notLocked(caller + ': the token\'s lock is not held')
 
-/** The index of a hold's entry, which may have moved. Not by the token, which may be a proxy. */
-const indexOf = ({ serial, index }) => theList().indexOf(serial, index)
-const isHeld = (held) => indexOf(held) >= 0
+const isHeld = (held) => indexOfHold(held) >= 0
 
 defineView(Condition, ['kind', 'buffer', 'byteOffset'], ({ waiters }) => ({ waiters }))
 

@@ -15,9 +15,12 @@ const CONDITION = 1
 const BARRIER = 2
 const LATCH = 3
 
+/** Without inherited ones, which could be a program's. */
+const NO_HOOKS = { __proto__: null }
+
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
-  constructor (word, value, { timeout, signal }, steps, { purpose, onEnqueuing, onEnqueued, onNotified }, resolve, reject) {
+  constructor (word, value, { timeout, signal }, steps, purpose, { onEnqueuing, onEnqueued, onNotified }, resolve, reject) {
     super(word, signal, steps, resolve, reject)
     this.value = value
     this.timeout = timeout
@@ -58,15 +61,14 @@ class Notice extends Waiter {
  * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; it rejects with the signal's reason.
  *
  * @param {Steps} steps what this is a step of
- * @param {{ purpose: number, onEnqueuing?: function, onEnqueued?: function, onNotified?: function }} what without inherited properties, which
- *   could be a program's. `onEnqueuing()` is called before this thread is enqueued, after the last code of the signal's; `onEnqueued()` once it
- *   is, before anything else can run; `onNotified(resolve, reject)` as soon as it has been notified, and settles the promise. If the thread ends
- *   before, the notification goes to another waiter
+ * @param {{ onEnqueuing: function, onEnqueued: function, onNotified: function }} [hooks] `onEnqueuing()` is called before this thread is
+ *   enqueued, after the last code of the signal's; `onEnqueued()` once it is, before anything else can run; `onNotified(resolve, reject)` as
+ *   soon as it has been notified, and settles the promise. If the thread ends before, the notification goes to another waiter
  */
-function waitAsync (word, value, options, steps, what) {
+function waitAsync (word, value, options, steps, purpose, hooks = NO_HOOKS) {
   return new Promise((resolve, reject) => {
     throwIfAborted(options.signal)
-    new Notice(word, value, options, steps, what, resolve, reject).begin()
+    new Notice(word, value, options, steps, purpose, hooks, resolve, reject).begin()
   })
 }
 
@@ -95,7 +97,7 @@ async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose
       const value = load(word.array, 0)
       if (isOver(value)) return
       if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)
-      result = await waitAsync(word, value, { timeout: left(), signal }, steps, { purpose, onEnqueuing: undefined, onEnqueued: undefined, onNotified: undefined })
+      result = await waitAsync(word, value, { timeout: left(), signal }, steps, purpose)
     }
   } finally {
     steps.end()
@@ -131,4 +133,4 @@ function countdown (timeout) {
   return () => max(0, end - now())
 }
 
-module.exports = { BARRIER, CONDITION, LATCH, Notice, WAIT, countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }
+module.exports = { BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }

@@ -65,7 +65,7 @@ module.exports = [
   { what: 'a wait that has released nothing takes the lock again', file: condition, find: 'if (isReleased) await lockAgain', put: 'await lockAgain', test: 'hostile' },
   { what: 'the end of one wait forgets another with the same token', file: condition, find: 'if (stepsOf.get(held.serial) === steps) stepsOf', put: 'stepsOf', test: 'condition' },
   { what: 'waitForAsync resolves without the lock', file: condition, find: '    requireHeld(token, \'waitForAsync\')\n    return !!isOver', put: '    return !!isOver', test: 'condition' },
-  { what: 'hooks of a wait are inherited', file: waitSignals, find: '__proto__: null, ', put: '', test: 'hostile' },
+  { what: 'hooks of a wait are inherited', file: notice, find: '{ __proto__: null }', put: '{}', test: 'hostile' },
 
   // ——— stalls ———
   { what: 'a wait that is over is still watched', file: stalls, find: 'function waitEnds (wait) {\n  waits.delete(wait)', put: 'function waitEnds (wait) {', test: 'stalls' },
@@ -132,8 +132,8 @@ module.exports = [
   { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
 
   // ——— Condition, Barrier, Latch ———
-  { what: 'an awaiting Condition keeps its lock', file: condition, find: '          release(indexOf(held), told)\n', put: '', test: 'condition' },
-  { what: 'an awaiting Condition says that its holder has repaired', file: condition, find: 'release(indexOf(held), told)', put: 'release(indexOf(held), false)', test: 'failing' },
+  { what: 'an awaiting Condition keeps its lock', file: condition, find: '          release(indexOfHold(held), told)\n', put: '', test: 'condition' },
+  { what: 'an awaiting Condition says that its holder has repaired', file: condition, find: 'release(indexOfHold(held), told)', put: 'release(indexOfHold(held), false)', test: 'failing' },
   { what: 'a blocking wait says that its holder has repaired', file: condition, find: '  if (told) held.word.noteDeath()\n', put: '', test: 'failing' },
   { what: 'a blocking wait does not take the lock again', file: condition, find: 'if (!isHeld(held)) acquire(held, Infinity, caller)', put: '', test: 'condition' },
   { what: 'an aborted wait does not take the lock again', file: condition, find: '      if (isReleased) await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },

@@ -119,12 +119,20 @@ impl Agent {
     pub(super) fn try_take(&self) -> Answer {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
-        self.robust_list.announce(location, request);
-        if let Some(result) = STORE.try_take(location, request, word_at(location)) {
-            return self.acquired(location, request, result);
+        match self.attempt(location, request) {
+            Some(result) => self.acquired(location, request, result),
+            None => Answer::Settled(WaitResult::NotEqual),
         }
-        self.robust_list.retract();
-        Answer::Settled(WaitResult::NotEqual)
+    }
+
+    /// Takes what is requested if that needs no waiting. An attempt that fails leaves no announcement.
+    fn attempt(&self, location: Location, request: Request) -> Option<WaitResult> {
+        self.robust_list.announce(location, request);
+        let taken = STORE.try_take(location, request, word_at(location));
+        if taken.is_none() {
+            self.robust_list.retract();
+        }
+        taken
     }
 
     /// The thread has taken what it requested.
@@ -135,16 +143,8 @@ impl Agent {
 
     /// Takes a lock if it is free. While it is not, nothing is announced: `free` would take the thread for its holder.
     fn take_free(&self, location: Location) -> Option<WaitResult> {
-        let word = word_at(location);
-        if word.load(Ordering::SeqCst) != UNLOCKED {
-            return None;
-        }
-        self.robust_list.announce(location, Request::Lock);
-        let taken = STORE.try_take(location, Request::Lock, word);
-        if taken.is_none() {
-            self.robust_list.retract();
-        }
-        taken
+        let is_free = word_at(location).load(Ordering::SeqCst) == UNLOCKED;
+        if is_free { self.attempt(location, Request::Lock) } else { None }
     }
 
     /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that

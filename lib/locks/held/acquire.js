@@ -15,7 +15,7 @@ const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { EXCLUSIVE, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
-const { giveBackAfter, indexOf, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
+const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
 
 /**
@@ -233,9 +233,6 @@ class Claim extends Waiter {
     return nounOf({ kind, mode, name: this.word.name })
   }
 }
-
-/** The index of a granted hold's entry. A token that the user has had before may be a proxy. */
-const indexOfHold = ({ token, serial, index }) => serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index)
 
 /** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
 function requireWorker (what, instead) {

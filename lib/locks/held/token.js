@@ -146,6 +146,9 @@ function indexOf (token) {
   return serial > 0 && theList().serials[index] === serial ? index : theList().indexOf(serial, index)
 }
 
+/** The index of a hold's entry, which may have moved. Not by a token that the user has had before, which may be a proxy. */
+const indexOfHold = ({ token, serial, index }) => serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index)
+
 /** A token, if the request can be granted by the word without waiting; otherwise null. */
 function takeToken (word, request) {
   const token = newToken(request)
@@ -231,7 +234,7 @@ module.exports = {
   giveBack,
   giveBackAfter,
   holdOf,
-  indexOf,
+  indexOfHold,
   isAwaited,
   isExclusive,
   isToken,
