@@ -33,6 +33,7 @@ const figures = [
   { id: 'round-trip-two-cores', group: 'round-trip', title: 'round trip of two blocking threads, on two cores', unit: 'µs', goals: [host(0.1)] },
   { id: 'round-trip-one-core', group: 'round-trip', title: '… sharing one core', unit: 'µs', goals: [host(1.05)] },
   { id: 'round-trip-main', group: 'round-trip', title: 'round trip of awaiting main thread and blocking worker, on two cores', unit: 'µs', goals: [host(0.7)] },
+  { id: 'round-trip-awaiting', group: 'round-trip', title: '… and awaiting worker', unit: 'µs', goals: [host(0.9)] },
   { id: 'notify-none', group: 'calls', title: '`notify` with no waiters', unit: 'ns', goals: [host(1)] },
   { id: 'notify-none-beside', group: 'calls', title: '… while 100 000 other words have one each', unit: 'ns', goals: [host(1.1)] },
   { id: 'wait-not-equal', group: 'calls', title: '`wait` that answers `\'not-equal\'`', unit: 'ns', goals: [host(1.5)] },

@@ -28,22 +28,26 @@ function play (wait, notify, now, array, me, milliseconds) {
   }
 }
 
-/** The first player, on a thread that must not block. */
-async function playAwaiting (waitAsync, notify, now, array, milliseconds) {
+/** The same, without blocking the thread. */
+async function playAwaiting (waitAsync, notify, now, array, me, milliseconds) {
+  const other = 1 - me
   let trips = 0
-  const end = now() + milliseconds * 1e6
+  let end = Infinity
   for (;;) {
-    while (Atomics.load(array, 0) === 1) {
-      const { async, value } = waitAsync(array, 0, 1)
+    let turn
+    while ((turn = Atomics.load(array, 0)) === other) {
+      const { async, value } = waitAsync(array, 0, other)
       if (async) await value
     }
-    if ((trips & 15) === 15 && now() >= end) {
+    if (turn === 2) return trips
+    if (trips === 0) end = now() + milliseconds * 1e6
+    if (me === 0 && (trips & 15) === 15 && now() >= end) {
       Atomics.store(array, 0, 2)
       notify(array, 0)
       return trips
     }
     trips++
-    Atomics.store(array, 0, 1)
+    Atomics.store(array, 0, other)
     notify(array, 0, 1)
   }
 }
@@ -76,23 +80,25 @@ async function run ({ rounds }) {
   await trip('round-trip-two-cores', several ? [places[0], places[1]] : [], blocking.concat('floor'))
   if (several) await trip('round-trip-one-core', [places[0], places[0]], blocking)
 
-  // The main thread awaits, the worker blocks. The floor: messages there and back.
+  // The main thread awaits, the worker blocks, or awaits, too. The floor: messages there and back.
   await members[1].ask({ core: several ? places[1] : undefined })
   if (several) tie(places[0])
   const mains = {}
   for (const variant of variants()) mains[variant] = { ...open(variant), play: fresh(playAwaiting) }
-  Object.assign(results, await takeTurns(Object.keys(mains).concat('floor'), rounds(31), async (variant) => {
-    if (variant === 'floor') return { 'round-trip-main': await messages(members[1], milliseconds) }
-    const { play, waitAsync, notify } = mains[variant]
-    const array = new Int32Array(new SharedArrayBuffer(4))
-    const over = members[1].ask({ variant, array, milliseconds: Infinity })
-    // The first trip includes the start of the other.
-    const begin = now()
-    const trips = await play(waitAsync, notify, now, array, milliseconds)
-    const took = now() - begin
-    await over
-    return { 'round-trip-main': took / trips / 1e3 }
-  }, SHORT))
+  for (const [figure, awaiting] of [['round-trip-main', false], ['round-trip-awaiting', true]]) {
+    Object.assign(results, await takeTurns(Object.keys(mains).concat('floor'), rounds(31), async (variant) => {
+      if (variant === 'floor') return { [figure]: await messages(members[1], milliseconds) }
+      const { play, waitAsync, notify } = mains[variant]
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      const over = members[1].ask({ variant, array, milliseconds: Infinity, awaiting })
+      // The first trip includes the start of the other.
+      const begin = now()
+      const trips = await play(waitAsync, notify, now, array, 0, milliseconds)
+      const took = now() - begin
+      await over
+      return { [figure]: took / trips / 1e3 }
+    }, SHORT))
+  }
   await Promise.all(members.map(member => member.end()))
   return results
 }
@@ -111,15 +117,16 @@ async function messages (member, milliseconds) {
 const threads = {
   player ({ me }) {
     const players = {}
-    return ({ echo, core, variant, array, milliseconds }) => {
+    return async ({ echo, core, variant, array, milliseconds, awaiting = false }) => {
       if (echo) return true
       if (variant === undefined) {
         if (core !== undefined) tie(core)
         return true
       }
-      const { wait, notify, loop } = players[variant] || (players[variant] = { ...queueOf(variant), loop: fresh(play) })
+      const { wait, notify, waitAsync, loop, awaitingLoop } = players[variant] ||
+        (players[variant] = { ...queueOf(variant), loop: fresh(play), awaitingLoop: fresh(playAwaiting) })
       const begin = now()
-      const trips = loop(wait, notify, now, array, me, milliseconds)
+      const trips = await (awaiting ? awaitingLoop(waitAsync, notify, now, array, me, milliseconds) : loop(wait, notify, now, array, me, milliseconds))
       return (now() - begin) / trips / 1e3
     }
   }
