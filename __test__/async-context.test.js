@@ -167,7 +167,10 @@ const isCollected = (t, entry, call) => runForJSON(t, ['--expose-gc', '-e', `
   }
   main()`])
 
-test('the first call keeps nothing of its context', { skip: typeof WeakRef !== 'function' && 'this Node has no WeakRef' }, async t => {
+const NO_WEAK_REF = typeof WeakRef !== 'function' && 'this Node has no WeakRef'
+
+test('the first call keeps nothing of its context', { skip: NO_WEAK_REF }, async t => {
+  if (!await isCollected(t, 'pure', () => { require('zlib') })) t.skip('this Node keeps the context in which one of its modules is required first')
   assert.strictEqual(await isCollected(t, 'pure', async ({ AsyncLock, locks }) => {
     const lock = new AsyncLock(new SharedArrayBuffer(4))
     const token = lock.tryLock()
@@ -178,6 +181,6 @@ test('the first call keeps nothing of its context', { skip: typeof WeakRef !== '
   }), true)
 })
 
-test('/keep-alive: the first wait keeps nothing of its context', { skip: Atomics.waitAsync === undefined && 'this Node has no waitAsync' }, async t => {
+test('/keep-alive: the first wait keeps nothing of its context', { skip: NO_WEAK_REF }, async t => {
   assert.strictEqual(await isCollected(t, 'keep-alive', ({ waitAsync }) => waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value), true)
 })

@@ -8,6 +8,7 @@
 const assert = require('assert')
 const { test } = require('./harness')
 const { runChild } = require('./fixtures/queue-toolbox')
+const slowness = require('./fixtures/slowness')
 
 const WITHOUT_WEAK_REFERENCES = typeof WeakRef !== 'function' && 'this Node does not tell when an object has been collected'
 
@@ -50,7 +51,7 @@ async function run (t, program) {
     const buffersOf = (count, bytes) => Array.from({ length: count }, () => new SharedArrayBuffer(bytes))
     await (${program})({ AsyncLock, LARGE: ${JSON.stringify(LARGE)}, RwLock, addressOf, binding, dieHolding, collect, locksAt, buffersOf, require, say, startWorker })
   }`, undefined, { execArgv: ['--expose-gc'] })
-  if (process.platform !== 'linux' && stderr.includes(`Error: ${NEVER_AGAIN}`)) t.skip('this system gives none of 500 pieces of memory the address of an earlier one')
+  if ((process.platform !== 'linux' || slowness > 1) && stderr.includes(`Error: ${NEVER_AGAIN}`)) t.skip('this system, or its emulator, gives no piece of memory the address of an earlier one')
   assert.strictEqual(stderr, '')
   assert.strictEqual(code, 0)
   return lines
@@ -103,7 +104,8 @@ test('a lock that is granted to a thread after a time limit of vm is held by the
       const [lock, begun] = [new AsyncLock(sab), new Int32Array(sab, 4)]
       const token = lock.tryLock()
       const thread = startWorker(async ({ api, post, receive, require }) => {
-        const held = () => api.snapshot().held.length
+        const { threadId } = require('worker_threads')
+        const held = () => api.snapshot().held.filter(hold => hold.threadId === threadId).length
         const contend = (sab) => {
           const context = require('vm').createContext({ lock: new api.AsyncLock(sab), begun: new Int32Array(sab, 4) })
           try {

@@ -525,7 +525,7 @@ for (const awaited of [false, true]) {
         }
       }
       for (let padding = 0; padding < 6; padding++) {
-        left = 1000
+        left = 2000
         dive(...new Array(padding).fill(0))
       }
       if (awaited) {
