@@ -5,6 +5,7 @@
 // other.
 
 const assert = require('assert')
+const fs = require('fs')
 const path = require('path')
 const { test } = require('./harness')
 const { packageCopy } = require('./fixtures/entries/folders')
@@ -13,6 +14,8 @@ const { runForJSON } = require('./fixtures/run-node')
 const MAJOR = Number(process.versions.node.split('.')[0])
 const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
 const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
+/** Its linker knows a loaded library by its path. Nothing else has a file in this place. */
+const IS_GLIBC = process.platform === 'linux' && /\/libc(?:-2\.\d+\.so|\.so\.6)$/m.test(fs.readFileSync('/proc/self/maps', 'latin1'))
 const root = path.join(__dirname, '..')
 
 /** Runs source text with the folders of both copies; it calls `say` with what is to be compared. */
@@ -223,6 +226,32 @@ test('a worker that brings the other copy has one queue with its parent', async 
     Atomics.waitAsync(array, 0, 0).value.then(say)`)
   assert.strictEqual(seen, 'ok')
 })
+
+for (const what of ['removed', 'replaced']) {
+  test(`a worker that brings the other copy, after the library of the first has been ${what}`, { skip: process.platform === 'win32' && 'Windows removes no library that is loaded' }, async t => {
+    const seen = await run(t, `
+      const { value } = from(first, 'pure').waitAsync(array, 0, 0)
+      const fs = require('fs')
+      const [library] = Object.keys(require.cache).filter(file => file.endsWith('.node'))
+      fs.unlinkSync(library)
+      if (${what === 'replaced'}) fs.copyFileSync(path.join(second, path.basename(library)), library)
+      const worker = new Worker(\`
+        const { parentPort, workerData: [folder, array] } = require('worker_threads')
+        try {
+          const api = require(folder + '/pure')
+          while (api.notify(array, 0) === 0);
+        } catch ({ code, message }) {
+          parentPort.postMessage({ code, message })
+        }\`, { eval: true, workerData: [second, array] })
+      worker.on('message', ({ code, message }) => {
+        say([code, message.includes(library)])
+        process.exit()
+      })
+      value.then(say)`, [packageCopy(t), packageCopy(t)])
+    // Where it cannot be opened again, an error says why.
+    assert.deepStrictEqual(seen, IS_GLIBC ? 'ok' : ['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true])
+  })
+}
 
 test('the thread that came second may stay when the first one ends', async t => {
   const seen = await run(t, `

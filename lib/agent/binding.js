@@ -38,7 +38,7 @@ function requireLibrary () {
       try {
         // Checking is faster than a `require` that fails.
         if (request === file && !fs.existsSync(file)) continue
-        return requireWithoutProbe(request)
+        return withoutProbe(() => require(request))
       } catch (error) {
         if (!isMissing(error, request) && failure === undefined) failure = broken(request, error)
       }
@@ -54,8 +54,8 @@ function requireLibrary () {
  * So `Reflect` is another object during the native call, in which no JavaScript runs. It is replaced as a whole, because
  * --frozen-intrinsics does not let its properties be changed.
  */
-function requireWithoutProbe (request) {
-  if (NODE_VERSION >= 17) return require(request)
+function withoutProbe (load) {
+  if (NODE_VERSION >= 17) return load()
   const { dlopen } = process
   process.dlopen = function () {
     set(globalObject, 'Reflect', {})
@@ -66,9 +66,33 @@ function requireWithoutProbe (request) {
     }
   }
   try {
-    return require(request)
+    return load()
   } finally {
     process.dlopen = dlopen
+  }
+}
+
+/** Requires the library that another copy of the package has loaded from `file`, where there may be another by now, or none. */
+function requireFirst (file) {
+  let library
+  try {
+    library = withoutProbe(() => require(file))
+  } catch (error) {
+    if (!isMissing(error, file)) throw broken(file, error)
+    library = withoutProbe(() => openByName(file))
+  }
+  if (library !== undefined && library.otherFirstImage() === null) return library
+  throw libraryError('atomics-waitasync was loaded before from ' + file + ', and all copies in a process share one library; but that file has been removed or replaced since. Start the process again.')
+}
+
+/** glibc knows what is loaded by its path, even if the file is gone. */
+function openByName (file) {
+  const library = { exports: {} }
+  try {
+    process.dlopen(library, file)
+    return library.exports
+  } catch (_) {
+    return undefined
   }
 }
 
@@ -114,7 +138,7 @@ exports.load = function load () {
   if (binding === undefined) {
     const own = requireLibrary()
     const other = own.otherFirstImage()
-    binding = other ? requireWithoutProbe(other) : own
+    binding = other ? requireFirst(other) : own
   }
   return binding
 }

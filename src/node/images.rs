@@ -1,70 +1,208 @@
 //! One queue per process, even when two copies of the package are loaded.
 //!
 //! Two copies of the library file are two images in memory, each with statics of its own: a thread that waits in one would never hear a
-//! notification in the other. So all copies of the package use the image that was loaded first. Every image carries a marker symbol, and
-//! the dynamic loader lists images in the order in which they were loaded. `lib/agent/binding.js` of each copy loads its own image, asks
+//! notification in the other. So all copies of the package use the image that was loaded first. Every image carries a marker, and the
+//! dynamic loader lists images in the order in which they were loaded. `lib/agent/binding.js` of each copy loads its own image, asks
 //! it for the file of the first image with the marker, and uses that one. An image is pinned when its first agent starts, so the first
 //! image stays.
-
-use std::ffi::OsString;
 
 /// Marks an image of this package. The number in its name is the version of the interface between `lib/` and this library. It changes
 /// when a `lib/` of the former version could not use a library of the new one, or the other way round; and, once a version has
 /// been published, when the agent or the robust list, which the copies of `lib/` in a thread share, gets or loses a member.
-#[unsafe(no_mangle)]
-#[used]
-static ATOMICS_WAITASYNC_PROTOCOL_1: u8 = 1;
+const MARKER: &[u8; 29] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
-const MARKER: &[u8] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
-
-/// The file of the first image with the marker, unless that is this image.
+/// The file of the first image with the marker, unless that is this image. It may have been removed or replaced since.
 pub(crate) fn other_first_image() -> Option<String> {
-    let (marker, file) = files().into_iter().find_map(|file| Some((marker_of(&file)?, file)))?;
-    (marker != (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()).then(|| file.to_string_lossy().into_owned())
+    let (marker, file) = loader::first()?;
+    (marker != loader::own()).then(|| file.to_string_lossy().into_owned())
 }
 
-/// The files of the addons that are loaded, in the order they were loaded.
-///
-/// The list is complete before any of the files is opened. On Linux the loader calls back while it holds one of its locks. If the callback
-/// opened a library, it would take another lock of the loader second; a thread that loads or unloads a library takes the two in the
-/// opposite order.
-fn files() -> Vec<OsString> {
-    let mut files = loader::files();
-    files.retain(|file| file.as_encoded_bytes().ends_with(b".node"));
-    files
-}
-
+/// Where images are ELF files, the marker is a note: those of all images are in memory, as they were loaded. To look a symbol up, the
+/// loader would open the file by its path, where there may be another file by now, or none.
 #[cfg(all(unix, not(target_vendor = "apple")))]
 mod loader {
     use std::ffi::{CStr, OsString, c_int, c_void};
     use std::os::unix::ffi::OsStringExt;
+    use std::slice;
 
-    pub(super) use libc::RTLD_NOLOAD;
+    #[cfg(target_pointer_width = "32")]
+    use libc::Elf32_Phdr as Header;
+    #[cfg(target_pointer_width = "64")]
+    use libc::Elf64_Phdr as Header;
 
-    pub(super) fn files() -> Vec<OsString> {
-        unsafe extern "C" fn add(image: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
-            // SAFETY: the loader passes a live record, and `files` is what `dl_iterate_phdr` was called with, below.
-            let (name, files) = unsafe { ((*image).dlpi_name, &mut *files.cast::<Vec<OsString>>()) };
-            if !name.is_null() {
-                // SAFETY: a C string that lives as long as the image, which is not unloaded during this call.
-                files.push(OsString::from_vec(unsafe { CStr::from_ptr(name) }.to_bytes().to_vec()));
+    const PT_LOAD: u32 = 1;
+    const PT_NOTE: u32 = 4;
+
+    #[repr(C)]
+    struct Note {
+        name_size: u32,
+        description_size: u32,
+        kind: u32,
+        name: [u8; 32],
+    }
+
+    #[used]
+    #[unsafe(link_section = ".note.atomics-waitasync")]
+    static NOTE: Note =
+        Note { name_size: super::MARKER.len() as u32, description_size: 0, kind: 1, name: padded(super::MARKER) };
+
+    const fn padded(marker: &[u8; 29]) -> [u8; 32] {
+        let mut name = [0; 32];
+        name.split_at_mut(29).0.copy_from_slice(marker);
+        name
+    }
+
+    /// The address of the marker of this image.
+    pub(super) fn own() -> usize {
+        (&raw const NOTE.name).addr()
+    }
+
+    fn is_loaded(segment: &Header, headers: &[Header]) -> bool {
+        let end = |header: &Header| header.p_vaddr.checked_add(header.p_memsz);
+        let mut loaded = headers.iter().filter(|header| header.p_type == PT_LOAD);
+        loaded.any(|header| header.p_vaddr <= segment.p_vaddr && end(segment).is_some() && end(segment) <= end(header))
+    }
+
+    /// Where the marker is among `notes`. The name and the description of a note are each filled up to a multiple of `align` bytes. A
+    /// description may have megabytes, as that of a program that Node carries in its own file.
+    fn marker_in(notes: &[u8], align: usize) -> Option<usize> {
+        let mut note = 0;
+        loop {
+            let bytes = notes.get(note..)?;
+            let size = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
+            let (name_size, description_size) = (size(0)?, size(4)?);
+            let name = note + 12;
+            if bytes.get(12..)?.starts_with(super::MARKER) {
+                return Some(name);
+            }
+            let description = name.checked_add(name_size)?.checked_next_multiple_of(align)?;
+            note = description.checked_add(description_size)?.checked_next_multiple_of(align)?;
+        }
+    }
+
+    /// The marker and the file of the first image that has one.
+    pub(super) fn first() -> Option<(usize, OsString)> {
+        unsafe extern "C" fn look(image: *mut libc::dl_phdr_info, _: usize, first: *mut c_void) -> c_int {
+            // SAFETY: the loader passes a live record, and `first` is what `dl_iterate_phdr` was called with, below.
+            let (image, first) = unsafe { (&*image, &mut *first.cast::<Option<(usize, OsString)>>()) };
+            if image.dlpi_name.is_null() || image.dlpi_phdr.is_null() {
+                return 0;
+            }
+            // SAFETY: the image is not unloaded during this call; it has so many headers.
+            let headers = unsafe { slice::from_raw_parts(image.dlpi_phdr, image.dlpi_phnum.into()) };
+            for segment in headers.iter().filter(|segment| segment.p_type == PT_NOTE && is_loaded(segment, headers)) {
+                let start = image.dlpi_addr as usize + segment.p_vaddr as usize;
+                // SAFETY: the segment is loaded, and nothing writes to notes.
+                let notes = unsafe { slice::from_raw_parts(start as *const u8, segment.p_memsz as usize) };
+                if let Some(offset) = marker_in(notes, segment.p_align.max(4) as usize) {
+                    // SAFETY: a C string that lives as long as the image.
+                    let file = unsafe { CStr::from_ptr(image.dlpi_name) };
+                    *first = Some((start + offset, OsString::from_vec(file.to_bytes().to_vec())));
+                    return 1;
+                }
             }
             0
         }
 
-        let mut files: Vec<OsString> = Vec::new();
-        // SAFETY: `add` has the type that is asked for, is called during this call only, and does not unwind.
-        unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut files).cast()) };
+        let mut first = None;
+        // SAFETY: `look` has the type that is asked for, is called during this call only, and does not unwind.
+        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut first).cast()) };
+        first
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{marker_in, own};
+
+        fn note(name: &[u8], description: &[u8], align: usize) -> Vec<u8> {
+            let mut bytes = Vec::new();
+            for size in [name.len(), description.len(), 1] {
+                bytes.extend(u32::try_from(size).unwrap().to_ne_bytes());
+            }
+            for part in [name, description] {
+                bytes.extend(part);
+                bytes.resize(bytes.len().next_multiple_of(align), 0);
+            }
+            bytes
+        }
+
+        #[test]
+        fn the_marker_is_found_behind_other_notes() {
+            for align in [4, 8] {
+                let others = [note(b"GNU\0", b"12345", align), note(b"", &vec![1; 1 << 20], align)].concat();
+                let marker = note(super::super::MARKER, b"", align);
+                assert_eq!(marker_in(&[&*others, &*marker].concat(), align), Some(others.len() + 12));
+                assert_eq!(marker_in(&others, align), None);
+                assert_eq!(marker_in(&[&*others, &marker[..40]].concat(), align), None);
+            }
+        }
+
+        #[test]
+        fn wrong_sizes_end_the_search() {
+            for sizes in [[u32::MAX, 0], [0, u32::MAX], [u32::MAX, u32::MAX], [u32::MAX - 11, 0], [1 << 31, 1 << 31]] {
+                let mut bytes = sizes.map(u32::to_ne_bytes).concat();
+                bytes.resize(64, 0xff);
+                assert_eq!(marker_in(&bytes, 4), None);
+            }
+        }
+
+        #[test]
+        fn the_own_image_is_the_first() {
+            assert_eq!(super::first().map(|(marker, _)| marker), Some(own()));
+        }
+    }
+}
+
+/// Elsewhere, the marker is a symbol.
+#[cfg(any(windows, target_vendor = "apple"))]
+mod symbol {
+    use std::ffi::{OsStr, OsString};
+
+    #[unsafe(no_mangle)]
+    #[used]
+    static ATOMICS_WAITASYNC_PROTOCOL_1: u8 = 1;
+
+    /// The address of the marker of this image.
+    pub(super) fn own() -> usize {
+        (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()
+    }
+
+    /// The marker and the file of the first of the images, given by their files, that has one. Only addons are opened.
+    pub(super) fn first(files: Vec<OsString>) -> Option<(usize, OsString)> {
         files
+            .into_iter()
+            .filter(|file| file.as_encoded_bytes().ends_with(b".node"))
+            .find_map(|file| Some((marker_of(&file)?, file)))
+    }
+
+    /// The address of the marker in the image loaded from `file`.
+    #[cfg(unix)]
+    fn marker_of(file: &OsStr) -> Option<usize> {
+        use libloading::os::unix::{Library, RTLD_LAZY};
+        const RTLD_NOLOAD: std::ffi::c_int = 0x10;
+        // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs. Dropping the handle only takes back the reference that opening
+        // the library has added.
+        let library = unsafe { Library::open(Some(file), RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
+        // SAFETY: the symbol's value is only used as a number.
+        unsafe { library.get::<*const u8>(super::MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
+    }
+
+    /// The address of the marker in the image loaded from `file`.
+    #[cfg(windows)]
+    fn marker_of(file: &OsStr) -> Option<usize> {
+        use libloading::os::windows::Library;
+        let library = Library::open_already_loaded(file).ok()?;
+        // SAFETY: the symbol's value is only used as a number.
+        unsafe { library.get::<*const u8>(super::MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
     }
 }
 
 #[cfg(target_vendor = "apple")]
 mod loader {
-    use std::ffi::{CStr, OsString, c_char, c_int};
+    use std::ffi::{CStr, OsString, c_char};
     use std::os::unix::ffi::OsStringExt;
 
-    pub(super) const RTLD_NOLOAD: c_int = 0x10;
+    pub(super) use super::symbol::own;
 
     unsafe extern "C" {
         safe fn _dyld_image_count() -> u32;
@@ -72,7 +210,11 @@ mod loader {
         safe fn _dyld_get_image_name(index: u32) -> *const c_char;
     }
 
-    pub(super) fn files() -> Vec<OsString> {
+    pub(super) fn first() -> Option<(usize, OsString)> {
+        super::symbol::first(files())
+    }
+
+    fn files() -> Vec<OsString> {
         let names = (0.._dyld_image_count()).map(|index| _dyld_get_image_name(index)).filter(|name| !name.is_null());
         // SAFETY: each name is a C string that lives as long as its image. The images of this package are pinned. That another image is
         // unloaded during this call cannot be ruled out: the system has no way to list images that prevents it.
@@ -86,6 +228,8 @@ mod loader {
     use std::os::windows::ffi::OsStringExt;
     use std::ptr;
 
+    pub(super) use super::symbol::own;
+
     type Handle = *mut c_void;
 
     /// No process loads so many modules, and no path has so many units.
@@ -98,7 +242,11 @@ mod loader {
         fn GetModuleFileNameW(module: Handle, file: *mut u16, length: u32) -> u32;
     }
 
-    pub(super) fn files() -> Vec<OsString> {
+    pub(super) fn first() -> Option<(usize, OsString)> {
+        super::symbol::first(files())
+    }
+
+    fn files() -> Vec<OsString> {
         let (mut modules, mut needed) = (vec![ptr::null_mut(); MANY.into()], 0);
         let bytes = u32::try_from(size_of_val(&*modules)).expect("256 kB");
         // SAFETY: the buffer has as many bytes as the call is told.
@@ -112,24 +260,4 @@ mod loader {
         };
         modules.into_iter().map(file_of).collect()
     }
-}
-
-/// The address of the marker in the image loaded from `file`.
-#[cfg(unix)]
-fn marker_of(file: &std::ffi::OsStr) -> Option<usize> {
-    use libloading::os::unix::{Library, RTLD_LAZY};
-    // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs. Dropping the handle only takes back the reference that opening
-    // the library has added.
-    let library = unsafe { Library::open(Some(file), RTLD_LAZY | loader::RTLD_NOLOAD) }.ok()?;
-    // SAFETY: the symbol's value is only used as a number.
-    unsafe { library.get::<*const u8>(MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
-}
-
-/// The address of the marker in the image loaded from `file`.
-#[cfg(windows)]
-fn marker_of(file: &std::ffi::OsStr) -> Option<usize> {
-    use libloading::os::windows::Library;
-    let library = Library::open_already_loaded(file).ok()?;
-    // SAFETY: the symbol's value is only used as a number.
-    unsafe { library.get::<*const u8>(MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
 }
