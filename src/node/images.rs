@@ -8,7 +8,9 @@
 
 /// Marks an image of this package. The number in its name is the version of the interface between `lib/` and this library. It changes
 /// when a `lib/` of the former version could not use a library of the new one, or the other way round; and, once a version has
-/// been published, when the agent or the robust list, which the copies of `lib/` in a thread share, gets or loses a member.
+/// been published, when the agent or the robust list, which the copies of `lib/` in a thread share, gets or loses a member. From then on
+/// `lib/` must compare the number with its own, too: for the path of a loaded library glibc gives that library, even if an installation has
+/// replaced the file, and `lib/` with it.
 const MARKER: &[u8; 29] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
 /// The file of the first image with the marker, unless that is this image. It may have been removed or replaced since.
