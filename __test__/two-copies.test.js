@@ -5,8 +5,8 @@
 // other.
 
 const assert = require('assert')
-const fs = require('fs')
 const path = require('path')
+const { target } = require('../lib/agent/target')
 const { test } = require('./harness')
 const { packageCopy } = require('./fixtures/entries/folders')
 const { runForJSON } = require('./fixtures/run-node')
@@ -14,8 +14,8 @@ const { runForJSON } = require('./fixtures/run-node')
 const MAJOR = Number(process.versions.node.split('.')[0])
 const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
 const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
-/** Its linker knows a loaded library by its path. Nothing else has a file in this place. */
-const IS_GLIBC = process.platform === 'linux' && /\/libc(?:-2\.\d+\.so|\.so\.6)$/m.test(fs.readFileSync('/proc/self/maps', 'latin1'))
+/** Its linker knows a loaded library by its path. */
+const IS_GLIBC = /^linux-.*-gnu/.test(target())
 const root = path.join(__dirname, '..')
 
 /** Runs source text with the folders of both copies; it calls `say` with what is to be compared. */

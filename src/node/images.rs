@@ -15,14 +15,14 @@ const MARKER: &[u8; 29] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
 /// The file of the first image with the marker, unless that is this image. It may have been removed or replaced since.
 pub(crate) fn other_first_image() -> Option<String> {
-    let (marker, file) = loader::first()?;
-    (marker != loader::own()).then(|| file.to_string_lossy().into_owned())
+    let (marker, file) = marker::first()?;
+    (marker != marker::own()).then(|| file.to_string_lossy().into_owned())
 }
 
 /// Where images are ELF files, the marker is a note: those of all images are in memory, as they were loaded. To look a symbol up, the
 /// loader would open the file by its path, where there may be another file by now, or none.
 #[cfg(all(unix, not(target_vendor = "apple")))]
-mod loader {
+mod marker {
     use std::ffi::{CStr, OsString, c_int, c_void};
     use std::os::unix::ffi::OsStringExt;
     use std::slice;
@@ -40,19 +40,14 @@ mod loader {
         name_size: u32,
         description_size: u32,
         kind: u32,
-        name: [u8; 32],
+        /// Filled up to a multiple of four bytes, as the format wants it, by the alignment of the structure.
+        name: [u8; super::MARKER.len()],
     }
 
     #[used]
     #[unsafe(link_section = ".note.atomics-waitasync")]
     static NOTE: Note =
-        Note { name_size: super::MARKER.len() as u32, description_size: 0, kind: 1, name: padded(super::MARKER) };
-
-    const fn padded(marker: &[u8; 29]) -> [u8; 32] {
-        let mut name = [0; 32];
-        name.split_at_mut(29).0.copy_from_slice(marker);
-        name
-    }
+        Note { name_size: super::MARKER.len() as u32, description_size: 0, kind: 1, name: *super::MARKER };
 
     /// The address of the marker of this image.
     pub(super) fn own() -> usize {
@@ -157,7 +152,7 @@ mod loader {
 
 /// Elsewhere, the marker is a symbol.
 #[cfg(any(windows, target_vendor = "apple"))]
-mod symbol {
+mod marker {
     use std::ffi::{OsStr, OsString};
 
     #[unsafe(no_mangle)]
@@ -169,9 +164,9 @@ mod symbol {
         (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()
     }
 
-    /// The marker and the file of the first of the images, given by their files, that has one. Only addons are opened.
-    pub(super) fn first(files: Vec<OsString>) -> Option<(usize, OsString)> {
-        files
+    /// The marker and the file of the first image that has one. Only addons are opened.
+    pub(super) fn first() -> Option<(usize, OsString)> {
+        super::loader::files()
             .into_iter()
             .filter(|file| file.as_encoded_bytes().ends_with(b".node"))
             .find_map(|file| Some((marker_of(&file)?, file)))
@@ -204,19 +199,14 @@ mod loader {
     use std::ffi::{CStr, OsString, c_char};
     use std::os::unix::ffi::OsStringExt;
 
-    pub(super) use super::symbol::own;
-
     unsafe extern "C" {
         safe fn _dyld_image_count() -> u32;
         /// Null if there are not so many images.
         safe fn _dyld_get_image_name(index: u32) -> *const c_char;
     }
 
-    pub(super) fn first() -> Option<(usize, OsString)> {
-        super::symbol::first(files())
-    }
-
-    fn files() -> Vec<OsString> {
+    /// The files of the images, in the order in which they were loaded.
+    pub(super) fn files() -> Vec<OsString> {
         let names = (0.._dyld_image_count()).map(|index| _dyld_get_image_name(index)).filter(|name| !name.is_null());
         // SAFETY: each name is a C string that lives as long as its image. The images of this package are pinned. That another image is
         // unloaded during this call cannot be ruled out: the system has no way to list images that prevents it.
@@ -230,8 +220,6 @@ mod loader {
     use std::os::windows::ffi::OsStringExt;
     use std::ptr;
 
-    pub(super) use super::symbol::own;
-
     type Handle = *mut c_void;
 
     /// No process loads so many modules, and no path has so many units.
@@ -244,11 +232,8 @@ mod loader {
         fn GetModuleFileNameW(module: Handle, file: *mut u16, length: u32) -> u32;
     }
 
-    pub(super) fn first() -> Option<(usize, OsString)> {
-        super::symbol::first(files())
-    }
-
-    fn files() -> Vec<OsString> {
+    /// The files of the images, in the order in which they were loaded.
+    pub(super) fn files() -> Vec<OsString> {
         let (mut modules, mut needed) = (vec![ptr::null_mut(); MANY.into()], 0);
         let bytes = u32::try_from(size_of_val(&*modules)).expect("256 kB");
         // SAFETY: the buffer has as many bytes as the call is told.
