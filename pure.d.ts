@@ -253,6 +253,9 @@ export interface ViewOptions {
   name?: string | undefined
 }
 
+/** The options of an instance in memory of its own. */
+export type NewOptions = Pick<ViewOptions, 'name'>
+
 /**
  * What structured cloning (`postMessage`, `workerData`, `structuredClone`) makes of an instance: a plain object without methods, until
  * it is passed to the constructor of its class. The constructor also takes an instance.
@@ -284,7 +287,7 @@ export type Synchronous<T> = T extends PromiseLike<unknown> ? 'The callback must
  *
  * @example
  * ```js
- * const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength))
+ * const lock = new AsyncLock()
  * await lock.executeLocked(() => changeWhatItProtects())
  * ```
  */
@@ -296,6 +299,11 @@ export class AsyncLock {
   static readonly UNLOCKED: 0
   static readonly LOCKED: 1
 
+  /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create(options?: NewOptions): AsyncLock
+
+  /** In memory of its own, as {@link AsyncLock.create} makes it. */
+  constructor()
   /**
    * @param sab a buffer, which may be of another realm, and growable; or a clone
    * @throws {TypeError} `sab` is neither, `byteOffset` is not an integer or not the clone's, or an option is unknown
@@ -303,7 +311,7 @@ export class AsyncLock {
    *
    * @example
    * ```js
-   * const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength), { name: 'cache' })
+   * const lock = AsyncLock.create({ name: 'cache' })
    * new Worker(file, { workerData: lock }) // in the worker: new AsyncLock(workerData)
    * ```
    */
@@ -481,6 +489,11 @@ export class Condition {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
+  /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create(options?: NewOptions): Condition
+
+  /** In memory of its own, as {@link Condition.create} makes it. */
+  constructor()
   /**
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
    *   option is unknown
@@ -558,6 +571,11 @@ export class Semaphore {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
+  /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create(options?: NewOptions): Semaphore
+
+  /** In memory of its own, as {@link Semaphore.create} makes it. */
+  constructor()
   /**
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
    *   option is unknown
@@ -565,7 +583,7 @@ export class Semaphore {
    *
    * @example
    * ```js
-   * const limit = new Semaphore(new SharedArrayBuffer(Semaphore.byteLength)) // without permits: release adds them
+   * const limit = new Semaphore() // without permits: release adds them
    * ```
    */
   constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
@@ -649,6 +667,11 @@ export class RwLock {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
+  /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create(options?: NewOptions): RwLock
+
+  /** In memory of its own, as {@link RwLock.create} makes it. */
+  constructor()
   /**
    * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
    *   option is unknown
@@ -656,7 +679,7 @@ export class RwLock {
    *
    * @example
    * ```js
-   * const rw = new RwLock(new SharedArrayBuffer(RwLock.byteLength))
+   * const rw = new RwLock()
    * ```
    */
   constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
@@ -729,6 +752,9 @@ export class Barrier {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
+  /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create(options: NewOptions & { parties: number }): Barrier
+
   /** Of an instance, or the clone that posting one makes. */
   constructor(clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined })
   /** Never right: a buffer does not say how many parties there are. */
@@ -741,7 +767,7 @@ export class Barrier {
    *
    * @example
    * ```js
-   * const barrier = new Barrier(new SharedArrayBuffer(Barrier.byteLength), { parties: 3 })
+   * const barrier = Barrier.create({ parties: 3 })
    * new Worker(file, { workerData: barrier }) // in the worker: new Barrier(workerData)
    * ```
    */
@@ -785,6 +811,9 @@ export class Latch {
   /** The size of the state in bytes. */
   static readonly byteLength: 4
 
+  /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create(options: NewOptions & { count: number }): Latch
+
   /** Of an instance, or the clone that posting one makes. */
   constructor(clone: ViewClone & { readonly count: number }, options?: ViewOptions & { count?: number | undefined })
   /** Never right: a buffer does not say the count. */
@@ -797,7 +826,7 @@ export class Latch {
    *
    * @example
    * ```js
-   * const latch = new Latch(new SharedArrayBuffer(Latch.byteLength), { count: 4 })
+   * const latch = Latch.create({ count: 4 })
    * new Worker(file, { workerData: latch }) // in the worker: new Latch(workerData)
    * ```
    */

@@ -62,3 +62,16 @@ new Semaphore(new Uint8Array(new SharedArrayBuffer(8)))
 new RwLock({ buffer })
 // @ts-expect-error a clone has no methods
 clone.lock()
+
+// In memory of their own.
+const own: [AsyncLock, RwLock, Semaphore, Condition] = [new AsyncLock(), new RwLock(), new Semaphore(), new Condition()]
+const made: [AsyncLock, RwLock, Semaphore, Condition] = [AsyncLock.create(), RwLock.create({ name: 'table' }), Semaphore.create({}), Condition.create()]
+const counted: [Barrier, Latch] = [Barrier.create({ parties: 2 }), Latch.create({ count: 2, name: 'ready' })]
+// @ts-expect-error a misspelt name must not make a lock that excludes nobody
+new AsyncLock(undefined)
+// @ts-expect-error nobody says how many parties there are
+new Barrier()
+// @ts-expect-error nobody says the count
+Latch.create({ name: 'ready' })
+// @ts-expect-error it begins with its memory
+AsyncLock.create({ byteOffset: 0 })

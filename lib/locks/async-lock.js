@@ -16,14 +16,14 @@ const { acquire, acquireAsync, blockOrThrow, requireWorker, runHolding } = requi
 const { LOCK, LOCKED, UNLOCKED } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
 const { UnlockToken, newHold } = require('./held/token')
-const { becomeView, defineView, wordOf } = require('./held/view')
+const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 const { FREE } = require('./held/word')
 
 const INDEX = 0
 
 class AsyncLock {
   constructor (sab, options) {
-    const { array } = becomeView(this, sab, options, 'AsyncLock')
+    const { array } = becomeView(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock')
     this.sab = this.buffer
     this.i32a = array
   }

@@ -18,11 +18,11 @@ const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
 const { captureCall } = require('./held/stalls')
 const { holdOf, indexOfHold, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
-const { becomeView, defineView, wordOf } = require('./held/view')
+const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 
 class Condition {
   constructor (buffer, options) {
-    becomeView(this, buffer, options, 'Condition')
+    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'Condition')
   }
 
   wait (token, options) {

@@ -12,11 +12,11 @@ const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./h
 const { EXCLUSIVE, SHARED, WRITING } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
 const { newHold, takeToken } = require('./held/token')
-const { becomeView, defineView, wordOf } = require('./held/view')
+const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 
 class RwLock {
   constructor (buffer, options) {
-    becomeView(this, buffer, options, 'RwLock')
+    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock')
   }
 
   /** Whether there is a writer. */

@@ -14,11 +14,11 @@ const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./h
 const { MOST, PERMITS, SIGNALS, requestOf } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
 const { newHold, takeToken } = require('./held/token')
-const { becomeView, defineView, wordOf } = require('./held/view')
+const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 
 class Semaphore {
   constructor (buffer, options) {
-    becomeView(this, buffer, options, 'Semaphore')
+    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'Semaphore')
   }
 
   /** The number of permits that are left. */

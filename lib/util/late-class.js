@@ -26,9 +26,10 @@ function lateClass (name, load, made) {
     return construct(use(), arguments, new.target)
   }
   const Class = class extends Unloaded {
-    // Not by an implicit constructor: older engines pass its arguments by an iterator, which may have been replaced.
-    constructor (first, second) {
-      super(first, second)
+    // Not by an implicit constructor: older engines pass its arguments by an iterator, which may have been replaced. Nor by `super`: how many
+    // there are matters.
+    constructor () {
+      return construct(use(), arguments, new.target)
     }
   }
   defineProperty(Class, 'name', { value: name, configurable: true })

@@ -11,7 +11,9 @@
 const util = require('util')
 const NODE_VERSION = require('../../util/node-version')
 const { agent } = require('../../agent/agent')
-const { Int32Array, RangeError, TypeError, define, getOwnPropertyDescriptor, isInteger, shield } = require('../../util/intrinsics')
+const {
+  Int32Array, RangeError, SharedArrayBuffer, TypeError, define, getOwnPropertyDescriptor, isInteger, shield
+} = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../../util/typed-arrays')
 const { describe, isObject } = require('../../util/values')
@@ -29,6 +31,9 @@ const SHOW = Symbol('atomics-waitasync.word')
  * has assigned.
  */
 const shown = { word: undefined }
+
+/** Zero-filled memory for one word. */
+const newMemory = () => new SharedArrayBuffer(BYTES)
 
 /**
  * Makes an instance a view of a word, to be called by its constructor. It gets the properties `kind`, `buffer` and `byteOffset`.
@@ -156,6 +161,10 @@ const common = {
 function defineView (Class, keys, stateOf) {
   shield(Class, keys)
   define(Class, 'byteLength', BYTES, true)
+  define(Class, 'create', function create (options) {
+    if (typeof this !== 'function') throw new TypeError('create: this must be the class, as in ' + Class.name + '.create()')
+    return new this(newMemory(), options)
+  }, false, true)
   for (const key of ['id', 'name', 'waiters']) {
     const { get } = getOwnPropertyDescriptor(common, key)
     Object.defineProperty(Class.prototype, key, { get, configurable: true })
@@ -168,4 +177,4 @@ function defineView (Class, keys, stateOf) {
   }, false, true)
 }
 
-module.exports = { becomeView, defineView, wordOf }
+module.exports = { becomeView, defineView, newMemory, wordOf }
