@@ -6,9 +6,9 @@
 import { Worker } from 'worker_threads'
 import { AsyncLock } from 'atomics-waitasync'
 
-const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength))
+const lock = new AsyncLock()
 
-const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: lock.sab })
+const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: lock })
 await new Promise(resolve => worker.once('message', resolve))
 console.log('a worker holds the lock')
 
