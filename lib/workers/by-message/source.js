@@ -98,11 +98,14 @@ function asEntry (url) {
   }
 }
 
+/** A line that begins as a module does. With `\s*` it would be searched from each of many blank lines to the last of them. */
+const BEGINS_AS_MODULE = /^[^\S\n\r\u2028\u2029]*(?:import|export)\b(?!\s*[(.])/m
+
 /** Source text with what runs `start.js` in front of it. A strict script stays strict. */
 function prefixed (source, isScript) {
   if (isScript) return inFront(isStrict(source) ? '"use strict";' + CALL : CALL, source)
   // A module's imports are evaluated before its own code.
-  return inFront(/^\s*(?:import|export)\b(?!\s*[(.])/m.test(source) ? IMPORT : CALL, source)
+  return inFront(BEGINS_AS_MODULE.test(source) ? IMPORT : CALL, source)
 }
 
 /** Puts a prefix on the first line of source text, to keep the numbers of the lines, but behind a hashbang. */
