@@ -19,7 +19,7 @@ const BENCH = path.join(__dirname, '..', 'benchmark', 'bench.js')
 const bench = (...args) => run(process.execPath, [BENCH, ...args], { timeout: 200000 })
 
 test('a figure of each kind of group is taken', { timeout: 210000 }, async () => {
-  const only = 'turn,register-1e3,lock-unlock-force,idle,require-force,require-parts,by-worker,by-notify,size'
+  const only = 'turn,register-1e3,lock-unlock-force,idle,require-force,require-parts,first-lock,by-worker,by-notify,size'
   const { code, stdout, output } = await bench('--quick', '--json', '--only', only)
   assert.strictEqual(code, 0, output)
   const { figures } = JSON.parse(stdout.slice(stdout.indexOf('{')))[process.versions.node]
@@ -31,6 +31,7 @@ test('a figure of each kind of group is taken', { timeout: 210000 }, async () =>
   // The figure of loading is that of the package: it is larger than that of an empty module.
   assert.ok(figures['require-force'].ours > figures['require-force'].floor, JSON.stringify(figures['require-force']))
   assert.ok(figures['require-parts'].ours > 0)
+  assert.ok(figures['first-lock'].ours > figures['first-lock'].floor, JSON.stringify(figures['first-lock']))
   for (const variant of ['host', 'floor', 'index', 'keep-alive', 'ours', 'again']) assert.ok(figures['by-worker'][variant] > 0, variant)
   assert.ok(figures.size.ours > 50, `${figures.size.ours} kB`)
 })

@@ -11,29 +11,30 @@ const path = require('path')
 const { test } = require('./harness')
 const { runForJSON } = require('./fixtures/run-node')
 const { libraryFile, target } = require('../lib/agent/target')
-const { bundle } = require('../scripts/lib/bundle')
+const { PARTS, bundle } = require('../scripts/lib/bundle')
 
 const root = path.join(__dirname, '..')
+const NAMES = PARTS.map(({ name }) => name)
 const CLASSES = ['AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken']
 
-/** A folder with them, two entries and the native library. */
+/** A folder with them, entries and the native library. */
 function bundled (t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-bundle-'))
   t.after(() => { fs.rmSync(folder, { recursive: true, force: true }) })
   bundle(path.join(folder, 'lib'))
-  for (const name of ['index.js', 'force.js', libraryFile(target())]) fs.copyFileSync(path.join(root, name), path.join(folder, name))
+  for (const name of ['index.js', 'force.js', 'keep-alive.js', 'web-locks.js', libraryFile(target())]) fs.copyFileSync(path.join(root, name), path.join(folder, name))
   return folder
 }
 
 test('every file that is required is there, once', t => {
   const lib = path.join(bundled(t), 'lib')
-  const text = ['entry.js', 'main.js', 'queue.js', 'later.js'].map(name => fs.readFileSync(path.join(lib, name), 'utf8')).join('')
+  const text = ['entry.js', ...NAMES].map(name => fs.readFileSync(path.join(lib, name), 'utf8')).join('')
   const all = (pattern) => Array.from(text.matchAll(pattern), ([, name]) => name).sort()
   const defined = all(/^files\['([^']+)'\] = /gm)
   assert.deepStrictEqual(defined, [...new Set(defined)])
-  assert.deepStrictEqual(all(/\brequireFile\("([^"]+)"\)/g).filter(name => !defined.includes(name)), ['util/compiled.js'])
-  // The rest is required by Node: its own modules, and the other three of these.
-  assert.deepStrictEqual([...new Set(all(/\brequire\(['"](\.[^'"]+)['"]\)/g))], ['./later.js', './main.js', './queue.js'])
+  assert.deepStrictEqual(all(/\brequireFile\("([^"]+)"/g).filter(name => !defined.includes(name)), ['util/compiled.js'])
+  // The rest is required by Node: its own modules, and the parts.
+  assert.deepStrictEqual([...new Set(all(/\brequire\(['"](\.[^'"]+)['"]\)/g))], NAMES.map(name => `./${name}`).sort())
 })
 
 test('functions and classes keep their names', t => {
@@ -58,7 +59,7 @@ const NOTE = `
     construct (_, [text, options]) {
       const script = new Script(text, options)
       const name = path.basename(String(options && options.filename))
-      if (['main.js', 'queue.js', 'later.js'].includes(name)) scripts.push([name, script.cachedDataRejected])
+      if (${JSON.stringify(NAMES)}.includes(name)) scripts.push([name, script.cachedDataRejected])
       return script
     }
   })`
@@ -78,18 +79,44 @@ test('an entry that changes nothing loads none of them before it is used, and th
     const before = loaded()
     const names = ${JSON.stringify(CLASSES)}.map((name) => api[name].name)
     console.log(JSON.stringify({ before, names, after: loaded() }))`)
-  const used = ['entry.js', 'index.js', 'later.js', 'main.js', 'note.js', 'queue.js']
+  const used = ['agent.js', 'entry.js', 'index.js', 'later.js', 'lock.js', 'main.js', 'note.js']
   assert.deepStrictEqual(seen, { before: ['index.js', 'note.js'], names: CLASSES, after: used })
 })
 
-test('an install of our own queue loads three of them, without the code of a lock', async t => {
-  const folder = bundled(t)
-  const seen = await evaluate(t, folder, `
-    require(folder + '/force.js')
-    console.log(JSON.stringify(scripts))`)
-  assert.deepStrictEqual(seen, [['main.js', null], ['queue.js', null]])
-  const text = ['main.js', 'queue.js'].map(name => fs.readFileSync(path.join(folder, 'lib', name), 'utf8')).join('')
+const USES = [
+  { use: 'an install of our own queue', code: 'require(folder + "/force.js")', parts: ['main.js', 'agent.js', 'install.js'] },
+  { use: 'a lock', code: 'new (require(folder).AsyncLock)(new SharedArrayBuffer(4)).executeLocked(() => {})', parts: ['main.js', 'lock.js', 'agent.js'] },
+  { use: 'a named lock', code: 'require(folder).locks.request("name", () => {})', parts: ['main.js', 'names.js', 'agent.js', 'lock.js'] }
+]
+
+for (const { use, code, parts } of USES) {
+  test(`${use} loads what it needs`, async t => {
+    const seen = await evaluate(t, bundled(t), `
+      Promise.resolve(${code}).then(() => { console.log(JSON.stringify(scripts)) })`)
+    assert.deepStrictEqual(seen, parts.map(name => [name, null]))
+  })
+}
+
+test('every entry loads the same part first, without the code of a lock', t => {
+  const text = fs.readFileSync(path.join(bundled(t), 'lib', 'main.js'), 'utf8')
   assert.deepStrictEqual(text.match(/^\/\/ lib\/locks\/.*$/gm), ['// lib/locks/index.js', '// lib/locks/named/manager.js'])
+})
+
+test('what an install leaves in a thread reads no file later', async t => {
+  const lasting = {
+    force: 'Atomics.notify(words, 0) + vm.runInNewContext("Atomics.notify(words, 0)", { words })',
+    'keep-alive': 'Atomics.notify(words, 0) + vm.runInNewContext("Atomics.notify(words, 0)", { words })',
+    'web-locks': 'navigator.locks.request("name", () => navigator.locks.query()).then(({ held }) => held.length - 1)'
+  }
+  for (const [entry, use] of Object.entries(lasting)) {
+    const folder = bundled(t)
+    const seen = await evaluate(t, folder, `
+      require(folder + '/${entry}.js')
+      require('fs').renameSync(folder + '/lib', folder + '/gone')
+      const words = new Int32Array(new SharedArrayBuffer(4))
+      Promise.resolve(${use}).then((result) => { console.log(JSON.stringify(result)) })`)
+    assert.strictEqual(seen, 0, entry)
+  }
 })
 
 test('a Worker takes what its parent has compiled, and works with it', async t => {
@@ -109,7 +136,7 @@ test('a Worker takes what its parent has compiled, and works with it', async t =
     worker.on('message', (message) => messages.push(message))
     worker.once('message', () => locks[1].executeLocked(() => {}).then(() => {}) && token.unlock())
     worker.on('exit', () => console.log(JSON.stringify(messages)))`)
-  assert.deepStrictEqual(seen, [[['main.js', false], ['queue.js', false], ['later.js', false]], true])
+  assert.deepStrictEqual(seen, [['main.js', 'agent.js', 'install.js', 'lock.js'].map(name => [name, false]), true])
 })
 
 test('where a script of vm cannot be made, or another cache is asked for, they are required', async t => {
@@ -118,13 +145,13 @@ test('where a script of vm cannot be made, or another cache is asked for, they a
     require(folder + '/force.js')
     const names = Object.keys(require.cache).map((file) => require('path').basename(file))
     console.log(JSON.stringify([scripts, names.filter((name) => name.endsWith('.js')).sort()]))`
-  const required = [[], ['entry.js', 'force.js', 'main.js', 'note.js', 'queue.js']]
+  const required = [[], ['agent.js', 'entry.js', 'force.js', 'install.js', 'main.js', 'note.js']]
   const unreadable = `
     const fs = require('fs')
     const { readFileSync } = fs
     const refused = []
     fs.readFileSync = (file, ...rest) => {
-      if (!/(main|queue)\\.js$/.test(file) || refused.includes(file)) return readFileSync(file, ...rest)
+      if (!/(main|agent|install)\\.js$/.test(file) || refused.includes(file)) return readFileSync(file, ...rest)
       refused.push(file)
       throw new Error('refused')
     }`

@@ -97,6 +97,8 @@ const figures = [
   { id: 'require-force', group: 'start', title: '`require(\'atomics-waitasync/force\')`, cold', unit: 'ms', goals: [{ most: 6 }] },
   { id: 'require-parts', group: 'start', title: '… an empty package, Node\'s `worker_threads` and the native library', unit: 'ms', goals: [] },
   { id: 'require-index', group: 'start', title: '`require(\'atomics-waitasync\')`, cold', unit: 'ms', goals: [{ most: 4 }] },
+  { id: 'first-lock', group: 'start', title: '`require(\'atomics-waitasync\')` and the first lock, cold (floor: the parts as above)', unit: 'ms', goals: [{ most: 9 }] },
+  { id: 'first-lock-force', group: 'start', title: '… `/force` and the first lock', unit: 'ms', goals: [] },
   { id: 'by-process', group: 'bystanders', title: 'start of a process, and its end', unit: 'ms', minimum: true, goals: [] },
   { id: 'by-worker', group: 'bystanders', title: 'start of a Worker, to its first message', unit: 'ms', minimum: true, goals: [{ of: 'ours', over: 'host', most: 4 }, { of: 'index', over: 'host', most: 1 }] },
   { id: 'by-memory', group: 'bystanders', title: 'memory (RSS) of an idle Worker', unit: 'MB', minimum: true, goals: [] },

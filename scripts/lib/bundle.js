@@ -1,9 +1,8 @@
 'use strict'
 
-// Joins `lib/` to a few files for the published package. Node takes 0.25 ms to load a file of any size, and V8 some 20 µs for each
-// kilobyte, even if it only scans it. So `main.js` has the files that every entry point loads, `queue.js` those that an install of
-// our own queue loads, and `later.js` those that are loaded at their first use. `entry.js` links them. Files that are loaded by their
-// path stay files.
+// Joins `lib/` to a few files for the published package. Node takes 0.1 to 0.25 ms to load a file of any size, and V8 some 20 µs for each
+// kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS). `entry.js` links them. Files that are loaded
+// by their path stay files.
 //
 // Compiling is a third of what loading costs in a Worker. So a thread that starts Workers hands them what it has compiled, as
 // environment data (lib/workers/by-message/share-code.js), under the hash of its text. For that the files are scripts of `vm`. They are
@@ -19,9 +18,19 @@ const path = require('path')
 
 const LIB = path.join(__dirname, '..', '..', 'lib')
 
-/** `main.js` and `queue.js` have these modules, and all that they require at the top level. */
-const ENTRY = ['entry.js', 'atomics/keep-alive.js']
-const QUEUE = ['agent/agent.js', 'atomics/functions.js', 'contexts.js', 'workers/loader-thread.js', 'workers/reach.js']
+/**
+ * The parts, in order. Each has these modules and all that they require at the top level, except for what is in an earlier one; the last has
+ * the rest. V8 compiles the files of a part at once if whoever loads the part needs `all` of them.
+ */
+const PARTS = [
+  /** Of every entry point. */
+  { name: 'main.js', modules: ['entry.js', 'atomics/keep-alive.js'], all: true },
+  { name: 'agent.js', modules: ['agent/agent.js'], all: true },
+  { name: 'install.js', modules: ['atomics/functions.js', 'contexts.js', 'workers/loader-thread.js', 'workers/reach.js'], all: true },
+  { name: 'lock.js', modules: ['locks/async-lock.js'], all: true },
+  { name: 'names.js', modules: ['locks/named/lock-manager.js', 'navigator.js'], all: false },
+  { name: 'later.js', all: false }
+]
 /** The linker takes its place. */
 const LINKED = 'util/compiled.js'
 /** Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too. */
@@ -32,31 +41,29 @@ const HEADER = `'use strict'
 // Generated from the repository's lib/, where the files have comments.
 `
 
-/** Evaluates files when they are first required, as Node does: one that throws is evaluated again the next time. */
+/**
+ * Evaluates files when they are first required, as Node does: one that throws is evaluated again the next time. A call for a file of another
+ * part names that part.
+ */
 const LINKER = `
 const fs = require('fs')
 const path = require('path')
 const vm = require('vm')
 
 const files = {}
-/** Those that are left: the functions give what defines the files of one. */
-const parts = [
-  () => run('main.js') || require('./main.js'),
-  () => run('queue.js') || require('./queue.js'),
-  () => run('later.js') || require('./later.js')
-]
+/** What defines the files of each part. */
+const parts = {
+${PARTS.map(({ name }) => `  '${name}': () => run('${name}') || require('./${name}')`).join(',\n')}
+}
 /** Compiled by this thread: for its Workers. */
 const scripts = []
 const evaluated = { '${LINKED}': { exports: scripts } }
 
-const requireFile = (function requireFile (name) {
+const requireFile = (function requireFile (name, part) {
   let module = evaluated[name]
   if (module === undefined) {
     module = { exports: {}, constructor: nodeModule.constructor }
-    while (files[name] === undefined) {
-      parts[0]()(files, requireFile)
-      parts.shift()
-    }
+    if (files[name] === undefined) parts[part]()(files, requireFile)
     files[name](module, module.exports, path.join(__dirname, name, '..'))
     evaluated[name] = module
   }
@@ -97,7 +104,7 @@ try {
 /** A require of another file of lib/, as esbuild writes it. */
 const REQUIRE = /\brequire\("(\.[^"]+)"\)/g
 /** The same, at the top level. */
-const TOP_LEVEL = /^(?! ).*\brequire\("(\.[^"]+)"\)/gm
+const TOP_LEVEL = /^(?! )(?!.*=>).*\brequire\("(\.[^"]+)"\)/gm
 
 /**
  * Reads all of lib/.
@@ -131,31 +138,41 @@ function closure (files, names, found = new Set()) {
   return found
 }
 
-/** Statements that define files. V8 compiles a function in parentheses at once: those that are loaded `atOnce`. */
-function define (files, names, atOnce) {
-  return Array.from(names, name => {
-    const code = files.get(name).code.replace(REQUIRE, (_, request) => `requireFile("${resolve(name, request)}")`)
-    const fn = `function (module, exports, __dirname) {\n${code}}`
-    return `\n// lib/${name}\nfiles['${name}'] = ${atOnce ? `(${fn})` : fn}\n`
-  }).join('')
+/** Gives each file to a part. */
+function divide (files) {
+  const partOf = new Map()
+  for (const { name, modules = [...files.keys()].filter(file => !BY_PATH.includes(file)) } of PARTS) {
+    for (const file of closure(files, modules)) if (!partOf.has(file)) partOf.set(file, name)
+  }
+  return partOf
+}
+
+/** The code of a file, in which other files are required from the linker. */
+function link (files, partOf, name) {
+  return files.get(name).code.replace(REQUIRE, (_, request) => {
+    const wanted = resolve(name, request)
+    const part = partOf.get(wanted)
+    return `requireFile("${wanted}"${part === undefined || part === partOf.get(name) ? '' : `, "${part}"`})`
+  })
+}
+
+/** The text of a part. V8 compiles a function in parentheses at once. */
+function textOf ({ name: part, all }, files, partOf) {
+  const definitions = [...partOf.keys()].filter(file => partOf.get(file) === part).map(file => {
+    const fn = `function (module, exports, __dirname) {\n${link(files, partOf, file)}}`
+    return `\n// lib/${file}\nfiles['${file}'] = ${all ? `(${fn})` : fn}\n`
+  })
+  return `${HEADER}\nmodule.exports = (function (files, requireFile) {${definitions.join('')}})\n`
 }
 
 /** Writes the files that `lib/` has in the published package into a folder that it makes. */
 function bundle (folder) {
   const files = readFiles()
-  const entry = closure(files, ENTRY)
-  const queue = [...closure(files, QUEUE)].filter(name => !entry.has(name))
-  const later = [...closure(files, [...files.keys()].filter(name => !BY_PATH.includes(name)))]
-    .filter(name => !entry.has(name) && !queue.includes(name))
-  const part = definitions => `${HEADER}\nmodule.exports = (function (files, requireFile) {${definitions}})\n`
-  const parts = {
-    'main.js': part(define(files, entry, true)),
-    'queue.js': part(define(files, queue, true)),
-    'later.js': part(define(files, later, false))
-  }
+  const partOf = divide(files)
+  const parts = Object.fromEntries(PARTS.map(part => [part.name, textOf(part, files, partOf)]))
   const hashes = Object.entries(parts).map(([name, text]) => `  '${name}': '${createHash('sha256').update(text).digest('base64')}'`)
   const texts = {
-    'entry.js': `${HEADER}\nconst HASHES = {\n${hashes.join(',\n')}\n}\n${LINKER}\nmodule.exports = requireFile('entry.js')\n`,
+    'entry.js': `${HEADER}\nconst HASHES = {\n${hashes.join(',\n')}\n}\n${LINKER}\nmodule.exports = requireFile('entry.js', 'main.js')\n`,
     ...parts
   }
   for (const name of BY_PATH) texts[name] = `${HEADER}${files.get(name).code}`
@@ -166,4 +183,4 @@ function bundle (folder) {
   }
 }
 
-module.exports = { bundle }
+module.exports = { PARTS, bundle }
