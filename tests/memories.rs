@@ -2,7 +2,11 @@
 
 #![cfg(not(feature = "model"))]
 
+#[expect(dead_code, reason = "its deadlines and chances")]
+mod random;
+
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use atomics_waitasync::clock::now;
@@ -10,6 +14,7 @@ use atomics_waitasync::lock::WaiterListStore;
 use atomics_waitasync::lock::memories::{AgentId, Left, MOST_LEFT, Memories};
 use atomics_waitasync::lock::request::{LOCKED, Request};
 use atomics_waitasync::queue::location::Location;
+use random::Random;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 const BASE: usize = 0x10_0000;
@@ -46,7 +51,7 @@ impl Process {
 
     /// One of the agent's buffer objects is collected.
     fn lose(&self, agent: AgentId) -> Left {
-        let left = self.memories.lose(&self.store, agent, BASE);
+        let left = self.memories.lose(&self.store, agent, BASE, 1);
         assert!(left != Left::Nothing || !self.store.any_abandoned_in(&(BASE..BASE + LENGTH)));
         left
     }
@@ -164,7 +169,7 @@ fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
             // What is told of the earlier memory does not concern the later one.
             process.abandon(64);
             if !has_ended {
-                assert_eq!(process.memories.lose(&process.store, MAIN, BASE), Left::Nothing);
+                assert_eq!(process.memories.lose(&process.store, MAIN, BASE, 1), Left::Nothing);
             }
             process.look(true);
             assert!(process.is_told_at(64) || offset == -64 && length == 128, "{offset}");
@@ -282,4 +287,36 @@ fn the_last_name_of_a_word_stands_until_its_memory_is_gone() {
     assert_eq!(label(0), None);
     assert_eq!(label(LENGTH - 4), None);
     assert_eq!(label(LENGTH).as_deref(), Some("of the next"));
+}
+
+#[test]
+fn of_all_abandoned_locks_those_at_some_addresses_are_found_and_forgotten() {
+    // The longest ranges have more cache lines than there are buckets.
+    const END: usize = 300 * 64;
+    for seed in 0..20 {
+        let (mut random, process, mut left) = (Random::new(seed), Process::new(), BTreeSet::new());
+        for _ in 0..1000 {
+            let offset = 4 * random.below(END / 4);
+            let longest = [4, 64, 1000, END][random.below(4)];
+            let range = offset..(offset + random.below(longest)).min(END);
+            match random.below(6) {
+                0..=2 => {
+                    process.abandon(offset);
+                    left.insert(offset);
+                }
+                3 => assert_eq!(process.is_told_at(offset), left.remove(&offset)),
+                4 => {
+                    process.store.forget_abandoned(&(BASE + range.start..BASE + range.end));
+                    left.retain(|offset| !range.contains(offset));
+                }
+                _ => {
+                    let any = process.store.any_abandoned_in(&(BASE + range.start..BASE + range.end));
+                    assert_eq!(any, left.range(range.clone()).next().is_some(), "{range:?}");
+                }
+            }
+        }
+        let told: BTreeSet<_> = (0..END).step_by(4).filter(|&offset| process.is_told_at(offset)).collect();
+        assert_eq!(told, left);
+        process.assert_nothing_left();
+    }
 }

@@ -59,6 +59,23 @@ fn registering_costs_the_same_however_many_agents_take_turns() {
     });
 }
 
+#[test]
+fn forgetting_a_memory_costs_the_same_however_many_locks_are_abandoned_elsewhere() {
+    assert_does_not_grow(1000, 100_000, |locks| {
+        let (store, word) = (WaiterListStore::new(256, now), AtomicI32::new(LOCKED));
+        let memories = (0..locks).map(|nth| 0x10_0000 + 256 * nth).map(|base| base..base + 128);
+        for memory in memories.clone() {
+            store.abandon(Location::from_address(memory.start), Request::Lock, &word);
+        }
+        timed(|| {
+            for memory in memories.step_by(locks / 500) {
+                assert!(store.any_abandoned_in(&memory));
+                store.forget_abandoned(&memory);
+            }
+        })
+    });
+}
+
 /// The first claim is awake, and the only waiter that a notification concerns.
 #[test]
 fn notifying_costs_the_same_however_many_claims_are_in_the_line() {

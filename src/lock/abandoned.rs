@@ -62,6 +62,12 @@ impl Section<'_> {
         }
     }
 
+    /// The abandoned locks of JavaScript's at these addresses, of those in this bucket.
+    fn abandoned_in(&self, addresses: &Range<usize>) -> impl Iterator<Item = Location> {
+        let locations = Location::from_address(addresses.start)..Location::from_address(addresses.end);
+        self.policy().abandoned.range(locations).copied().filter(|location| !location.is_of_process())
+    }
+
     /// The next exclusive holder of the word is told of a death.
     pub(super) fn note_death(&mut self, location: Location) {
         if self.policy_mut().abandoned.insert(location) && !location.is_of_process() {
@@ -98,19 +104,18 @@ impl WaiterListStore {
 
     /// Whether any lock at these addresses is abandoned.
     pub fn any_abandoned_in(&self, addresses: &Range<usize>) -> bool {
-        let is_in = |location: &Location| is_at(*location, addresses);
         self.policy_counts()
-            && (0..self.buckets())
-                .any(|index| self.critical_section(index, |section| section.policy().abandoned.iter().any(is_in)))
+            && self
+                .buckets_of(addresses)
+                .any(|index| self.critical_section(index, |section| section.abandoned_in(addresses).next().is_some()))
     }
 
     /// Forgets the abandoned locks at these addresses: their memory is gone.
     pub fn forget_abandoned(&self, addresses: &Range<usize>) {
-        for index in (0..self.buckets()).filter(|_| self.policy_counts()) {
+        for index in self.buckets_of(addresses).filter(|_| self.policy_counts()) {
             self.critical_section(index, |section| {
-                let abandoned = &mut section.policy_mut().abandoned;
-                let forgotten: Vec<_> = abandoned.extract_if(|location| is_at(*location, addresses)).collect();
-                for location in forgotten {
+                for location in section.abandoned_in(addresses).collect::<Vec<_>>() {
+                    section.policy_mut().abandoned.remove(&location);
                     section.count_for_policy(location, -1);
                 }
             });
@@ -121,9 +126,4 @@ impl WaiterListStore {
     pub(super) fn forget_abandoned_name(&self, location: Location) {
         self.critical_section_at(location, |section| section.policy_mut().abandoned.remove(&location));
     }
-}
-
-/// Whether a location is that of a word of JavaScript's at these addresses.
-fn is_at(location: Location, addresses: &Range<usize>) -> bool {
-    !location.is_of_process() && addresses.contains(&location.address())
 }

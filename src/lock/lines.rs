@@ -1,6 +1,6 @@
 //! The lines of a bucket, and how the claims in them are woken and granted what they ask for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rustc_hash::FxBuildHasher;
 
@@ -29,8 +29,9 @@ pub type WaiterListStore = store::WaiterListStore<Lines>;
 #[derive(Debug, Default)]
 pub struct Lines {
     by_location: HashMap<Location, Line, FxBuildHasher>,
-    /// The locks whose holders died when nobody waited; until they are locked again, or their memory is gone (`memories`).
-    pub(super) abandoned: HashSet<Location, FxBuildHasher>,
+    /// The locks whose holders died when nobody waited; until they are locked again, or their memory is gone (`memories`). Ordered, so
+    /// that those of a memory are found among all.
+    pub(super) abandoned: BTreeSet<Location>,
     /// The locks on their way to a waiter, until its thread's robust list has them: so that the holder of a lock is known at every
     /// moment.
     pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,

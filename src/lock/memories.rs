@@ -100,7 +100,7 @@ impl Memories {
         let memory = registry.memories.entry(base).or_default();
         let had_lost = memory.forget_loss(agent);
         if memory.objects == 0 && memory.length > 0 {
-            registry.left.retain(|&left| left != base);
+            remove(&mut registry.left, base);
             if had_lost {
                 let addresses = memory.addresses(base);
                 *memory = Memory::default();
@@ -113,10 +113,10 @@ impl Memories {
         memory.length = memory.length.max(length);
     }
 
-    /// A buffer object that the agent had registered has been collected.
-    pub fn lose(&self, store: &WaiterListStore, agent: AgentId, base: usize) -> Left {
+    /// So many buffer objects that the agent had registered have been collected.
+    pub fn lose(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) -> Left {
         let mut registry = lock(&self.registry);
-        let left = registry.subtract(store, base, 1);
+        let left = registry.subtract(store, base, objects);
         if left != Left::Nothing
             && let Some(memory) = registry.memories.get_mut(&base)
             && !memory.lost_by.contains(&agent)
@@ -195,7 +195,7 @@ impl Registry {
         // Otherwise its objects will be reported as collected.
         if memory.objects == 0 {
             self.memories.remove(&base);
-            self.left.retain(|&left| left != base);
+            remove(&mut self.left, base);
         }
         store.forget_abandoned(&addresses);
         self.forget_labels(addresses);
@@ -206,5 +206,12 @@ impl Registry {
         while let Some((&address, _)) = self.labels.range(addresses.clone()).next() {
             self.labels.remove(&address);
         }
+    }
+}
+
+/// Removes a memory from those of which no object is known: of too many it is the first, which is found at once.
+fn remove(left: &mut VecDeque<usize>, base: usize) {
+    if let Some(place) = left.iter().position(|&each| each == base) {
+        left.remove(place);
     }
 }

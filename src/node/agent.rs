@@ -221,16 +221,20 @@ impl Agent {
         MEMORIES.register(&STORE, self.id(), base, length);
     }
 
-    /// A buffer object of a registered memory at `base` has been collected. Returns whether `MEMORIES` is to look for that memory once
-    /// it may have been freed.
-    pub(super) fn lose_memory(&self, base: usize) -> bool {
+    /// So many buffer objects of a registered memory at `base` have been collected. Returns whether `MEMORIES` is to look for that
+    /// memory once it may have been freed.
+    pub(super) fn lose_memory(&self, base: usize, lost: usize) -> bool {
         let mut memories = self.memories.borrow_mut();
-        let Some(objects) = memories.get_mut(&base).filter(|objects| **objects > 0) else { return false };
-        *objects -= 1;
-        let was_last = *objects == 0;
-        let left = MEMORIES.lose(&STORE, self.id(), base);
+        let Some(objects) = memories.get_mut(&base) else { return false };
+        let lost = lost.min(*objects);
+        if lost == 0 {
+            return false;
+        }
+        *objects -= lost;
+        let were_last = *objects == 0;
+        let left = MEMORIES.lose(&STORE, self.id(), base, lost);
         // Otherwise `MEMORIES` remembers until this agent's end that it has lost one.
-        if left == Left::Nothing && was_last {
+        if left == Left::Nothing && were_last {
             memories.remove(&base);
         }
         left == Left::Unknown

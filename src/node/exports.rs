@@ -116,11 +116,11 @@ pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
     Ok(())
 }
 
-/// A buffer object of the memory at the address `base`, which this thread has registered, has been collected. Returns whether
+/// So many buffer objects of the memory at the address `base`, which this thread has registered, have been collected. Returns whether
 /// `look_at_memories` is to be called once the memory may have been freed.
 #[napi(catch_unwind)]
-pub fn lose_memory(env: Env, base: f64) -> Result<bool> {
-    Ok(Agent::of(env.raw())?.lose_memory(base as usize))
+pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
+    Ok(Agent::of(env.raw())?.lose_memory(base as usize, objects as usize))
 }
 
 /// Finds out which memories, of those without a known buffer object, have been freed.

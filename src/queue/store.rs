@@ -1,5 +1,7 @@
 //! All waiters of the process, sharded by address (the specification's agent-cluster-wide `WaiterListStore`).
 
+use std::ops::Range;
+
 use crossbeam_utils::CachePadded;
 
 use super::counters::{self, Counters};
@@ -66,6 +68,13 @@ impl<P: Policy> WaiterListStore<P> {
     /// The number of buckets.
     pub(crate) fn buckets(&self) -> usize {
         self.buckets.len()
+    }
+
+    /// The buckets of the locations at these addresses. One may come twice, if there are few.
+    pub(crate) fn buckets_of(&self, addresses: &Range<usize>) -> impl Iterator<Item = usize> {
+        let lines = addresses.start / CACHE_LINE..addresses.end.div_ceil(CACHE_LINE);
+        let (lines, all) = if lines.len() < self.buckets.len() { (lines, 0) } else { (0..0, self.buckets.len()) };
+        lines.map(|line| self.index_of(Location::from_address(line * CACHE_LINE))).chain(0..all)
     }
 
     /// The buckets that have claims, as far as the calling thread sees.

@@ -6,19 +6,21 @@
  * The native side is told of them, and when their buffer objects have been collected, so that what dead threads have left behind is
  * forgotten together with its memory (src/lock/memories.rs has the rules).
  *
- * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through now and then, when locks
+ * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through, a few at a time, when locks
  * are made on other objects. Where there is no WeakRef (before Node 14.6), objects count until their thread ends.
  */
 
 const { setImmediate } = require('timers')
 
-const { createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, max } = require('../../util/intrinsics')
+const { createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now } = require('../../util/intrinsics')
 const NODE_VERSION = require('../../util/node-version')
 const { maxByteLength } = require('../../util/typed-arrays')
 const { threads } = require('../../util/worker-threads')
 
-/** Without a registry: how many objects there are before they are looked through for the first time. */
-const MANY = 64
+/** Without a registry: how many objects are looked at whenever a lock is made on another one. */
+const LOOKED_AT = 2
+/** For so many milliseconds of a turn of the event loop the native side is told of collected objects. */
+const TURN = 1
 
 /**
  * Keeps a memory until the native clean-up hook has run. Only needed before Node 14.
@@ -54,31 +56,54 @@ function createRegister (binding) {
       registered.add(buffer)
     }
   }
-  // By the address of its memory, the object that this thread registered last, until it has been collected.
-  const latest = createMap()
+  // By its address, each memory with objects that the native side counts: how many, how many of them have been collected, and the one that
+  // this thread registered last, until it has been collected.
+  const memories = createMap()
   // The objects that were the latest before another object of the same memory came. Most memories have only one object.
   const earlier = createWeakSet()
   const collected = createFinalizationRegistry && createFinalizationRegistry(lose)
-  // Without a registry: all objects, and how many there may be before they are looked through.
-  let all = createArray(0)
-  let many = MANY
+  // Without a registry: all objects, and the index of the one that is looked at next.
+  const all = createArray(0)
+  let next = 0
+  // The memories with collected objects of which the native side is to be told.
+  const losers = createArray(0)
   let isToLook = false
+  let isScheduled = false
 
-  function look () {
+  function schedule () {
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(tellSome)
+  }
+
+  /** Many objects may be collected together: the native side is told of some in each turn of the event loop. */
+  function tellSome () {
+    isScheduled = false
+    // Memory is freed a little later than its objects are collected. One look is enough for all of a turn.
+    if (isToLook) binding.lookAtMemories()
     isToLook = false
-    binding.lookAtMemories()
+    for (const end = now() + TURN; losers.length > 0 && now() < end; losers.length--) tell(losers[losers.length - 1])
+    if (isToLook || losers.length > 0) schedule()
+  }
+
+  function tell (memory) {
+    const objects = memory.collected
+    if (objects === 0) return
+    memory.collected = 0
+    memory.objects -= objects
+    if (memory.objects === 0) memories.delete(memory.base)
+    if (binding.loseMemory(memory.base, objects)) isToLook = true
   }
 
   function lose (registration) {
     if (registration.lost) return
     registration.lost = true
-    const { base } = registration
-    if (latest.get(base) === registration) latest.delete(base)
-    // Memory is freed a little later than its objects are collected. One look is enough for all that are collected together.
-    if (binding.loseMemory(base) && !isToLook) {
-      isToLook = true
-      setImmediate(look)
-    }
+    const { memory } = registration
+    if (memory.latest === registration) memory.latest = undefined
+    memory.collected++
+    if (memory.collected > 1) return
+    losers[losers.length] = memory
+    schedule()
   }
 
   function watch (registration, buffer) {
@@ -86,33 +111,46 @@ function createRegister (binding) {
       collected.register(buffer, registration)
       return
     }
-    if (all.length >= many) {
-      const left = createArray(0)
-      for (let n = 0; n < all.length; n++) {
-        if (all[n].ref.deref() === undefined) lose(all[n])
-        else left[left.length] = all[n]
+    for (let n = 0; n < LOOKED_AT && all.length > 0; n++) {
+      if (next >= all.length) next = 0
+      const other = all[next]
+      if (other.ref.deref() === undefined) {
+        all[next] = all[all.length - 1]
+        all.length--
+        lose(other)
+      } else {
+        next++
       }
-      all = left
-      many = max(MANY, 2 * left.length)
     }
     all[all.length] = registration
   }
 
   /** A lock is made on a SharedArrayBuffer whose memory begins at the address `base`. */
   return function register (buffer, base) {
-    const former = latest.get(base)
+    let memory = memories.get(base)
+    const former = memory === undefined ? undefined : memory.latest
     const object = former === undefined ? undefined : former.ref.deref()
     if (object === buffer || earlier.has(buffer)) return
-    if (object !== undefined) earlier.add(object)
-    // If there is another memory at this address now, the native side learns so before the first lock in it is taken.
-    else if (former !== undefined) lose(former)
+    if (object !== undefined) {
+      earlier.add(object)
+    } else if (memory !== undefined) {
+      // If there is another memory at this address now, the native side learns so before the first lock in it is taken.
+      if (former !== undefined) lose(former)
+      tell(memory)
+      memory = memories.get(base)
+    }
+    if (memory === undefined) {
+      memory = { base, objects: 0, collected: 0, latest: undefined }
+      memories.set(base, memory)
+    }
     // Near the end of the stack any of these calls may throw: then the object is registered anew next time. It cannot be lost
     // until the native side counts it.
-    const registration = { base, ref: createWeakRef(buffer), lost: true }
+    const registration = { memory, ref: createWeakRef(buffer), lost: true }
     watch(registration, buffer)
     binding.registerMemory(base, maxByteLength(buffer))
     registration.lost = false
-    latest.set(base, registration)
+    memory.objects++
+    memory.latest = registration
   }
 }
 
