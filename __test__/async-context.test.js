@@ -145,20 +145,27 @@ test('a subscriber of the channel of waits runs in the context of the wait', asy
   assert.deepStrictEqual(seen, [['timed-out', 'one'], ['acquired', 'two']])
 })
 
-/** Whether the context of the first call of an entry, the source of an async function of the entry's exports, is collected. */
-const isCollected = (t, entry, call) => runForJSON(t, ['--expose-gc', '-e', `
+/**
+ * Whether the context of the first call of an entry, the source of an async function of the entry's exports, is collected.
+ * @param {boolean} [isLoadedThere] whether the entry is loaded in that context, too
+ */
+const isCollected = (t, entry, call, isLoadedThere = false) => runForJSON(t, ['--expose-gc', '-e', `
   const { AsyncLocalStorage } = require('async_hooks')
-  const api = require(${JSON.stringify(require.resolve(`../${entry}`))})
+  const load = () => require(${JSON.stringify(require.resolve(`../${entry}`))})
+  const api = ${isLoadedThere} ? undefined : load()
   const als = new AsyncLocalStorage()
   const turn = () => new Promise(setImmediate)
   let weak
   async function first () {
     const store = { name: 'the first' }
     weak = new WeakRef(store)
-    await als.run(store, () => (${call})(api))
+    await als.run(store, () => (${call})(api || load()))
   }
   async function main () {
+    // The host's own waits do not hold the event loop.
+    const holding = setInterval(() => {}, 1000)
     await first()
+    clearInterval(holding)
     for (let n = 0; n < 50 && weak.deref() !== undefined; n++) {
       await turn()
       gc()
@@ -169,18 +176,36 @@ const isCollected = (t, entry, call) => runForJSON(t, ['--expose-gc', '-e', `
 
 const NO_WEAK_REF = typeof WeakRef !== 'function' && 'this Node has no WeakRef'
 
-test('the first call keeps nothing of its context', { skip: NO_WEAK_REF }, async t => {
-  if (!await isCollected(t, 'pure', () => { require('zlib') })) t.skip('this Node keeps the context in which one of its modules is required first')
-  assert.strictEqual(await isCollected(t, 'pure', async ({ AsyncLock, locks }) => {
+/** What a program may do first, by name. */
+const firsts = {
+  'a read of waitAsync': ({ waitAsync }) => waitAsync,
+  'a wait': ({ waitAsync }) => waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value,
+  'a lock': async ({ AsyncLock }) => {
     const lock = new AsyncLock(new SharedArrayBuffer(4))
     const token = lock.tryLock()
     const waiting = lock.lockAsync()
     token.unlock()
     ;(await waiting).unlock()
-    await locks.request('a', () => {})
-  }), true)
-})
+  },
+  'a named lock': ({ locks }) => locks.request('a', () => {}),
+  'an abort': async ({ AsyncLock }) => {
+    const lock = new AsyncLock(new SharedArrayBuffer(4))
+    lock.tryLock()
+    const controller = new AbortController()
+    const waiting = lock.lockAsync({ signal: controller.signal })
+    controller.abort()
+    await waiting.catch(() => {})
+  }
+}
 
-test('/keep-alive: the first wait keeps nothing of its context', { skip: NO_WEAK_REF }, async t => {
-  assert.strictEqual(await isCollected(t, 'keep-alive', ({ waitAsync }) => waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value), true)
-})
+for (const entry of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
+  for (const isLoadedThere of [false, true]) {
+    test(`${entry}${isLoadedThere ? ', loaded there' : ''}: nothing keeps the context of what comes first`, { skip: NO_WEAK_REF }, async t => {
+      if (!await isCollected(t, 'pure', () => { require('zlib') })) t.skip('this Node keeps the context in which one of its modules is required first')
+      for (const name of Object.keys(firsts)) {
+        if (name === 'an abort' && typeof AbortController !== 'function') continue
+        assert.strictEqual(await isCollected(t, entry, firsts[name], isLoadedThere), true, name)
+      }
+    })
+  }
+}

@@ -14,6 +14,7 @@
 const vm = require('vm')
 const { createWeakRef } = require('./util/intrinsics')
 const { syncBuiltinESMExports } = require('./util/node-module')
+const shared = require('./util/shared')
 
 const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { isPrototypeOf } = Object.prototype
@@ -30,10 +31,14 @@ const script = { global: undefined }
 /** How many contexts there are before they are looked through for collected ones. */
 const MANY = 64
 
-/** All installs that have not been undone. New contexts receive the last one. */
+/** This copy's installs that have not been undone. New contexts receive the last one. */
 const installs = []
-let restore
 let warned = false
+
+/** The copies of the package in this thread that have installs: they reach contexts by one replacement. */
+const copies = shared('contexts', createCopies)
+/** This copy. */
+const copy = { reach }
 
 /**
  * @param {(global: object) => object | undefined} enter installs on the global object of a new context; returns what `leave` takes
@@ -42,15 +47,43 @@ let warned = false
  *   without keeping them in memory, so there they stay as they are
  */
 exports.follow = function follow (enter, leave) {
-  if (installs.length === 0) restore = replaceAll()
+  if (installs.length === 0) copies.add(copy)
   const install = { enter, refs: [], many: MANY }
   installs.push(install)
   return () => {
     installs.splice(installs.indexOf(install), 1)
-    if (installs.length === 0) restore()
+    if (installs.length === 0) copies.remove(copy)
     for (const ref of install.refs) {
       const holder = ref.deref()
       if (holder !== undefined) leave(holder)
+    }
+  }
+}
+
+/**
+ * Invariant: `refs` has the copies in the order in which they came. The reference to the first one keeps it; the others are weak, since a
+ * copy keeps its realm.
+ */
+function createCopies () {
+  const strong = (each) => ({ deref: () => each })
+  const weak = createWeakRef || strong
+  let refs = []
+  let restore
+  const living = () => refs.map((ref) => ref.deref()).filter((each) => each !== undefined)
+  const keep = (all) => { refs = all.map((each, n) => n === 0 ? strong(each) : weak(each)) }
+
+  return {
+    add (one) {
+      if (refs.length === 0) restore = replaceAll()
+      keep(living().concat(one))
+    },
+    remove (one) {
+      keep(living().filter((each) => each !== one))
+      if (refs.length === 0) restore()
+    },
+    /** Lets each copy install on a new context. */
+    reach (context) {
+      living().forEach((each) => each.reach(context))
     }
   }
 }
@@ -91,7 +124,7 @@ function replaceCreateContext (createContext) {
   return typeof createContext !== 'function' ? undefined : new Proxy(createContext, {
     apply (target, self, args) {
       const context = apply(target, self, args)
-      reach(context)
+      copies.reach(context)
       return context
     }
   })
@@ -117,7 +150,7 @@ function replaceRunInNewContext (runInNewContext) {
 /** Stands in for a script's method while its context is made. */
 function runInContext (context) {
   deleteProperty(this, 'runInContext')
-  reach(context)
+  copies.reach(context)
   return apply(this.runInContext, this, arguments)
 }
 

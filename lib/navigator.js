@@ -14,12 +14,16 @@ const globalObject = require('./util/global')
 const { loadNow } = require('./util/late-class')
 const NODE_VERSION = require('./util/node-version')
 const { syncBuiltinESMExports } = require('./util/node-module')
+const shared = require('./util/shared')
 const { isObject } = require('./util/values')
 const { threads } = require('./util/worker-threads')
 const { reach } = require('./workers/reach')
 
 const { defineProperty, getPrototypeOf } = Reflect
 const { hasOwnProperty } = Object.prototype
+
+/** Of all copies of the package in this thread: what the latest one has put into `worker_threads`. */
+const state = shared('navigator', () => ({ locks: undefined }))
 
 const PLATFORMS = { darwin: 'MacIntel', linux: 'Linux ' + (os.arch() === 'x64' ? 'x86_64' : os.arch()), win32: 'Win32' }
 const LANGUAGES = Object.freeze(['en-US'])
@@ -39,22 +43,42 @@ class Navigator {
 
 /** @throws {TypeError} one of them cannot be replaced */
 module.exports = function installLocks () {
-  if (!isObject(globalObject.navigator)) put(globalObject, 'navigator', { value: new Navigator(), writable: true, enumerable: true })
+  const { navigator } = globalObject
+  // Through one of another realm, that realm would keep this one.
+  if (!isObject(navigator) || isForeign(navigator)) put(globalObject, 'navigator', { value: new Navigator(), writable: true, enumerable: true })
   put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
   put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
   put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
-  // On a Node that has it, it is the same object as `navigator.locks`.
-  if (threads !== undefined && threads.locks !== undefined) {
-    if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) syncBuiltinESMExports()
-    else process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
-  }
+  if (threads !== undefined && threads.locks !== undefined) putIntoThreads()
   reach('locks', true)
+}
+
+/** On a Node that has them, `worker_threads.locks` and `navigator.locks` are the same object. */
+function putIntoThreads () {
+  // All realms of the thread share the module: what the package has put there from another one stays.
+  if (threads.locks === state.locks && isForeign(state.locks)) return
+  if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) {
+    state.locks = locks
+    syncBuiltinESMExports()
+  } else {
+    process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
+  }
+}
+
+/** Whether a prototype is some realm's `Object.prototype`. */
+const isRoot = (prototype) => hasOwnProperty.call(prototype, 'hasOwnProperty')
+
+/** Whether an object is of another realm, which has given it to this one. */
+function isForeign (object) {
+  let prototype = getPrototypeOf(object)
+  while (prototype !== null && !isRoot(prototype)) prototype = getPrototypeOf(prototype)
+  return prototype !== null && prototype !== Object.prototype
 }
 
 /** The object that gets the property: the prototype, as in browsers, unless the navigator is a plain object or has one of its own. */
 function holderOf (navigator) {
   const prototype = getPrototypeOf(navigator)
-  const isPlain = prototype === null || hasOwnProperty.call(prototype, 'hasOwnProperty')
+  const isPlain = prototype === null || isRoot(prototype)
   return isPlain || hasOwnProperty.call(navigator, 'locks') ? navigator : prototype
 }
 

@@ -38,11 +38,11 @@ function createAgent (binding) {
   const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
-  // `onSteal`: called when a named lock was stolen from this thread; see locks/held/names.js. `besideHost`: whether an install in
+  // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an install in
   // this thread leaves its Workers to the host's queue. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `onTick`:
   // what `tick` calls.
   const native = {
-    binding, counters, expected, floats, operations, words, onSteal () {}, besideHost: false, stallAfter, onTick: undefined
+    binding, counters, expected, floats, operations, words, onSteal: undefined, besideHost: false, stallAfter, onTick: undefined
   }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
@@ -230,7 +230,6 @@ function agent () {
     // Not an inherited property.
     if (getOwnPropertyDescriptor(binding, 'agent') === undefined) inRootContext(binding, () => define(binding, 'agent', createAgent(binding)))
     current = binding.agent
-    // Each copy reports the Workers that it reaches.
     startingWorkers.tell(binding)
   }
   return current

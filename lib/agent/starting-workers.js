@@ -8,31 +8,37 @@
  * all of them.
  */
 
+const shared = require('../util/shared')
+
 const { apply } = Reflect
 const { getOwnPropertySymbols } = Object
 
-/** The `threadId`s of the Workers that have not ended. */
-const started = new Set()
-/** Undefined until this thread has an agent. */
-let binding
+/**
+ * Of all copies of the package in this thread: one of them reaches the Workers, and another one may have the agent.
+ * - `started`: the `threadId`s of the Workers that have not ended
+ * - `binding`: undefined until this thread has an agent
+ */
+const state = shared('starting-workers', () => ({ started: new Set(), binding: undefined }))
 
 /** `worker` has been made and will load an entry. */
 exports.add = function add (worker) {
   const { threadId } = worker
+  const { started } = state
   // It has ended already, or was never started.
   if (!(threadId > 0)) return
   started.add(threadId)
-  if (binding !== undefined) binding.workerStarts(threadId)
+  if (state.binding !== undefined) state.binding.workerStarts(threadId)
   whenEnded(worker, () => {
     started.delete(threadId)
-    if (binding !== undefined) binding.workerEnded(threadId)
+    if (state.binding !== undefined) state.binding.workerEnded(threadId)
   })
 }
 
 /** Reports to native code the Workers that there are, and from now on each change. */
-exports.tell = function tell (nativeLibrary) {
-  binding = nativeLibrary
-  started.forEach((threadId) => binding.workerStarts(threadId))
+exports.tell = function tell (binding) {
+  if (state.binding !== undefined) return
+  state.binding = binding
+  state.started.forEach((threadId) => binding.workerStarts(threadId))
 }
 
 function whenEnded (worker, callback) {

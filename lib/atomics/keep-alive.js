@@ -10,61 +10,54 @@
  * thread of a program that Emscripten compiled, or one for WASI threads, always has a wait of the global function pending there,
  * and has to end nevertheless. So the function that is installed has a twin that is exported.
  *
- * Invariants, per thread:
- * - A promise is in `pending` exactly from the host's `waitAsync` that made it to its settlement.
- * - `holds` is the number of pending promises that are ref'd; the one handle is ref'd exactly while that is not 0.
+ * Each wait that holds the loop has a timer of its own, from the call to the end of the hold. A timer keeps the asynchronous context and
+ * the realm in which it is made; those of a pending wait are kept by its promise anyway, and nothing stays of a wait that is over.
+ *
+ * Invariant, per thread: a promise is in `pending` exactly from the host's `waitAsync` that made it to its settlement, with a timer
+ * exactly while it holds the loop.
  */
 
-const { setInterval } = require('timers')
+const { clearInterval, setInterval } = require('timers')
 const { mark } = require('../host')
 const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 
 /** The entries whose `waitAsync` takes a signal. */
 const OWN_QUEUE = 'atomics-waitasync/force and atomics-waitasync/pure'
 
-/** The longest interval that Node has: 24 days. The timer's only use is to hold the event loop. */
+/** The longest interval that Node has: 24 days. A timer's only use is to hold the event loop. */
 const LONGEST = 2 ** 31 - 1
 
 const { apply, getPrototypeOf } = Reflect
 /** Of the host's promises: the global Promise may be that of a library. */
 const { then } = getPrototypeOf((async () => {})())
 
-/** From promise to whether it is ref'd. Weak: a wait that is unref'd and never notified may be forgotten. */
+const ignore = () => {}
+const hold = () => setInterval(ignore, LONGEST)
+
+/** From promise to the timer that holds the loop; null if it does not. Weak: a wait that is unref'd and never notified may be forgotten. */
 const pending = new WeakMap()
-let holds = 0
-/** Made at the load: a timer keeps the asynchronous context in which it is made. */
-const handle = setInterval(() => {}, LONGEST)
-handle.unref()
-
-function hold () {
-  if (holds++ === 0) handle.ref()
-}
-
-function letGo () {
-  if (--holds === 0) handle.unref()
-}
 
 /** Notes the promise of a pending wait until it is settled. `result` is the host's, and is returned. */
 function track (result, refed) {
   const promise = result.value
   const release = () => {
-    if (pending.get(promise)) letGo()
+    clearInterval(pending.get(promise))
     pending.delete(promise)
   }
-  pending.set(promise, refed)
-  if (refed) hold()
   apply(then, promise, [release, release])
+  // Afterwards: near the end of the stack each of these may throw, and a timer that nothing ends would hold the loop for ever.
+  pending.set(promise, refed ? hold() : null)
   return result
 }
 
 /** Lets a pending wait hold the event loop, or not. False if the promise is no pending wait of the host's queue that is noted here. */
 function setRefed (promise, refed) {
-  const before = pending.get(promise)
-  if (before === undefined) return false
-  if (before !== refed) {
-    pending.set(promise, refed)
-    if (refed) hold()
-    else letGo()
+  const timer = pending.get(promise)
+  if (timer === undefined) return false
+  if (refed && timer === null) pending.set(promise, hold())
+  if (!refed && timer !== null) {
+    clearInterval(timer)
+    pending.set(promise, null)
   }
   return true
 }

@@ -62,4 +62,7 @@ function interpose (HostWorker, construct) {
   }
 }
 
-module.exports = { hostWorker, interpose, unwrap, wrap }
+/** Whether an install, of whatever copy of the package, stands between Node's class and its parent. */
+const isInterposed = (HostWorker) => getPrototypeOf(HostWorker)[MARK] !== undefined
+
+module.exports = { hostWorker, interpose, isInterposed, unwrap, wrap }

@@ -10,16 +10,18 @@
  */
 
 const NODE_VERSION = require('../util/node-version')
+const shared = require('../util/shared')
 const { hostWorker } = require('./host-worker')
 
 const { getPrototypeOf, setPrototypeOf } = Reflect
 
-let done = NODE_VERSION < 18 || NODE_VERSION >= 22
+/** Whether it is done, by whichever copy of the package in this thread. */
+const state = shared('loader-thread', () => ({ done: NODE_VERSION < 18 || NODE_VERSION >= 22 }))
 
 /** To be called in each thread before its Atomics are replaced. */
 module.exports = function takeHostFunctions () {
-  if (done) return
-  done = true
+  if (state.done) return
+  state.done = true
   const Module = require('module')
   const HostWorker = hostWorker()
   if (HostWorker === undefined || typeof Module.register !== 'function') return

@@ -10,7 +10,8 @@
 
 const path = require('path')
 const { intercept } = require('./by-message/intercept')
-const { hostWorker, interpose } = require('./host-worker')
+const { hostWorker, interpose, isInterposed } = require('./host-worker')
+const shared = require('../util/shared')
 const { threads } = require('../util/worker-threads')
 
 /** By what was installed, the engine of Atomics or the locks of navigator: the entry that workers load before anything else. */
@@ -20,24 +21,21 @@ const ENTRY_OF = {
   locks: path.join(__dirname, '..', '..', 'web-locks.js')
 }
 
-/** Where this thread has its list of entries, which all copies of the package share: only the copy that installed last is asked. */
-const ENTRIES = Symbol.for('atomics-waitasync.entries')
-
 /**
- * The entries of all installs that have not been undone.
- * @type {{ entry: string, concerns: 'Atomics' | 'navigator' }[]}
+ * Of all copies of the package in this thread, so that they reach Workers by one replacement:
+ * - `Atomics`, `navigator`: the installs that have not been undone, from the number of each to the entry that Workers load; the latest last
+ * - `latest`: the number of the latest install
+ * - `leave`: undoes the replacement
  */
-function sharedEntries () {
-  if (process[ENTRIES] === undefined) Object.defineProperty(process, ENTRIES, { value: [] })
-  return process[ENTRIES]
-}
+const state = shared('reach', () => ({ Atomics: new Map(), navigator: new Map(), latest: 0, leave: undefined }))
 
 /** What a worker that is being started loads: the last entry that concerns Atomics, and that of navigator. Undefined if there is none. */
 function currentEntries () {
-  const last = (what) => sharedEntries().filter(({ concerns }) => concerns === what).slice(-1)
-  const entries = last('Atomics').concat(last('navigator'))
-  return entries.length === 0 ? undefined : entries.map(({ entry }) => entry)
+  const entries = lastOf(state.Atomics).concat(lastOf(state.navigator))
+  return entries.length === 0 ? undefined : entries
 }
+
+const lastOf = (entries) => Array.from(entries.values()).slice(-1)
 
 /**
  * @param {'addon' | 'host' | 'locks'} engine the queue that workers will use; 'locks': they get `navigator.locks`
@@ -46,26 +44,34 @@ function currentEntries () {
  * @throws {TypeError} Node's class has been frozen
  */
 exports.reach = function reach (engine, isAtLoad) {
-  const added = { entry: ENTRY_OF[engine], concerns: engine === 'locks' ? 'navigator' : 'Atomics' }
   const HostWorker = hostWorker()
   const isOther = process.versions.bun || process.versions.deno
   if (HostWorker === undefined && !isOther) {
     if (threads !== undefined) warn('other code has replaced worker_threads.Worker, and Node\'s class is not found behind it')
     return () => {}
   }
-  const leave = isOther ? require('./by-wrapping')(currentEntries) : interpose(HostWorker, intercept(currentEntries))
+  const leave = isOther ? require('./by-wrapping')(currentEntries) : reachByMessage(HostWorker)
   if (leave === undefined) {
     const problem = 'worker_threads.Worker is not extensible'
     if (!isAtLoad) throw new TypeError('install: workers must be false, because ' + problem)
     warn(problem)
     return () => {}
   }
-  const entries = sharedEntries()
-  entries.push(added)
+  const entries = engine === 'locks' ? state.navigator : state.Atomics
+  const number = ++state.latest
+  entries.set(number, ENTRY_OF[engine])
   return () => {
-    entries.splice(entries.indexOf(added), 1)
+    entries.delete(number)
     leave()
   }
+}
+
+/** Replaces the parent of Node's class, unless an install has done so. What it returns undoes that once all installs have been undone. */
+function reachByMessage (HostWorker) {
+  if (!isInterposed(HostWorker)) state.leave = interpose(HostWorker, intercept(currentEntries))
+  return state.leave && (() => {
+    if (currentEntries() === undefined) state.leave()
+  })
 }
 
 function warn (why) {

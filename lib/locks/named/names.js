@@ -19,7 +19,9 @@ const { Location, takeInLine } = require('../held/word')
 class Grant extends Location {
   constructor (name, request) {
     super()
-    agent().native.onSteal = tellOfSteals
+    const { native } = agent()
+    // The first copy of the package to request a name tells the grants of all.
+    if (native.onSteal === undefined) native.onSteal = tellOfSteals
     this.word = this
     this.name = name
     this.request = request
