@@ -458,6 +458,9 @@ export interface TimeoutError extends Error {
 /** A thread would wait for ever. */
 export interface DeadlockError extends Error {
   code: 'ERR_DEADLOCK'
+  /** What the call would have waited for, as in {@link Entry}. */
+  kind: Entry['kind']
+  id: number
   /** Threads that block without a time-out, each for the one after it, the last for the first. Missing if a thread waits for itself. */
   cycle?: DeadlockLink[]
 }

@@ -240,15 +240,66 @@ test('ERR_DEADLOCK has the names, in its message and its cycle', async t => {
     try {
       other.lock().unlock()
       return null
-    } catch ({ message, cycle }) {
-      return { message, names: cycle.map(({ holds, waitsFor }) => [holds.name, waitsFor.name]) }
+    } catch ({ message, kind, id, cycle }) {
+      return { message, isOther: kind === 'AsyncLock' && id === other.id, names: cycle.map(({ holds, waitsFor }) => [holds.name, waitsFor.name]) }
     } finally {
       token.unlock()
     }
   }, { sab, offsets }))
   const [found] = (await Promise.all(workers.map(worker => worker.done()))).filter(Boolean)
   assert.ok(/waits for AsyncLock "(first|second)" that thread \d+ holds/.test(found.message), found.message)
+  assert.strictEqual(found.isOther, true)
   assert.deepStrictEqual(found.names.map(names => names.join()).sort(), ['first,second', 'second,first'])
+})
+
+test('ERR_DEADLOCK of a thread with itself has the name, the kind and the id of what it would wait for', async t => {
+  const errors = await startWorker(t, async ({ api: { AsyncLock, Condition, RwLock, locks } }) => {
+    const make = (Class, name) => new Class(new SharedArrayBuffer(4), { name })
+    const [lock, other, rwLock, condition] = [make(AsyncLock, 'a'), make(AsyncLock, 'b'), make(RwLock, 'c'), make(Condition, 'd')]
+    const errors = []
+    const refused = (id, form) => {
+      try {
+        form()
+        errors.push('nothing')
+      } catch (error) {
+        errors.push([error.code, error.kind, error.id === id, error.message])
+      }
+    }
+    const token = lock.lock()
+    refused(lock.id, () => lock.lock())
+    refused(lock.id, () => lock.lockIfAvailable(5))
+    refused(lock.id, () => lock.executeLockedSync(() => {}))
+    const awaited = lock.lockAsync()
+    refused(lock.id, () => condition.wait(token))
+    token.unlock()
+    ;(await awaited).unlock()
+    rwLock.executeSharedSync(() => {
+      refused(rwLock.id, () => rwLock.lock())
+      refused(rwLock.id, () => rwLock.executeLockedSync(() => {}))
+    })
+    rwLock.executeLockedSync(() => refused(rwLock.id, () => rwLock.lockShared()))
+    // As code on the bare word does it: nobody is known to hold it.
+    Atomics.store(other.i32a, 0, 1)
+    const awaitedToo = other.lockAsync()
+    refused(other.id, () => other.lock())
+    other.unlock()
+    ;(await awaitedToo).unlock()
+    locks.requestSync('e', ({ name }) => refused(undefined, () => locks.requestSync(name, () => {})))
+    errors[errors.length - 1].splice(2, 1)
+    return errors
+  }).done()
+  const of = (caller, kind, noun, does = 'holds') => ['ERR_DEADLOCK', kind, true, `${caller}: would wait for ${noun}, which this thread itself already ${does}`]
+  assert.deepStrictEqual(errors, [
+    of('lock', 'AsyncLock', 'AsyncLock "a"'),
+    of('lockIfAvailable', 'AsyncLock', 'AsyncLock "a"'),
+    of('executeLockedSync', 'AsyncLock', 'AsyncLock "a"'),
+    of('wait', 'AsyncLock', 'AsyncLock "a"', 'awaits'),
+    of('lock', 'RwLock', 'RwLock "c" (exclusive)'),
+    of('executeLockedSync', 'RwLock', 'RwLock "c" (exclusive)'),
+    of('lockShared', 'RwLock', 'RwLock "c" (shared)'),
+    of('lock', 'AsyncLock', 'AsyncLock "b"', 'awaits'),
+    of('requestSync', 'named', 'the lock named "e"').filter(value => value !== true)
+  ])
 })
 
 test('the warning of what is pending has the name', async t => {

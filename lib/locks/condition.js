@@ -16,6 +16,7 @@ const notice = require('../waiting/notice')
 const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
+const { described } = require('./held/request')
 const { captureCall } = require('./held/stalls')
 const { holdOf, indexOfHold, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
 const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
@@ -83,7 +84,7 @@ function block (word, held, timeout, caller) {
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
   const { useNotification, waitGivingBack } = agent()
-  if (isAwaited(held.word)) throw deadlock(caller, 'awaits the lock')
+  if (isAwaited(held.word)) throw deadlock(caller, held.word, described(held.request), 'awaits')
   // A thread that has released the lock must be able to take it again.
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.

@@ -33,6 +33,13 @@ function createError (message, code, name) {
   return error
 }
 
+/** Gives an error the `kind` and the `id` of what was waited for. Returns it. */
+function about (error, word, kind) {
+  define(error, 'kind', kind, true, true)
+  define(error, 'id', word.id, true, true)
+  return error
+}
+
 /**
  * @param {{ id: number, name: string | undefined, holder?: () => number | null }} word what the wait was for
  * @param {{ kind: string, mode?: string }} what as in a snapshot
@@ -42,16 +49,17 @@ function timeoutError (word, { kind, mode }, timeout) {
   const holder = mode === 'exclusive' || mode === 'shared' ? word.holder() : null
   const error = createError('Timed out after ' + timeout + ' ms waiting for ' + nounOf({ kind, mode, name: word.name }) +
     (holder === null ? '' : ', held by thread ' + holder), 'ERR_TIMEOUT', 'TimeoutError')
-  define(error, 'kind', kind, true, true)
-  define(error, 'id', word.id, true, true)
-  define(error, 'holder', holder, true, true)
+  define(about(error, word, kind), 'holder', holder, true, true)
   return error
 }
 
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 
-/** The error of a thread that would wait for itself; `does` is 'holds it' or 'awaits it'. */
-const deadlock = (caller, does) => createError(caller + ': this thread already ' + does + ' and would wait for itself', 'ERR_DEADLOCK')
+/** The error of a thread that would wait for itself; `does` is 'holds' or 'awaits'. The others are as for `timeoutError`. */
+function deadlock (caller, word, { kind, mode }, does) {
+  const noun = nounOf({ kind, mode, name: word.name })
+  return about(createError(caller + ': would wait for ' + noun + ', which this thread itself already ' + does, 'ERR_DEADLOCK'), word, kind)
+}
 
 /** What each thread of a cycle waits for. */
 function cycleText (cycle) {
@@ -68,9 +76,9 @@ function cycleText (cycle) {
 }
 
 /** The error of a thread that would close a cycle of threads which wait for each other. */
-function deadlockCycle (caller, cycle) {
+function deadlockCycle (caller, word, { kind }, cycle) {
   const error = createError(caller + ': none of these threads could go on: ' + cycleText(cycle), 'ERR_DEADLOCK')
-  define(error, 'cycle', cycle, true, true)
+  define(about(error, word, kind), 'cycle', cycle, true, true)
   return error
 }
 

@@ -38,9 +38,9 @@ function block (hold, timeout, caller) {
   const { word, request } = hold
   // Another thread may release permits while this one holds some.
   if (kindOf(request) <= EXCLUSIVE) {
-    if (word.find() >= 0) throw deadlock(caller, 'holds it')
+    if (word.find() >= 0) throw deadlock(caller, word, described(request), 'holds')
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
-    if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, 'awaits it')
+    if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, word, described(request), 'awaits')
   }
   // What native code has granted must become a hold.
   requireStack()
@@ -53,9 +53,9 @@ function block (hold, timeout, caller) {
   const isAcquired = ownerDied || answer === ACQUIRED
   if (isAcquired && isOwned(request)) list.adoptLast(hold, ownerDied)
   list.expected = undefined
-  if (answer === HELD_HERE) throw deadlock(caller, 'holds it')
-  if (answer === AWAITED_HERE) throw deadlock(caller, 'awaits it')
-  if (answer === DEADLOCK) throw deadlockCycle(caller, cycleOf(agent().native.binding.cycle()))
+  if (answer === HELD_HERE) throw deadlock(caller, word, described(request), 'holds')
+  if (answer === AWAITED_HERE) throw deadlock(caller, word, described(request), 'awaits')
+  if (answer === DEADLOCK) throw deadlockCycle(caller, word, described(request), cycleOf(agent().native.binding.cycle()))
   try {
     if (ownerDied) tellDeath(word, request, since)
     if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
