@@ -1,6 +1,5 @@
 //! Monotonic time as one word, so that it fits into a waiter and into an atomic.
 
-use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -49,37 +48,12 @@ fn epoch() -> Instant {
 
 /// The present moment.
 pub fn now() -> Timestamp {
-    #[cfg(test)]
-    tests::look();
     Timestamp(epoch().elapsed().as_nanos() as u64)
 }
 
-/// What `clock` says; the beginning of time if it panics. For where something has been taken that is yet to be given on: there nothing may
-/// fail. Then no deadline has come, and nothing has lasted for long.
-pub(crate) fn unfailing(clock: fn() -> Timestamp) -> Timestamp {
-    catch_unwind(clock).unwrap_or(Timestamp(0))
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::cell::Cell;
-
+mod tests {
     use super::*;
-
-    thread_local! {
-        static LOOKS_LEFT: Cell<u32> = const { Cell::new(0) };
-    }
-
-    /// In this thread the clock fails at the `nth` look from now on.
-    pub(crate) fn fail_at(nth: u32) {
-        LOOKS_LEFT.set(nth);
-    }
-
-    pub(super) fn look() {
-        let left = LOOKS_LEFT.get();
-        LOOKS_LEFT.set(left.saturating_sub(1));
-        assert!(left != 1, "injected: the clock");
-    }
 
     #[test]
     fn a_deadline_is_rounded_up_and_saturates() {

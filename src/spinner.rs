@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
-use crate::clock::{Timestamp, now, unfailing};
+use crate::clock::{Timestamp, now};
 
 /// Spins while spinning pays.
 ///
@@ -121,8 +121,7 @@ impl BudgetedSpinner {
 
     /// The nanoseconds since the last call.
     fn count(&self) -> i64 {
-        // What has been found is in nobody's hands yet.
-        let now = unfailing(now);
+        let now = now();
         let passed = now.duration_since(self.counted.replace(now));
         i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX)
     }
@@ -163,10 +162,7 @@ impl BudgetedSpinner {
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
     use super::*;
-    use crate::clock::tests::fail_at;
 
     /// Whether it looks at all, when there is nothing to be seen.
     fn looks(spinner: &Spinner) -> bool {
@@ -206,21 +202,6 @@ mod tests {
         spinner.spin(|| Some(()));
         let spins = (0..10).filter(|_| looks(&spinner)).count();
         assert_eq!(spins, Spinner::CREDIT as usize);
-    }
-
-    #[test]
-    fn what_a_spin_has_taken_it_gives_although_the_clock_fails() {
-        let mut failed = 0;
-        for nth in 1..6 {
-            let (spinner, taken) = (BudgetedSpinner::new(1_000_000), Cell::new(false));
-            fail_at(nth);
-            let look = || (!taken.replace(true)).then_some(());
-            let given = catch_unwind(AssertUnwindSafe(|| spinner.spin(Timestamp::NEVER, look)));
-            fail_at(0);
-            failed += u32::from(given.is_err());
-            assert_eq!(taken.get(), matches!(given, Ok(Some(()))), "look {nth}");
-        }
-        assert!(failed > 0);
     }
 
     #[test]

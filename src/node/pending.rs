@@ -44,7 +44,7 @@ pub(super) struct Noted {
     pub(super) relay: Option<Location>,
     /// What a notification is awaited for: its number in `lib/waiting/notice.js`.
     pub(super) purpose: u32,
-    /// When the wait began. The clock is read before the wait is enqueued, since nothing may fail after that.
+    /// When the wait began.
     pub(super) since: Timestamp,
 }
 

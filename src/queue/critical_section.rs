@@ -11,7 +11,7 @@ use super::outbox::{Outbox, Ring};
 use super::result::WaitResult;
 use super::waiter::{Listed, Successor, Waiter, Wakes};
 use super::waiter_list::{Record, Ticket, WaiterKey, WaiterLists};
-use crate::clock::{Timestamp, unfailing};
+use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 /// What a layer above the queue keeps for each bucket, inside the bucket's lock; and when waiters that want more than a notification,
@@ -113,7 +113,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     /// The present moment, looked up once per section.
     pub(crate) fn now(&mut self) -> Timestamp {
-        *self.now.get_or_insert_with(|| unfailing(self.clock))
+        *self.now.get_or_insert_with(self.clock)
     }
 
     /// What the policy keeps for this bucket, to change.

@@ -1,12 +1,11 @@
 //! The service, run for real.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::running::Service;
-use crate::clock::tests::fail_at;
 use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
 use crate::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
@@ -92,32 +91,4 @@ fn a_panic_of_one_duty_ends_no_duty() {
     until(&|| RUNG.load(Ordering::SeqCst) > 1);
     assert_eq!(store.retry(ticket, &party, &WORD), Some(WaitResult::Acquired));
     assert!(LOOKS.load(Ordering::SeqCst) > 1);
-}
-
-#[test]
-fn a_clock_that_fails_does_not_end_the_service() {
-    for nth in 1..8 {
-        let failing = Arc::new(AtomicU32::new(nth));
-        let look = {
-            let failing = Arc::clone(&failing);
-            move || {
-                // This is the service's thread.
-                let nth = failing.swap(0, Ordering::Relaxed);
-                fail_at(nth);
-                nth != 0
-            }
-        };
-        let store = Box::leak(Box::new(WaiterListStore::new(1, now)));
-        let service = Service::start(store, look).unwrap();
-        service.check_words();
-        while failing.load(Ordering::Relaxed) != 0 {
-            thread::sleep(Duration::from_millis(1));
-        }
-        let (rung, heard) = mpsc::channel();
-        let outbox = Arc::new(Outbox::new(Box::new(move || rung.send(()).unwrap())));
-        let deadline = now().after_millis(15.0);
-        store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 1), deadline, || true);
-        service.time_out(deadline);
-        assert!(heard.recv_timeout(Duration::from_secs(5)).is_ok(), "look {nth}");
-    }
 }
