@@ -93,7 +93,7 @@ test('terminate() ends a blocked thread within half a second after a heap snapsh
   const [thread] = await blockedThreads(t, array, 1)
   const snapshot = await thread.worker.getHeapSnapshot()
   await new Promise(resolve => snapshot.on('end', resolve).resume())
-  await sleep(1600) // the slices of its sleep are as long as they get
+  await sleep(1600) // the slices of its sleep are as long as they get after that
   const before = starved()
   const time = await timeOf(thread.terminate)
   assert.ok(time <= 500 + starved() - before, `${time} ms`)
@@ -139,7 +139,7 @@ test('terminate() ends a blocked thread as promptly while time-outs follow one a
   const timed = []
   for (let n = 0; n < 10000; n++) timed.push(Atomics.waitAsync(array, 1, 0, 500 + n).value)
   // Their slices have become long.
-  await sleep(1500)
+  await sleep(2500)
   const before = starved()
   const took = []
   for (const thread of threads) took.push(await timeOf(thread.terminate))
@@ -264,6 +264,24 @@ test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 9000
   const share = Math.min.apply(null, shares) // other work in the process only adds to it
   // Emulated instructions take a multiple of the time.
   assert.ok(share < slowness * SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
+}))
+
+/** How often the threads of this process, but for this one, have gone to sleep. */
+function timesSlept () {
+  const others = fs.readdirSync('/proc/self/task').filter(id => Number(id) !== process.pid)
+  const status = id => fs.readFileSync(`/proc/self/task/${id}/status`, 'utf8')
+  return others.reduce((sum, id) => sum + Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(status(id))[1]), 0)
+}
+
+test('20 threads that have been blocked for long wake 5 times a second together', { timeout: 90000, skip: !watched && 'they are not watched here' }, t => onAQuietMachine(async () => {
+  const threads = await blockedThreads(t, words(1), 20)
+  // Until then the slices of their sleep double.
+  await sleep(9000)
+  const [before, begin] = [timesSlept(), now()]
+  await sleep(5000)
+  const perSecond = (timesSlept() - before) / (now() - begin) * 1000
+  await Promise.all(threads.map(thread => thread.terminate()))
+  assert.ok(perSecond <= 5, `${perSecond}`)
 }))
 
 test('the waiters of a dead thread are neither counted nor woken, and the waiters behind them are served', async t => {

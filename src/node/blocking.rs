@@ -17,6 +17,7 @@ use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_a
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::registry::REGISTRY;
 use crate::node::robust_list::RobustList;
+use crate::node::stalls::stalls_are_reported;
 use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
 use crate::queue::result::WaitResult;
@@ -27,10 +28,13 @@ use crate::spinner::{BudgetedSpinner, Spinner};
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;
 
-/// The slices of a watched thread double up to this: so in its first second what the watch does not notice, time limits of `vm` and
-/// debuggers, is late by no more than the thread has slept. After an interruption they double again, since the loop stays signalled, and
-/// the watch does not learn of another signal of the same kind.
-const WATCHED_SLICE_MILLISECONDS: f64 = 400.0;
+/// The slices of a watched thread double up to this: so what the watch does not notice, such as time limits of `vm`, is late by no more
+/// than the thread has slept.
+const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
+
+/// And up to this where the thread reports stalls between its slices, or the watch may miss a signal: the loop has been signalled and
+/// stays so, and the watch does not learn of another signal of the same kind.
+const SIGNALLED_SLICE_MILLISECONDS: f64 = 400.0;
 
 /// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
 /// that was interrupted and found nothing sleeps for so long, and then for twice as long each time.
@@ -217,7 +221,7 @@ impl Blocking {
                 Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
                     watched = watched || service.is_some_and(|service| service.watch(&self.watch));
-                    slice = (2.0 * slice).min(if watched { WATCHED_SLICE_MILLISECONDS } else { SLICE_MILLISECONDS });
+                    slice = (2.0 * slice).min(self.longest_slice(watched));
                     // A promise of a blocked thread may have been granted what others wait for.
                     let is_news = self.outbox.granted() != self.grants_seen.get();
                     if let Some(answer) = is_news.then(|| self.closes_cycle(wait, robust_list)).flatten() {
@@ -233,6 +237,16 @@ impl Blocking {
                 }
                 return Answer::Interrupted;
             }
+        }
+    }
+
+    fn longest_slice(&self, watched: bool) -> f64 {
+        if !watched {
+            SLICE_MILLISECONDS
+        } else if self.watch.may_miss() || stalls_are_reported() {
+            SIGNALLED_SLICE_MILLISECONDS
+        } else {
+            WATCHED_SLICE_MILLISECONDS
         }
     }
 

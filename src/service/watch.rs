@@ -7,7 +7,8 @@
 //!
 //! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which something is
 //! added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed when one of the same kind is pending
-//! already; then the thread returns when its slice ends. (The pending one has interrupted it, so its slices are shorter.)
+//! already; then the thread returns when its slice ends. So once the loop has been signalled during a watch, the slices are shorter. What
+//! was signalled before the watch does not count: messages to a thread that has not read them yet, nearly always.
 //!
 //! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is signalled while it
 //! does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says why that leaves no blocked
@@ -54,6 +55,7 @@ impl Signals {
 #[cfg(linux)]
 mod watched {
     use std::os::fd::{AsRawFd, RawFd};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex, OnceLock};
     use std::task::{Context, Poll, Wake, Waker};
 
@@ -98,6 +100,13 @@ mod watched {
                 unsafe { Library::this().get::<BackendFd>(b"uv_backend_fd\0").ok()?(event_loop.cast_const().cast()) };
             (descriptor >= 0).then_some(Self(descriptor))
         }
+
+        /// Whether it has been signalled and has not turned since.
+        fn is_signalled(self) -> bool {
+            let mut descriptor = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one live record, and no wait.
+            unsafe { libc::poll(&raw mut descriptor, 1, 0) == 1 }
+        }
     }
 
     /// The watch over one thread's event loop.
@@ -110,12 +119,16 @@ mod watched {
         state: Mutex<State>,
         /// Whether the thread is not watched.
         rest: Rest,
+        /// Whether the loop has been signalled during this watch.
+        is_signalled: AtomicBool,
     }
 
     #[derive(Debug)]
     struct State {
         /// What the runtime knows of the descriptor, while the thread is watched. It refers to the `Watch`, until it is dropped.
         registered: Option<AsyncFd<EventLoop>>,
+        /// Whether the first event tells of what was signalled before.
+        was_signalled: bool,
         /// The thread is not watched again before this.
         not_before: Timestamp,
     }
@@ -127,8 +140,13 @@ mod watched {
                 thread: Arc::clone(thread),
                 event_loop: has_libuv.then(|| EventLoop::of(env)).flatten(),
                 signals: OnceLock::new(),
-                state: Mutex::new(State { registered: None, not_before: Timestamp::from_nanos(0) }),
+                state: Mutex::new(State {
+                    registered: None,
+                    was_signalled: false,
+                    not_before: Timestamp::from_nanos(0),
+                }),
                 rest: Rest::default(),
+                is_signalled: AtomicBool::new(false),
             })
         }
 
@@ -147,6 +165,8 @@ mod watched {
                 && let Some(event_loop) = self.event_loop.filter(|_| now >= state.not_before)
             {
                 state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
+                state.was_signalled = event_loop.is_signalled();
+                self.is_signalled.store(false, Ordering::Relaxed);
                 let _entered = runtime.enter();
                 // SAFETY: the descriptor is always the same, and open until the environment has ended: `close` is called before.
                 state.registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok();
@@ -162,6 +182,9 @@ mod watched {
                     Poll::Pending => return true,
                     Poll::Ready(Ok(mut ready)) => {
                         ready.clear_ready();
+                        if !std::mem::take(&mut state.was_signalled) {
+                            self.is_signalled.store(true, Ordering::Relaxed);
+                        }
                         self.thread.interrupt();
                     }
                     Poll::Ready(Err(_)) => state.registered = None,
@@ -179,6 +202,11 @@ mod watched {
             } else {
                 self.listen(&mut state);
             }
+        }
+
+        /// Whether the loop has been signalled during this watch: the next signal may be missed. Called by the thread itself.
+        pub(crate) fn may_miss(&self) -> bool {
+            self.is_signalled.load(Ordering::Relaxed)
         }
 
         /// The environment ends. Called by the thread itself.
@@ -222,6 +250,10 @@ mod watched {
         }
 
         pub(super) fn signalled(&self) {}
+
+        pub(crate) fn may_miss(&self) -> bool {
+            false
+        }
 
         pub(crate) fn close(&self) {}
     }

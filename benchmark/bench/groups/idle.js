@@ -21,12 +21,12 @@ async function sample (_, variant, { quick }) {
   // They never answer.
   for (const member of members) member.ask({ variant, array, gate }).catch(() => {})
   while (Atomics.load(gate, 0) < members.length) await sleep(10)
-  // What starting them has left to do.
-  await sleep(quick ? 100 : 1000)
+  // Until then the slices of their sleep double, after what starting them has left to do.
+  await sleep(quick ? 100 : 9000)
   const cpu = process.cpuUsage()
   const slept = timesSlept()
   const begin = now()
-  await sleep(quick ? 200 : 3000)
+  await sleep(quick ? 200 : 5000)
   const seconds = (now() - begin) / 1e9
   const { user, system } = process.cpuUsage(cpu)
   const woken = timesSlept() - slept
