@@ -132,6 +132,37 @@ test('a snapshot takes twenty times as long for twenty times as many locks', { t
   assert.ok(times[many] < 2 * (many / few) * times[few], JSON.stringify(times))
 }))
 
+/** Milliseconds of processor time in which two threads, each of which holds a lock, block for a third one again and again. */
+async function timeOfBlocking (t) {
+  const sab = memory(64)
+  const gate = new Int32Array(sab, 32, 1)
+  const threads = [0, 4].map(mine => startWorker(t, ({ api, Atomics, data: { sab, mine } }) => {
+    const [own, lock] = [mine, 8].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
+    const [gate, nothing] = [new Int32Array(sab, 32, 1), new Int32Array(sab, 36, 1)]
+    own.lock()
+    Atomics.add(gate, 0, 1)
+    Atomics.wait(gate, 0, 1)
+    Atomics.notify(gate, 0)
+    for (let n = 0; n < 500; n++) lock.executeLockedSync(() => Atomics.wait(nothing, 0, 0, 0.1))
+  }, { sab, mine }))
+  await until(() => Atomics.load(gate, 0) === 2)
+  const begin = processorTime()
+  await Promise.all(threads.map(thread => thread.done()))
+  const time = processorTime() - begin
+  await Promise.all(threads.map(thread => thread.terminate()))
+  return time
+}
+
+test('threads block as fast beside one that holds 100 000 locks', { timeout: 120000 }, t => onAQuietMachine(async () => {
+  const times = { 0: Infinity, 100000: Infinity }
+  for (let round = 0; round < 3; round++) {
+    for (const count of Object.keys(times)) {
+      times[count] = Math.min(times[count], await whileHolding(Number(count), () => timeOfBlocking(t)))
+    }
+  }
+  assert.ok(times[100000] < 2 * times[0], JSON.stringify(times))
+}))
+
 /** Releases locks, of which a thread holds so many. Milliseconds of processor time for each release. */
 const orders = {
   'the oldest first, while others are taken' (locks, count) {

@@ -120,11 +120,14 @@ impl World {
         format!("{threads:?} {words:?} {:?} {} {} {lists:?}", self.arrived, self.found, self.died)
     }
 
-    /// What keeps a thread waiting, as `src/node/deadlock.rs` tells it: from what each thread has written down.
-    fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
+    /// What keeps a thread waiting, as `src/node/deadlock.rs` tells it: from what each thread has written down. Of holders, only those
+    /// that have one of the `waits`.
+    fn keepers(&self, waits: &[Arc<BlockedThread>], blocked: &Blocked) -> Vec<Keeper> {
         let threads = self.threads.borrow();
         let keepers = self.store.while_waiting(blocked, |_, ahead, _| {
-            let holders = threads.iter().flat_map(|thread| {
+            let waiting =
+                threads.iter().filter(|thread| waits.iter().any(|waiting| Arc::ptr_eq(waiting, &thread.record)));
+            let holders = waiting.flat_map(|thread| {
                 let here = thread.holds.iter().filter(|hold| location(hold.0) == blocked.location);
                 let keeping = here.filter(|hold| is_kept_by(blocked.request, hold.1));
                 keeping.map(|hold| Keeper {
@@ -242,7 +245,11 @@ impl World {
                 let is_published = script.0 != GivesUp && !matches!(request, Permits(_)) && holds;
                 let blocked = Blocked { thread: Arc::clone(&record), ticket, location: location(at), request };
                 let cycle = if is_published {
-                    self.graph.block(&blocked, |_| |other: &Blocked| self.keepers(other))
+                    let world = &*self;
+                    world.graph.block(&blocked, |waits| {
+                        let waits: Vec<_> = waits.iter().map(|wait| Arc::clone(&wait.thread)).collect();
+                        move |other: &Blocked| world.keepers(&waits, other)
+                    })
                 } else {
                     None
                 };

@@ -17,7 +17,8 @@
 //! that holds nothing need do neither: others wait for it only if it is a writer ahead of them, and its claim is found in the line. Such a
 //! claim joined before that of the reader behind it, which holds something, as a thread of the cycle waits for it. So when the last holder
 //! of a cycle looks, it sees the waits of all others. A writer ahead that holds something counts once it is published, as other holders
-//! do: it may be the one that finds the cycle. A thread that finds a cycle is not published, so no other finds the same one. A promise that
+//! do: it may be the one that finds the cycle. So of what threads hold, only that of the published ones and of the searching one is read,
+//! and a thread that holds much makes no other's sleep dearer, as long as it does not block itself. A thread that finds a cycle is not published, so no other finds the same one. A promise that
 //! is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again after a slice of its
 //! sleep in which that has happened.
 //!
@@ -107,20 +108,21 @@ impl WaitForGraph {
     /// Publishes that `blocked`, the calling thread, which holds something, is about to sleep; or returns the cycle that this would
     /// close, which begins with it. To be called again for the same wait: looks anew.
     ///
-    /// `look`, called once the lock of the graph is held, returns a function that tells which threads keep a blocked one waiting; none
-    /// if its claim has been settled. The search asks only about claims at the locations that `look` is given.
+    /// `look`, called once the lock of the graph is held, is given the waits that are published and this one. It returns a function that
+    /// tells which threads keep a blocked one waiting; none if its claim has been settled. The search asks only about claims at the
+    /// locations of those waits, and of threads that hold something it need only be told those that have one of these waits.
     pub fn block<K: Fn(&Blocked) -> Vec<Keeper>>(
         &self,
         blocked: &Blocked,
-        look: impl FnOnce(&HashSet<Location, FxBuildHasher>) -> K,
+        look: impl FnOnce(&[&Blocked]) -> K,
     ) -> Option<Vec<Link>> {
         let mut published = lock(&self.published);
         published.remove(&key(&blocked.thread));
-        let locations = published.values().chain([blocked]).map(|blocked| blocked.location).collect();
+        let waits: Vec<_> = published.values().chain([blocked]).collect();
         let mut search = Search {
             published: &published,
             start: blocked,
-            keepers: look(&locations),
+            keepers: look(&waits),
             seen: HashSet::default(),
             path: Vec::new(),
         };

@@ -26,8 +26,8 @@ pub(super) fn block(blocked: &Blocked) -> Option<String> {
     if !is_kept_by(blocked.request, Request::Exclusive) {
         return None;
     }
-    let cycle = GRAPH.block(blocked, |locations| {
-        let holders = Holders::read(|location| locations.contains(&location));
+    let cycle = GRAPH.block(blocked, |waits| {
+        let holders = Holders::read(waits);
         move |blocked: &Blocked| holders.keepers(blocked)
     });
     cycle.map(|links| described(&links))
@@ -38,37 +38,31 @@ pub(super) fn leave(thread: &Arc<BlockedThread>) {
     GRAPH.leave(thread);
 }
 
-/// Who holds what, at some locations. What is on its way to a promise counts as held.
+/// Whether a thread holds anything. What is on its way to a promise counts as held.
+fn holds(thread: &Arc<BlockedThread>) -> bool {
+    REGISTRY.of_thread(thread).is_some_and(|(agent, entries)| entries > 0 || agent.outbox.granted() > 0)
+}
+
+/// What some threads hold, at the locations of their waits. What is on its way to a promise counts as held.
 struct Holders {
     known: Vec<Known>,
-    /// The numbers of the agents that hold anything, anywhere.
-    all: HashSet<u64, FxBuildHasher>,
     held: HashMap<Location, Vec<(usize, Request)>, FxBuildHasher>,
 }
 
 impl Holders {
-    fn read(concerns: impl Fn(Location) -> bool) -> Self {
-        let (known, in_lists) = REGISTRY.held(&concerns);
-        let mut all = REGISTRY.holding();
+    fn read(waits: &[&Blocked]) -> Self {
+        let locations: HashSet<_, FxBuildHasher> = waits.iter().map(|wait| wait.location).collect();
+        let threads: HashSet<_, FxBuildHasher> = waits.iter().map(|wait| Arc::as_ptr(&wait.thread)).collect();
+        let waits = |agent: &Known| threads.contains(&Arc::as_ptr(&agent.blocked_thread));
+        let (known, in_lists) = REGISTRY.held(waits, |location| locations.contains(&location));
+        let in_lists = in_lists.into_iter().map(|(agent, Held { location, request, .. })| (agent, (location, request)));
+        let grants = known.iter().enumerate();
+        let grants = grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |grant| (agent, grant)));
         let mut held: HashMap<_, Vec<_>, _> = HashMap::default();
-        for (agent, Held { location, request, .. }) in in_lists {
+        for (agent, (location, request)) in in_lists.chain(grants) {
             held.entry(location).or_default().push((agent, request));
         }
-        for (agent, each) in known.iter().enumerate() {
-            for (location, request) in each.outbox.grants() {
-                all.insert(each.number);
-                if concerns(location) {
-                    held.entry(location).or_default().push((agent, request));
-                }
-            }
-        }
-        Self { known, all, held }
-    }
-
-    /// Whether a thread holds anything.
-    fn holds(&self, thread: &Arc<BlockedThread>) -> bool {
-        let agent = self.known.iter().find(|agent| Arc::ptr_eq(&agent.blocked_thread, thread));
-        agent.is_some_and(|agent| self.all.contains(&agent.number))
+        Self { known, held }
     }
 
     /// Which threads keep a blocked one waiting.
@@ -89,7 +83,7 @@ impl Holders {
             let ahead = ahead.map(|claim| Keeper {
                 thread: Arc::clone(&claim.thread),
                 obstacle: Obstacle::IsAhead(claim.request),
-                holds: self.holds(&claim.thread),
+                holds: holds(&claim.thread),
                 claim: Some(claim),
             });
             holders.chain(ahead).collect()
@@ -100,7 +94,8 @@ impl Holders {
 
 /// The links of a cycle, each with what its thread holds and what it waits for: pairs of entries.
 fn described(links: &[Link]) -> String {
-    let (known, held) = REGISTRY.held(|location| links.iter().any(|link| link.blocked.location == location));
+    let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
+    let (known, held) = REGISTRY.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
     let now = now();
     let pair = |(Link { blocked, obstacle }, before): (&Link, &Link)| {
         let wanted = before.blocked.location;

@@ -55,7 +55,7 @@ pub(super) fn sight(known: &[Known], held: &[(usize, Held)]) {
 /// Notes who holds what claims wait for, at these locations.
 pub(super) fn sight_awaited(lines: impl IntoIterator<Item = Location>) {
     let awaited: HashSet<_, FxBuildHasher> = lines.into_iter().collect();
-    let (known, held) = REGISTRY.held(|location| awaited.contains(&location));
+    let (known, held) = REGISTRY.held(|_| true, |location| awaited.contains(&location));
     let mut sightings = lock(&SIGHTINGS);
     sightings.by_service = sightings.of(&known, &held);
 }

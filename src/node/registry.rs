@@ -8,12 +8,9 @@
 //! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
 //! in between. A worker that ends earlier is removed by its parent, or with its parent.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
-
-use rustc_hash::FxBuildHasher;
 
 use crate::lock::{Outbox, Waiter};
 use crate::node::pending::SharedNotes;
@@ -151,20 +148,28 @@ impl Registry {
         self.locked(|agents| Some(agents.iter().find(|agent| is_so(agent))?.known.thread_id))
     }
 
-    /// What the robust lists have of the locations that `concerns` names, each with the index of its agent in the result.
-    pub(super) fn held(&self, concerns: impl Fn(Location) -> bool) -> (Vec<Known>, Vec<(usize, Held)>) {
+    /// The agents that `whose` names, and what their robust lists have of the locations that `concerns` names, each with the index of its
+    /// agent.
+    pub(super) fn held(
+        &self,
+        whose: impl Fn(&Known) -> bool,
+        concerns: impl Fn(Location) -> bool,
+    ) -> (Vec<Known>, Vec<(usize, Held)>) {
         self.locked(|agents| {
-            let held = agents.iter().enumerate().flat_map(|(index, agent)| {
+            let agents = agents.iter().filter(|agent| whose(&agent.known));
+            let held = agents.clone().enumerate().flat_map(|(index, agent)| {
                 agent.robust_list.held(&concerns).into_iter().map(move |held| (index, held))
             });
-            (agents.iter().map(|agent| agent.known.clone()).collect(), held.collect())
+            (agents.clone().map(|agent| agent.known.clone()).collect(), held.collect())
         })
     }
 
-    /// The numbers of the agents whose robust lists have anything.
-    pub(super) fn holding(&self) -> HashSet<u64, FxBuildHasher> {
-        let holds = |agent: &&Entry| agent.robust_list.len() > 0;
-        self.locked(|agents| agents.iter().filter(holds).map(|agent| agent.known.number).collect())
+    /// The agent of a thread, and how many entries its robust list has.
+    pub(super) fn of_thread(&self, thread: &Arc<BlockedThread>) -> Option<(Known, usize)> {
+        self.locked(|agents| {
+            let agent = agents.iter().find(|agent| Arc::ptr_eq(&agent.known.blocked_thread, thread))?;
+            Some((agent.known.clone(), agent.robust_list.len()))
+        })
     }
 }
 

@@ -96,7 +96,7 @@ const MOST_READINGS: usize = 4;
 
 /// What is held and awaited in this process, as JSON; and when it was read. `None` if a string of JavaScript cannot hold the text.
 pub(super) fn snapshot() -> Option<String> {
-    let (known, in_lists) = REGISTRY.held(|_| true);
+    let (known, in_lists) = REGISTRY.held(|_| true, |_| true);
     sight(&known, &in_lists);
     // Where something may be on its way to its holder.
     let given = known.iter().flat_map(|agent| {
@@ -143,7 +143,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         let (mut holders, mut in_lists) = (Vec::new(), Vec::new());
         for _ in 0..MOST_READINGS {
             (holders, in_lists) =
-                REGISTRY.held(|location| STORE.index_of(location) == bucket && concerns.contains(&location));
+                REGISTRY.held(|_| true, |location| STORE.index_of(location) == bucket && concerns.contains(&location));
             let found = in_lists.iter().map(|(_, held)| held.location);
             let found: Locations = found.chain(given.iter().map(|&(_, (location, _))| location)).collect();
             // A thread that has taken a lock in JavaScript is about to list it.
