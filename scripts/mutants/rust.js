@@ -117,10 +117,8 @@ module.exports = [
   { what: 'an agent that has ended is rung', file: outbox, find: '        *lock(&self.bell) = None;\n', put: '', model: 'ring_close' },
   { what: 'a notification is recalled', file: outbox, find: 'result.is_acquired() || result == WaitResult::TimedOut', put: 'result != WaitResult::Due', model: 'cancel_timeout_notify' },
   { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'recalled'] },
-  { what: 'a clock that fails ends a critical section', file: section, find: 'get_or_insert_with(|| unfailing(self.clock))', put: 'get_or_insert_with(self.clock)', cargo: ['faults', ''] },
   { what: 'a thread that spins in vain tries again as soon as before', file: 'src/spinner.rs', find: '(2 * self.next_pause.get()).min(self.longest_pause)', put: 'Self::PAUSE', cargo: ['lib', 'become_rare'] },
   { what: 'a spin that pays leaves the pauses long', file: 'src/spinner.rs', find: 'self.next_pause.set(Self::PAUSE);', put: '', cargo: ['lib', 'makes_the_pauses_short'] },
-  { what: 'a clock that fails after a spin loses what that has taken', file: 'src/spinner.rs', find: 'unfailing(now)', put: 'crate::clock::now()', cargo: ['lib', 'what_a_spin_has_taken'] },
   { what: 'an operation that has failed leaves its wait in the line', file: 'src/node/operations.rs', find: '    agent.robust_list.retract();\n    agent.blocking.abandon();\n}', put: '    agent.robust_list.retract();\n}', test: 'faults' },
   { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.0.iter().for_each', put: 'self.0.iter().take(1).for_each', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
 

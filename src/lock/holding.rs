@@ -1,0 +1,52 @@
+//! Since when at least a word has been held, as long as claims wait for it.
+//!
+//! JavaScript notes no time when it takes what is free. But while a claim is counted, every release comes to native code. So what native
+//! code finds held then has been held ever since, unless it has been released:
+//!
+//! | event | whoever holds the word has held it |
+//! |---|---|
+//! | a claim joins the line, or retries in vain, or the service looks | since then, if nothing is known of an earlier time |
+//! | native code takes it, for a claim or for a newcomer | since then |
+//! | a lock is freed, or notified by code that uses the bare word | for an unknown time: a newcomer may have taken it |
+//!
+//! In a strict line only native code gives anything to anybody, so what others release changes nothing. What is not seen is code that frees
+//! the bare word and calls nothing of this package.
+
+use super::lines::{Section, WaiterListStore};
+use crate::clock::Timestamp;
+use crate::queue::location::Location;
+
+impl Section<'_> {
+    /// The word is held.
+    pub(super) fn found_held(&mut self, location: Location) {
+        if self.policy().line(location).is_some_and(|line| line.held_since.is_none()) {
+            self.was_taken(location);
+        }
+    }
+
+    /// The word has just been taken.
+    pub(super) fn was_taken(&mut self, location: Location) {
+        if self.policy().line(location).is_some() {
+            let now = self.now();
+            self.set_held_since(location, Some(now));
+        }
+    }
+
+    /// The lock has been freed, and may have been taken again.
+    pub(super) fn was_freed(&mut self, location: Location) {
+        self.set_held_since(location, None);
+    }
+
+    fn set_held_since(&mut self, location: Location, since: Option<Timestamp>) {
+        if let Some(line) = self.policy_mut().line_mut(location) {
+            line.held_since = since;
+        }
+    }
+}
+
+impl WaiterListStore {
+    /// Since when at least whoever holds the word has held it; `None` if nobody waits for it, or nothing is known.
+    pub fn held_since(&self, location: Location) -> Option<Timestamp> {
+        self.critical_section_at(location, |section| section.policy().line(location)?.held_since)
+    }
+}

@@ -1,0 +1,95 @@
+//! Looks at the words of lines: a word may have been freed without a call, and then nobody else wakes its first claims.
+//!
+//! # How soon a look comes
+//! A claim is looked at [`SHORTEST`] after it has joined. Then the time between two looks is an eighth of what has passed since a claim
+//! joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no claim by more than an eighth of its
+//! wait, or [`SHORTEST`], and what waits for a day costs a look a second.
+//!
+//! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::rest`] says why none is
+//! overlooked: the service begins to rest when it looks, and a claim that joins ends that.) Without lines there is no next look.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::rest::Rest;
+
+/// How long a claim may wait at first for a word that was freed without a call.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// The longest time between two looks.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The time until the next look, when there has been no news for so long.
+fn pause(quiet: Duration) -> Duration {
+    (quiet / 8).clamp(SHORTEST, LONGEST)
+}
+
+/// The looks of a service, as the threads that claim something see them.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    rest: Rest,
+    bell: Notify,
+}
+
+impl Looks {
+    /// A claim has joined a line.
+    pub(super) fn claim_has_joined(&self) {
+        if self.rest.end() {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Looks for ever. `look` returns whether it has found a word that was freed; `None` if there are no lines.
+    pub(super) async fn run(&self, look: impl Fn() -> Option<bool>) -> Infallible {
+        let mut news = Instant::now();
+        loop {
+            let mut found = None;
+            self.rest.begin(|| {
+                found = look();
+                false
+            });
+            let now = Instant::now();
+            if found == Some(true) {
+                news = now;
+            }
+            let next = found.map(|_| now + pause(now - news));
+            if self.is_rung_before(next).await {
+                news = Instant::now();
+                let soon = news + SHORTEST;
+                sleep_until(next.map_or(soon, |next| next.min(soon))).await;
+            }
+        }
+    }
+
+    async fn is_rung_before(&self, moment: Option<Instant>) -> bool {
+        let rung = self.bell.notified();
+        match moment {
+            Some(moment) => timeout_at(moment, rung).await.is_ok(),
+            None => {
+                rung.await;
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_become_rare_and_delay_no_wait_by_more_than_an_eighth() {
+        let mut waited = SHORTEST;
+        let mut looks = 1;
+        while waited < Duration::from_secs(60) {
+            let delay = pause(waited);
+            assert!(delay <= SHORTEST.max(waited / 8) && delay <= LONGEST, "{delay:?} after {waited:?}");
+            waited += delay;
+            looks += 1;
+        }
+        assert!(looks < 100, "{looks} looks in a minute");
+    }
+}
