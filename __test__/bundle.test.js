@@ -8,10 +8,12 @@ const assert = require('assert')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const vm = require('vm')
 const { test } = require('./harness')
 const { runForJSON } = require('./fixtures/run-node')
-const { libraryFile, target } = require('../lib/agent/target')
+const { libraryFile, packageName, target } = require('../lib/agent/target')
 const { PARTS, bundle } = require('../scripts/lib/bundle')
+const { targets } = require('../scripts/lib/targets')
 
 const root = path.join(__dirname, '..')
 const NAMES = PARTS.map(({ name }) => name)
@@ -37,6 +39,33 @@ test('every file that is required is there, once', t => {
   assert.deepStrictEqual([...new Set(all(/\brequire\(['"](\.[^'"]+)['"]\)/g))], NAMES.map(name => `./${name}`).sort())
 })
 
+test('the file for tracers names each platform, and files that are there', t => {
+  const lib = path.join(bundled(t), 'lib')
+  const named = Array.from(fs.readFileSync(path.join(lib, 'traced.js'), 'utf8').matchAll(/require\('([^']+)'\)/g), ([, name]) => name)
+  assert.deepStrictEqual(named.filter(name => !name.startsWith('.')), Object.keys(targets).map(packageName))
+  // An entry lies beside lib/, which is all that is bundled.
+  for (const name of named.filter(name => name.startsWith('./'))) assert.ok(fs.existsSync(path.join(lib, name)), name)
+  for (const name of named.filter(name => name.startsWith('../'))) assert.ok(fs.existsSync(path.join(root, 'lib', name)), name)
+})
+
+test('as a part of an ES module, it says how to leave it out before anything else', t => {
+  const source = fs.readFileSync(path.join(bundled(t), 'lib', 'entry.js'), 'utf8')
+  assert.throws(() => new vm.Script(`(function (require) {${source}\n})`).runInNewContext()(), ({ code, message }) => {
+    assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
+    for (const name of ['atomics-waitasync', 'esbuild', 'webpack', 'Rollup', 'ssr: { external', 'serverExternalPackages']) assert.ok(message.includes(name), message)
+    return true
+  })
+})
+
+test('without the package\'s files around it, the error of a missing library says that it is in a bundle', async t => {
+  const folder = bundled(t)
+  fs.unlinkSync(path.join(folder, libraryFile(target())))
+  const message = () => evaluate(t, folder, 'try { require(folder + "/force.js") } catch ({ message }) { console.log(JSON.stringify(message)) }')
+  assert.match(await message(), /^atomics-waitasync has no native library/)
+  fs.rmSync(path.join(folder, 'lib', 'workers'), { recursive: true })
+  assert.match(await message(), /^atomics-waitasync is in a bundle, .* must stay external.* Looked for /)
+})
+
 test('functions and classes keep their names', t => {
   const folder = bundled(t)
   const names = (folder) => {
@@ -45,7 +74,7 @@ test('functions and classes keep their names', t => {
       : Array.from(fs.readFileSync(path.join(folder, entry.name), 'utf8').matchAll(/^[^/*\n]*\b(?:function|class) (\w+)/gm), ([, name]) => name))
     return texts.flat()
   }
-  const sorted = (folder) => [...new Set(names(folder))].filter(name => name !== 'requireFile').sort()
+  const sorted = (folder) => [...new Set(names(folder))].filter(name => !['requireFile', 'traced'].includes(name)).sort()
   assert.deepStrictEqual(sorted(path.join(folder, 'lib')), sorted(path.join(root, 'lib')))
 })
 

@@ -12,16 +12,22 @@
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
+const slowness = require('../__test__/fixtures/slowness')
 const { argumentsOf, command } = require('./lib/arguments')
+const { libraryFile, packageName, target } = require('../lib/agent/target')
+const { run } = require('./lib/child')
 const { installed, release, succeedNpm } = require('./lib/npm')
 const { Machine, findTarballs, makeTarballs, publish, upstreamRegistry } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
+const { targets } = require('./lib/targets')
 const nodes = require('./nodes')
 
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
 const NODE = '24.21.0'
+/** The programs that say whether the package works. */
+const USED = ['require.js', 'import.mjs', 'force.js', 'lock.js']
 const WINDOWS = process.platform === 'win32'
 
 /** A machine with the tools, and one folder for each project. */
@@ -48,30 +54,76 @@ class Workshop extends Machine {
     return folder
   }
 
+  /** Runs a program that must fail, with such an error. */
+  async fails (cwd, args, pattern, what) {
+    const { code, output } = await run(this.node.path, args, { cwd, env: this.env, timeout: slowness * 60 * 1000 })
+    assert.ok(code !== 0, `${what}: it passed\n${output}`)
+    assert.match(output, pattern, what)
+  }
+
   tool (...names) {
     return path.join(this.modules, ...names)
   }
 
   /** `words` come before a program. */
   async usesPrograms (folder, words = []) {
-    for (const program of ['require.js', 'import.mjs', 'force.js', 'lock.js']) await this.passes(folder, [...words, program])
+    for (const program of USED) await this.passes(folder, [...words, program])
     await this.passes(folder, [...words, '-r', 'atomics-waitasync/force', 'preloaded.js'])
   }
 }
 
-const bundler = (name, few = false) => ({
+const bundler = (name, { few = false, file = `${name}.js` } = {}) => ({
   name,
   few,
   async check (workshop) {
     const folder = await workshop.installed(name, path.join(CONSUMERS, 'bundled'))
-    await workshop.runs(folder, [`${name}.js`])
-    const [main, worker] = ['main.js', 'worker.js'].map(file => path.join('dist', file))
+    await workshop.runs(folder, [file])
+    const [main, worker] = ['main.js', 'worker.js'].map(name => path.join('dist', name))
     // The application's own code is in the bundle, the package is not.
     assert.ok(fs.statSync(path.join(folder, main)).size < 10000, `${main} has more in it than the application`)
     fs.rmSync(path.join(folder, 'main.mjs'))
     await workshop.passes(folder, [main, path.join(folder, worker)])
   }
 })
+
+/** The packages with libraries that a program may find beside the package: those of these platforms. */
+const PRESENT = {
+  'for this platform': [target()],
+  'for the others': Object.keys(targets).filter(name => name !== target()),
+  'for none': []
+}
+
+/**
+ * A bundler that was not told to leave the package out. It must build whatever libraries there are. The program then runs if it `runs` as a
+ * bundle, or says what is wrong.
+ */
+const forgotten = ({ bundler, format, runs = false, few = false, name = `${bundler}, ${format}, without external` }) => ({
+  name,
+  few,
+  async check (workshop) {
+    const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'forgotten'))
+    const modules = path.join(folder, 'node_modules')
+    const library = path.join(modules, packageName(target()))
+    fs.renameSync(library, path.join(folder, 'library'))
+    for (const [which, names] of Object.entries(PRESENT)) {
+      for (const name of Object.keys(targets)) fs.rmSync(path.join(modules, packageName(name)), { recursive: true, force: true })
+      for (const name of names) {
+        fs.cpSync(path.join(folder, 'library'), path.join(modules, packageName(name)), { recursive: true })
+        if (name !== target()) writePlatform(path.join(modules, packageName(name)), name)
+      }
+      const file = (await workshop.runs(folder, ['build.mjs', bundler, format])).trim().split('\n').pop()
+      if (runs && names.includes(target())) await workshop.passes(folder, [file])
+      else await workshop.fails(folder, [file], /Error: atomics-waitasync is in a bundle, .*must stay external/, which)
+    }
+  }
+})
+
+/** Makes a folder that of another platform's package. */
+function writePlatform (folder, name) {
+  const manifest = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'))
+  fs.renameSync(path.join(folder, libraryFile(target())), path.join(folder, libraryFile(name)))
+  fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ ...manifest, name: packageName(name), main: libraryFile(name) }))
+}
 
 const pnpm = ({ name = 'pnpm', few, install }) => ({
   name,
@@ -132,9 +184,27 @@ const vitest = (options) => framework({
 const nameOf = name => name.toLowerCase().replace(/\W+/g, '-')
 
 const checks = [
-  bundler('esbuild', true),
+  bundler('esbuild', { few: true }),
   bundler('webpack'),
   bundler('rollup'),
+  bundler('vite', { file: 'vite.mjs' }),
+  forgotten({ bundler: 'esbuild', format: 'cjs', runs: true, few: true }),
+  forgotten({ bundler: 'esbuild', format: 'esm', few: true }),
+  forgotten({ bundler: 'webpack', format: 'cjs' }),
+  forgotten({ bundler: 'rollup', format: 'cjs' }),
+  forgotten({ bundler: 'rollup', format: 'esm' }),
+  forgotten({ bundler: 'vite', format: 'esm' }),
+  {
+    name: 'file tracing',
+    few: true,
+    async check (workshop) {
+      const folder = await workshop.installed('file-tracing', PROGRAMS)
+      fs.copyFileSync(path.join(CONSUMERS, 'traced', 'trace.js'), path.join(folder, 'trace.js'))
+      const deployed = path.join(workshop.scratch, 'deployed')
+      await workshop.runs(folder, ['trace.js', deployed, ...USED, 'preloaded.js'])
+      await workshop.usesPrograms(deployed)
+    }
+  },
   jest({ few: true, hows: [['--runInBand']] }),
   jest({ name: 'Jest with processes and with threads', hows: [['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']] }),
   jest({ name: 'Jest on Node 20', version: '20.20.2' }),

@@ -9,6 +9,7 @@
 
 const fs = require('fs')
 const path = require('path')
+const EXTERNAL = require('../util/external')
 const NODE_VERSION = require('../util/node-version')
 const globalObject = require('../util/global')
 const { candidates, libraryFile, packageName } = require('./target')
@@ -17,6 +18,9 @@ const { Reflect } = globalObject
 const { apply, set } = Reflect
 
 const HOME = path.join(__dirname, '..', '..')
+
+/** Whether the package's own files are missing where its code runs. */
+const isBundled = () => !fs.existsSync(path.join(HOME, 'lib', 'workers', 'by-message', 'start.js'))
 
 function isMissing (error, request) {
   return error.code === 'MODULE_NOT_FOUND' && String(error.message).indexOf(request) !== -1
@@ -44,7 +48,7 @@ function requireLibrary () {
       }
     }
   }
-  throw failure || missing(tried)
+  throw isBundled() ? libraryError(EXTERNAL + '. Looked for ' + tried.join(', ')) : failure || missing(tried)
 }
 
 /**
@@ -102,7 +106,7 @@ function missing (tried) {
   return libraryError(
     'atomics-waitasync has no native library for this platform (' + platform() + '). Looked for ' + tried.join(', ') +
     '. Prebuilt libraries are optional dependencies: install without --omit=optional or --no-optional, and without a lock ' +
-    'file that was made on another platform. Bundlers must leave this package external. Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
+    'file that was made on another platform. Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
 }
 
 function broken (request, cause) {

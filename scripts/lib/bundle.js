@@ -15,6 +15,9 @@
 const { createHash } = require('crypto')
 const fs = require('fs')
 const path = require('path')
+const { packageName } = require('../../lib/agent/target')
+const external = require('../../lib/util/external')
+const { targets } = require('./targets')
 
 const LIB = path.join(__dirname, '..', '..', 'lib')
 
@@ -46,6 +49,9 @@ const HEADER = `'use strict'
  * part names that part.
  */
 const LINKER = `
+// An ES module has no such variable, and no require either: a bundler has joined these files to one.
+if (typeof __dirname === 'undefined') throw Object.assign(new Error(${JSON.stringify(external)}), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
+
 const fs = require('fs')
 const path = require('path')
 const vm = require('vm')
@@ -94,11 +100,25 @@ const run = (function run (name) {
   }
 })
 
+/** Never called: tools that find the files of a program by its text follow the first path, as @vercel/nft does, or the second, as Turbopack. */
+function traced (platform) {
+  return [path.join(__dirname, 'traced.js'), path.join(__dirname, '..', '..', 'atomics-waitasync-' + platform)]
+}
+
 /** The same on a Node 10 without worker_threads. */
 let threads = {}
 try {
   threads = require('worker_threads')
 } catch (_) {}
+`
+
+/**
+ * A file that is never run, but read by tools that find the files of a program by its text, such as @vercel/nft: it names those that are
+ * found only when they are needed. It is apart, because a bundler that comes upon the name of a native library fails.
+ */
+const TRACED = `
+${Object.keys(targets).map(name => `try { require('${packageName(name)}') } catch (_) {}`).join('\n')}
+${['./workers/by-message/start.js', '../force.js', '../keep-alive.js', '../web-locks.js'].map(name => `require('${name}')`).join('\n')}
 `
 
 /** A require of another file of lib/, as esbuild writes it. */
@@ -173,6 +193,7 @@ function bundle (folder) {
   const hashes = Object.entries(parts).map(([name, text]) => `  '${name}': '${createHash('sha256').update(text).digest('base64')}'`)
   const texts = {
     'entry.js': `${HEADER}\nconst HASHES = {\n${hashes.join(',\n')}\n}\n${LINKER}\nmodule.exports = requireFile('entry.js', 'main.js')\n`,
+    'traced.js': `${HEADER}${TRACED}`,
     ...parts
   }
   for (const name of BY_PATH) texts[name] = `${HEADER}${files.get(name).code}`
