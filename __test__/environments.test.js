@@ -9,7 +9,7 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
-const { packageCopy } = require('./fixtures/entries/folders')
+const { folderWithPackage, packageCopy, packageWithoutLibrary } = require('./fixtures/entries/folders')
 const { runForJSON, runNode } = require('./fixtures/run-node')
 
 const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
@@ -168,6 +168,20 @@ test('a copy that lacks the file which Workers load first: they start, with a wa
   assert.strictEqual(code, 0, stderr)
   assert.strictEqual(stdout, 'runs\n')
   assert.ok(/ATOMICS_WAITASYNC_WORKER.*Bundlers must leave atomics-waitasync external/.test(stderr), stderr)
+})
+
+test('the lines for Dockerfiles fail where the library is missing, and only there', async t => {
+  const page = fs.readFileSync(path.join(root, 'docs', 'platforms.md'), 'utf8')
+  const lines = page.match(/(?<=`RUN )\[.*\](?=`)/g).map((line) => JSON.parse(line))
+  assert.deepStrictEqual(lines.map(([node]) => path.posix.basename(node)), ['node', 'node'])
+  const checks = lines.map(([, ...args]) => args).concat([/(?<=--entrypoint node IMAGE ).*(?=`)/.exec(page)[0].split(' ')])
+  const [without, complete] = [packageWithoutLibrary(t), root].map((target) => folderWithPackage(t, target))
+  for (const args of checks) {
+    assert.strictEqual((await runNode(t, args, { cwd: complete })).code, 0)
+    const { code, stderr } = await runNode(t, args, { cwd: without })
+    assert.strictEqual(code, 1)
+    assert.ok(/atomics-waitasync has no native library for this platform/.test(stderr), stderr)
+  }
 })
 
 test('a single executable application: locks, an install and its Workers', {
