@@ -150,6 +150,50 @@ test('a party that gives up is no longer counted: the others still wait for all'
   await until(() => waiting.state === 'fulfilled')
 })
 
+test('an aborted party leaves at the abort: one that comes in the same turn does not meet it', async () => {
+  const { barrier, word } = setUp(2)
+  const controller = new TinyController({ reason: 'abort' })
+  const aborted = rejection(barrier.waitAsync({ signal: controller.signal }))
+  controller.abort()
+  assert.strictEqual(word[0] & 0xffff, 0)
+  const next = watch(barrier.waitAsync())
+  assert.strictEqual(await aborted, 'abort')
+  await turns()
+  assert.strictEqual(next.state, 'pending')
+  assert.deepStrictEqual(await barrier.waitAsync(), { leader: true })
+  await until(() => next.state === 'fulfilled')
+})
+
+test('an aborted party leaves although it has been woken for nothing', async () => {
+  const { barrier, word } = setUp(2)
+  const controller = new TinyController({ reason: 'abort' })
+  const aborted = rejection(barrier.waitAsync({ signal: controller.signal }))
+  assert.strictEqual(api.notify(word, 0), 1)
+  controller.abort()
+  assert.strictEqual(word[0] & 0xffff, 0)
+  const next = barrier.waitAsync()
+  assert.deepStrictEqual(await barrier.waitAsync(), { leader: true })
+  assert.strictEqual(await aborted, 'abort')
+  assert.deepStrictEqual(await next, { leader: false })
+})
+
+test('an abort after the last party has come is too late', async () => {
+  const { barrier } = setUp(2)
+  const controller = new TinyController({ reason: 'abort' })
+  const party = barrier.waitAsync({ signal: controller.signal })
+  const last = barrier.waitAsync()
+  controller.abort()
+  assert.deepStrictEqual(await Promise.all([party, last]), [{ leader: false }, { leader: true }])
+  assert.strictEqual(controller.listeners.size, 0)
+})
+
+test('a party whose signal is aborted while it is listened to does not arrive', async () => {
+  const { barrier, word } = setUp(2)
+  const signal = { aborted: false, reason: 'abort', addEventListener: (_, listener) => { listener() } }
+  assert.strictEqual(await rejection(barrier.waitAsync({ signal })), 'abort')
+  assert.strictEqual(word[0], 0)
+})
+
 test('a party that gives up as the last one arrives goes on with the others', async () => {
   const { barrier, word } = setUp(2)
   const controller = new TinyController({ reason: 'abort' })

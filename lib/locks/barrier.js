@@ -4,14 +4,15 @@
  * `Barrier`: a number of parties wait for each other, again and again.
  *
  * The word's upper half holds the generation, its lower half the number of parties that have arrived in this generation. A party
- * that gives up is no longer counted. A party that dies while it waits stays counted: its generation is completed, and the next one
+ * that gives up is no longer counted: at once, if it is aborted. A party that dies while it waits stays counted: its generation is completed, and the next one
  * lacks a party; so give the others a time-out.
  */
 
-const { RangeError, TypeError, compareExchange, isInteger, load } = require('../util/intrinsics')
+const { RangeError, TypeError, bare, compareExchange, isInteger, load } = require('../util/intrinsics')
 const requireStack = require('../util/require-stack')
 const { describe } = require('../util/values')
-const { throwIfAborted } = require('../waiting/errors')
+const abortSignals = require('../waiting/abort-signals')
+const { reasonOfAbort, throwIfAborted } = require('../waiting/errors')
 const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
@@ -54,18 +55,53 @@ class Barrier {
 }
 
 async function awaitParties (barrier, options, steps) {
-  const wait = waitOptions(options, 'waitAsync')
-  throwIfAborted(wait.signal)
-  const word = wordOf(barrier)
-  const mine = arrive(word, barrier.parties)
-  if (mine === LEADER) return { leader: true }
+  const { timeout, signal } = waitOptions(options, 'waitAsync')
+  throwIfAborted(signal)
+  const party = new Party(wordOf(barrier), signal, steps)
   try {
-    await waitUntilAsync(word, (state) => generation(state) !== mine, wait, steps, BARRIER, awaitParties)
-  } catch (reason) {
-    if (withdraw(word, mine)) throw reason
+    if (!abortSignals.join(party)) throw steps.reason
+    if (party.arrive(barrier.parties)) return { leader: true }
+    return await party.others(timeout)
+  } finally {
+    abortSignals.leave(party)
   }
-  return { leader: false }
 }
+
+/** A party that awaits the others. It listens to the signal itself, since it must leave at the abort, whatever step it is at. */
+class Party {
+  constructor (word, signal, steps) {
+    this.word = word
+    this.signal = signal
+    this.steps = steps
+    // The generation that it waits to end; before its arrival, none.
+    this.generation = LEADER
+  }
+
+  /** Counts it in. True if it is the leader. */
+  arrive (parties) {
+    this.generation = arrive(this.word, parties)
+    return this.generation === LEADER
+  }
+
+  /** Awaits the other parties. */
+  async others (timeout) {
+    const { steps, word } = this
+    try {
+      await waitUntilAsync(word, (state) => generation(state) !== this.generation, { timeout }, steps, BARRIER, awaitParties)
+    } catch (error) {
+      // An aborted party has left.
+      if (steps.reason !== undefined || withdraw(word, this.generation)) throw error
+    }
+    return { leader: false }
+  }
+
+  /** Leaves at once and rejects, unless its generation has ended. */
+  abort () {
+    const reason = reasonOfAbort(this.signal)
+    if (this.generation === LEADER || withdraw(this.word, this.generation)) this.steps.reject(reason)
+  }
+}
+bare(Party)
 
 const LEADER = -1
 

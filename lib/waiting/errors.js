@@ -88,11 +88,20 @@ function abortReason (signal) {
   return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
 }
 
+/** The same; if it has a getter that throws, what that throws. */
+function reasonOfAbort (signal) {
+  try {
+    return abortReason(signal)
+  } catch (error) {
+    return error
+  }
+}
+
 /** Throws a signal's reason if it is aborted. */
 function throwIfAborted (signal) {
   if (signal !== undefined && signal.aborted) throw abortReason(signal)
 }
 
 module.exports = {
-  LATE, abortReason, cycleText, deadlock, deadlockCycle, hideFrames, notLocked, throwIfAborted, timeoutError, unlessLate
+  LATE, abortReason, cycleText, deadlock, deadlockCycle, hideFrames, notLocked, reasonOfAbort, throwIfAborted, timeoutError, unlessLate
 }

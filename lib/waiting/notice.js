@@ -94,6 +94,7 @@ async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose
   let result
   try {
     for (;;) {
+      if (steps.reason !== undefined) throw steps.reason
       const value = load(word.array, 0)
       if (isOver(value)) return
       if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)

@@ -14,7 +14,7 @@
 const { agent } = require('../agent/agent')
 const { bare, createMap } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
-const { abortReason } = require('./errors')
+const { reasonOfAbort } = require('./errors')
 
 /** The keys of the words for which a warning has been given. */
 const warned = createMap()
@@ -71,13 +71,7 @@ class Waiter {
   }
 
   abort () {
-    let reason
-    try {
-      reason = abortReason(this.signal)
-    } catch (error) {
-      reason = error
-    }
-    this.giveUp(reason)
+    this.giveUp(reasonOfAbort(this.signal))
   }
 
   /** Dequeues it. False if it is too late for that: then it will be settled. */
