@@ -145,12 +145,43 @@ test('a subscriber of the channel of waits runs in the context of the wait', asy
   assert.deepStrictEqual(seen, [['timed-out', 'one'], ['acquired', 'two']])
 })
 
+test('so it does for the lock that a Condition claims after its notification, or its time', async t => {
+  let diagnostics
+  try {
+    diagnostics = require('diagnostics_channel')
+  } catch (_) {
+    t.skip('this Node has no diagnostics_channel')
+  }
+  const seen = []
+  const listener = () => { seen.push(als.getStore()) }
+  diagnostics.channel('atomics-waitasync:wait').subscribe(listener)
+  t.after(() => diagnostics.channel('atomics-waitasync:wait').unsubscribe(listener))
+  const sab = new SharedArrayBuffer(8)
+  const lock = new api.AsyncLock(sab)
+  const condition = new api.Condition(sab, { byteOffset: 4 })
+  for (const [options, end] of [[{}, () => condition.notify()], [{ timeout: 1 }, () => {}]]) {
+    let token = lock.tryLock()
+    const waiting = als.run('the wait', () => condition.waitAsync(token, options))
+    token = lock.tryLock()
+    await als.run('the end', async () => {
+      end()
+      while (lock.waiters === 0) await turn()
+      token.unlock()
+    })
+    await waiting
+    lock.unlock()
+  }
+  assert.deepStrictEqual(seen, ['the wait', 'the wait'])
+})
+
 /**
  * Whether the context of the first call of an entry, the source of an async function of the entry's exports, is collected.
  * @param {boolean} [isLoadedThere] whether the entry is loaded in that context, too
+ * @param {object} [env] variables of the environment
  */
-const isCollected = (t, entry, call, isLoadedThere = false) => runForJSON(t, ['--expose-gc', '-e', `
-  const { AsyncLocalStorage } = require('async_hooks')
+const isCollected = (t, entry, call, isLoadedThere = false, env = {}) => runForJSON(t, ['--expose-gc', '-e', `
+  const { AsyncLocalStorage, AsyncResource } = require('async_hooks')
+  const outside = new AsyncResource('outside')
   const load = () => require(${JSON.stringify(require.resolve(`../${entry}`))})
   const api = ${isLoadedThere} ? undefined : load()
   const als = new AsyncLocalStorage()
@@ -172,7 +203,7 @@ const isCollected = (t, entry, call, isLoadedThere = false) => runForJSON(t, ['-
     }
     console.log(JSON.stringify(weak.deref() === undefined))
   }
-  main()`])
+  main()`], { env })
 
 const NO_WEAK_REF = typeof WeakRef !== 'function' && 'this Node has no WeakRef'
 
@@ -209,3 +240,21 @@ for (const entry of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
     })
   }
 }
+
+test('waits that are watched for stalls keep no context of earlier ones', { skip: NO_WEAK_REF }, async t => {
+  if (!await isCollected(t, 'force', () => { require('zlib') })) t.skip('this Node keeps the context in which one of its modules is required first')
+  const waits = async ({ AsyncLock }) => {
+    /* global outside */
+    const lock = new AsyncLock(new SharedArrayBuffer(4))
+    const wait = async () => {
+      const token = lock.tryLock()
+      const next = lock.lockAsync()
+      setTimeout(() => { token.unlock() }, 2)
+      ;(await next).unlock()
+    }
+    await wait()
+    // The next waits, in another context, keep the watch going.
+    outside.runInAsyncScope(async () => { for (let n = 0; n < 500; n++) await wait() })
+  }
+  assert.strictEqual(await isCollected(t, 'force', waits, false, { ATOMICS_WAITASYNC_STALL: '1' }), true)
+})

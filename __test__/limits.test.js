@@ -191,3 +191,18 @@ test('a time limit of vm that ends a callback leaves the lock held; unlock() of 
   lock.unlock()
   assert.strictEqual(lock.locked, false)
 })
+
+test('an earlier listener of a signal that is not Node\'s own can keep an abort from a wait', {
+  skip: typeof EventTarget !== 'function' && 'this Node has no EventTarget'
+}, async () => {
+  const lock = new own.AsyncLock(new SharedArrayBuffer(4))
+  const token = lock.tryLock()
+  const signal = Object.assign(new EventTarget(), { aborted: false })
+  signal.addEventListener('abort', event => { event.stopImmediatePropagation() })
+  const waiting = lock.lockAsync({ signal })
+  signal.aborted = true
+  signal.dispatchEvent(new Event('abort'))
+  assert.strictEqual(lock.waiters, 1)
+  token.unlock()
+  ;(await waiting).unlock()
+})

@@ -182,3 +182,18 @@ test('Node does not warn of many waits on one AbortSignal', { skip: !hasControll
   process.removeListener('warning', listener)
   assert.deepStrictEqual(warnings, [])
 })
+
+const { addAbortListener } = require('events')
+
+test('an earlier listener cannot keep an abort from a wait', {
+  skip: addAbortListener === undefined && 'this Node has no events.addAbortListener'
+}, async () => {
+  const { forms } = pendingForms()
+  for (const { name, run } of forms) {
+    const controller = new AbortController()
+    controller.signal.addEventListener('abort', event => { event.stopImmediatePropagation() })
+    const aborted = rejection(run({ signal: controller.signal }))
+    controller.abort('stopped')
+    assert.strictEqual(await aborted, 'stopped', name)
+  }
+})

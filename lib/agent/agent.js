@@ -42,7 +42,17 @@ function createAgent (binding) {
   // this thread leaves its Workers to the host's queue. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `onTick`:
   // what `tick` calls.
   const native = {
-    binding, counters, expected, floats, operations, words, onSteal: undefined, besideHost: false, stallAfter, onTick: undefined
+    binding,
+    counters,
+    expected,
+    floats,
+    operations,
+    words,
+    onSteal: undefined,
+    besideHost: false,
+    stallAfter,
+    onTick: undefined,
+    inRootContext: (run) => { inRootContext(binding, run) }
   }
   const slots = createSlots(native)
   const blocking = createBlocking(native)

@@ -16,6 +16,7 @@ const notice = require('../waiting/notice')
 const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
+const { contextOfWait } = require('./held/diagnostics')
 const { described } = require('./held/request')
 const { captureCall } = require('./held/stalls')
 const { holdOf, indexOfHold, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
@@ -48,14 +49,12 @@ class Condition {
   }
 
   waitAsync (token, options) {
-    const steps = new Steps()
-    steps.call = captureCall()
+    const steps = stepsOfCall()
     return steps.of(awaitOnce(this, token, options, steps))
   }
 
   waitForAsync (token, predicate, options) {
-    const steps = new Steps()
-    steps.call = captureCall()
+    const steps = stepsOfCall()
     return steps.of(awaitUntil(this, token, predicate, options, steps))
   }
 
@@ -65,6 +64,14 @@ class Condition {
     }
     return notice.notify(wordOf(this), count)
   }
+}
+
+/** For what is told of the steps, which native code may begin: outside of the call. */
+function stepsOfCall () {
+  const steps = new Steps()
+  steps.call = captureCall()
+  steps.context = contextOfWait()
+  return steps
 }
 
 /** The result of a predicate that must be synchronous. */

@@ -7,10 +7,33 @@
  * Invariant: while there are waiters, the signal has the listener. The waiters are aborted in the order in which they came.
  */
 
-const { bare, createMap, createWeakMap } = require('../util/intrinsics')
+const { addAbortListener } = require('events')
+const { apply, bare, createMap, createWeakMap, getOwnPropertyDescriptor } = require('../util/intrinsics')
+const { AbortSignal } = require('../util/global')
 const requireStack = require('../util/require-stack')
 
 const { nextTick } = process
+
+/** By it Node tells its own signals from others; undefined where there are none, or other code has replaced the class. */
+const { get: getAborted } = (AbortSignal && getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')) || {}
+
+/**
+ * Adds a listener. On a signal of Node's own, no earlier listener can keep the abort from it by `stopImmediatePropagation()`, where Node has
+ * a function for that.
+ */
+function listen (signal, listener) {
+  if (addAbortListener !== undefined && isOfNode(signal)) addAbortListener(signal, listener)
+  else signal.addEventListener('abort', listener, { once: true })
+}
+
+function isOfNode (signal) {
+  try {
+    apply(getAborted, signal, [])
+    return true
+  } catch (_) {
+    return false
+  }
+}
 
 /** By signal. An audience is never replaced: `leave` finds that of a waiter by its signal. */
 const audiences = createWeakMap()
@@ -32,7 +55,7 @@ class Audience {
     if (this.listens) return
     this.listens = true
     try {
-      this.signal.addEventListener('abort', this.listener, { once: true })
+      listen(this.signal, this.listener)
     } catch (error) {
       this.listens = false
       // Unless the signal has called the listener before: then the waiter is aborted.

@@ -159,7 +159,7 @@ class Claim extends Waiter {
   enqueue () {
     const { hold, notifiedAt, word } = this
     const { request } = hold
-    this.since = waits()
+    this.since = waits(this.steps === undefined ? undefined : this.steps.context)
     this.wait = waitBegins(hold, this.steps === undefined ? undefined : this.steps.call)
     // As in `block`.
     requireStack()

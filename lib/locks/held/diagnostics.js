@@ -25,13 +25,16 @@ function open (name) {
   }
 }
 
+/** The asynchronous context in which subscribers are called; undefined if there are none. */
+const contextOfWait = () => waitChannel.hasSubscribers || deathChannel.hasSubscribers ? new AsyncResource('atomics-waitasync:wait') : undefined
+exports.contextOfWait = contextOfWait
+
 /**
- * A wait is about to begin. Returns what `waited` wants: when it began, and its asynchronous context, in which subscribers are called;
- * undefined if there are no subscribers.
+ * A wait is about to begin. Returns what `waited` wants: when it began, and its context; undefined if there are no subscribers.
+ * @param {object} [context] that of the wait of which this is a step, if it had subscribers
  */
-exports.waits = function waits () {
-  if (!waitChannel.hasSubscribers && !deathChannel.hasSubscribers) return undefined
-  return { began: now(), context: new AsyncResource('atomics-waitasync:wait') }
+exports.waits = function waits (context = contextOfWait()) {
+  return context && { began: now(), context }
 }
 
 /**

@@ -77,7 +77,9 @@ function waitEnds (wait) {
 function watch (milliseconds) {
   if (isWatched) return
   // If this thread was busy, what has been granted is delivered first. Node 10 takes two turns for that.
-  setTimeout(() => { setImmediate(() => { setImmediate(check) }) }, milliseconds).unref()
+  const turns = () => { setImmediate(() => { setImmediate(check) }) }
+  // The check sets the next timer, which would keep the context of the wait that set the first.
+  agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })
   isWatched = true
 }
 
