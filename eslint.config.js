@@ -11,6 +11,18 @@ const SHARED = { Atomics: 'readonly', SharedArrayBuffer: 'readonly', BigInt: 're
 const OLD = { ecmaVersion: 2019, globals: { ...globals.es2018, ...globals.node, ...SHARED } }
 const NEW = { ecmaVersion: 2022, globals: { ...globals.es2021, ...globals.node } }
 
+/** What lib/ must not do with prototypes that other code may have polluted: see lib/util/intrinsics.js. */
+const DESCRIPTOR = 'a descriptor inherits fields from Object.prototype: use define or defineProperty of lib/util/intrinsics.js'
+const INHERITING = [
+  { selector: 'MemberExpression[property.name=/^defineProp/], VariableDeclarator[init.name=/^(Object|Reflect)$/] Property[key.name=/^defineProp/]', message: DESCRIPTOR },
+  { selector: 'MemberExpression[property.name=/^__define/]', message: DESCRIPTOR },
+  { selector: 'CallExpression[callee.object.name="Object"][callee.property.name="create"][arguments.length>1]', message: DESCRIPTOR },
+  {
+    selector: 'NewExpression[callee.name="Proxy"]:not([arguments.1.properties.0.key.name="__proto__"])',
+    message: 'a handler inherits traps from Object.prototype: let it be a literal that begins with __proto__: null'
+  }
+]
+
 module.exports = [
   { ignores: ['**/node_modules/', 'target/', 'dist/', '**/.*/', '__test__/types/'] },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
@@ -70,6 +82,7 @@ module.exports = [
       '@stylistic/yield-star-spacing': ['error', 'both']
     }
   },
+  { files: ['lib/**/*.js', '*.js', '*.mjs'], rules: { 'no-restricted-syntax': ['error', ...INHERITING] } },
   // They list the names of their exports for tools that only read the source.
   { files: ['index.js', 'force.js', 'keep-alive.js', 'pure.js', 'web-locks.js'], rules: { 'no-constant-binary-expression': 'off' } },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },

@@ -12,14 +12,28 @@ const NAMES = [
 
 const load = () => require('./lib/entry.js')('index')
 
-/** An object that becomes what `load` returns when a property of it is read or written. */
+/** An object that becomes what `load` returns when a property of it is read or written; if it is frozen, it passes that on. */
 function createLater () {
+  // eslint-disable-next-line no-restricted-syntax -- only this file is loaded
+  const { defineProperty, getOwnPropertyDescriptor } = Reflect
   const later = {}
-  const become = () => Object.defineProperties(later, Object.getOwnPropertyDescriptors(load()))
+  // Only the own fields of a descriptor count.
+  const define = (name, descriptor) => defineProperty(later, name, Object.assign({ __proto__: null }, descriptor))
+  let loaded
+  const become = () => {
+    if (loaded === undefined) {
+      loaded = load()
+      for (const name of NAMES) define(name, getOwnPropertyDescriptor(loaded, name))
+    }
+    return loaded
+  }
   for (const name of NAMES) {
-    Object.defineProperty(later, name, {
+    define(name, {
       get: () => become()[name],
-      set (value) { become()[name] = value },
+      set (value) {
+        if (!define(name, getOwnPropertyDescriptor(become(), name))) throw new TypeError(name + ' cannot be replaced: the exports are frozen')
+        later[name] = value
+      },
       enumerable: true,
       configurable: true
     })

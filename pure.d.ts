@@ -247,8 +247,8 @@ export interface ViewOptions {
   /** Bytes, a multiple of 4. By default 0, or that of the clone, which is then the only value allowed. */
   byteOffset?: number | undefined
   /**
-   * A name for people, from 1 to 256 characters, which snapshots, errors, warnings and `diagnostics_channel` show. It belongs to the
-   * four bytes: all threads see it, a later name replaces it, and it ends with the memory.
+   * A name for people, from 1 to 256 characters (any UTF-16 code units, as in the names of `locks`), which snapshots, errors, warnings and
+   * `diagnostics_channel` show. It belongs to the four bytes: all threads see it, a later name replaces it, and it ends with the memory.
    */
   name?: string | undefined
 }

@@ -227,6 +227,29 @@ test('a lock with the name of a named lock is another one', async () => {
   token.unlock()
 })
 
+test('a name is a sequence of any 16-bit units, the same in every thread and snapshot; so is the name of a named lock', async t => {
+  for (const name of ['\ud800', 'a\udc00b', '\udc00\ud800', '\ud83d\ude00', 'x\0y', '\ufffd', '\ud800'.repeat(256)]) {
+    const lock = new AsyncLock(memory(4), { name })
+    const token = lock.tryLock()
+    const seen = snapshot().held.find(({ id }) => id === lock.id).name
+    const there = startWorker(t, ({ api, data: { lock, name } }) => {
+      const mine = new api.AsyncLock(lock)
+      return [mine.name === name, mine.name]
+    }, { lock, name })
+    assert.deepStrictEqual([lock.name, seen, await there.done()], [name, name, [true, name]])
+    const error = await rejection(lock.lockAsync({ timeout: 1 }))
+    if (name.length < 40) assert.ok(error.message.includes(`AsyncLock ${JSON.stringify(name)}, held by`), error.message)
+    token.unlock()
+    await locks.request(name, async granted => {
+      const { held } = await locks.query()
+      const { name: inSnapshot } = snapshot().held.find(({ kind }) => kind === 'named')
+      assert.deepStrictEqual([granted.name, inSnapshot, held.map(({ name }) => name)], [name, name, [name]])
+      // Another one, not the same after a conversion.
+      assert.strictEqual(await locks.request(name + '\ud801', { ifAvailable: true }, other => other.name), name + '\ud801')
+    })
+  }
+})
+
 test('ERR_DEADLOCK has the names, in its message and its cycle', async t => {
   const sab = memory(12)
   new AsyncLock(sab, { name: 'first' }) // eslint-disable-line no-new

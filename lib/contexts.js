@@ -12,11 +12,11 @@
  */
 
 const vm = require('vm')
-const { createWeakRef } = require('./util/intrinsics')
+const { createWeakRef, defineProperty } = require('./util/intrinsics')
 const { syncBuiltinESMExports } = require('./util/node-module')
 const shared = require('./util/shared')
 
-const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { apply, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { isPrototypeOf } = Object.prototype
 const { emitWarning } = process
 
@@ -93,7 +93,7 @@ function replaceAll () {
   for (const [holder, name, replace] of REPLACED) {
     const before = holder && getOwnPropertyDescriptor(holder, name)
     const value = before === undefined ? undefined : replace(before.value)
-    if (value === undefined || !defineProperty(holder, name, Object.assign({}, before, { value }))) {
+    if (value === undefined || !defineProperty(holder, name, Object.assign({ __proto__: null }, before, { value }))) {
       warn(new Error(name + ' of vm cannot be replaced'))
       continue
     }
@@ -122,6 +122,7 @@ function syncExports () {
 
 function replaceCreateContext (createContext) {
   return typeof createContext !== 'function' ? undefined : new Proxy(createContext, {
+    __proto__: null,
     apply (target, self, args) {
       const context = apply(target, self, args)
       copies.reach(context)
@@ -132,6 +133,7 @@ function replaceCreateContext (createContext) {
 
 function replaceRunInNewContext (runInNewContext) {
   return typeof runInNewContext !== 'function' ? undefined : new Proxy(runInNewContext, {
+    __proto__: null,
     apply (target, script, args) {
       if (!apply(isPrototypeOf, scripts, [script])) return apply(target, script, args)
       const own = getOwnPropertyDescriptor(script, 'runInContext') === undefined &&

@@ -13,7 +13,7 @@ const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = r
 const { late, load } = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
-const { define } = require('./util/intrinsics')
+const { define, defineProperty } = require('./util/intrinsics')
 const { describe } = require('./util/values')
 
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
@@ -59,20 +59,25 @@ function createEntry (name) {
       return count(typedArray, index)
     }
   }
-  for (const name of Object.keys(late)) {
-    const become = (object, value) => define(object, name, value, true, true)
-    Object.defineProperty(entry, name, {
-      get () {
-        const value = load(name)
-        become(this, value)
-        return value
-      },
-      set (value) { become(this, value) },
-      enumerable: true,
-      configurable: true
-    })
-  }
+  for (const name of Object.keys(late)) defineProperty(entry, name, loadedWhenRead(name))
   return entry
+}
+
+/** The property that has an export's code loaded when it is read, and then becomes a plain one, where its object is not frozen. */
+function loadedWhenRead (name) {
+  const become = (object, value) => define(object, name, value, true, true)
+  return {
+    get () {
+      const value = load(name)
+      become(this, value)
+      return value
+    },
+    set (value) {
+      if (!become(this, value)) throw new TypeError(name + ' cannot be replaced: the exports are frozen')
+    },
+    enumerable: true,
+    configurable: true
+  }
 }
 
 /** Lets a promise hold the event loop, or not. False if it is no pending wait of this thread. */

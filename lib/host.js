@@ -7,6 +7,8 @@
  * the package share the mark's key, so that each recognises the functions of the others and does not take them for the host's.
  */
 
+const { define, freeze } = require('./util/intrinsics')
+
 const MARK = Symbol.for('atomics-waitasync')
 
 /** `wake` is the former name of `notify`; Node 10 has both. */
@@ -30,7 +32,7 @@ function markOf (fn) {
 
 /** Marks a function. `more`: the other properties of its mark. */
 function mark (fn, engine, host, more) {
-  Object.defineProperty(fn, MARK, { value: Object.freeze(Object.assign({ engine, host }, more)) })
+  define(fn, MARK, freeze(Object.assign({ engine, host }, more)))
   return fn
 }
 

@@ -13,10 +13,11 @@
 
 const { markOf, mark } = require('./host')
 const { contextTarget, resolveTarget } = require('./realm')
+const { defineProperty } = require('./util/intrinsics')
 const { option, requireOptions } = require('./util/options')
 const { describe } = require('./util/values')
 
-const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
+const { deleteProperty, getOwnPropertyDescriptor } = Reflect
 
 const OPTIONS = ['target', 'force', 'workers', 'contexts']
 

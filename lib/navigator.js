@@ -11,6 +11,7 @@ const os = require('os')
 const { agent } = require('./agent/agent')
 const { late: { Lock, LockManager, locks } } = require('./locks')
 const globalObject = require('./util/global')
+const { defineProperty } = require('./util/intrinsics')
 const { loadNow } = require('./util/late-class')
 const NODE_VERSION = require('./util/node-version')
 const { syncBuiltinESMExports } = require('./util/node-module')
@@ -19,7 +20,7 @@ const { isObject } = require('./util/values')
 const { threads } = require('./util/worker-threads')
 const { reach } = require('./workers/reach')
 
-const { defineProperty, getPrototypeOf } = Reflect
+const { getPrototypeOf } = Reflect
 const { hasOwnProperty } = Object.prototype
 
 /** Of all copies of the package in this thread: what the latest one has put into `worker_threads`. */
@@ -82,7 +83,7 @@ function holderOf (navigator) {
   return isPlain || hasOwnProperty.call(navigator, 'locks') ? navigator : prototype
 }
 
-const define = (object, name, property) => defineProperty(object, name, Object.assign({ configurable: true }, property))
+const define = (object, name, property) => defineProperty(object, name, Object.assign({ __proto__: null, configurable: true }, property))
 
 function put (object, name, property) {
   if (!define(object, name, property)) {

@@ -277,10 +277,10 @@ fn the_lost_objects_of_an_ended_thread_say_nothing_about_another_thread() {
 fn the_last_name_of_a_word_stands_until_its_memory_is_gone() {
     let process = Process::new();
     let at = |offset| Location::from_address(BASE + offset);
-    let label = |offset| process.memories.label(at(offset));
+    let label = |offset| process.memories.label(at(offset)).map(|label| String::from_utf16(&label).unwrap());
     process.register(MAIN);
     for (offset, name) in [(0, "first"), (0, "last"), (LENGTH - 4, "of the same memory"), (LENGTH, "of the next")] {
-        process.memories.set_label(at(offset), name.to_owned());
+        process.memories.set_label(at(offset), name.encode_utf16().collect());
     }
     assert_eq!(label(0).as_deref(), Some("last"));
     assert_eq!(process.lose(MAIN), Left::Nothing);

@@ -10,7 +10,8 @@
  *   collections that are made here have the methods as properties of their own.
  * - The arrays and instances that it fills have no prototype (`createArray`, `bare`), or one that defines these properties
  *   (`shield`): an assignment to a property that does not exist yet would call a setter of the prototype.
- * - It writes property descriptors by `define`: a descriptor would inherit fields from `Object.prototype`.
+ * - It defines properties by `define` and `defineProperty` of this module: a descriptor would inherit fields from `Object.prototype`, as the
+ *   handler of a proxy would inherit traps, which therefore has no prototype. ESLint sees to both, in all of lib/.
  */
 
 // BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node.
@@ -28,17 +29,25 @@ if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
 const { add, compareExchange, load, store, sub } = Atomics
 const { clz32, max, min, trunc } = Math
 const { isInteger } = Number
-const { freeze, is, isFrozen, keys } = Object
-const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
+const { assign, freeze, is, isFrozen, keys } = Object
+// eslint-disable-next-line no-restricted-syntax -- the two that all other files have for it are made of this one
+const { apply, defineProperty: defineBy, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
 const { parse, stringify } = JSON
 const { hrtime } = process
 
 const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
+/** An object that has no property, and inherits none. */
+const NOTHING = { __proto__: null }
 const getter = (object, key) => getOwnPropertyDescriptor(object, key).get
 
 /** Defines a property: without further arguments, one that is not enumerable and cannot be changed. */
 function define (object, key, value, enumerable = false, writable = false) {
-  return defineProperty(object, key, { __proto__: null, value, enumerable, writable, configurable: writable })
+  return defineBy(object, key, { __proto__: null, value, enumerable, writable, configurable: writable })
+}
+
+/** As `Reflect.defineProperty`, but only the descriptor's own fields count. */
+function defineProperty (object, key, descriptor) {
+  return defineBy(object, key, assign({ __proto__: null }, descriptor))
 }
 
 /** Gives a collection, as its own properties, the methods that its prototype has now. */
@@ -82,6 +91,7 @@ module.exports = {
   clz32,
   compareExchange,
   define,
+  defineProperty,
   freeze,
   getOwnPropertyDescriptor,
   is,
@@ -110,8 +120,8 @@ module.exports = {
   getName: getter(TypedArrayPrototype, Symbol.toStringTag),
   getSharedByteLength: getter(SharedArrayBuffer.prototype, 'byteLength'),
   /** Undefined where buffers do not grow. */
-  getGrowable: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable') || {}).get,
-  getMaxByteLength: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'maxByteLength') || {}).get,
+  getGrowable: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable') || NOTHING).get,
+  getMaxByteLength: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'maxByteLength') || NOTHING).get,
   values: TypedArrayPrototype.values,
 
   /** Makes the instances of a class inherit nothing but its own methods. */

@@ -6,11 +6,17 @@
  *
  * Then the late class gets the properties of the loaded class, and its prototype those of the loaded class's prototype. That prototype
  * inherits from the late one from then on: so what the loaded code constructs by its own name is an instance of both.
+ *
+ * Until then, each inherits from a stand-in that loads the code when it is asked for anything. Spies look for a method along the prototype
+ * chain before they replace it, and delete their own from an object that had none. So the target of a stand-in gets what was loaded, too, and
+ * stays in the chain: if the stand-in was asked, and if the class was changed or frozen before.
  */
 
-const { createWeakMap } = require('./intrinsics')
+const { createWeakMap, defineProperty } = require('./intrinsics')
 
-const { construct, defineProperty, deleteProperty, get, getOwnPropertyDescriptor, has, ownKeys, setPrototypeOf } = Reflect
+const {
+  construct, deleteProperty, get, getOwnPropertyDescriptor, has, ownKeys, preventExtensions, setPrototypeOf
+} = Reflect
 
 /** From a late class to what loads it. */
 const loaders = createWeakMap()
@@ -22,17 +28,18 @@ const loaders = createWeakMap()
  */
 function lateClass (name, load, made) {
   let loaded
-  const Unloaded = function () {
-    return construct(use(), arguments, new.target)
-  }
-  const Class = class extends Unloaded {
-    // Not by an implicit constructor: older engines pass its arguments by an iterator, which may have been replaced. Nor by `super`: how many
-    // there are matters.
+  let wasLookedInto = false
+  // Not by an implicit constructor: older engines pass its arguments by an iterator, which may have been replaced.
+  const Class = class {
     constructor () {
       return construct(use(), arguments, new.target)
     }
   }
   defineProperty(Class, 'name', { value: name, configurable: true })
+  /** The targets of the stand-ins. */
+  const behind = { Class: Object.create(Function.prototype), prototype: Object.create(Object.prototype) }
+  // It is no parent that `util.inspect` should name.
+  defineProperty(behind.Class, 'name', { value: '', configurable: true })
 
   /** Each step may be repeated, since it may fail at the end of the stack. */
   function use () {
@@ -41,33 +48,53 @@ function lateClass (name, load, made) {
     const Loaded = load()
     const { prototype } = Loaded
     defineProperty(Class, 'length', { value: Loaded.length, configurable: true })
-    copyAll(Loaded, Class)
-    copyAll(prototype, Class.prototype)
+    fill(Loaded, Class, behind.Class, Function.prototype)
+    fill(prototype, Class.prototype, behind.prototype, Object.prototype)
     // The package's own instances must find the properties of the class, which other code may replace.
     for (const key of ownKeys(prototype)) deleteProperty(prototype, key)
-    // Its constructor.
-    setPrototypeOf(Class, Loaded)
-    setPrototypeOf(Class.prototype, Object.prototype)
     setPrototypeOf(prototype, Class.prototype)
     loaded = Loaded
     return loaded
   }
 
-  /** Puts a stand-in for the missing properties between an object and its prototype. */
-  const loading = (object, prototype) => setPrototypeOf(object, new Proxy(prototype, {
+  /** Gives an object the properties that were loaded, and a prototype that loads nothing. */
+  function fill (from, object, standsIn, usual) {
+    const stays = !copyAll(from, object) || wasLookedInto
+    if (stays) copyAll(from, standsIn)
+    setPrototypeOf(object, stays ? standsIn : usual)
+  }
+
+  function lookInto () {
+    wasLookedInto = true
+    use()
+  }
+
+  /** Puts a stand-in between an object and its prototype. */
+  const standIn = (object, target) => setPrototypeOf(object, new Proxy(target, {
+    __proto__: null,
     get (target, key, receiver) {
-      if (has(target, key)) return get(target, key, receiver)
-      use()
-      return get(receiver, key)
+      if (!has(target, key)) lookInto()
+      return get(target, key, receiver)
     },
     has (target, key) {
-      if (has(target, key)) return true
-      use()
-      return has(object, key)
+      if (!has(target, key)) lookInto()
+      return has(target, key)
+    },
+    getOwnPropertyDescriptor (target, key) {
+      lookInto()
+      return getOwnPropertyDescriptor(target, key)
+    },
+    ownKeys (target) {
+      lookInto()
+      return ownKeys(target)
+    },
+    preventExtensions (target) {
+      lookInto()
+      return preventExtensions(target)
     }
   }))
-  loading(Class, Unloaded)
-  loading(Class.prototype, Object.create(Object.prototype))
+  standIn(Class, behind.Class)
+  standIn(Class.prototype, behind.prototype)
   loaders.set(Class, use)
   return Class
 }
@@ -77,11 +104,17 @@ function loadNow (Class) {
   loaders.get(Class)()
 }
 
-/** Copies the properties that the class does not have: other code may have defined some. */
+/** What every class and prototype has. */
+const OF_ALL = { __proto__: null, constructor: true, length: true, name: true, prototype: true }
+
+/** Copies the properties that the class does not have. False if other code had defined some, or lets none be defined. */
 function copyAll (from, to) {
+  let isComplete = true
   for (const key of ownKeys(from)) {
-    if (getOwnPropertyDescriptor(to, key) === undefined) defineProperty(to, key, getOwnPropertyDescriptor(from, key))
+    const isFree = getOwnPropertyDescriptor(to, key) === undefined && defineProperty(to, key, getOwnPropertyDescriptor(from, key))
+    isComplete = isComplete && (isFree || key in OF_ALL)
   }
+  return isComplete
 }
 
 module.exports = { lateClass, loadNow }

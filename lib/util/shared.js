@@ -10,7 +10,7 @@
 
 const EventEmitter = require('events')
 
-const { defineProperty, getOwnPropertyDescriptor } = Reflect
+const { define, getOwnPropertyDescriptor } = require('./intrinsics')
 
 /** The state of that name; `create` makes it if this is the first copy that asks. */
 module.exports = function shared (name, create) {
@@ -19,6 +19,6 @@ module.exports = function shared (name, create) {
   if (property !== undefined) return property.value
   const value = create()
   // If the class is frozen, each copy has its own.
-  defineProperty(EventEmitter, key, { __proto__: null, value })
+  define(EventEmitter, key, value)
   return value
 }

@@ -41,6 +41,7 @@ function amongParents (Class) {
 /** A proxy of a class, known to `unwrap`, whose instances `construct` makes. A class that inherits from it is not known. */
 function wrap (Class, construct) {
   const Wrapped = new Proxy(Class, {
+    __proto__: null,
     construct,
     get: (target, key, receiver) => key === MARK && receiver === Wrapped ? Class : get(target, key, receiver)
   })

@@ -15,9 +15,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::lines::WaiterListStore;
+use super::name_table::Text;
 use crate::queue::location::Location;
 use crate::sync::{Mutex, lock};
 
@@ -55,7 +55,7 @@ struct Registry {
     /// The memories of which no object is known and which have abandoned locks; the earliest first.
     left: VecDeque<usize>,
     /// The names that programs gave to words, for people, by the addresses of the words. They go with the memories.
-    labels: BTreeMap<usize, Arc<str>>,
+    labels: BTreeMap<usize, Text>,
 }
 
 #[derive(Debug, Default)]
@@ -137,12 +137,12 @@ impl Memories {
     }
 
     /// Gives the word at `location` a name, instead of the one that it has.
-    pub fn set_label(&self, location: Location, label: String) {
-        lock(&self.registry).labels.insert(location.address(), label.into());
+    pub fn set_label(&self, location: Location, label: Text) {
+        lock(&self.registry).labels.insert(location.address(), label);
     }
 
     /// The name of the word at `location`.
-    pub fn label(&self, location: Location) -> Option<Arc<str>> {
+    pub fn label(&self, location: Location) -> Option<Text> {
         lock(&self.registry).labels.get(&location.address()).cloned()
     }
 

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, Object, Unknown};
-use napi::{Error, Result, Status, check_status, sys};
+use napi::{Error, JsString, Result, Status, check_status, sys};
 use napi_derive::napi;
 
 use crate::node::agent::Agent;
@@ -85,14 +85,17 @@ pub fn word_id(address: f64) -> f64 {
 
 /// Gives the word at an address a name, for people.
 #[napi(catch_unwind)]
-pub fn set_label(address: f64, label: String) {
-    MEMORIES.set_label(Location::from_address(address as usize), label);
+pub fn set_label(address: f64, label: JsString<'_>) -> Result<()> {
+    let length = label.utf16_len()?;
+    MEMORIES.set_label(Location::from_address(address as usize), label.into_utf16()?[..length].into());
+    Ok(())
 }
 
 /// The name that a program has given the word at an address.
 #[napi(catch_unwind)]
-pub fn label_of(address: f64) -> Option<String> {
-    MEMORIES.label(Location::from_address(address as usize)).map(|label| label.as_ref().to_owned())
+pub fn label_of(env: &Env, address: f64) -> Result<Option<JsString<'_>>> {
+    let label = MEMORIES.label(Location::from_address(address as usize));
+    label.map(|label| env.create_string_utf16(label)).transpose()
 }
 
 /// The `threadId` of the last thread that died while it held the lock at an address, as far as it is known.

@@ -60,7 +60,7 @@ impl Entry {
     pub(super) fn named(self) -> Option<Named> {
         let name = match self.request.and_then(Request::id) {
             Some(id) => Some(NAMES.name_of(id)?),
-            None => MEMORIES.label(self.location).map(|label| label.encode_utf16().collect()),
+            None => MEMORIES.label(self.location),
         };
         Some(Named(self, name))
     }

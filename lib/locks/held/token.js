@@ -7,9 +7,9 @@
  * so whatever code writes into a token, it stands for an entry of the list or for nothing.
  */
 
-const util = require('util')
 const { agent } = require('../../agent/agent')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
+const showState = require('../../util/inspect')
 const requireStack = require('../../util/require-stack')
 const { notLocked } = require('../../waiting/errors')
 const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
@@ -52,12 +52,13 @@ class UnlockToken {
     requireStack()
     return giveBack(this, true)
   }
-
-  [util.inspect.custom] (depth, options) {
-    const { locked, ownerDied } = this
-    return this.constructor.name + ' ' + util.inspect({ locked, ownerDied }, options)
-  }
 }
+
+showState(UnlockToken, (token) => {
+  const { locked, ownerDied } = token
+  if (ownerDied === undefined) throw new TypeError('this is no token')
+  return { locked, ownerDied }
+})
 
 shield(UnlockToken, [INDEX, SERIAL, 'ownerDied'])
 // A promise that is resolved with a token looks for this property: here it is found sooner than on `Object.prototype`.

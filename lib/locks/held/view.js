@@ -8,12 +8,12 @@
  * replaces that function, it can at worst show the word of another instance that it knows.
  */
 
-const util = require('util')
 const NODE_VERSION = require('../../util/node-version')
 const { agent } = require('../../agent/agent')
 const {
-  Int32Array, RangeError, SharedArrayBuffer, TypeError, define, getOwnPropertyDescriptor, isInteger, shield
+  Int32Array, RangeError, SharedArrayBuffer, TypeError, define, defineProperty, getOwnPropertyDescriptor, isInteger, shield
 } = require('../../util/intrinsics')
+const showState = require('../../util/inspect')
 const { option, requireOptions } = require('../../util/options')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../../util/typed-arrays')
 const { describe, isObject } = require('../../util/values')
@@ -167,14 +167,14 @@ function defineView (Class, keys, stateOf) {
   }, false, true)
   for (const key of ['id', 'name', 'waiters']) {
     const { get } = getOwnPropertyDescriptor(common, key)
-    Object.defineProperty(Class.prototype, key, { get, configurable: true })
+    defineProperty(Class.prototype, key, { get, configurable: true })
   }
-  define(Class.prototype, util.inspect.custom, function inspect (depth, options) {
-    const word = wordOf(this)
+  showState(Class, (instance) => {
+    const word = wordOf(instance)
     const { name } = word
-    const state = stateOf(this, word)
-    return this.constructor.name + ' ' + util.inspect(name === undefined ? state : { name, ...state }, options)
-  }, false, true)
+    const state = stateOf(instance, word)
+    return name === undefined ? state : { name, ...state }
+  })
 }
 
 module.exports = { becomeView, defineView, newMemory, wordOf }

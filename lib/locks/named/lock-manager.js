@@ -10,9 +10,9 @@
  *   is the promise of `request` settled. A grant that was stolen rejects it at once.
  */
 
-const util = require('util')
 const { agent } = require('../../agent/agent')
-const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
+const { Promise, TypeError, append, bare, defineProperty } = require('../../util/intrinsics')
+const showState = require('../../util/inspect')
 const { option, requireOptions } = require('../../util/options')
 const NODE_VERSION = require('../../util/node-version')
 const requireStack = require('../../util/require-stack')
@@ -45,13 +45,8 @@ class Lock {
   get mode () { return fieldOf(this, MODE) }
   /** Whether the thread of the last exclusive holder ended while it held the name. */
   get ownerDied () { return fieldOf(this, OWNER_DIED) }
-
-  [util.inspect.custom] (depth, options) {
-    if (!(NAME in this)) return 'Lock {}'
-    const { name, mode, ownerDied } = this
-    return 'Lock ' + util.inspect({ name, mode, ownerDied }, options)
-  }
 }
+showState(Lock, ({ name, mode, ownerDied }) => ({ name, mode, ownerDied }))
 
 function fieldOf (lock, field) {
   if (!isObject(lock) || lock[field] === undefined) throw new TypeError('Lock: illegal invocation; this must be a Lock')
@@ -328,8 +323,8 @@ function runHoldingSync (call) {
 // ——— The classes as WebIDL has them ———
 
 for (const [Class, names] of [[Lock, ['name', 'mode', 'ownerDied']], [LockManager, ['request', 'requestSync', 'query']]]) {
-  for (const name of names) Object.defineProperty(Class.prototype, name, { enumerable: true })
-  Object.defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
+  for (const name of names) defineProperty(Class.prototype, name, { enumerable: true })
+  defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
 }
 
 module.exports = { Lock, LockManager }

@@ -14,13 +14,14 @@
  */
 
 const startingWorkers = require('../../agent/starting-workers')
+const { defineProperty } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
 const shareCode = require('./share-code')
 // Not in the call: an install in a test file outlives that file's `require`.
 const letStart = require('./source')
 
 const { nextTick } = process
-const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect
+const { apply, construct, getOwnPropertyDescriptor } = Reflect
 
 /** From a Worker whose message is still to come to the entries that it will load. */
 const starting = new Map()
@@ -49,7 +50,7 @@ function expectMessage (worker, entries) {
   const before = getOwnPropertyDescriptor(prototype, 'postMessage')
   if (replaced !== undefined || before === undefined || typeof before.value !== 'function') return
   const postMessage = before.value
-  const after = Object.assign({}, before, {
+  const after = Object.assign({ __proto__: null }, before, {
     value (message) {
       if (isLoadScript(message)) {
         const worker = workerOf(this)

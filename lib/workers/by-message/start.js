@@ -6,6 +6,7 @@
 const Module = typeof module.constructor.runMain === 'function' ? module.constructor : require('module')
 const threads = require('worker_threads')
 
+// eslint-disable-next-line no-restricted-syntax -- nor can it require this one of ours
 const { defineProperty, deleteProperty } = Reflect
 const { nextTick } = process
 /** As in source.js. A file of its own would take as long to load as this one. */
@@ -15,7 +16,7 @@ function start ({ entries, workerData, file, source, isSeparate, text }) {
   threads.workerData = workerData
   if (Module.syncBuiltinESMExports) Module.syncBuiltinESMExports()
   // On Node 10 it is the parent's.
-  if (source !== undefined && process._eval === text) defineProperty(process, '_eval', { value: source })
+  if (source !== undefined && process._eval === text) defineProperty(process, '_eval', { __proto__: null, value: source })
   entries.forEach(load)
   deleteProperty(Module._cache, __filename)
   // In a tick of its own, and bound, so that no error's stack has frames of ours.
