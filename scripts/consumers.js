@@ -86,6 +86,21 @@ const bundler = (name, { few = false, file = `${name}.js` } = {}) => ({
   }
 })
 
+/** An application that is built, traced, and deployed elsewhere by Next.js, with one of its two bundlers. */
+const next = ({ bundler, isExternal }) => ({
+  name: `Next.js, ${bundler}${isExternal ? '' : ', without serverExternalPackages'}`,
+  source: path.join(CONSUMERS, 'next'),
+  async check (workshop, name) {
+    const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'next-app'))
+    const env = { ...workshop.env, NEXT_TELEMETRY_DISABLED: '1', IS_EXTERNAL: isExternal ? 'yes' : 'no' }
+    await workshop.runs(folder, [workshop.tool('next', 'dist', 'bin', 'next'), 'build', `--${bundler}`], { env })
+    const standalone = path.join(folder, '.next', 'standalone')
+    const deployed = `${folder}-deployed`
+    fs.renameSync(path.join(standalone, path.relative(path.parse(folder).root, folder)), deployed)
+    await workshop.passes(folder, ['serve.mjs', path.join(deployed, 'server.js')])
+  }
+})
+
 /** The packages with libraries that a program may find beside the package: those of these platforms. */
 const PRESENT = {
   'for this platform': [target()],
@@ -97,10 +112,10 @@ const PRESENT = {
  * A bundler that was not told to leave the package out. It must build whatever libraries there are. The program then runs if it `runs` as a
  * bundle, or says what is wrong.
  */
-const forgotten = ({ bundler, format, runs = false, few = false, name = `${bundler}, ${format}, without external` }) => ({
-  name,
+const forgotten = ({ bundler, format, runs = false, few = false }) => ({
+  name: `${bundler}, ${format}, without external`,
   few,
-  async check (workshop) {
+  async check (workshop, name) {
     const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'forgotten'))
     const modules = path.join(folder, 'node_modules')
     const library = path.join(modules, packageName(target()))
@@ -205,6 +220,9 @@ const checks = [
       await workshop.usesPrograms(deployed)
     }
   },
+  next({ bundler: 'turbopack', isExternal: true }),
+  next({ bundler: 'turbopack', isExternal: false }),
+  next({ bundler: 'webpack', isExternal: true }),
   jest({ few: true, hows: [['--runInBand']] }),
   jest({ name: 'Jest with processes and with threads', hows: [['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']] }),
   jest({ name: 'Jest on Node 20', version: '20.20.2' }),
@@ -254,7 +272,7 @@ async function main () {
     const registry = await publish(tarballs, await upstreamRegistry())
     const workshops = new Map()
     const workshopFor = async (node, source) => {
-      const key = `${node.version}${source ? '-old-tools' : ''}`
+      const key = `${node.version}${source ? `-${path.basename(source)}` : ''}`
       const modules = path.join(await installed('consumers', source || CONSUMERS), 'node_modules')
       if (!workshops.has(key)) workshops.set(key, new Workshop(path.join(fs.realpathSync(scratch), key), modules, node, registry.url))
       return workshops.get(key)
@@ -264,7 +282,7 @@ async function main () {
         if (!only.test(name) || (isShort && !few)) continue
         const node = await nodes.get(version)
         if (node.skipped) results.skip(name, node.skipped)
-        else await results.of(name, async () => check(await workshopFor(node, source)))
+        else await results.of(name, async () => check(await workshopFor(node, source), name))
       }
     } finally {
       await registry.close()
