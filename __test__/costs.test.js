@@ -196,6 +196,89 @@ for (const [order, release] of Object.entries(orders)) {
   }))
 }
 
+/** Locks that another thread holds, and a way to end that. */
+async function busyLocks (t, count) {
+  const sab = memory(4 * count)
+  const thread = startWorker(t, async ({ api, data: { sab, count }, post, receive }) => {
+    const tokens = Array.from({ length: count }, (_, n) => new api.AsyncLock(sab, { byteOffset: 4 * n }).lock())
+    post('holds')
+    await receive()
+    for (const token of tokens) token.unlock()
+  }, { sab, count })
+  await thread.next()
+  return {
+    sab,
+    locks: Array.from({ length: count }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n })),
+    async end () {
+      thread.worker.postMessage('release')
+      await thread.done()
+      await thread.exited
+    }
+  }
+}
+
+const median = times => times.sort((a, b) => a - b)[times.length >> 1]
+
+test('lockAsync on a busy lock costs the same while the thread holds 200 000 others', { timeout: 120000 }, async t => {
+  const CLAIMS = 600
+  await onAQuietMachine(async () => {
+    const busy = await busyLocks(t, 2 * CLAIMS)
+    const claims = []
+    const measure = () => {
+      const times = Array.from({ length: CLAIMS }, () => {
+        const lock = busy.locks[claims.length]
+        const begin = now()
+        claims.push(lock.lockAsync())
+        return now() - begin
+      })
+      // Of the first hundreds, each counts some of what is held.
+      return median(times.slice(CLAIMS / 2))
+    }
+    const few = measure()
+    const many = await whileHolding(2e5, measure)
+    await busy.end()
+    for (const claim of claims) (await claim).unlock()
+    assert.ok(many < FACTOR * few, `${few} ms, ${many} ms`)
+  })
+})
+
+test('blocking for a busy lock costs the same while the thread holds 200 000 others', { timeout: 120000 }, async t => {
+  await onAQuietMachine(async () => {
+    const busy = await busyLocks(t, 1)
+    const [few, many] = await startWorker(t, ({ api: { AsyncLock }, data: sab, require }) => {
+      const { performance } = require('perf_hooks')
+      const lock = new AsyncLock(sab)
+      const measure = () => {
+        const times = Array.from({ length: 400 }, () => {
+          const begin = performance.now()
+          lock.lockIfAvailable(0.001)
+          return performance.now() - begin
+        }).slice(200)
+        return times.sort((a, b) => a - b)[100]
+      }
+      const few = measure()
+      const others = new SharedArrayBuffer(4 * 2e5)
+      for (let n = 0; n < 2e5; n++) new AsyncLock(others, { byteOffset: 4 * n }).lock()
+      return [few, measure()]
+    }, busy.sab).done()
+    await busy.end()
+    assert.ok(many < FACTOR * few, `${few} ms, ${many} ms`)
+  })
+})
+
+test('unlock() of a lock that another thread holds throws at once', { timeout: 120000 }, t => onAQuietMachine(async () => {
+  const busy = await busyLocks(t, 1)
+  const times = lock => median(Array.from({ length: 101 }, () => {
+    const begin = now()
+    assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' })
+    return now() - begin
+  }))
+  const [held, free] = [times(busy.locks[0]), times(new AsyncLock(memory(4)))]
+  await busy.end()
+  // It looked again and again for 10 ms.
+  assert.ok(held < 50 * free, `${held} ms, ${free} ms`)
+}))
+
 test('time-outs are on time while a claim waits and 100 000 locks are held', { timeout: 120000 }, () => onAQuietMachine(() => whileHolding(1e5, async (sab) => {
   const waiting = new AsyncLock(sab).lockAsync()
   const array = new Int32Array(memory(4))

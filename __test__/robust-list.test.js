@@ -8,10 +8,11 @@
 const assert = require('assert')
 const asyncHooks = require('async_hooks')
 const { test } = require('./harness')
-const { api: { AsyncLock, Condition, Semaphore } } = require('./subject')
+const { api: { AsyncLock, Condition, RwLock, Semaphore } } = require('./subject')
 const { TinyController, memory, rejection } = require('./fixtures/lock-toolbox')
 const { now, randomFrom, sleep, startWorker } = require('./fixtures/queue-toolbox')
 const slowness = require('./fixtures/slowness')
+const { robustList } = require('../lib/locks/held/robust-list')
 
 const SEED = Number(process.env.SEED || Date.now() % 1e9)
 console.log(`# seed ${SEED}`)
@@ -60,6 +61,52 @@ test('each token finds its entry, in whatever order the locks are taken and rele
     for (const { lock, token } of held) assert.ok(token.locked && lock.locked)
   }
   for (const { token } of held) assert.strictEqual(token.unlock(), true)
+})
+
+test('whether a thread holds a lock is known, in whatever order many are taken and released, and shares of one several times', async () => {
+  const random = randomFrom(SEED)
+  const pick = list => Math.floor(random() * list.length)
+  const sab = memory(4 * 420)
+  const locks = Array.from({ length: 400 }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
+  const shared = Array.from({ length: 20 }, (_, n) => new RwLock(sab, { byteOffset: 1600 + 4 * n }))
+  const list = robustList()
+  const first = locks[0].tryLock()
+  const address = list.entries[0]
+  first.unlock()
+  const held = []
+  for (let turn = 0; turn < 6000; turn++) {
+    if (random() < (turn % 2000 < 1000 ? 0.7 : 0.3)) {
+      const token = random() < 0.8 ? locks[pick(locks)].tryLock() : shared[pick(shared)].tryLockShared()
+      if (token !== null) held.push(token)
+    } else if (held.length > 0) {
+      // The latest, the oldest, or any.
+      const way = random()
+      const [token] = held.splice(way < 0.4 ? held.length - 1 : way < 0.6 ? 0 : pick(held), 1)
+      assert.strictEqual(token.unlock(), true)
+    }
+    // Others are claimed in the line, so that native code adds and removes the entries.
+    if (turn % 500 === 499) held.push(await claimed(locks[pick(locks)]))
+    for (let n = 0; n < 4; n++) {
+      const wanted = address + 4 * Math.floor(random() * 420)
+      const is = Array.from({ length: held.length }, (_, index) => list.entries[2 * index]).includes(wanted)
+      const index = list.find(wanted)
+      assert.strictEqual(index >= 0, is, `turn ${turn}`)
+      assert.ok(!is || list.entries[2 * index] === wanted, `turn ${turn}`)
+      assert.strictEqual(list.mayHold(wanted), is, `turn ${turn}`)
+    }
+  }
+  for (const token of held) assert.strictEqual(token.unlock(), true)
+
+  /** The token of a claim for which this thread releases its former one. */
+  async function claimed (lock) {
+    const former = lock.tryLock()
+    const claim = lock.lockAsync()
+    if (former === null) lock.unlock()
+    else former.unlock()
+    const token = await claim
+    for (let n = held.length - 1; n >= 0; n--) if (!held[n].locked) held.splice(n, 1)
+    return token
+  }
 })
 
 test('a thread that has tried in vain to take a lock is not taken for its holder', async t => {

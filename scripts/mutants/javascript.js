@@ -7,6 +7,7 @@
 // slot; that abort-signals.js goes on after an error; that robust-list.js removes the number of an attempt that failed.
 
 const word = 'lib/locks/held/word.js'
+const finder = 'lib/locks/held/finder.js'
 const list = 'lib/locks/held/robust-list.js'
 const request = 'lib/locks/held/request.js'
 const acquire = 'lib/locks/held/acquire.js'
@@ -76,8 +77,11 @@ module.exports = [
   // ——— the robust list and tokens ———
   { what: 'an entry that goes leaves its number', file: list, find: '      const index = words[HELD]\n      this.serials[index] = 0\n', put: '      const index = words[HELD]\n', equivalent: 'native code has removed it before (`retract` in src/node/robust_list.rs)' },
   { what: 'the last entry goes instead of the released one', file: list, find: 'return index === last ? last : this.swap(index, last)', put: 'return last', test: 'async-lock' },
-  { what: 'a token that keeps its number is not found at its new index', file: list, find: '        if (above < length && this.serials[above] === serial) return above\n', put: '', test: 'robust-list' },
-  { what: 'an entry that has moved is looked for in one direction', file: list, find: '        if (below >= 0 && this.serials[below] === serial) return below\n', put: '', test: 'robust-list' },
+  { what: 'a token that keeps its number is not found at its new index', file: list, find: '        if (above < length && values[step * above] === value) return above\n', put: '', test: 'robust-list' },
+  { what: 'the last entry goes, and one that comes in its place is not looked for', file: finder, find: '    this.counted = this.words[HELD] - 1\n    this.count(entries[2 * this.counted], -1)\n', put: '    this.count(entries[2 * (this.words[HELD] - 1)], -1)\n', test: 'robust-list' },
+  { what: 'an entry that takes the place of a counted one is not counted', file: finder, find: '    this.count(entries[2 * (this.words[HELD] - 1)], 1)\n', put: '', test: 'robust-list' },
+  { what: 'an entry that gives up its place stays counted', file: finder, find: '    this.count(entries[2 * index], -1)\n', put: '', test: 'robust-list' },
+  { what: 'an entry that has moved is looked for in one direction', file: list, find: '        if (below >= 0 && values[step * below] === value) return below\n', put: '', test: 'robust-list' },
   { what: 'the search for an entry that has moved begins anywhere', file: list, find: 'let above = this.hole < length ? this.hole : length - 1', put: 'let above = length >> 1', test: 'costs' },
   { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()', put: 'if (this.capacity === 0) this.resize()', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },

@@ -263,6 +263,7 @@ module.exports = [
   { what: 'a writer ahead is only known if it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
   { what: 'a writer ahead that holds something is known before it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },
   { what: 'a thread that finds no cycle is not published', file: 'src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
+  { what: 'a thread that holds a lock is looked at again and again', file: 'src/node/locking.rs', find: 'if is_certain || now()', put: 'if now()', test: 'costs' },
   { what: 'a promise that is granted a lock while its thread blocks is not looked at', file: 'src/node/blocking.rs', find: 'self.outbox.granted() != self.grants_seen.get()', put: 'false', test: 'deadlock' },
   { what: 'a thread that is broken off does not interrupt the other blocked ones', file: 'src/node/registry.rs', find: '            thread.interrupt();', put: '            let _ = thread;', test: 'termination', otherSystems: true }
 ]

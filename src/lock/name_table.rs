@@ -49,8 +49,12 @@ impl Requester {
     }
 
     fn id(&self) -> usize {
-        Arc::as_ptr(&self.outbox).addr()
+        id(&self.outbox)
     }
+}
+
+fn id(outbox: &Arc<Outbox>) -> usize {
+    Arc::as_ptr(outbox).addr()
 }
 
 /// Why a request was not made.
@@ -158,6 +162,11 @@ impl Table {
         }
     }
 
+    /// Whether the agent has a request for the name, pending or granted.
+    pub(super) fn is_requested_by(&self, outbox: &Arc<Outbox>, name: &Name) -> bool {
+        self.counts.contains_key(&(id(outbox), name.location()))
+    }
+
     pub(super) fn insert(&mut self, id: u32, live: Live) {
         *self.counts.entry(live.key()).or_default() += 1;
         self.requests.insert(id, live);
@@ -192,10 +201,10 @@ impl Table {
         requester: &Requester,
         deadline: Timestamp,
     ) -> Result<(), Refusal> {
-        let key = (requester.id(), name.location());
-        if !self.counts.contains_key(&key) {
+        if !self.is_requested_by(&requester.outbox, name) {
             return Ok(());
         }
+        let key = (requester.id(), name.location());
         let mut own = self.requests.iter().filter(|(_, live)| live.key() == key);
         if own.any(|(&id, _)| store.holds(name.location(), id)) {
             Err(Refusal::HeldHere)

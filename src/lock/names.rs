@@ -123,9 +123,10 @@ impl Names {
         (location, request, claimed)
     }
 
-    /// The name with these UTF-16 code units, if it is in use.
-    pub fn get(&self, text: &[u16]) -> Option<Arc<Name>> {
-        lock(&self.table).names.get(text).cloned()
+    /// The name with these UTF-16 code units, if it is in use, and the agent has no request for it.
+    pub fn of_others(&self, text: &[u16], outbox: &Arc<Outbox>) -> Option<Arc<Name>> {
+        let table = lock(&self.table);
+        table.names.get(text).filter(|name| !table.is_requested_by(outbox, name)).cloned()
     }
 
     /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it.

@@ -22,8 +22,8 @@ use crate::node::registry::{Entry, REGISTRY};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 
-/// How long a thread that frees a lock by mistake looks for its holder: another one may just be trying to take it. That takes some
-/// instructions, unless the system has suspended the thread.
+/// How long a thread that frees a lock by mistake looks again at one that mentions it: that may just be trying to take it. That takes
+/// some instructions, unless the system has suspended the thread.
 const POSSIBLE: Duration = Duration::from_millis(10);
 
 /// How long it may take until another thread's plain writes, made by JavaScript, are seen in their order.
@@ -63,7 +63,7 @@ impl Agent {
         // while others wait, and not if this thread itself holds the lock.
         if request == Request::Lock
             && STORE.counter(location).load(Ordering::Relaxed) == 0
-            && !self.robust_list.includes(location)
+            && registers.amount.get() == 0
             && let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| self.take_free(location))
         {
             return self.acquired(location, request, result);
@@ -202,26 +202,30 @@ impl Agent {
     }
 
     /// Frees a lock that this thread does not hold, if no other thread is known to hold it.
+    ///
+    /// A thread that has the lock, or has been granted it, is told of at once. One that only mentions it may be just trying to take it, or
+    /// have released it: it is looked at again for as long as [`POSSIBLE`].
     pub(super) fn free(&self) -> u32 {
         let (location, start) = (self.registers.location(), now());
         let holder = |granted: Option<&Waiter>| {
-            let is_it = |agent: &Entry| {
+            let look = now();
+            while now().duration_since(look) < SETTLING {
+                std::hint::spin_loop();
+            }
+            let is_other = |agent: &Entry| !Arc::ptr_eq(&agent.known.outbox, &self.outbox);
+            let holds = |agent: &Entry| {
                 granted.is_some_and(|waiter| agent.known.is(waiter))
-                    || (!Arc::ptr_eq(&agent.known.outbox, &self.outbox) && agent.robust_list.mentions(location))
+                    || (is_other(agent) && agent.robust_list.holds(location))
             };
-            REGISTRY.thread_of(is_it).or_else(|| {
-                let look = now();
-                while now().duration_since(look) < SETTLING {
-                    std::hint::spin_loop();
-                }
-                REGISTRY.thread_of(is_it)
-            })
+            let mentions = |agent: &Entry| is_other(agent) && agent.robust_list.mentions(location);
+            let certain = REGISTRY.thread_of(holds).map(|thread_id| (thread_id, true));
+            certain.or_else(|| REGISTRY.thread_of(mentions).map(|thread_id| (thread_id, false)))
         };
         loop {
             match STORE.free(location, word_at(location), holder) {
                 Freed::Now => return FREED,
                 Freed::NotLocked => return NOT_LOCKED,
-                Freed::Held(thread_id) if now().duration_since(start) >= POSSIBLE => {
+                Freed::Held((thread_id, is_certain)) if is_certain || now().duration_since(start) >= POSSIBLE => {
                     self.registers.amount.set(thread_id);
                     return HELD_ELSEWHERE;
                 }
@@ -235,7 +239,7 @@ impl Agent {
         let location = self.registers.location();
         STORE.with_grant(location, |granted| {
             let got_it = REGISTRY.thread_of(|agent| granted.is_some_and(|waiter| agent.known.is(waiter)));
-            got_it.or_else(|| REGISTRY.thread_of(|agent| !agent.robust_list.held(|at| at == location).is_empty()))
+            got_it.or_else(|| REGISTRY.thread_of(|agent| agent.robust_list.holds(location)))
         })
     }
 }

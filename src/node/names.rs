@@ -37,14 +37,13 @@ impl Agent {
     }
 
     /// Spins for the name, since a turn of the event loop takes longer than most locks are held; `None` if it does not become free. Does
-    /// not spin while others wait, nor if this thread itself holds the name.
+    /// not spin while others wait, nor if this thread itself holds or awaits the name.
     ///
     /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the name while
     /// it sleeps, and until that thread's loop turns, the others can only join as well.
     fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
-        let (name, mode) = (NAMES.get(text)?, self.registers.mode());
-        let location = name.location();
-        if STORE.counter(location).load(Ordering::Relaxed) != 0 || self.robust_list.includes(location) {
+        let (name, mode) = (NAMES.of_others(text, &self.outbox)?, self.registers.mode());
+        if STORE.counter(name.location()).load(Ordering::Relaxed) != 0 {
             return None;
         }
         self.blocking.wait_spinner.spin(|| {

@@ -45,7 +45,8 @@ pub(super) struct Registers {
     pub(super) index: Cell<u32>,
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
-    /// How many permits are requested; or the number of the purpose of a wait. After `free`: the `threadId` of the holder.
+    /// How many permits are requested; or the number of the purpose of a wait. Of a lock that a promise claims: not 0 if this thread holds
+    /// it. After `free`: the `threadId` of the holder.
     pub(super) amount: Cell<u32>,
     /// What the last operation answered.
     pub(super) answer: Cell<u32>,

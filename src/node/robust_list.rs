@@ -66,10 +66,6 @@ impl RobustList {
         }
     }
 
-    pub(super) fn includes(&self, location: Location) -> bool {
-        self.table.get().position(self.len() as usize, location).is_some()
-    }
-
     /// Announces that the thread is about to try to take a lock. The announcement stands until [`Self::add`] or [`Self::retract`].
     pub(super) fn announce(&self, location: Location, request: Request) {
         if request == Request::Lock {

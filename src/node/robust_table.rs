@@ -112,6 +112,11 @@ impl Table {
         held
     }
 
+    /// Whether the thread holds what is at `location`, and is not just releasing it.
+    pub(super) fn holds(&self, location: Location) -> bool {
+        !self.held(|held| held == location).is_empty()
+    }
+
     fn read(&self, moves: u32, releasing: Option<Location>, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
         let (entries, len) = (self.entries(), self.len());
         let at = |index| entries.get(index).and_then(Entry::get).map(|(location, _)| location);

@@ -12,7 +12,7 @@ const { nounOf } = require('../../waiting/kinds')
 const { requireFunction, waitOptions } = require('../../waiting/options')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
-const { EXCLUSIVE, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
+const { EXCLUSIVE, LOCK, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
 const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
@@ -168,7 +168,9 @@ class Claim extends Waiter {
     this.isReserved = true
     list.expect(word)
     const relay = notifiedAt === undefined ? 0 : notifiedAt.address
-    const ownerDied = agent().claimAsync(word, kindOf(request), amountOf(request), this.timeout, this, relay, nameIn(hold))
+    // Native code does not spin for a lock that this thread itself holds.
+    const amount = request === LOCK && list.mayHold(word.address) ? 1 : amountOf(request)
+    const ownerDied = agent().claimAsync(word, kindOf(request), amount, this.timeout, this, relay, nameIn(hold))
     // Before anything else can run, which might change the list.
     if (this.owned && ownerDied !== undefined) list.adoptLast(hold, ownerDied)
     list.expected = undefined

@@ -30,6 +30,7 @@ const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES
 const {
   ArrayBuffer, Float64Array, Int32Array, add, bare, compareExchange, createArray, createMap, load, max, store, sub
 } = require('../../util/intrinsics')
+const Finder = require('./finder')
 const { createKeep, createRegister } = require('./memories')
 const {
   EXCLUSIVE, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf, requestOf
@@ -56,6 +57,7 @@ const RETAINED = 4096
  */
 function createRobustList (native) {
   const { binding, floats, operations, words } = native
+  const finder = new Finder(words)
 
   class RobustList {
     constructor () {
@@ -262,22 +264,30 @@ function createRobustList (native) {
       const index = hint | 0
       if (!(serial > 0)) return -1
       if (this.serials[index] === serial) return index
-      // It has moved. It is where the last entry that moved went, if the latest locks are released first; and next to that, if the
+      return this.search(this.serials, 1, serial)
+    }
+
+    /** The index of the entry that has this value at `step * index` of `values`; -1 if there is none. */
+    search (values, step, value) {
+      // An entry that has moved is where the last entry that moved went, if the latest locks are released first; and next to that, if the
       // oldest are: so the search begins there.
       const length = words[HELD]
       let above = this.hole < length ? this.hole : length - 1
       for (let below = above - 1; above < length || below >= 0; above++, below--) {
-        if (above < length && this.serials[above] === serial) return above
-        if (below >= 0 && this.serials[below] === serial) return below
+        if (above < length && values[step * above] === value) return above
+        if (below >= 0 && values[step * below] === value) return below
       }
       return -1
     }
 
     /** The index of an entry for the word at an address; -1 if there is none. */
     find (address) {
-      let index = words[HELD] - 1
-      while (index >= 0 && this.entries[2 * index] !== address) index--
-      return index
+      return finder.find(this, address)
+    }
+
+    /** Whether there is an entry for the word at an address, quickly: see there. */
+    mayHold (address) {
+      return finder.mayHold(this, address)
     }
 
     /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
@@ -335,6 +345,7 @@ function createRobustList (native) {
     /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
     toEnd (index) {
       const last = words[HELD] - 1
+      if (last < finder.counted) finder.lastGoes(this)
       return index === last ? last : this.swap(index, last)
     }
 
@@ -345,6 +356,7 @@ function createRobustList (native) {
       const address = entries[2 * index]
       const request = entries[2 * index + 1]
       const word = held[index]
+      if (index < finder.counted) finder.lastMoves(this, index)
       words[MOVES]++
       // A copy behind the last entry, for threads that look meanwhile.
       entries[2 * last + 2] = address
