@@ -126,8 +126,10 @@ for (const { use, code, parts } of USES) {
   })
 }
 
-test('every entry loads the same part first, without the code of a lock', t => {
-  const text = fs.readFileSync(path.join(bundled(t), 'lib', 'main.js'), 'utf8')
+test('every entry loads the same part first, without the code of a lock; and a lock nothing of names, snapshots and reports', t => {
+  const lib = path.join(bundled(t), 'lib')
+  const [text, lock] = ['main.js', 'lock.js'].map(name => fs.readFileSync(path.join(lib, name), 'utf8'))
+  assert.deepStrictEqual(lock.match(/^\/\/ lib\/locks\/(?:named|held\/(?:snapshot|cycles|stall-report)).*$/gm), null)
   assert.deepStrictEqual(text.match(/^\/\/ lib\/locks\/.*$/gm), ['// lib/locks/index.js', '// lib/locks/named/manager.js'])
 })
 
