@@ -1068,17 +1068,67 @@ mod look {
     #[test]
     fn the_first_claim_of_a_lock_is_woken_once_the_word_is_free() {
         let (guard, outbox) = line(LOCKED);
-        assert!(!guard.store.check_words(|_| &guard.word), "there are no claims");
+        assert_eq!(guard.store.check_words(|_| &guard.word), None, "there are no claims");
         let ticket = claim(&guard, &outbox, 1, Request::Lock);
         claim(&guard, &outbox, 2, Request::Lock);
-        assert!(guard.store.check_words(|_| &guard.word));
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(false));
         assert_eq!(mail(&outbox).retries, [], "it is locked");
         guard.word.store(UNLOCKED, Ordering::SeqCst);
-        assert!(guard.store.check_words(|_| &guard.word));
-        assert!(guard.store.check_words(|_| &guard.word));
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(true));
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(true));
         assert_eq!(mail(&outbox).retries, [1], "once");
         let party = Waiter::Agent(outbox, 1);
         assert_eq!(guard.store.retry(ticket, &party, &guard.word), Some(WaitResult::Acquired));
+    }
+
+    #[test]
+    fn since_when_a_lock_is_held_is_known_while_claims_wait() {
+        let (guard, outbox) = line(LOCKED);
+        let party = |slot| Waiter::Agent(Arc::clone(&outbox), slot);
+        let since = |microseconds: u64, what: &str| {
+            assert_eq!(guard.store.held_since(HERE), Some(Timestamp::from_nanos(1000 * microseconds)), "{what}");
+        };
+        let unknown = || assert_eq!(guard.store.held_since(HERE), None);
+        unknown();
+        at_micros(1);
+        let tickets = [1, 2, 3, 4].map(|slot| {
+            let ticket = claim(&guard, &outbox, slot, Request::Lock);
+            at_micros(2);
+            ticket
+        });
+        since(1, "the first claim has found it held");
+        guard.give(Request::Lock);
+        unknown();
+        at_micros(3);
+        assert!(guard.take(Request::Lock).is_some());
+        assert_eq!(guard.store.retry(tickets[0], &party(1), &guard.word), None);
+        since(3, "a claim has found it held by a newcomer");
+        at_micros(4);
+        guard.give(Request::Lock);
+        since(4, "it has been handed over");
+        at_micros(5);
+        guard.give(Request::Lock);
+        unknown();
+        at_micros(6);
+        assert!(guard.store.retry(tickets[1], &party(2), &guard.word).is_some());
+        since(6, "a claim has taken it");
+        guard.store.notify(HERE, 1, None);
+        unknown();
+        at_micros(7);
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(false));
+        since(7, "the service has found it held");
+        at_micros(8);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
+        assert!(guard.store.try_take(HERE, Request::Lock, &guard.word).is_some());
+        since(8, "a newcomer has taken it by a native call");
+        assert_eq!(guard.store.withdraw_agent(tickets[2], &outbox, 3), Withdrawal::Done);
+        since(8, "a claim has given up");
+        assert_eq!(guard.store.withdraw_agent(tickets[3], &outbox, 4), Withdrawal::Done);
+        unknown();
+    }
+
+    fn at_micros(microseconds: u64) {
+        CLOCK.set(1000 * microseconds);
     }
 
     #[test]
@@ -1168,10 +1218,10 @@ mod look {
         let (guard, outbox) = line(LOCKED);
         let tickets = [1, 2].map(|slot| claim(&guard, &outbox, slot, Request::Lock));
         for (slot, ticket) in (1..).zip(tickets) {
-            assert!(guard.store.check_words(|_| &guard.word));
+            assert!(guard.store.check_words(|_| &guard.word).is_some());
             assert_eq!(guard.store.withdraw_agent(ticket, &outbox, slot), Withdrawal::Done);
         }
-        assert!(!guard.store.check_words(|_| -> &AtomicI32 { panic!("no word to look at") }));
+        assert_eq!(guard.store.check_words(|_| -> &AtomicI32 { panic!("no word to look at") }), None);
     }
 }
 

@@ -812,7 +812,7 @@ fn claim_rest() {
         let service = spawn({
             let (lock, rest, bell) = (lock.clone(), rest.clone(), bell.clone());
             move || {
-                rest.begin(|| lock.store.check_words(|_| &lock.word));
+                rest.begin(|| lock.store.check_words(|_| &lock.word).is_some());
                 while rest.lasts() {
                     bell.wait();
                 }

@@ -2,12 +2,14 @@
 
 use super::lines::{Waiter, WaiterListStore};
 use super::request::Request;
+use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
 use crate::queue::location::Location;
 use crate::queue::waiter::Listed;
 
 impl WaiterListStore {
-    /// Gives `body` the waiters in a bucket, those of each location in their order, and the locks on their way to a waiter.
+    /// Gives `body` the waiters in a bucket, those of each location in their order; the locks on their way to a waiter; and what tells
+    /// [`Self::held_since`].
     ///
     /// Meanwhile nothing at these locations, or at those of `held`, which are in the bucket, is released: a waiter is counted there, so
     /// a thread that releases comes to native code. A release that had looked at the counter before may still take place.
@@ -15,7 +17,11 @@ impl WaiterListStore {
         &self,
         bucket: usize,
         held: &[Location],
-        body: impl FnOnce(&[(Location, Listed<Request>)], &[(Location, Waiter)]) -> R,
+        body: impl FnOnce(
+            &[(Location, Listed<Request>)],
+            &[(Location, Waiter)],
+            &dyn Fn(Location) -> Option<Timestamp>,
+        ) -> R,
     ) -> R {
         self.critical_section(bucket, |section| {
             let granted: Vec<_> = section.policy().granted.iter().map(|(&at, waiter)| (at, waiter.clone())).collect();
@@ -26,14 +32,9 @@ impl WaiterListStore {
                 let listed = section.waiters(location).filter_map(|key| section.listed(key));
                 waiting.extend(listed.map(|listed| (location, listed.clone())));
             }
-            body(&waiting, &granted)
+            let policy = section.policy();
+            body(&waiting, &granted, &|location| policy.line(location)?.held_since)
         })
-    }
-
-    /// The locations that have claims.
-    pub fn lines(&self) -> Vec<Location> {
-        let locations = |bucket| self.critical_section(bucket, |section| section.policy().locations());
-        self.buckets_with_claims().flat_map(locations).collect()
     }
 
     /// The locations by the index of their bucket.

@@ -45,6 +45,8 @@ pub(super) struct Line {
     tried: OneOfEach,
     /// The claims that newcomers overtake.
     pub(super) overtaken: Overtaken,
+    /// Since when at least whoever holds the word has held it, if that is known: see `holding`.
+    pub(super) held_since: Option<Timestamp>,
 }
 
 impl Line {

@@ -57,8 +57,9 @@ impl Lines {
         self.by_location.get_mut(&location)
     }
 
-    pub(super) fn locations(&self) -> Vec<Location> {
-        self.by_location.keys().copied().collect()
+    /// The locations of the lines at words of JavaScript's.
+    pub(super) fn words(&self) -> Vec<Location> {
+        self.by_location.keys().copied().filter(|location| !location.is_of_process()).collect()
     }
 }
 
@@ -107,6 +108,7 @@ impl Policy for Lines {
         for key in thread.into_iter().chain([first]) {
             section.wake_claim(location, key);
         }
+        section.was_freed(location);
     }
 }
 
@@ -214,6 +216,7 @@ impl Section<'_> {
                 None => return,
             }
         }
+        self.was_freed(location);
         self.wake_first(location);
     }
 
@@ -238,5 +241,6 @@ impl Section<'_> {
                 section.policy_mut().granted.insert(location, waiter.clone());
             }
         });
+        self.was_taken(location);
     }
 }

@@ -53,6 +53,7 @@
 mod abandoned;
 pub mod deadlock;
 pub mod fairness;
+mod holding;
 pub mod inspection;
 mod line;
 mod lines;

@@ -4,6 +4,14 @@
 //! holder is dead and the next one has not been told. Only native code changes the word. Every request has a number: a lock that was
 //! stolen is not in its bucket's table any more, so its former holder gives back nothing.
 //!
+//! # Why the service need not look at the words of names
+//! A look finds a word that grants something while the claims that could have it sleep: after a change of the word without a call. No
+//! JavaScript knows where the words of names are. Each change is made here or in [`super::store`], in the critical section in which
+//! the line is served, too; those who are woken are recorded there, and woken even if the operation panics. A thread cannot be ended in
+//! the midst of native code. If it is ended before or after an operation, its clean-up gives back what is in its robust list, in its
+//! outbox or granted to its blocking wait, and withdraws its claims, all by these operations; and a claim that leaves a strict line wakes
+//! the next one.
+//!
 //! # Lock order
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
 //! moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
@@ -82,6 +90,7 @@ impl WaiterListStore {
                 section.note_death(location);
             }
             request.overwrite(word);
+            section.was_taken(location);
             (section.taken(location, request), stolen)
         })
     }

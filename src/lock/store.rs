@@ -81,13 +81,30 @@ impl Section<'_> {
             }
             taken.is_none()
         });
+        match ticket {
+            Some(_) => self.found_held(location),
+            None => self.was_taken(location),
+        }
         ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
+    }
+
+    /// Wakes the first claims if the word grants something. Whether it does.
+    fn check_word(&mut self, location: Location, word: &impl Word) -> bool {
+        let first = self.waiters(location).find_map(|key| self.claim(key));
+        let is_free = first.is_some_and(|request| request.is_granted_by(word));
+        if is_free {
+            self.word_changed(location, word);
+        } else {
+            self.found_held(location);
+        }
+        is_free
     }
 
     /// [`WaiterListStore::try_take`].
     pub(super) fn try_take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
         let would_overtake = request.is_strict() && self.has_line(location);
-        if would_overtake { None } else { self.take(location, request, word) }
+        let taken = if would_overtake { None } else { self.take(location, request, word) };
+        taken.inspect(|_| self.was_taken(location))
     }
 }
 
@@ -134,8 +151,12 @@ impl WaiterListStore {
                 section.word_changed(location, word);
                 return None;
             }
-            let taken = section.take(location, request, word)?;
+            let Some(taken) = section.take(location, request, word) else {
+                section.found_held(location);
+                return None;
+            };
             let _ = section.remove(key);
+            section.was_taken(location);
             if request.is_strict() {
                 section.word_changed(location, word);
             } else if !waiter.blocks() {
@@ -210,27 +231,25 @@ impl WaiterListStore {
 
     /// Likewise, when the memory of the word may be gone: only the claim that is woken looks at the word.
     pub fn wake_first(&self, location: Location) {
-        self.critical_section_at(location, |section| section.wake_first(location));
+        self.critical_section_at(location, |section| {
+            section.was_freed(location);
+            section.wake_first(location);
+        });
     }
 
-    /// Looks at the words of all lines, given by `word`: a word may have been freed without a call, and then its first claims are
-    /// woken. Whether there are any lines.
+    /// Looks at the words of all lines but those of names, given by `word`: a word may have been freed without a call, and then its first
+    /// claims are woken. Whether any was; `None` if there are no such lines.
     ///
     /// `word` is called in critical sections, for locations that have claims, and its result is used as long as they have.
-    pub fn check_words<'a, W: Word + 'a>(&self, word: impl Fn(Location) -> &'a W) -> bool {
-        let mut any = false;
+    pub fn check_words<'a, W: Word + 'a>(&self, word: impl Fn(Location) -> &'a W) -> Option<bool> {
+        let mut found = None;
         for index in self.buckets_with_claims() {
-            any = true;
             self.critical_section(index, |section| {
-                for location in section.policy().locations() {
-                    let word = word(location);
-                    let first = section.waiters(location).find_map(|key| section.claim(key));
-                    if first.is_some_and(|request| request.is_granted_by(word)) {
-                        section.word_changed(location, word);
-                    }
+                for location in section.policy().words() {
+                    *found.get_or_insert(false) |= section.check_word(location, word(location));
                 }
             });
         }
-        any
+        found
     }
 }

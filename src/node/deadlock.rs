@@ -8,12 +8,12 @@ use rustc_hash::FxBuildHasher;
 use crate::clock::now;
 use crate::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
 use crate::lock::request::Request;
-use crate::node::holders::sighted;
+use crate::node::holders::held_since;
 use crate::node::json;
 use crate::node::process::STORE;
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
-use crate::node::snapshot::{JUST_BEGUN, entry};
+use crate::node::snapshot::{Entry, JUST_BEGUN, entry};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 
@@ -101,16 +101,19 @@ fn described(links: &[Link]) -> String {
         let wanted = before.blocked.location;
         let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
         let agent = &known[index];
-        let since = agent.notes.sleep().map(|sleep| sleep.since);
+        // A thread whose claim has joined the line may not sleep yet.
+        let since = agent.notes.sleep().map(|sleep| sleep.since).or(JUST_BEGUN);
+        let entry = |location, request, since| Entry { blocked: true, ..entry(agent, location, request, since) };
         let holds = match *obstacle {
             Obstacle::Holds(request) => {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
-                let held = held.iter().find(is_it).and_then(|(_, held)| sighted(agent, held));
-                entry(agent, wanted, request, held.or(JUST_BEGUN))
+                let held = held.iter().find(is_it);
+                let since = held.and_then(|(_, held)| held_since(agent, held, STORE.held_since(wanted)));
+                entry(wanted, request, since.or(JUST_BEGUN))
             }
-            Obstacle::IsAhead(request) => entry(agent, wanted, request, since),
+            Obstacle::IsAhead(request) => entry(wanted, request, since),
         };
-        let waits_for = entry(agent, blocked.location, blocked.request, since);
+        let waits_for = entry(blocked.location, blocked.request, since);
         Some((holds.named()?, waits_for.named()?))
     };
     // What a thread has is what the one before it in the cycle waits for.

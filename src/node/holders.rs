@@ -1,10 +1,9 @@
 //! What is remembered of holders: for how long at least each has held what it holds, and which threads died holding a lock.
 //!
-//! An uncontended lock is taken in JavaScript, which notes no time. So what is reported of a hold is since when it has been *seen*: at a
-//! snapshot; or, while claims wait for what is held, by the service, which looks every 50 ms. A lock that is given up for a `Condition`
-//! and taken again between two looks counts as held meanwhile, since its token is the same.
+//! An uncontended lock is taken in JavaScript, which notes no time. So what is reported of a hold is since when it has been *seen*: by a
+//! snapshot; or, while claims wait for what is held, by [`STORE`](crate::node::process::STORE).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{LazyLock, Mutex};
 
 use rustc_hash::FxBuildHasher;
@@ -19,50 +18,29 @@ use crate::sync::lock;
 /// A hold: by the number of its agent, its serial number and its word.
 type HoldKey = (u64, u32, Location);
 
-/// Since when holds have been seen: those of the last snapshot, and those that claims waited for when the service looked last.
-#[derive(Default)]
-struct Sightings {
-    by_snapshot: HashMap<HoldKey, Timestamp, FxBuildHasher>,
-    by_service: HashMap<HoldKey, Timestamp, FxBuildHasher>,
-}
-
-static SIGHTINGS: LazyLock<Mutex<Sightings>> = LazyLock::new(Mutex::default);
+/// Since when the holds of the last snapshot have been seen by snapshots.
+static SIGHTED: LazyLock<Mutex<HashMap<HoldKey, Timestamp, FxBuildHasher>>> = LazyLock::new(Mutex::default);
 
 fn key(agent: &Known, held: &Held) -> HoldKey {
     (agent.number, held.serial, held.location)
 }
 
-impl Sightings {
-    fn since(&self, key: &HoldKey) -> Option<Timestamp> {
-        self.by_snapshot.get(key).or_else(|| self.by_service.get(key)).copied()
-    }
-
-    /// These holds, each with since when it has been seen.
-    fn of(&self, known: &[Known], held: &[(usize, Held)]) -> HashMap<HoldKey, Timestamp, FxBuildHasher> {
-        let now = now();
-        let numbered = held.iter().filter(|(_, held)| held.serial != 0);
-        let keys = numbered.map(|(agent, held)| key(&known[*agent], held));
-        keys.map(|key| (key, self.since(&key).unwrap_or(now))).collect()
-    }
-}
-
 /// Notes all holds, for a snapshot.
 pub(super) fn sight(known: &[Known], held: &[(usize, Held)]) {
-    let mut sightings = lock(&SIGHTINGS);
-    sightings.by_snapshot = sightings.of(known, held);
+    let sighted = &mut *lock(&SIGHTED);
+    let now = now();
+    let numbered = held.iter().filter(|(_, held)| held.serial != 0);
+    let keys = numbered.map(|(agent, held)| key(&known[*agent], held));
+    *sighted = keys.map(|key| (key, sighted.get(&key).copied().unwrap_or(now))).collect();
 }
 
-/// Notes who holds what claims wait for, at these locations.
-pub(super) fn sight_awaited(lines: impl IntoIterator<Item = Location>) {
-    let awaited: HashSet<_, FxBuildHasher> = lines.into_iter().collect();
-    let (known, held) = REGISTRY.held(|_| true, |location| awaited.contains(&location));
-    let mut sightings = lock(&SIGHTINGS);
-    sightings.by_service = sightings.of(&known, &held);
-}
-
-/// The moment since which a hold has been seen; `None` if it has not been seen.
-pub(super) fn sighted(agent: &Known, held: &Held) -> Option<Timestamp> {
-    lock(&SIGHTINGS).since(&key(agent, held))
+/// Since when at least a hold lasts, if that is known. `in_line`: what the line of its word tells.
+pub(super) fn held_since(agent: &Known, held: &Held, in_line: Option<Timestamp>) -> Option<Timestamp> {
+    // A thread that is releasing may have freed the word already, and the line hears of that later.
+    let is_freed = || REGISTRY.thread_of(|agent| agent.robust_list.is_releasing(held.location)).is_some();
+    let in_line = in_line.filter(|_| !is_freed());
+    let sighted = lock(&SIGHTED).get(&key(agent, held)).copied();
+    sighted.into_iter().chain(in_line).min()
 }
 
 /// How many of the dead are remembered.

@@ -16,7 +16,7 @@ use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::pending::{CONDITION, Noted, PLAIN};
-use crate::node::process::{NAMES, STORE, return_unused, service, word_at};
+use crate::node::process::{NAMES, STORE, claim_has_joined, return_unused, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Entry, REGISTRY};
 use crate::queue::location::Location;
@@ -74,7 +74,7 @@ impl Agent {
         self.await_in_line(claimed, request, deadline, noted)
     }
 
-    /// Blocks for a claim that has joined a line. From now on the service looks at the words of lines.
+    /// Blocks for a claim that has joined a line.
     pub(super) fn block_in_line(
         &self,
         claimed: Claimed,
@@ -89,9 +89,7 @@ impl Agent {
         self.robust_list.retract();
         let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
         self.blocking.prepare(wait);
-        if let Some(service) = service() {
-            service.check_words();
-        }
+        claim_has_joined(location);
         self.blocking.block(wait, &self.robust_list)
     }
 
@@ -109,9 +107,7 @@ impl Agent {
         };
         self.robust_list.retract();
         let answer = self.add_pending(ticket, deadline, Some(noted));
-        if let Some(service) = service() {
-            service.check_words();
-        }
+        claim_has_joined(noted.location);
         answer
     }
 

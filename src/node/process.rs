@@ -9,7 +9,6 @@ use crate::lock::memories::Memories;
 use crate::lock::names::Names;
 use crate::lock::request::Request;
 use crate::node::freed::find_freed;
-use crate::node::holders::sight_awaited;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::service::Service;
@@ -30,19 +29,20 @@ pub(super) fn service() -> Option<&'static Arc<Service>> {
     SERVICE.get().or_else(|| {
         let _starting = lock(&STARTING);
         if SERVICE.get().is_none() {
-            SERVICE.set(Service::start(&STORE, check_words)?).ok()?;
+            SERVICE.set(Service::start(&STORE, || STORE.check_words(word_at))?).ok()?;
         }
         SERVICE.get()
     })
 }
 
-/// Looks at the words of all lines, and at who holds what their claims wait for. Returns whether there are any lines.
-fn check_words() -> bool {
-    let any = STORE.check_words(word_at);
-    if any {
-        sight_awaited(STORE.lines());
+/// A claim has joined the line at `location`. From now on the service looks at the word, unless that is a name's, which only native code
+/// changes.
+pub(super) fn claim_has_joined(location: Location) {
+    if !location.is_of_process()
+        && let Some(service) = service()
+    {
+        service.look_at_words();
     }
-    any
 }
 
 /// The word of a lock.

@@ -64,6 +64,11 @@ impl Table {
         self.registers.held.load(Ordering::Acquire) as usize
     }
 
+    /// Whether the thread is changing the word at `location`, or has just changed it, to give something back.
+    pub(super) fn is_releasing(&self, location: Location) -> bool {
+        self.registers.releasing() == Some(location)
+    }
+
     /// Odd while entries move.
     fn moves(&self) -> u32 {
         self.registers.moves.load(Ordering::Acquire)
@@ -157,8 +162,7 @@ impl Table {
             let (moves, len) = (self.moves(), self.len());
             let index = self.position(len + 1, location);
             // The word is freed before the entry goes, so another thread may have it already.
-            let is_releasing = self.registers.releasing() == Some(location);
-            if is_releasing || index.is_some_and(|index| index < len || self.number(index) != 0) {
+            if self.is_releasing(location) || index.is_some_and(|index| index < len || self.number(index) != 0) {
                 return true;
             }
             // All of the above is read before what follows.

@@ -20,7 +20,7 @@ use crate::lock::Waiter;
 use crate::lock::deadlock::is_kept_by;
 use crate::lock::names::Text;
 use crate::lock::request::{AWAITS_NOTIFICATION, Request, pack};
-use crate::node::holders::{sight, sighted};
+use crate::node::holders::{held_since, sight};
 use crate::node::json;
 use crate::node::pending::PLAIN;
 use crate::node::process::{MEMORIES, NAMES, STORE};
@@ -124,7 +124,7 @@ pub(super) fn snapshot() -> Option<String> {
 /// Adds what is held and awaited in a bucket, read in its critical section. At `locations` something was held, or may be on its way to its
 /// holder.
 fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<Entry>, waiting: &mut Vec<Entry>) {
-    STORE.inspect(bucket, locations, |waiters, granted| {
+    STORE.inspect(bucket, locations, |waiters, granted, since| {
         let awaited = waiters.iter().map(|&(location, _)| location);
         let granted_at = granted.iter().map(|&(location, _)| location);
         let concerns: Locations = locations.iter().copied().chain(awaited).chain(granted_at).collect();
@@ -161,7 +161,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         };
         held.extend(in_lists.iter().map(|(holder, hold)| {
             let holder = &holders[*holder];
-            entry(holder, hold.location, hold.request, sighted(holder, hold).or(JUST_BEGUN))
+            entry(holder, hold.location, hold.request, held_since(holder, hold, since(hold.location)).or(JUST_BEGUN))
         }));
         let on_their_way = given.into_iter().filter(|&(agent, given)| !is_listed(agent, given));
         held.extend(on_their_way.map(|(agent, (location, request))| entry(agent, location, request, JUST_BEGUN)));

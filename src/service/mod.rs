@@ -8,13 +8,14 @@
 //!   time-out leaves nothing behind here.
 //! - **Words of lines.** A word may be freed without a call: by code that knows only the bare word and notifies the host's queue, or
 //!   by a thread that is broken off (`vm` has time limits) between freeing the word and looking at its counter. So while there are
-//!   claims, the service looks at their words now and then.
-//! - **Event loops** of blocked threads: [`watch`].
+//!   claims, the service looks at their words now and then: `looks`. Not at those of names, which only native code changes.
+//! - **Event loops** of blocked threads: `watch`.
 //!
-//! When there have been no lines for a while, the looks at their words rest until a thread rings for them. A panic ends one turn of
-//! one duty.
+//! A duty is an async function with a bell of its own. A panic of one stops no other, and it begins again.
 
 pub mod alarm;
+#[cfg(not(feature = "model"))]
+mod looks;
 pub mod rest;
 #[cfg(not(feature = "model"))]
 mod running;

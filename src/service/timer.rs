@@ -4,20 +4,40 @@
 use std::thread;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+
+use crate::clock::{Timestamp, now};
+
 /// How much earlier tokio's sleep ends: more than it is late.
 const MARGIN: Duration = Duration::from_millis(2);
 
 /// The longest sleep during which the runtime does nothing else.
 const STEP: Duration = Duration::from_micros(500);
 
+/// Sleeps until `moment`, or until the bell rings; or less.
+pub(super) async fn sleep_until(moment: Timestamp, bell: &Notify) {
+    if moment == Timestamp::NEVER {
+        return bell.notified().await;
+    }
+    match moment.duration_since(now()) {
+        // The other duties, and what the runtime waits for, have their turn, too.
+        Duration::ZERO => yield_now().await,
+        left => tokio::select! {
+            () = bell.notified() => {}
+            () = sleep(left) => {}
+        },
+    }
+}
+
 /// Sleeps for so long, or less.
-pub(super) async fn sleep(duration: Duration) {
+async fn sleep(duration: Duration) {
     if let Some(most) = duration.checked_sub(MARGIN) {
         tokio::time::sleep(most).await;
     } else {
         thread::sleep(duration.min(STEP));
-        // What the runtime waits for has its turn: deadlines may follow one another for long.
-        tokio::task::yield_now().await;
+        // Deadlines may follow one another for long.
+        yield_now().await;
     }
 }
 

@@ -20,6 +20,7 @@
 
 #![cfg_attr(linux, allow(unsafe_code, reason = "uv_backend_fd of the libuv that Node carries"))]
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
@@ -27,11 +28,10 @@ use tokio::sync::Notify;
 use crate::sync::lock;
 pub(crate) use watched::Watch;
 
-/// The bell of the service, and the watches over event loops that have been signalled.
+/// The watches over event loops that have been signalled.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    /// Wakes the service.
-    pub(crate) bell: Notify,
+    bell: Notify,
     watches: Mutex<Vec<Arc<Watch>>>,
 }
 
@@ -43,12 +43,18 @@ impl Signals {
         self.bell.notify_one();
     }
 
-    /// Interrupts the threads whose event loops have been signalled. Called by the service.
-    pub(crate) fn deliver(&self) {
-        let watches = std::mem::take(&mut *lock(&self.watches));
-        for watch in watches {
-            watch.signalled();
+    /// Interrupts the threads whose event loops are signalled, for ever. A duty of the service.
+    pub(super) async fn deliver(&self) -> Infallible {
+        loop {
+            while let Some(watch) = self.next() {
+                watch.signalled();
+            }
+            self.bell.notified().await;
         }
+    }
+
+    fn next(&self) -> Option<Arc<Watch>> {
+        lock(&self.watches).pop()
     }
 }
 
