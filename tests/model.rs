@@ -1359,7 +1359,7 @@ fn lose_register_death() {
         let collector = spawn({
             let (lock, memories) = (lock.clone(), memories.clone());
             move || {
-                if memories.lose(&lock.store, main, address) == Left::Unknown {
+                if memories.lose(&lock.store, main, address, 1) == Left::Unknown {
                     memories.look(&lock.store);
                 }
             }
