@@ -91,16 +91,25 @@ test('no hook of require finds an intrinsic missing', async t => {
     const { require: before } = Module.prototype
     const missing = []
     let libraries = 0
+    const look = (where) => { if (typeof Reflect.getOwnPropertyDescriptor !== 'function') missing.push(where) }
     Module.prototype.require = function (request) {
-      if (/\\.node$/.test(request)) libraries++
-      const result = before.apply(this, arguments)
-      if (typeof Reflect.getOwnPropertyDescriptor !== 'function') missing.push(request)
-      return result
+      try {
+        const result = before.apply(this, arguments)
+        // Another one may have been tried: on musl that for glibc, if it is there.
+        if (/\\.node$/.test(request)) libraries++
+        return result
+      } finally {
+        look(request)
+      }
     }
     const extension = Module._extensions['.node']
     Module._extensions['.node'] = function () {
-      if (typeof Reflect.getOwnPropertyDescriptor !== 'function') missing.push('extension')
-      return extension.apply(this, arguments)
+      look('extension')
+      try {
+        return extension.apply(this, arguments)
+      } finally {
+        look('extension')
+      }
     }
     const { dlopen } = process
     require(${PURE}).waiterCount(new Int32Array(new SharedArrayBuffer(4)), 0)
