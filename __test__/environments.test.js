@@ -130,6 +130,22 @@ test('--frozen-intrinsics: locks and waits work, and an install says what is fro
   assert.deepStrictEqual([heard[0], heard[1], heard[3]], [true, 'timed-out', 'timed-out'])
 })
 
+test('a process object that is frozen, or whose `on` was replaced: locks and waits work, with a warning', async t => {
+  for (const change of ['Object.freeze(process)', 'process.on = undefined', 'process.on = () => { throw new Error("no listeners") }']) {
+    const { code, stdout, stderr } = await runNode(t, ['-e', `
+      ${change}
+      const { AsyncLock, waitAsync } = require(${PURE})
+      const lock = new AsyncLock(new SharedArrayBuffer(4))
+      const token = lock.tryLock()
+      lock.lockAsync().then(({ locked }) => { console.log(locked) })
+      token.unlock()
+      waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value.then(console.log)`])
+    assert.strictEqual(code, 0, stderr)
+    assert.deepStrictEqual(stdout.trim().split('\n').sort(), ['timed-out', 'true'], change)
+    assert.ok(/ATOMICS_WAITASYNC_PENDING.*process takes no listener/.test(stderr), stderr)
+  }
+})
+
 test('--disallow-code-generation-from-strings: main and its Workers have an install', async t => {
   const heard = await runForJSON(t, ['--disallow-code-generation-from-strings', '-e', `
     require(${FORCE})

@@ -158,7 +158,13 @@ function createAgent (binding) {
     if (more > 0) process.emitWarning(more + ' more promises that wait for other locks are' + end + 'them.', { code: PENDING })
   }
 
-  process.on('beforeExit', beforeExit)
+  try {
+    process.on('beforeExit', beforeExit)
+  } catch (error) {
+    // A program has frozen `process`, or replaced the method.
+    process.emitWarning('process takes no listener: what is pending when the event loop runs dry is not reported, and a wait that is ' +
+      'unref\'d may not settle. ' + error.message, { code: PENDING })
+  }
   if (process.versions.deno !== undefined) wakeInDeno()
 
   return {

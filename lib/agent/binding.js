@@ -61,18 +61,19 @@ function requireLibrary () {
 function withoutProbe (load) {
   if (NODE_VERSION >= 17) return load()
   const { dlopen } = process
-  process.dlopen = function () {
+  // In vain where a program has frozen `process`: then napi-rs probes.
+  set(process, 'dlopen', function () {
     set(globalObject, 'Reflect', {})
     try {
       return apply(dlopen, this, arguments)
     } finally {
       set(globalObject, 'Reflect', Reflect)
     }
-  }
+  })
   try {
     return load()
   } finally {
-    process.dlopen = dlopen
+    set(process, 'dlopen', dlopen)
   }
 }
 
