@@ -206,3 +206,11 @@ test('an earlier listener of a signal that is not Node\'s own can keep an abort 
   token.unlock()
   ;(await waiting).unlock()
 })
+
+test('a debugger that waits at a Worker\'s start stops in the package\'s file first', {
+  skip: MAJOR < 12 && 'this Node debugs no workers'
+}, async t => {
+  const [first, second] = await runForJSON(t, [require.resolve('./fixtures/debugger')])
+  assert.strictEqual(first, 'start.js')
+  if (MAJOR >= 22) assert.strictEqual(second, 'debugged-thread.js')
+})
