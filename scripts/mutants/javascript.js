@@ -71,7 +71,7 @@ module.exports = [
   // ——— stalls ———
   { what: 'a wait that is over is still watched', file: stalls, find: 'function waitEnds (wait) {\n  waits.delete(wait)', put: 'function waitEnds (wait) {', test: 'stalls' },
   { what: 'a busy thread reports what it has been granted', file: stalls, find: 'setImmediate(() => { setImmediate(check) })', put: 'check()', test: 'stalls' },
-  { what: 'a stall keeps the process alive', file: stalls, find: '}, milliseconds).unref()', put: '}, milliseconds)', test: 'stalls' },
+  { what: 'a stall keeps the process alive', file: stalls, find: 'setTimeout(turns, milliseconds).unref()', put: 'setTimeout(turns, milliseconds)', test: 'stalls' },
   { what: 'all stalls are reported one by one', file: stalls, find: 'if (count++ < MOST) warn(wait)', put: 'count++; warn(wait)', test: 'stalls' },
 
   // ——— the robust list and tokens ———
