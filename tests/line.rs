@@ -1293,3 +1293,145 @@ mod fairness {
         assert_eq!(guard.store.head_start(ticket, &thread), None, "it is over");
     }
 }
+
+/// Releases by an agent at the end of a job: a lock goes to its own promise, if that is the first.
+mod in_job {
+    use atomics_waitasync::lock::fairness::Released;
+
+    use super::*;
+
+    fn agent() -> Arc<Outbox> {
+        Arc::new(Outbox::new(Box::new(|| panic!("the agent that runs is rung"))))
+    }
+
+    fn held(value: i32) -> Guard {
+        CLOCK.set(0);
+        Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) }
+    }
+
+    fn claim(guard: &Guard, outbox: &Arc<Outbox>, slot: u32, request: Request) -> Ticket {
+        let waiter = Waiter::Agent(Arc::clone(outbox), slot);
+        match guard.store.claim(HERE, waiter, request, Timestamp::NEVER, &guard.word) {
+            Claimed::Pending(ticket) => ticket,
+            Claimed::Now(result) => panic!("{result:?} of a held lock"),
+        }
+    }
+
+    /// Whether the agent is to look into its outbox.
+    fn release(guard: &Guard, outbox: &Arc<Outbox>, request: Request, hands_over: bool) -> bool {
+        let (released, has_mail) = guard.store.release_unrung(HERE, request, &guard.word, outbox, hands_over);
+        assert_eq!(released, Released::GoOn);
+        has_mail
+    }
+
+    fn mail(outbox: &Outbox) -> (Vec<u32>, Vec<u32>) {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        assert!(mail.settlements.iter().all(|settlement| settlement.result.is_acquired()));
+        (mail.settlements.iter().map(|settlement| settlement.slot).collect(), mail.retries)
+    }
+
+    fn word(guard: &Guard) -> i32 {
+        guard.word.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn the_lock_goes_from_promise_to_promise() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        for slot in 0..3 {
+            claim(&guard, &outbox, slot, Request::Lock);
+        }
+        for slot in 0..3 {
+            assert!(release(&guard, &outbox, Request::Lock, true));
+            assert!(outbox.has_only_grants());
+            assert_eq!((word(&guard), mail(&outbox)), (LOCKED, (vec![slot], vec![])));
+        }
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!(word(&guard), UNLOCKED);
+    }
+
+    #[test]
+    fn without_a_hand_over_the_promise_is_woken_to_retry() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(release(&guard, &outbox, Request::Lock, false));
+        assert!(!outbox.has_only_grants());
+        assert_eq!((word(&guard), mail(&outbox)), (UNLOCKED, (vec![], vec![0])));
+    }
+
+    #[test]
+    fn a_blocked_thread_before_the_promise_has_its_turn() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        let (thread, _) = guard.block(Request::Lock);
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), thread.result()), (UNLOCKED, None));
+        assert!(Request::Lock.take(&guard.word));
+        CLOCK.set(u64::try_from(FAIRNESS.as_nanos()).unwrap());
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), thread.result()), (LOCKED, Some(WaitResult::Acquired)), "it has been overtaken");
+    }
+
+    #[test]
+    fn a_blocked_thread_behind_promises_waits_for_its_turn() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        claim(&guard, &outbox, 0, Request::Lock);
+        let (thread, _) = guard.block(Request::Lock);
+        claim(&guard, &outbox, 1, Request::Lock);
+        assert!(release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((mail(&outbox), thread.result()), ((vec![0], vec![]), None));
+        assert!(!release(&guard, &outbox, Request::Lock, true), "the next in line is the thread");
+        assert_eq!(word(&guard), UNLOCKED);
+    }
+
+    #[test]
+    fn the_promise_of_another_agent_is_woken_and_not_handed_the_lock() {
+        let (guard, outbox, other) = (held(LOCKED), agent(), Arc::new(Outbox::new(Box::new(|| ()))));
+        claim(&guard, &other, 0, Request::Lock);
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), mail(&other)), (UNLOCKED, (vec![], vec![0])));
+    }
+
+    #[test]
+    fn a_plain_waiter_before_the_promise_is_notified_and_the_word_is_free() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        let plain = Arc::new(BlockedThread::current());
+        let waiter = Waiter::Thread(Arc::clone(&plain));
+        assert!(guard.store.enqueue(HERE, waiter, Timestamp::NEVER, || true).is_some());
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), plain.result()), (UNLOCKED, Some(WaitResult::Ok)));
+        assert_eq!(mail(&outbox), (vec![], vec![0]));
+    }
+
+    #[test]
+    fn readers_are_granted_together_as_by_any_release() {
+        let (guard, outbox) = (held(WRITING), agent());
+        for slot in 0..2 {
+            claim(&guard, &outbox, slot, Request::Shared);
+        }
+        claim(&guard, &outbox, 2, Request::Exclusive);
+        assert!(release(&guard, &outbox, Request::Exclusive, true));
+        assert_eq!(mail(&outbox), (vec![0, 1], vec![]));
+        assert!(!release(&guard, &outbox, Request::Shared, true), "one still reads");
+        assert!(release(&guard, &outbox, Request::Shared, true));
+        assert_eq!((word(&guard), mail(&outbox)), (WRITING, (vec![2], vec![])));
+    }
+
+    #[test]
+    fn a_claim_whose_time_is_over_is_handed_nothing() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        let waiter = Waiter::Agent(Arc::clone(&outbox), 0);
+        let deadline = now().after_millis(1.0);
+        assert!(matches!(guard.store.claim(HERE, waiter, Request::Lock, deadline, &guard.word), Claimed::Pending(_)));
+        claim(&guard, &outbox, 1, Request::Lock);
+        CLOCK.set(deadline.as_nanos());
+        assert!(release(&guard, &outbox, Request::Lock, true));
+        assert!(!outbox.has_only_grants(), "a time-out waits for a job of its own");
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        let results: Vec<_> = mail.settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect();
+        assert_eq!(results, [(0, WaitResult::TimedOut), (1, WaitResult::Acquired)]);
+    }
+}

@@ -669,6 +669,11 @@ impl Lock {
         }
     }
 
+    /// `agent`, which holds the lock, gives it back at the end of a job. Whether it is to look into its outbox.
+    fn hand_over(&self, agent: &Agent) -> bool {
+        self.store.release_unrung(HERE, self.request, &self.word, &agent.outbox, true).1
+    }
+
     /// Gives how many held the lock before.
     fn use_and_give(&self) -> u32 {
         self.use_and(Self::give)
@@ -978,6 +983,72 @@ fn grant_death() {
         assert_eq!(lock.deliver(&next, tickets[1]), Some(result));
         lock.use_and_give();
         lock.assert_free_after(2);
+    });
+}
+
+/// An agent releases the lock at the end of a job, as a thread joins the line behind its own promise: that promise has it first, without a
+/// ring, and then the thread.
+#[test]
+fn hand_over_claim() {
+    bounded_model(|| {
+        let (lock, agent) = (Lock::held(), Agent::deaf());
+        lock.line_up(&agent, NEVER);
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                assert_eq!(lock.acquire(), WaitResult::Acquired);
+                lock.use_and_give();
+            }
+        });
+        assert!(lock.hand_over(&agent), "its promise is the first");
+        assert_eq!(agent.settled(), [(0, WaitResult::Acquired)]);
+        lock.use_and_give();
+        claimant.join().unwrap();
+        lock.assert_free_after(2);
+    });
+}
+
+/// An agent releases the lock at the end of a job, as its promise times out: it has the lock, or the lock is free.
+#[test]
+fn hand_over_timeout() {
+    bounded_model(|| {
+        let (lock, agent) = (Lock::held(), Agent::deaf());
+        lock.line_up(&agent, now().after_millis(0.0));
+        let expiring = spawn({
+            let lock = lock.clone();
+            move || lock.store.expire()
+        });
+        lock.hand_over(&agent);
+        expiring.join().unwrap();
+        let settled = agent.settled();
+        assert_eq!(settled.len(), 1, "it is settled once");
+        if settled[0].1.is_acquired() {
+            lock.use_and_give();
+        }
+        lock.assert_holds(UNLOCKED);
+    });
+}
+
+/// An agent hands the lock to its own promise and ends before JavaScript is told: another thread, which joins the line meanwhile, is told of
+/// the death.
+#[test]
+fn hand_over_death_claim() {
+    bounded_model(|| {
+        let (lock, agent) = (Lock::held(), Agent::deaf());
+        lock.line_up(&agent, NEVER);
+        let claimant = spawn({
+            let lock = lock.clone();
+            move || {
+                assert_eq!(lock.acquire(), WaitResult::AcquiredFromDead);
+                lock.use_and_give();
+            }
+        });
+        assert!(lock.hand_over(&agent));
+        for (location, request) in agent.mail().grants.into_iter().flatten() {
+            lock.store.abandon(location, request, &lock.word);
+        }
+        claimant.join().unwrap();
+        lock.assert_holds(UNLOCKED);
     });
 }
 

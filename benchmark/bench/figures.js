@@ -52,6 +52,8 @@ const figures = [
   { id: 'lock-async-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', goals: [host(1.1)] },
   { id: 'execute-force', group: 'lock', entry: 'force', title: '`executeLocked` on the main thread, uncontended, in force', unit: 'ns', goals: [host(1.1)] },
   { id: 'execute-pure', group: 'lock', entry: 'pure', title: '… not in force', unit: 'ns', alone: 'run a callback under the lock on the main thread, uncontended', goals: [host(1.1), { to: 'web-locks', most: 0.08 }], peers: LOCKS },
+  { id: 'tasks-lock', group: 'tasks', title: '10 000 tasks of one thread at once, each in `executeLocked` with an async callback', unit: 'ns', goals: [{ to: 'async-mutex', most: 0.5 }], peers: ['async-mutex'] },
+  { id: 'tasks-names', group: 'tasks', title: '… in `request` of one name', unit: 'ns', goals: [{ to: 'async-mutex', most: 1 }], peers: ['async-mutex'] },
   { id: 'lock-workers', group: 'contended', title: '2 workers in lock loops, about 1 µs inside', unit: 'k/s', more: true, goals: [{ to: 'host', least: 1.2 }], peers: LOCKS },
   { id: 'lock-workers-cpu', group: 'contended', title: '… processor time of each', unit: 'µs', alone: '2 workers in lock loops: processor time of each', goals: [host(0.7)], peers: LOCKS },
   { id: 'lock-share', group: 'loops', title: '… the slower one\'s share of the faster one\'s', unit: '×', more: true, goals: [{ least: 0.8 }] },

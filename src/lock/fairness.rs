@@ -12,6 +12,7 @@
 //! - It is the turn of the first claim if it has been woken and has retried in vain: its thread ran a moment ago. A blocked thread
 //!   need only have been overtaken for [`FAIRNESS`]. If the first claim is a promise's that has not retried, the same rule holds
 //!   for the first blocked thread behind it.
+//! - An agent that releases the lock at the end of a job plainly runs. So it is the turn of its own promise, if that is the first.
 //! - An event loop that is not busy may lack a processor, when threads that take the lock in turns occupy all of them. So a thread
 //!   that releases the lock sleeps for [`ROOM`] when a promise's claim has waited for [`FAIRNESS`] without retrying, as do the
 //!   threads that release it meanwhile. That happens again only after twice as long, for the loop may be busy after all.

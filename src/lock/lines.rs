@@ -176,9 +176,14 @@ impl Section<'_> {
         }
     }
 
-    /// Whether a claim may be handed a lock as far as its thread is concerned: it blocks, or ran a moment ago.
+    /// Whether a claim may be handed a lock as far as its thread is concerned: it blocks, runs this, or ran a moment ago.
     pub(super) fn is_ready(&self, location: Location, key: WaiterKey) -> bool {
-        self.blocks(key) || self.policy().line(location).is_some_and(|line| line.has_tried(key))
+        self.blocks(key) || self.has_run(location, key)
+    }
+
+    /// Whether a claim's thread runs this, or has retried in vain.
+    fn has_run(&self, location: Location, key: WaiterKey) -> bool {
+        self.is_claim_of_runner(key) || self.policy().line(location).is_some_and(|line| line.has_tried(key))
     }
 
     /// The claim that is handed the lock at `location`, which is being released, if it is any claim's turn. And what the
@@ -198,8 +203,7 @@ impl Section<'_> {
             (key, thread_behind_others) = self.first_thread(location)?;
             behind_others |= thread_behind_others;
         }
-        let has_tried = self.policy().line(location)?.has_tried(key);
-        let is_its_turn = has_tried || {
+        let is_its_turn = self.has_run(location, key) || {
             let now = self.now();
             self.policy_mut().line_mut(location)?.overtaken.thread_is_late(key, now)
         };

@@ -20,7 +20,7 @@
 //! | a claim comes | 0 | it takes the lock |
 //! | | 1 | it joins the line |
 //! | the holder releases | 1 → 0 | the first claim is woken to retry; a newcomer may be quicker |
-//! | | 1 → 1 | a claim whose turn it is ([`fairness`]) is handed the lock |
+//! | | 1 → 1 | a claim whose turn it is ([`fairness`]) is handed the lock: the releasing agent's own, at the end of a job of it |
 //! | a woken claim retries | 0 → 1 | it has the lock and leaves the line |
 //! | | 1 | it keeps its place, and spins for a moment before it sleeps, since the lock may be handed to it |
 //! | a claim gives up, or its agent ends | any | it leaves; if it had been woken, the next one is woken |

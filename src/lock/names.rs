@@ -26,6 +26,7 @@ use crate::clock::Timestamp;
 use crate::queue::location::Location;
 use crate::queue::outbox::Ring;
 use crate::queue::result::WaitResult;
+use crate::queue::waiter::Wakes;
 use crate::sync::{Arc, Mutex, lock};
 
 /// A request: where the word is, and what came of it. It is refused if it would have to wait and must not, or would wait for its own
@@ -175,16 +176,25 @@ impl Names {
 
     /// The holder of a grant has no use for it; a holder that died, or was told of a death, is `AcquiredFromDead`.
     pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
-        // Dropped last: then its waiters are woken.
-        let _wakes;
+        self.end_grant_and_wakes(store, id, holder).is_some()
+    }
+
+    /// As [`WaiterListStore::release_unrung`]. `None`: it had been stolen.
+    pub fn release_unrung(&self, store: &WaiterListStore, id: u32, outbox: &Arc<Outbox>) -> Option<bool> {
+        let mut wakes = self.end_grant_and_wakes(store, id, WaitResult::Acquired)?;
+        Some(wakes.withhold(outbox))
+    }
+
+    /// The waiters are woken when the result is dropped, with no lock held.
+    fn end_grant_and_wakes(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> Option<Wakes<Request>> {
         let table = &mut *lock(&self.table);
-        let Some(Live { name, mode, .. }) = table.requests.get(&id) else { return false };
+        let Live { name, mode, .. } = table.requests.get(&id)?;
         let (location, request) = (name.location(), Request::Named(*mode, id));
-        ((), _wakes) = store.critical_section_and_wakes(location, |section| {
+        let ((), wakes) = store.critical_section_and_wakes(location, |section| {
             section.return_unused(location, request, holder, &name.word);
         });
         table.remove(store, id);
-        true
+        Some(wakes)
     }
 
     /// The request has been withdrawn from its line, or has timed out.

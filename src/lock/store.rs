@@ -2,7 +2,7 @@
 
 use super::fairness::Released;
 use super::line::Line;
-use super::lines::{Section, Waiter, WaiterListStore};
+use super::lines::{Outbox, Section, Waiter, WaiterListStore};
 use super::request::{Request, UNLOCKED, Word};
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
@@ -171,6 +171,24 @@ impl WaiterListStore {
     /// The calling thread gives back what it took.
     pub fn release(&self, location: Location, request: Request, word: &impl Word) -> Released {
         self.critical_section_at(location, |section| section.release(location, request, word))
+    }
+
+    /// As [`Self::release`], by the agent with this outbox, at the end of a job of it; its promises count as ready if it `hands_over`. The
+    /// agent is not rung. Returns, too, whether it is to look into its outbox, since nobody
+    /// else rings.
+    pub fn release_unrung<'a>(
+        &'a self,
+        location: Location,
+        request: Request,
+        word: &impl Word,
+        outbox: &'a Arc<Outbox>,
+        hands_over: bool,
+    ) -> (Released, bool) {
+        let (released, mut wakes) = self.critical_section_and_wakes(location, |section| {
+            section.runs = hands_over.then_some(outbox);
+            section.release(location, request, word)
+        });
+        (released, wakes.withhold(outbox))
     }
 
     /// The robust list of `waiter`'s thread has the lock that was granted to it.

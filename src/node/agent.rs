@@ -20,9 +20,10 @@ use crate::lock::memories::{AgentId, Left};
 use crate::lock::request::Request;
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
-use crate::node::delivery::Delivery;
+use crate::node::delivery::{Caller, Delivery};
 use crate::node::environment::{Environment, contained, pin_buffer};
 use crate::node::holders;
+use crate::node::pace::Pace;
 use crate::node::pending::Pending;
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
@@ -44,6 +45,7 @@ pub(super) struct Agent {
     pub(super) pending: Pending,
     pub(super) robust_list: RobustList,
     pub(super) delivery: Delivery,
+    pub(super) pace: Pace,
     /// Whether the event loop is held.
     is_held: Cell<bool>,
     /// How many buffer objects of this agent are registered, by the addresses of their memories. 0 where all were collected
@@ -131,6 +133,7 @@ impl Agent {
             robust_list: RobustList::new(environment, registers),
             delivery: Delivery::new(environment, registers, &outbox),
             outbox,
+            pace: Pace::new(environment, Some(on_turn)),
             is_held: Cell::new(false),
             memories: RefCell::default(),
         });
@@ -191,9 +194,13 @@ impl Agent {
 
     /// Hands settlements over to JavaScript, after a ring.
     fn deliver(&self) {
+        // Another ring will follow.
+        if self.pace.awaits_turn() {
+            return;
+        }
         self.blocking.abandon();
         self.finish_release();
-        if !self.delivery.deliver(&self.pending, &self.robust_list) {
+        if !self.delivery.deliver(&self.pending, &self.robust_list, Caller::EventLoop) {
             return;
         }
         self.update_hold();
@@ -338,6 +345,19 @@ unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_v
             && let Ok(agent) = Agent::of(env)
         {
             agent.deliver();
+        }
+    });
+}
+
+/// Called by Node on the agent's thread once the event loop has turned, after a ring for that. With a null `env` as above.
+unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
+    contained(|| {
+        if !env.is_null()
+            && let Ok(agent) = Agent::of(env)
+        {
+            agent.pace.turned();
+            // Not delivered here: what this rang while it is served would be served in the same turn.
+            agent.outbox.ring();
         }
     });
 }

@@ -19,6 +19,15 @@ use crate::queue::location::Location;
 use crate::queue::outbox::{Ring, Settlement};
 use crate::queue::result::WaitResult;
 
+/// From where settlements are handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A job of their own, without JavaScript below it on the stack.
+    EventLoop,
+    /// An operation that JavaScript has called. What fails is repeated by the event loop, so it is not reported.
+    Job,
+}
+
 /// Mail that was taken out of the outbox, and how far JavaScript has been told of it.
 #[derive(Default)]
 struct Progress {
@@ -99,6 +108,15 @@ impl Delivery {
         self.is_broken_off.get()
     }
 
+    /// Whether JavaScript is not being told of anything, and has been told of all that was begun.
+    pub(super) fn is_idle(&self) -> bool {
+        // SAFETY-free look: the progress is put back at once.
+        let progress = self.progress.take();
+        let is_idle = progress.is_some() && !self.is_broken_off();
+        self.progress.set(progress);
+        is_idle
+    }
+
     /// The promise in a slot as a waiter.
     fn waiter(&self, slot: u32) -> Waiter {
         Waiter::Agent(Arc::clone(&self.outbox), slot)
@@ -111,7 +129,7 @@ impl Delivery {
     /// caller holds the event loop.
     ///
     /// Returns false if JavaScript, while it was being told, has turned the event loop: the outer delivery will be continued.
-    pub(super) fn deliver(&self, pending: &Pending, robust_list: &RobustList) -> bool {
+    pub(super) fn deliver(&self, pending: &Pending, robust_list: &RobustList, caller: Caller) -> bool {
         let Some(mut progress) = self.progress.take() else {
             self.is_broken_off.set(true);
             return false;
@@ -123,7 +141,7 @@ impl Delivery {
             self.outbox.ring();
         }
         while !progress.is_complete() {
-            if self.tell(&mut progress, robust_list).is_err() {
+            if self.tell(&mut progress, robust_list, caller).is_err() {
                 self.is_broken_off.set(true);
                 break;
             }
@@ -131,7 +149,7 @@ impl Delivery {
         if progress.is_complete() {
             self.losses.borrow_mut().extend(&progress.mail.losses);
             progress.clear();
-            if !self.losses.borrow().is_empty() && self.environment.settle(0).is_err() {
+            if !self.losses.borrow().is_empty() && self.environment.settle(0, caller == Caller::EventLoop).is_err() {
                 self.is_broken_off.set(true);
             }
         }
@@ -173,7 +191,7 @@ impl Delivery {
     }
 
     /// Tells JavaScript of the next batch. Even if the call fails, `progress` says how much JavaScript was told.
-    fn tell(&self, progress: &mut Progress, robust_list: &RobustList) -> Result<()> {
+    fn tell(&self, progress: &mut Progress, robust_list: &RobustList, caller: Caller) -> Result<()> {
         let registers = self.registers;
         let batch = progress.next_batch();
         let adopts = progress.adopted <= progress.told;
@@ -189,7 +207,7 @@ impl Delivery {
         registers.put(&progress.mail.settlements[batch.clone()]);
         registers.index.set(held);
         registers.settled.set(if adopts { NOT_ADOPTED } else { 0 });
-        let result = self.environment.settle(batch.len());
+        let result = self.environment.settle(batch.len(), caller == Caller::EventLoop);
         match registers.settled.get() {
             NOT_ADOPTED if result.is_err() => {
                 for (slot, location, request) in progress.acquired_before(batch.end) {

@@ -55,6 +55,41 @@ pub(super) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback
     units
 }
 
+/// A threadsafe function that does not hold the event loop.
+///
+/// # Safety
+/// On the thread of `env`, in a call from JavaScript; `function` is one.
+unsafe fn create_bell(
+    env: sys::napi_env,
+    function: sys::napi_value,
+    on_ring: sys::napi_threadsafe_function_call_js,
+) -> Result<sys::napi_threadsafe_function> {
+    let (mut name, mut bell) = (ptr::null_mut(), ptr::null_mut());
+    let text = "atomics-waitasync";
+    // SAFETY: as the caller promises, and every out-parameter is a live local.
+    unsafe {
+        let length = text.len().cast_signed();
+        check_status!(sys::napi_create_string_utf8(env, text.as_ptr().cast(), length, &raw mut name))?;
+        check_status!(sys::napi_create_threadsafe_function(
+            env,
+            // Not needed, but Node before 12.6 insists on a function.
+            function,
+            ptr::null_mut(),
+            name,
+            0,
+            1,
+            ptr::null_mut(),
+            None,
+            ptr::null_mut(),
+            on_ring,
+            &raw mut bell,
+        ))?;
+        // It starts out holding the loop.
+        check_status!(sys::napi_unref_threadsafe_function(env, bell))?;
+    }
+    Ok(bell)
+}
+
 /// Handles of an environment. Used on its thread until it ends.
 #[derive(Clone, Copy)]
 pub(super) struct Environment {
@@ -75,33 +110,24 @@ impl Environment {
         tick: sys::napi_value,
         on_ring: sys::napi_threadsafe_function_call_js,
     ) -> Result<Self> {
-        let (mut name, mut bell) = (ptr::null_mut(), ptr::null_mut());
         let (mut settle_ref, mut tick_ref) = (ptr::null_mut(), ptr::null_mut());
-        let text = "atomics-waitasync";
         // SAFETY: the values are what the caller promises, and every out-parameter is a live local.
-        unsafe {
+        let bell = unsafe {
             check_status!(sys::napi_create_reference(env, settle, 1, &raw mut settle_ref))?;
             check_status!(sys::napi_create_reference(env, tick, 1, &raw mut tick_ref))?;
-            let length = text.len().cast_signed();
-            check_status!(sys::napi_create_string_utf8(env, text.as_ptr().cast(), length, &raw mut name))?;
-            check_status!(sys::napi_create_threadsafe_function(
-                env,
-                // Not needed, but Node before 12.6 insists on a function.
-                settle,
-                ptr::null_mut(),
-                name,
-                0,
-                1,
-                ptr::null_mut(),
-                None,
-                ptr::null_mut(),
-                on_ring,
-                &raw mut bell,
-            ))?;
-            // A threadsafe function starts out holding the loop.
-            check_status!(sys::napi_unref_threadsafe_function(env, bell))?;
-        }
+            create_bell(env, settle, on_ring)
+        }?;
         Ok(Self { env, bell, settle: settle_ref, tick: tick_ref })
+    }
+
+    /// Another bell of this environment, for its own thread: it rings until the environment begins to end. In a handle scope.
+    pub(super) fn new_bell(self, on_ring: sys::napi_threadsafe_function_call_js) -> Result<Bell> {
+        let mut settle = ptr::null_mut();
+        // SAFETY: on the environment's thread; the out-parameter is a live local, and the reference is to a function.
+        unsafe {
+            check_status!(sys::napi_get_reference_value(self.env, self.settle, &raw mut settle))?;
+            create_bell(self.env, settle, on_ring).map(Bell)
+        }
     }
 
     /// Rings for this environment, from any thread.
@@ -160,13 +186,13 @@ impl Environment {
         }
     }
 
-    /// Calls `settle(count)`, and reports what it throws as an uncaught error. In a handle scope.
-    pub(super) fn settle(self, count: usize) -> Result<()> {
+    /// Calls `settle(count)`, and reports what it throws as an uncaught error, or not. In a handle scope.
+    pub(super) fn settle(self, count: usize, reports: bool) -> Result<()> {
         self.call(self.settle, Some(count as u32)).inspect_err(|_| {
             // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions would only warn of a
             // deprecation. The exception of a termination is no object.
             self.take_exception(|kind, exception| {
-                if kind == sys::ValueType::napi_object {
+                if reports && kind == sys::ValueType::napi_object {
                     // SAFETY: on the environment's thread, in a handle scope.
                     unsafe { sys::napi_fatal_exception(self.env, exception) };
                 }

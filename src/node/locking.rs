@@ -15,6 +15,7 @@ use crate::lock::request::{Request, UNLOCKED};
 use crate::lock::{Claimed, Freed, Waiter};
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
+use crate::node::delivery::Caller;
 use crate::node::pending::{CONDITION, Noted, PLAIN};
 use crate::node::process::{NAMES, STORE, claim_has_joined, return_unused, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
@@ -170,12 +171,52 @@ impl Agent {
             }
             let released = STORE.release(location, request, word_at(location));
             self.robust_list.retract();
-            // The main thread must not sleep.
-            if released == Released::MakeRoom && self.thread_id != 0 {
-                std::thread::sleep(ROOM);
-            }
+            self.make_room(released);
         }
         true
+    }
+
+    fn make_room(&self, released: Released) {
+        // The main thread must not sleep.
+        if released == Released::MakeRoom && self.thread_id != 0 {
+            std::thread::sleep(ROOM);
+        }
+    }
+
+    /// As [`Self::give_back`], when a callback has ended, in a job of its own: what a promise of this thread is given is delivered at once.
+    pub(super) fn give_back_in_job(&self) -> bool {
+        let Some((location, request)) = self.robust_list.remove() else { return true };
+        let hands_over = self.pace.allows(now());
+        let (was_held, released, has_mail) = if let Some(id) = request.id() {
+            let has_mail = NAMES.release_unrung(&STORE, id, &self.outbox);
+            (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
+        } else {
+            let word = word_at(location);
+            let (released, has_mail) = STORE.release_unrung(location, request, word, &self.outbox, hands_over);
+            (true, released, has_mail)
+        };
+        self.robust_list.retract();
+        match (has_mail, hands_over) {
+            (true, true) => self.deliver_in_job(),
+            (true, false) if self.pace.await_turn() => {}
+            (true, false) => self.outbox.ring(),
+            (false, _) => self.make_room(released),
+        }
+        was_held
+    }
+
+    /// Hands over to JavaScript, in the job in which it calls this, what its promises have just been granted. Everything else waits for
+    /// a job of its own.
+    fn deliver_in_job(&self) {
+        if self.outbox.has_only_grants() && self.delivery.is_idle() {
+            self.pace.hand_over();
+            self.delivery.deliver(&self.pending, &self.robust_list, Caller::Job);
+        } else {
+            self.outbox.ring();
+        }
+        if self.delivery.is_broken_off() {
+            self.outbox.ring();
+        }
     }
 
     /// As [`Self::give_back`], where what the lock protects may be half changed: the next exclusive holder is told of a death.

@@ -47,6 +47,7 @@ mod locking;
 pub mod names;
 mod operations;
 #[forbid(unsafe_code)]
+mod pace;
 mod pending;
 mod process;
 mod registers;

@@ -104,6 +104,8 @@ operations! {
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
     /// Releases the entry at the index of the robust list: answers 0 if it is a named lock that was stolen before.
     c"giveBack" finishes Everything: |agent| agent.give_back().into();
+    /// As `giveBack`, at the end of a job: what a promise of this thread is given is settled before this returns.
+    c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
     /// As `giveBack`, for what a dead holder may have left half changed: the next exclusive holder is told of a death.
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.

@@ -85,7 +85,7 @@ pub struct CriticalSection<'a, P: Policy> {
     pub(super) lists: MutexGuard<'a, Lists<P>>,
     now: Option<Timestamp>,
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
-    pub(super) runs: Option<&'a Arc<Outbox<P::Claim>>>,
+    pub(crate) runs: Option<&'a Arc<Outbox<P::Claim>>>,
     wakes: Wakes<P::Claim>,
 }
 
@@ -269,6 +269,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             (Some(Listed { waiter: Waiter::Agent(its, _), claim: None }), Some(outbox)) => Arc::ptr_eq(its, outbox),
             _ => false,
         }
+    }
+
+    /// Whether the waiter with this key is a claim of the agent that runs this.
+    pub(crate) fn is_claim_of_runner(&self, key: WaiterKey) -> bool {
+        let runner = self.runs.map(Arc::as_ptr);
+        matches!(self.listed(key), Some(Listed { waiter: Waiter::Agent(its, _), claim: Some(_) }) if Some(Arc::as_ptr(its)) == runner)
     }
 
     /// The deadline of a waiter has come. A claim times out; a promise stays in its list until its agent decides.

@@ -184,6 +184,14 @@ impl<C> Outbox<C> {
         self.has_mail.load(Ordering::Acquire)
     }
 
+    /// Whether the agent, which is about to take its mail, finds there nothing but what its claims were granted.
+    pub fn has_only_grants(&self) -> bool {
+        let mail = lock(&self.mail);
+        mail.retries.is_empty()
+            && mail.losses.is_empty()
+            && mail.settlements.iter().all(|each| each.result.is_acquired())
+    }
+
     /// Makes the agent look into its outbox, unless it has ended. Called with no other lock held.
     pub fn ring(&self) {
         if let Some(bell) = &*lock(&self.bell) {

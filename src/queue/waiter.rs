@@ -72,6 +72,15 @@ pub enum Successor {
 /// Wakes its members when it is dropped.
 pub(crate) struct Wakes<C>(pub(super) Vec<Waiter<C>>);
 
+impl<C> Wakes<C> {
+    /// Leaves it to the agent with this outbox, which is running, to look into that. Returns whether it would have been rung.
+    pub(crate) fn withhold(&mut self, outbox: &Arc<Outbox<C>>) -> bool {
+        let before = self.0.len();
+        self.0.retain(|waiter| !matches!(waiter, Waiter::Agent(its, _) if Arc::ptr_eq(its, outbox)));
+        self.0.len() < before
+    }
+}
+
 impl<C> Drop for Wakes<C> {
     fn drop(&mut self) {
         self.0.iter().for_each(Waiter::wake);

@@ -271,20 +271,26 @@ async function run (instance, request, callback, options, caller) {
   requireFunction(callback, caller)
   const wait = waitOptions(options, caller)
   const token = newToken(wanted)
+  // Whether this runs in a job of its own, and not in its caller's.
+  let inJob = false
   if (!takeOrThrow(word, wanted, token, wait)) {
     const hold = newHold(word, wanted, token)
     if (await claim(hold, wait) === LATE) throw hideFrames(lateError(hold, wait.timeout), run)
+    inJob = true
   }
   let failed = true
   try {
     let result = callback(token)
     // A primitive cannot be a promise, and needs no further turn.
-    if (typeof result === 'object' || typeof result === 'function') result = await result
+    if (typeof result === 'object' || typeof result === 'function') {
+      inJob = true
+      result = await result
+    }
     failed = false
     return result
   } finally {
     try {
-      giveBackAfter(token, failed)
+      giveBackAfter(token, failed, inJob)
     } catch (_) {
       // No stack is left for it. In a turn of its own there is.
       await undefined

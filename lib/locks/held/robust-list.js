@@ -319,17 +319,20 @@ function createRobustList (native) {
       this.held[last] = undefined
     }
 
-    /** The same where there may be waiters, in native code, which tells the next exclusive holder of a death, or not. */
-    releaseInLine (index, tellsOfDeath = false) {
-      const release = tellsOfDeath ? operations.passOn : operations.giveBack
-      words[ENTRY] = this.toEnd(index)
+    /**
+     * The same where there may be waiters, in native code, which tells the next exclusive holder of a death, or not.
+     * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new entries when it returns
+     */
+    releaseInLine (index, tellsOfDeath = false, inJob = false) {
+      const release = tellsOfDeath ? operations.passOn : inJob ? operations.giveBackInJob : operations.giveBack
+      const last = this.toEnd(index)
+      words[ENTRY] = last
       release()
-      this.vacate()
+      if (words[HELD] <= last) this.vacate(last)
     }
 
-    /** Native code has removed the last entry. */
-    vacate () {
-      const index = words[HELD]
+    /** Native code has removed the last entry, which was at `index`. */
+    vacate (index) {
       this.serials[index] = 0
       this.held[index] = undefined
     }

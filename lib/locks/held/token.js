@@ -169,11 +169,11 @@ function takeAgain (hold) {
   return true
 }
 
-/** `unlock` of a token of whatever kind, or `abandon`: that tells of a death. */
-function giveBack (token, tellsOfDeath = false) {
+/** `unlock` of a token of whatever kind, or `abandon`: that tells of a death. `inJob`: whether the job of a callback is about to end with it. */
+function giveBack (token, tellsOfDeath = false, inJob = false) {
   const index = indexOf(token)
   if (index < 0) return rejectWait(token)
-  release(index, tellsOfDeath)
+  release(index, tellsOfDeath, inJob)
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {
@@ -195,19 +195,19 @@ function wasTold (token) {
  * Releases what a callback was given this token for, in whatever form it is held now. If the callback ended by an error, it has not said
  * that it repaired what a dead holder left behind: so the next one is told, too.
  */
-function giveBackAfter (token, failed) {
-  if (giveBack(token, failed && wasTold(token))) return
+function giveBackAfter (token, failed, inJob = false) {
+  if (giveBack(token, failed && wasTold(token), inJob)) return
   const reading = readingTokens.get(token)
-  if (reading !== undefined) giveBack(reading)
+  if (reading !== undefined) giveBack(reading, false, inJob)
 }
 
 /** Releases what the entry at `index` stands for. Where that tells of a death, the next exclusive holder hears of it, unless this was a reader. */
-function release (index, tellsOfDeath) {
+function release (index, tellsOfDeath, inJob = false) {
   const list = theList()
   const word = list.held[index]
   const request = list.entries[2 * index + 1]
   if (!tellsOfDeath) {
-    word.release(index, request)
+    word.release(index, request, inJob)
     return
   }
   list.releaseInLine(index, true)

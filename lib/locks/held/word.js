@@ -88,11 +88,11 @@ function createWords (list) {
       operations.noteDeath()
     }
 
-    /** Releases what `request` has taken, by the entry at `index`. */
-    release (index, request) {
+    /** Releases what `request` has taken, by the entry at `index`. `inJob`: see `releaseInLine`. */
+    release (index, request, inJob = false) {
       const notify = request === LOCK ? hostNotify(this) : undefined
       if (counters.peek(this.counter) !== 0) {
-        list.releaseInLine(index)
+        list.releaseInLine(index, false, inJob)
         if (notify !== undefined) notify(this.array, 0, 1)
         return
       }

@@ -269,10 +269,10 @@ async function runHolding (call) {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (grant === null || grant.end(false)) call.resolve(result)
+    if (grant === null || grant.end(false, true)) call.resolve(result)
     else call.reject(stolen(call))
   } catch (error) {
-    if (grant === null || grant.end(true)) call.reject(error)
+    if (grant === null || grant.end(true, true)) call.reject(error)
     else call.reject(stolen(call))
   }
 }

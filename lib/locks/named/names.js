@@ -39,8 +39,8 @@ class Grant extends Location {
    * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the next exclusive
    * holder is told of a death of which this one was told.
    */
-  end (failed) {
-    return giveBack(this.token, failed && this.token.ownerDied) && agent().native.words[ANSWER] !== 0
+  end (failed, inJob = false) {
+    return giveBack(this.token, failed && this.token.ownerDied, inJob) && agent().native.words[ANSWER] !== 0
   }
 
   // ——— As of a Word ———
@@ -54,8 +54,8 @@ class Grant extends Location {
     return theList().find(this.address)
   }
 
-  release (index) {
-    theList().releaseInLine(index)
+  release (index, request, inJob) {
+    theList().releaseInLine(index, false, inJob)
   }
 }
 
