@@ -4,6 +4,7 @@
 // machine meanwhile disturbs all alike; and every round begins with another.
 
 const fs = require('fs')
+const path = require('path')
 
 /** Nanoseconds. */
 const now = () => {
@@ -123,4 +124,17 @@ function quantile (numbers, share) {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
 }
 
-module.exports = { fresh, median, now, quantile, resident, sleep, takeTurns, timeCalls }
+/** The threads of this process; Linux has it. */
+const TASKS = '/proc/self/task'
+
+/** How often a thread of this process has gone to sleep: as often as one was woken, as none is busy. */
+function timesSlept () {
+  if (!fs.existsSync(TASKS)) return NaN
+  let sum = 0
+  for (const thread of fs.readdirSync(TASKS)) {
+    sum += Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(fs.readFileSync(path.join(TASKS, thread, 'status'), 'latin1'))[1])
+  }
+  return sum
+}
+
+module.exports = { fresh, median, now, quantile, resident, sleep, takeTurns, timeCalls, timesSlept }

@@ -3,17 +3,12 @@
 // What twenty threads cost that are blocked and not woken: processor time, milliseconds for each second, and how often the system has a
 // thread of the process run, the service's too. A process for each sample.
 
-const fs = require('fs')
-const path = require('path')
 const { inProcesses } = require('../processes')
-const { now, sleep } = require('../sampling')
+const { now, sleep, timesSlept } = require('../sampling')
 const { open } = require('../queues')
 const { Member } = require('../team')
 
 const THREADS = 20
-/** The threads of this process; Linux has it. */
-const TASKS = '/proc/self/task'
-
 async function sample (_, variant, { quick }) {
   const gate = new Int32Array(new SharedArrayBuffer(4))
   const array = new Int32Array(new SharedArrayBuffer(4))
@@ -32,16 +27,6 @@ async function sample (_, variant, { quick }) {
   const woken = timesSlept() - slept
   await Promise.all(members.map(member => member.end()))
   return Object.assign({ idle: (user + system) / 1e3 / seconds }, woken >= 0 ? { 'idle-wakes': woken / seconds } : {})
-}
-
-/** How often a thread of this process has gone to sleep: as often as one was woken, as none is busy. */
-function timesSlept () {
-  if (!fs.existsSync(TASKS)) return NaN
-  let sum = 0
-  for (const thread of fs.readdirSync(TASKS)) {
-    sum += Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(fs.readFileSync(path.join(TASKS, thread, 'status'), 'latin1'))[1])
-  }
-  return sum
 }
 
 const threads = {

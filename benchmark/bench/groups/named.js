@@ -70,4 +70,4 @@ async function inWorkers (names, rounds, quick) {
   return Object.assign(few, many, { 'named-lost': lost })
 }
 
-module.exports = { open, run, threads, variants }
+module.exports = { HOST, open, run, threads, variants }

@@ -1,0 +1,61 @@
+'use strict'
+
+// What a thread that only holds many locks costs others: two of them, each of which holds something, block by turns for one lock.
+
+const { sleep, takeTurns } = require('../sampling')
+const { Member } = require('../team')
+
+const NAMES = ['ours', 'again', 'floor']
+const HELD = 100000
+const ROUNDS = 1000
+
+async function run ({ rounds, quick }) {
+  const words = new Int32Array(new SharedArrayBuffer(32))
+  const members = [4, 5].map(mine => new Member('beside', 'blocker', { words, mine }))
+  const results = await takeTurns(NAMES, rounds(5), async (name) => {
+    const tokens = hold(name === 'floor' ? 0 : quick ? 100 : HELD)
+    const micros = await race(members, words, quick ? 10 : ROUNDS)
+    for (const token of tokens) token.unlock()
+    return { 'block-beside': micros }
+  }, { warmUp: 1, gc: false })
+  await Promise.all(members.map(member => member.end()))
+  return results
+}
+
+/** Takes so many locks. */
+function hold (count) {
+  const { AsyncLock } = require('../../../pure')
+  const buffer = new SharedArrayBuffer(4 * count)
+  return Array.from({ length: count }, (_, n) => new AsyncLock(buffer, { byteOffset: 4 * n }).tryLock())
+}
+
+/** Microseconds of processor time of each operation. */
+async function race (members, words, count) {
+  words.fill(0, 0, 3)
+  const done = Promise.all(members.map(member => member.ask({ count })))
+  while (Atomics.load(words, 1) < members.length) await sleep(1)
+  const cpu = process.cpuUsage()
+  Atomics.store(words, 2, 1)
+  Atomics.notify(words, 2)
+  await done
+  const { user, system } = process.cpuUsage(cpu)
+  return (user + system) / (members.length * count)
+}
+
+const threads = {
+  /** words: the lock, how many threads are ready, the state (1: go), one that nobody changes, and a lock of each thread. */
+  blocker ({ words, mine }) {
+    const { AsyncLock } = require('../../../pure')
+    const [lock, own] = [0, mine].map(index => new AsyncLock(words.buffer, { byteOffset: 4 * index }))
+    own.lock()
+    return ({ count }) => {
+      Atomics.add(words, 1, 1)
+      Atomics.wait(words, 2, 0)
+      // Long enough for the other one to join the line.
+      for (let n = 0; n < count; n++) lock.executeLockedSync(() => Atomics.wait(words, 3, 0, 0.1))
+      return count
+    }
+  }
+}
+
+module.exports = { run, threads }
