@@ -34,7 +34,7 @@ impl Section<'_> {
             return;
         }
         if request == Request::Lock {
-            self.policy_mut().granted.remove(&location);
+            self.policy_mut().end_grant(location);
             if let Some((first, ..)) = self.first_claim(location)
                 && self.is_ready(location, first)
             {

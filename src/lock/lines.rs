@@ -43,7 +43,24 @@ pub struct Lines {
 /// The critical section of a bucket with lines.
 pub(super) type Section<'a> = CriticalSection<'a, Lines>;
 
+/// Tables up to this capacity keep it.
+const RETAINED: usize = 64;
+
+/// Gives back the memory of a table that is empty and was large. Each entry that made it large has paid for that.
+fn give_back<V>(table: &mut HashMap<Location, V, FxBuildHasher>) {
+    if table.is_empty() && table.capacity() > RETAINED {
+        *table = HashMap::default();
+    }
+}
+
 impl Lines {
+    /// The lock at `location` is not on its way to a waiter any more.
+    pub(super) fn end_grant(&mut self, location: Location) {
+        if self.granted.remove(&location).is_some() {
+            give_back(&mut self.granted);
+        }
+    }
+
     pub(super) fn line(&self, location: Location) -> Option<&Line> {
         self.by_location.get(&location)
     }
@@ -85,6 +102,7 @@ impl Policy for Lines {
         let successor = line.remove(key, blocks);
         if line.claims() == 0 {
             self.by_location.remove(&location);
+            give_back(&mut self.by_location);
         }
         // What a claim of a strict line waited for may be enough for the next one.
         if request.is_strict() { Successor::ToBeWoken } else { successor }
@@ -246,5 +264,27 @@ impl Section<'_> {
             }
         });
         self.was_taken(location);
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::sync::Arc;
+
+    #[test]
+    fn memory_is_given_back_when_the_last_line_and_the_last_grant_are_gone() {
+        let mut lines = Lines::default();
+        let outbox = Arc::new(Outbox::new(Box::new(|| {})));
+        let locations: Vec<_> = (1..10_000).map(|n| Location::from_address(4 * n)).collect();
+        for &location in &locations {
+            lines.appended(location, 0, Some(Request::Lock), false);
+            lines.granted.insert(location, Waiter::Agent(Arc::clone(&outbox), 0));
+        }
+        for &location in &locations {
+            let _ = lines.removed(location, 0, Some(Request::Lock), false);
+            lines.end_grant(location);
+        }
+        assert_eq!((lines.by_location.capacity(), lines.granted.capacity()), (0, 0));
     }
 }

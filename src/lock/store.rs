@@ -40,7 +40,7 @@ impl Section<'_> {
     pub(super) fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
         if request == Request::Lock {
-            self.policy_mut().granted.remove(&location);
+            self.policy_mut().end_grant(location);
             let turn;
             (turn, released) = self.turn(location);
             if let Some(next) = turn {
@@ -194,9 +194,8 @@ impl WaiterListStore {
     /// The robust list of `waiter`'s thread has the lock that was granted to it.
     pub fn delivered(&self, location: Location, waiter: &Waiter) {
         self.critical_section_at(location, |section| {
-            let granted = &mut section.policy_mut().granted;
-            if granted.get(&location).is_some_and(|granted| granted.is(waiter)) {
-                granted.remove(&location);
+            if section.policy().granted.get(&location).is_some_and(|granted| granted.is(waiter)) {
+                section.policy_mut().end_grant(location);
             }
         });
     }
