@@ -16,8 +16,10 @@ const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
 const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'rw-lock', 'semaphore']
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
-const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'recipes', 'web-locks']
+const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'recipes', 'web-locks']
 const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
+
+const MAJOR = Number(process.versions.node.split('.')[0])
 
 const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
 
@@ -83,6 +85,15 @@ for (const name of CLASSES) {
     for (const topic of topics) assert.ok(topic.test(textOf(`${name}.md`)), String(topic))
   })
 }
+
+test('docs/processes.md has the programs and the figures of its example, and leads to all of them', { skip: MAJOR < 20 && 'the scripts need Node 20' }, () => {
+  const { page, withEmbedded } = require('../scripts/lib/embedded')
+  const text = fs.readFileSync(page, 'utf8')
+  assert.strictEqual(text, withEmbedded(text), 'npm run lint -- --fix')
+  const example = path.join(folder, '..', 'examples', 'processes')
+  const there = fs.readdirSync(example).filter(name => name.endsWith('.mts') && name !== 'index.mts')
+  assert.deepStrictEqual(Array.from(text.match(/^\/\/ [\w-]+\.mts$/gm), line => line.slice(3)).sort(), there.sort())
+})
 
 test('links lead to files and headings that are there', () => {
   let count = 0

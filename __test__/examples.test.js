@@ -10,6 +10,7 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { test } = require('./harness')
+const link = require('./fixtures/link')
 
 const EXAMPLES = path.join(__dirname, '..', 'examples')
 
@@ -65,6 +66,9 @@ const expected = {
   'rate-limit': {
     lines: ['24 requests of 3 threads took 4 intervals']
   },
+  processes: {
+    lines: ['a process died with the lock', 'counted to 300']
+  },
   limit: {
     check: text => assert.ok(/^3 threads have read \d+ files of \d+ bytes, at most 3 at a time\n$/.test(text), text)
   },
@@ -93,9 +97,21 @@ const expected = {
 /** The file that runs an example: of the folder, index.mjs or index.mts. */
 const mainOf = (name) => fs.readdirSync(path.join(EXAMPLES, name)).find(file => /^index\.m[jt]s$/.test(file))
 
-function run (name, args) {
+/** Where an example runs: one that is a package of its own does so where this one is installed beside it. */
+function folderOf (t, name) {
+  const folder = path.join(EXAMPLES, name)
+  if (!fs.existsSync(path.join(folder, 'package.json'))) return folder
+  const project = fs.mkdtempSync(path.join(os.tmpdir(), 'examples-'))
+  t.after(() => fs.rmSync(project, { recursive: true }))
+  fs.cpSync(folder, path.join(project, name), { recursive: true, filter: file => path.basename(file) !== 'node_modules' })
+  fs.mkdirSync(path.join(project, 'node_modules'))
+  link(t, path.join(EXAMPLES, '..'), path.join(project, 'node_modules', 'atomics-waitasync'))
+  return path.join(project, name)
+}
+
+function run (folder, name, args) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, process.execArgv.concat(path.join(EXAMPLES, name, mainOf(name)), args), { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, process.execArgv.concat(path.join(folder, mainOf(name)), args), { stdio: ['ignore', 'pipe', 'pipe'] })
     let stdout = ''
     let stderr = ''
     child.stdout.setEncoding('utf8').on('data', text => { stdout += text })
@@ -110,7 +126,7 @@ for (const name of fs.readdirSync(EXAMPLES).filter(name => !name.includes('.')))
   const { args, lines, check, since = 0 } = expected[name] || assert.fail(`nothing is said here of what ${name} prints`)
   const first = Math.max(since, FIRST[path.extname(mainOf(name))])
   test(`examples/${name}`, { timeout: 120000, skip: MAJOR < first && `needs Node ${first}` }, async t => {
-    const { code, signal, stdout, stderr } = await run(name, args ? args(t) : [])
+    const { code, signal, stdout, stderr } = await run(folderOf(t, name), name, args ? args(t) : [])
     assert.strictEqual(stderr, '')
     assert.deepStrictEqual([code, signal], [0, null])
     if (check) check(stdout)

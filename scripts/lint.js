@@ -11,6 +11,7 @@ const { run, succeed, succeeded } = require('./lib/child')
 const { Results } = require('./lib/results')
 const { rustSteps, isMissing } = require('./lib/rust-steps')
 const { ESLINT } = require('./lib/steps')
+const { page, withEmbedded } = require('./lib/embedded')
 const { architecture, withMap } = require('./lib/lib-map')
 const setup = require('./setup')
 
@@ -20,7 +21,7 @@ async function main () {
   const { fix, all } = argumentsOf(__filename, { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
-  if (fix) fs.writeFileSync(architecture, withMap(fs.readFileSync(architecture, 'utf8')))
+  for (const [file, corrected] of fix ? [[architecture, withMap], [page, withEmbedded]] : []) fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
   const results = new Results()
   await results.of('javascript', async () => { await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root }) })
   for (const step of rustSteps.filter(({ lint }) => lint)) {

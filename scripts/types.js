@@ -15,7 +15,7 @@
 //   // needs: modules                              as Node's ES and CommonJS modules, and only there
 //   // needs: alone                                in a program of its own
 //
-// The examples in TypeScript are compiled, too, as modules of Node.
+// The examples in TypeScript are compiled, too, as modules of Node; those of several processes with the packages of their lock file.
 //
 // The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is `N passed, N failed`.
 
@@ -26,6 +26,7 @@ const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { succeed } = require('./lib/child')
 const { inParallel } = require('./lib/in-parallel')
+const { LOCKED, installed } = require('./lib/npm')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { compareVersions } = require('./lib/versions')
@@ -101,7 +102,7 @@ function programs (compiler, all) {
   add('esnext and dom', special('lib dom'), { ...newest, lib: ['esnext', 'dom'] })
   if (atLeast(compiler, NODE_TYPES)) add('esnext and @types/node', special('lib node'), { ...newest, ...withNode })
   if (atLeast(compiler, SHARED_ARRAYS)) {
-    const examples = fs.readdirSync(EXAMPLES, { recursive: true }).filter(name => name.endsWith('.mts'))
+    const examples = fs.readdirSync(EXAMPLES, { recursive: true }).filter(name => name.endsWith('.mts') && !name.includes('node_modules'))
     add('the examples', examples.map(name => ({ name: `examples/${name}` })), { ...newest, ...ofNode, ...withNode, allowImportingTsExtensions: true, noUncheckedIndexedAccess: false })
   }
   if (atLeast(compiler, NODE_MODULES)) add('modules of Node', special('modules'), { ...newest, ...ofNode })
@@ -141,7 +142,14 @@ function installPackage (scratch) {
     fs.copyFileSync(path.join(root, name), path.join(home, name))
   }
   fs.cpSync(folder, scratch, { recursive: true })
-  fs.cpSync(EXAMPLES, path.join(scratch, 'examples'), { recursive: true })
+  fs.cpSync(EXAMPLES, path.join(scratch, 'examples'), { recursive: true, filter: file => path.basename(file) !== 'node_modules' })
+}
+
+/** The clients of the example of several processes, where it finds them. */
+async function installClients (scratch) {
+  const source = path.join(EXAMPLES, 'processes')
+  const home = await installed('processes', source, LOCKED)
+  fs.symlinkSync(path.join(home, 'node_modules'), path.join(scratch, 'examples', 'node_modules'), 'junction')
 }
 
 /** The declared names are those that are there. */
@@ -156,6 +164,7 @@ async function main () {
   const results = new Results()
   await withScratch(async scratch => {
     installPackage(scratch)
+    await installClients(scratch)
     const all = fixtures()
     const chosen = compilers().filter((_, n, { length }) => !few || n === 0 || n === length - 1).flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
     await inParallel(chosen.map((program, number) => () => results.of(program.label, () => compile(program, scratch, number))), Math.min(os.cpus().length, 8))

@@ -70,10 +70,9 @@ async function release (name, version, bin) {
   return path.join(folder, bin)
 }
 
-/** A copy of a folder in the cache, with the packages of its lock file; made anew when one of its files changes. */
-async function installed (kind, source) {
+/** A copy of a folder's files in the cache, with the packages of its lock file; made anew when one of them changes. */
+async function installed (kind, source, files = filesIn(source)) {
   const hash = crypto.createHash('sha256')
-  const files = fs.readdirSync(source, { withFileTypes: true }).filter(entry => entry.isFile()).map(({ name }) => name).sort()
   for (const name of files) hash.update(name).update(fs.readFileSync(path.join(source, name)))
   return cache.fill(cache.folder(kind, hash.digest('hex').slice(0, 16)), async scratch => {
     const home = path.join(scratch, 'home')
@@ -85,4 +84,9 @@ async function installed (kind, source) {
   })
 }
 
-module.exports = { installed, npm, manifestIn, program, succeedNpm, download, release }
+const filesIn = folder => fs.readdirSync(folder, { withFileTypes: true }).filter(entry => entry.isFile()).map(({ name }) => name).sort()
+
+/** What `installed` needs of a folder that has other files, too. */
+const LOCKED = ['package-lock.json', 'package.json']
+
+module.exports = { LOCKED, installed, npm, manifestIn, program, succeedNpm, download, release }

@@ -30,7 +30,7 @@ function plannedSteps ({ all, only, rust, setup, size }) {
     after: everything && rust
       ? [
           [scriptStep('tarballs', few)],
-          [scriptStep('consumers', few), ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])]
+          [scriptStep('engines', few), scriptStep('consumers', few), ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])]
         ]
       : []
   }

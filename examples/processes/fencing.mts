@@ -1,0 +1,62 @@
+// A process stands still with a lock for longer than its lease, and then writes. What it writes is refused by its token.
+//
+//   REDIS_URL=redis://127.0.0.1:6379 node examples/processes/fencing.mts        (not on Windows, which has no SIGSTOP)
+
+import { fork } from 'node:child_process'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
+import { processLocks, type ProcessLock } from './process-locks.mts'
+import { redis } from './redis.mts'
+
+const LEASE = 1500 // milliseconds
+const [who, file = path.join(os.tmpdir(), `fencing-${process.pid}.db`)] = process.argv.slice(2)
+const say = (text: string) => console.log(`${who}: ${text}`)
+
+/** Only a write with the latest token, or a later one, is done. */
+function write (balance: number, { token }: ProcessLock) {
+  const database = new DatabaseSync(file)
+  const { changes } = database.prepare('UPDATE account SET balance = ?, token = ? WHERE token <= ?').run(balance, token, token)
+  database.close()
+  say(`writes ${balance}: ${changes === 1 ? 'done' : 'refused'}`)
+}
+
+/** Runs the callback with the lock held, in a process of its own. */
+async function withLock (callback: (lock: ProcessLock) => unknown) {
+  const locks = processLocks(redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379', { lease: LEASE, prefix: file }))
+  await locks.request('account', {}, callback).then(() => say('has given back the lock'), error => say(error.code))
+  await locks.close()
+  process.disconnect!()
+}
+
+if (who === 'slow') {
+  await withLock(async (lock) => {
+    say('has the lock, and stands still')
+    await new Promise(resolve => process.send!('standing still', resolve))
+    process.kill(process.pid, 'SIGSTOP')
+    say(`goes on; the signal of its lock is aborted: ${lock.signal.aborted}`)
+    write(50, lock)
+  })
+} else if (who === 'quick') {
+  await withLock((lock) => {
+    say(`has the lock; the last holder died or lost it: ${lock.ownerDied}`)
+    write(90, lock)
+  })
+} else {
+  const database = new DatabaseSync(file)
+  database.exec('CREATE TABLE account (balance INTEGER, token INTEGER); INSERT INTO account VALUES (100, 0)')
+  const start = (name: string) => fork(import.meta.filename, [name, file])
+  const end = (child: ReturnType<typeof start>) => new Promise(resolve => child.on('exit', resolve))
+
+  const slow = start('slow')
+  await new Promise(resolve => slow.on('message', resolve))
+  await end(start('quick'))
+  await setTimeout(LEASE)
+  slow.kill('SIGCONT')
+  await end(slow)
+  console.log('balance:', database.prepare('SELECT balance FROM account').get()!.balance)
+  database.close()
+  fs.unlinkSync(file)
+}

@@ -1,0 +1,147 @@
+import pg from 'pg'
+import { Lease } from './lease.mts'
+import type { Engine, Grant, Mode } from './process-locks.mts'
+import { keyOf } from './tools.mts'
+
+/** With a lease, a session that says nothing for so long ends. Dead clients are noticed, while they wait, too. */
+const settings = (lease: number) => `
+  SET idle_session_timeout = ${lease};
+  SET client_connection_check_interval = '1s';
+  SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2;
+  SELECT pg_backend_pid() AS pid`
+
+/** Under a lock: two that create a table at the same time disturb each other. */
+const CREATE = `
+  BEGIN; SELECT pg_advisory_xact_lock(hashtext('process_locks'));
+  CREATE TABLE IF NOT EXISTS process_locks (key bigint PRIMARY KEY, token bigint NOT NULL, held boolean NOT NULL); COMMIT`
+
+/** Gives the new token, and whether the name was held. */
+const TAKE = `
+  WITH before AS (SELECT held FROM process_locks WHERE key = $1)
+  INSERT INTO process_locks AS mine VALUES ($1, 1, true) ON CONFLICT (key) DO UPDATE SET token = mine.token + 1, held = true
+  RETURNING token, coalesce((SELECT held FROM before), false) AS held`
+const LOOK = 'SELECT token, held FROM process_locks WHERE key = $1'
+
+/** Milliseconds for what never waits. A client that asks in vain for longer counts its lock as lost. */
+const ANSWER = 10_000
+
+interface Connection { client: pg.Client, pid: number, lost: AbortSignal }
+
+/**
+ * Locks of the processes of several machines, by the session's advisory locks of PostgreSQL (14 or newer): first come, first served. Each name that
+ * is held or awaited has a connection of its own, which must lead to the server itself; `idle` of them are kept for later. Without a
+ * `lease` (milliseconds), a process that stands still has its locks until it goes on or ends.
+ */
+export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease = 0, idle: most = 4 } = {}): Engine {
+  const idle: Connection[] = []
+  let isReady: Promise<unknown> | undefined
+
+  async function connect (): Promise<Connection> {
+    for (let used = idle.pop(); used !== undefined; used = idle.pop()) if (!used.lost.aborted) return used
+    const connection = await open({ keepAlive: true, keepAliveInitialDelayMillis: 5000, connectionTimeoutMillis: ANSWER, ...config }, lease)
+    try {
+      await (isReady ??= short(connection.client, CREATE))
+      return connection
+    } catch (error) {
+      isReady = undefined
+      end(connection)
+      throw error
+    }
+  }
+
+  function keep (connection: Connection) {
+    if (idle.length < most) idle.push(connection)
+    else end(connection)
+  }
+
+  async function cancel ({ pid }: Connection) {
+    const other = await connect()
+    await short(other.client, 'SELECT pg_cancel_backend($1)', [pid])
+    keep(other)
+  }
+
+  async function acquire (name: string, mode: Mode, signal: AbortSignal): Promise<Grant> {
+    const key = String(keyOf(`${prefix} ${name}`).readBigInt64BE())
+    const connection = await connect()
+    let cancelled: Promise<void> | undefined
+    // Where that fails, too, the end of the connection ends the wait.
+    const abort = () => { cancelled = cancel(connection).catch(() => end(connection)) }
+    try {
+      signal.throwIfAborted()
+      signal.addEventListener('abort', abort)
+      await connection.client.query(`SELECT pg_advisory_lock${suffix(mode)}($1)`, [key])
+      const sent = performance.now()
+      const { rows: [state] } = await short(connection.client, mode === 'exclusive' ? TAKE : LOOK, [key])
+      await cancelled
+      return grantOf(connection, key, mode, state ?? { token: 0, held: false }, sent)
+    } catch (error) {
+      await cancelled
+      end(connection) // and with it every lock that it has
+      throw error
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  function grantOf (connection: Connection, key: string, mode: Mode, state: { token: string | number, held: boolean }, sent: number): Grant {
+    const { client, lost } = connection
+    const token = Number(state.token)
+    const look = async () => (await short(client, 'SELECT true AS there')).rows[0].there
+    const kept = lease > 0 ? new Lease(lease, sent, look) : undefined
+    // Of this lock alone: the connection lives on, and may end later.
+    const loser = new AbortController()
+    const lose = () => loser.abort()
+    for (const signal of [lost, kept?.lost]) signal?.addEventListener('abort', lose)
+    if (lost.aborted) lose()
+    const clear = `BEGIN; UPDATE process_locks SET held = false WHERE key = ${key} AND token = ${token}; COMMIT;`
+    return {
+      token,
+      ownerDied: state.held,
+      lost: loser.signal,
+      held: look, // as long as there is the session, there is its lock
+      async release (died) {
+        kept?.rest()
+        try {
+          // One message, but not one transaction: the mark has to be cleared for all to see before another session has the lock.
+          const results = await short(client, `${mode === 'exclusive' && !died ? clear : ''} SELECT pg_advisory_unlock${suffix(mode)}(${key}) AS was_ours`)
+          keep(connection)
+          return [results].flat().at(-1)!.rows[0].was_ours
+        } catch (error) {
+          end(connection)
+          throw error
+        } finally {
+          kept?.stop()
+          lost.removeEventListener('abort', lose)
+        }
+      }
+    }
+  }
+
+  async function close () {
+    await Promise.all(idle.splice(0).map(({ client }) => client.end()))
+  }
+
+  return { id: `postgresql ${prefix}`, modes: ['exclusive', 'shared'], acquire, close }
+}
+
+const short = (client: pg.Client, text: string, values?: unknown[]): Promise<any> => client.query({ text, values, query_timeout: ANSWER } as pg.QueryConfig)
+const suffix = (mode: Mode) => mode === 'shared' ? '_shared' : ''
+
+async function open (config: pg.ClientConfig, lease: number): Promise<Connection> {
+  const client = new pg.Client(config)
+  const lost = new AbortController()
+  // Without a listener for errors, they would end the process.
+  client.on('error', () => lost.abort()).on('end', () => lost.abort())
+  try {
+    await client.connect()
+    const results = await short(client, settings(lease))
+    return { client, pid: [results].flat().at(-1)!.rows[0].pid, lost: lost.signal }
+  } catch (error) {
+    client.end().catch(() => {})
+    throw error
+  }
+}
+
+function end ({ client }: Connection) {
+  client.end().catch(() => {})
+}

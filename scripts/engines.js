@@ -1,0 +1,93 @@
+'use strict'
+
+// `npm run test:engines`: the locks of examples/processes on the engines that they are for, with several processes, some of which are
+// killed or stand still.
+//
+//   node scripts/engines.js [--only redis] [--node 26] [--kills 1000] [--few] [--install] [--measure]
+//
+// `--only`: the checks in whose names, as they are printed, this is found (a regular expression); `--node`: the Node that runs the
+// processes; `--kills`: how many processes are killed while they come and go; `--few`: without servers, as `npm test` does; `--install`:
+// gets the servers that are missing, as packages of Debian; `--measure`: measures instead, and keeps the figures with the example.
+//
+// The servers run on loopback with their data in a scratch folder. POSTGRESQL_URL, REDIS_URL and ETCD_URL name others. What is there in
+// neither way is skipped. The clients are those of examples/processes/package-lock.json, kept in the user's cache folder.
+
+const fs = require('fs')
+const path = require('path')
+const { argumentsOf, command, whole } = require('./lib/arguments')
+const { succeed } = require('./lib/child')
+const { inParallel } = require('./lib/in-parallel')
+const { LOCKED, installed } = require('./lib/npm')
+const { Results } = require('./lib/results')
+const { withScratch } = require('./lib/scratch')
+const { checks } = require('./engines/checks')
+const { engines } = require('./engines/abilities')
+const { comeAndGo } = require('./engines/kills')
+const { Place, install } = require('./engines/place')
+const servers = require('./engines/servers')
+const nodes = require('./nodes')
+
+const EXAMPLE = path.join(__dirname, '..', 'examples', 'processes')
+
+async function main () {
+  const { only, node: version, kills, ...chosen } = argumentsOf(__filename, {
+    only: { type: 'string', default: '', read: text => new RegExp(text) },
+    node: { type: 'string', default: nodes.versions.at(-1), read: nodes.resolve },
+    kills: { type: 'string', default: '10', read: whole },
+    few: { type: 'boolean' },
+    install: { type: 'boolean' },
+    measure: { type: 'boolean' }
+  })
+  const results = new Results()
+  const node = await nodes.get(version)
+  if (node.skipped) {
+    results.skip('the engines', node.skipped)
+    return results.close()
+  }
+  if (chosen.install) await servers.install()
+  const modules = path.join(await installed('processes', EXAMPLE, LOCKED), 'node_modules')
+  await withScratch(async scratch => {
+    fs.chmodSync(scratch, 0o755) // for the servers' accounts
+    const where = { node: node.path, scratch, modules, example: EXAMPLE }
+    if (chosen.measure) return measure(where)
+    await checkCommonPart(where, results, only)
+    const rows = Object.entries(engines).filter(([, { server }]) => !chosen.few || server === undefined)
+    await inParallel(rows.map(row => () => checkEngine(row, where, results, { only, kills })), 2)
+  })
+  if (!chosen.measure) results.close()
+}
+
+async function checkCommonPart ({ node, scratch, modules, example }, results, only) {
+  const what = 'the common part, over an engine that does as it is told'
+  if (!only.test(what)) return
+  const home = install(path.join(scratch, 'common-part'), modules, example)
+  const program = path.join(__dirname, 'engines', 'common-part.mjs')
+  await results.of(what, async () => (await succeed(node, ['--no-warnings', program, home], { timeout: 5 * 60 * 1000 })).trim())
+}
+
+async function checkEngine ([name, engine], where, results, { only, kills }) {
+  const chosen = [...checks, comeAndGo].filter(({ what, concerns = () => true }) => concerns(engine) && only.test(`${name}: ${what}`))
+  if (chosen.length === 0) return
+  const absent = engine.server && servers.missing(engine.server)
+  if (absent) return results.skip(name, absent)
+  const place = await Place.make({ name, engine, ...where })
+  try {
+    for (const each of chosen) await place.perform(each, results, { kills })
+  } finally {
+    await place.close()
+  }
+}
+
+/** Runs the measurement of the example on all engines that are here. */
+async function measure ({ node, scratch, modules, example }) {
+  const home = install(path.join(scratch, 'measure'), modules, example)
+  const { env, stop } = await servers.startAll(scratch)
+  try {
+    console.log(await succeed(node, [path.join(home, 'figure', 'measure.mts')], { env: { ...process.env, ...env }, timeout: 20 * 60 * 1000 }))
+    for (const name of ['figures.json', 'figure.svg']) fs.copyFileSync(path.join(home, 'figure', name), path.join(example, 'figure', name))
+  } finally {
+    await stop()
+  }
+}
+
+command(main)

@@ -1,0 +1,413 @@
+'use strict'
+
+// The checks of an engine: what each is called, which engines it concerns, and what has to happen.
+//
+// A check gets a `team` of processes, a `name` for its locks that no other check has, the engine's row of abilities.js, and what else place.js
+// gives. A lock that nobody gets can only be told by waiting: NOBODY. Everything else waits for what happens.
+
+const assert = require('assert')
+const fs = require('fs')
+const path = require('path')
+const { succeed } = require('../lib/child')
+const { outputOf, page } = require('../lib/embedded')
+
+const NOBODY = 500 // milliseconds
+const ROUNDS = 100 // of each thread
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+/** Nobody gets these locks, for as long as that can be waited for. */
+async function nobodyGets (...requests) {
+  await sleep(NOBODY)
+  for (const request of requests) assert.ok(!request.isGranted, 'a second holder is in')
+}
+
+/** A free lock: it is granted, and ends well. Gives what was said of the grant. */
+async function passes (member, name, options) {
+  const request = member.request(name, options)
+  const said = await request.granted
+  request.finish()
+  await request.fulfilled
+  return said
+}
+
+const isShared = ({ modes }) => modes.includes('shared')
+const WINDOWS = process.platform === 'win32'
+const hasServer = ({ server }) => server !== undefined
+
+const checks = [
+  {
+    what: 'one at a time: four processes of two threads increment a counter that nothing else protects',
+    async check ({ team, name, folder }) {
+      const file = path.join(folder, 'counter')
+      fs.writeFileSync(file, '0 0')
+      const members = await team.processes(4)
+      for (const member of members) await member.worker()
+      const results = await Promise.all(members.flatMap(member => [undefined, 0].map(thread => member.result('count', 'counted', { name, file, rounds: ROUNDS, thread }))))
+      assert.deepStrictEqual(results.flatMap(({ errors }) => errors), [])
+      assert.strictEqual(parseInt(fs.readFileSync(file, 'utf8')), 8 * ROUNDS)
+    }
+  },
+  {
+    what: 'shared locks are held together, of one process and of several, and keep an exclusive one out',
+    concerns: isShared,
+    async check ({ team, name }) {
+      const [one, other, writer] = await team.processes(3)
+      await passes(writer, name)
+      const readers = [one, one, other].map(member => member.request(name, { mode: 'shared' }))
+      const [first] = await Promise.all(readers.map(reader => reader.granted))
+      const exclusive = writer.request(name)
+      await exclusive.asked
+      await nobodyGets(exclusive)
+      for (const reader of readers) await reader.finish().fulfilled
+      assert.ok((await exclusive.granted).token > first.token)
+      const late = one.request(name, { mode: 'shared' })
+      await nobodyGets(late)
+      await exclusive.finish().fulfilled
+      await late.granted
+      await late.finish().fulfilled
+    }
+  },
+  {
+    what: 'a mode that it lacks is a NotSupportedError',
+    concerns: engine => !isShared(engine),
+    async check ({ team, name }) {
+      const member = await team.process()
+      assert.strictEqual((await member.request(name, { mode: 'shared' }).error).name, 'NotSupportedError')
+    }
+  },
+  {
+    what: 'a wait that times out or is aborted leaves nothing behind',
+    async check ({ team, name }) {
+      const [holder, waiter, next] = await team.processes(3)
+      const held = holder.request(name)
+      await held.granted
+      const late = waiter.request(name, { timeout: 50 })
+      assert.strictEqual((await late.error).code, 'ERR_TIMEOUT')
+      const aborted = waiter.request(name)
+      await aborted.asked
+      aborted.act('abort')
+      assert.strictEqual((await aborted.error).message, 'enough')
+      const free = next.request(name)
+      await free.asked
+      await nobodyGets(free)
+      await held.finish().fulfilled
+      assert.strictEqual((await free.granted).ownerDied, false)
+      await free.finish().fulfilled
+      assert.ok(!late.isGranted && !aborted.isGranted)
+      await passes(waiter, name)
+    }
+  },
+  {
+    what: 'aborts at any moment, two hundred of them, leave nothing behind',
+    async check ({ team, name }) {
+      const [one, other] = await team.processes(2)
+      for (let n = 0; n < 100; n++) {
+        const requests = [one, other].map(member => member.request(name))
+        await sleep(Math.random() * 4)
+        for (const request of requests) request.act('abort')
+        await Promise.all(requests.map(async request => {
+          const { event } = await request.next('granted', 'rejected')
+          if (event === 'granted') await request.finish().fulfilled
+        }))
+      }
+      for (const member of [one, other]) assert.strictEqual((await passes(member, name)).ownerDied, false)
+    }
+  },
+  {
+    what: 'kill -9 of the holder: the next one learns of it, also after a callback that failed, until one has ended well',
+    async check ({ team, name }) {
+      const [holder, next] = await team.processes(2)
+      const { token } = await holder.request(name).granted
+      const waiter = next.request(name)
+      await waiter.asked
+      holder.kill('SIGKILL')
+      const told = await waiter.granted
+      assert.ok(told.ownerDied && told.token > token, JSON.stringify(told))
+      waiter.act('throw')
+      assert.strictEqual((await waiter.error).message, 'the callback failed')
+      assert.strictEqual((await passes(next, name)).ownerDied, true)
+      const [one, two] = [next.request(name), next.request(name)]
+      assert.strictEqual((await one.granted).ownerDied, false)
+      one.act('throw')
+      await one.error
+      assert.strictEqual((await two.granted).ownerDied, false)
+      await two.finish().fulfilled
+    }
+  },
+  {
+    what: 'kill -9 of a waiter: its place goes to the next',
+    async check ({ team, name }) {
+      const [holder, victim, next] = await team.processes(3)
+      const held = holder.request(name)
+      await held.granted
+      await victim.request(name).asked
+      const waiter = next.request(name)
+      await waiter.asked
+      victim.kill('SIGKILL')
+      await victim.ended
+      await held.finish().fulfilled
+      assert.strictEqual((await waiter.granted).ownerDied, false)
+      await waiter.finish().fulfilled
+    }
+  },
+  {
+    what: 'a worker that is terminated with the lock: another process gets it and learns of it',
+    async check ({ team, name }) {
+      const [holder, next] = await team.processes(2)
+      const thread = await holder.worker()
+      await holder.request(name, {}, { thread }).granted
+      const waiter = next.request(name)
+      await waiter.asked
+      holder.do('terminate', { thread })
+      assert.strictEqual((await waiter.granted).ownerDied, true)
+      await waiter.finish().fulfilled
+      assert.strictEqual((await passes(holder, name)).ownerDied, false)
+    }
+  },
+  {
+    what: 'a holder that stands still keeps its lock until it goes on, or is killed',
+    concerns: ({ lease }) => lease === 0,
+    needs: () => WINDOWS ? 'Windows has no SIGSTOP' : undefined,
+    async check ({ team, name }) {
+      for (const end of ['SIGCONT', 'SIGKILL']) {
+        const [holder, next] = await team.processes(2)
+        const held = holder.request(name)
+        await held.granted
+        const waiter = next.request(name)
+        await waiter.asked
+        holder.kill('SIGSTOP')
+        await nobodyGets(waiter)
+        await nobodyGets(waiter)
+        holder.kill(end)
+        if (end === 'SIGCONT') await held.finish().fulfilled
+        assert.strictEqual((await waiter.granted).ownerDied, end === 'SIGKILL')
+        await waiter.finish().fulfilled
+      }
+    }
+  },
+  {
+    what: 'a holder that stands still for longer than its lease: its write is refused by the token, its promise by ERR_LOCK_LOST',
+    concerns: ({ lease }) => lease > 0,
+    async check ({ team, name, engine, resource }) {
+      const [holder, next] = await team.processes(2)
+      const held = holder.request(name)
+      const { token } = await held.granted
+      holder.kill('SIGSTOP')
+      const stopped = Date.now()
+      const waiter = next.request(name)
+      const told = await waiter.granted
+      assert.ok(told.ownerDied && told.token > token, JSON.stringify(told))
+      assert.strictEqual((await waiter.write(resource, 'new')).isAccepted, true)
+      await waiter.finish().fulfilled
+      await sleep(stopped + 2 * engine.lease - Date.now())
+      held.act('write', { resource, value: 'old' }) // it is the first thing that it finds
+      holder.kill('SIGCONT')
+      assert.strictEqual((await held.next('written')).isAccepted, false)
+      held.finish()
+      assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
+      await held.lost
+      await passes(holder, name)
+    }
+  },
+  {
+    what: 'kill -9 of the server and a new start, with a holder and a waiter',
+    concerns: hasServer,
+    needs: ({ server }) => server.isOurs ? undefined : 'not our server',
+    async check ({ team, name, engine, server }) {
+      // For a lock that is kept, a lease that lasts until the server is there again.
+      const args = engine.atRestart === 'kept' ? engine.args(server.url, 10 * engine.lease) : undefined
+      const [holder, next] = await Promise.all([team.process(args), team.process(args)])
+      const held = holder.request(name)
+      const { token } = await held.granted
+      const waiter = next.request(name)
+      await waiter.asked
+      await server.stop('SIGKILL')
+      const restarted = Date.now()
+      await server.begin()
+      if (engine.atRestart === 'lost') {
+        assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
+      } else {
+        await nobodyGets(waiter)
+        await held.finish().fulfilled
+      }
+      // It depends on what was under way whether the wait fails or goes on.
+      if ((await waiter.next('granted', 'rejected')).event === 'granted') await waiter.finish().fulfilled
+      else assert.strictEqual((await waiter.error).code, 'ERR_LOCK_UNAVAILABLE')
+      const told = await passes(next, name)
+      assert.ok(told.token > token, JSON.stringify(told))
+      // One that has forgotten its locks waits for the end of a lease that there may have been.
+      if (engine.module === 'redis') assert.ok(Date.now() - restarted > engine.lease)
+    }
+  },
+  {
+    what: 'the holder\'s connection is cut: lock.signal aborts, the promise rejects with ERR_LOCK_LOST',
+    concerns: hasServer,
+    async check ({ team, name, engine, relay, argsBehind }) {
+      const [holder, next] = [await team.process(argsBehind(relay)), await team.process()]
+      const held = holder.request(name)
+      const { token } = await held.granted
+      const begin = Date.now()
+      relay.cut()
+      await held.lost
+      assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
+      if (engine.atCut === 'lease') assert.ok(Date.now() - begin < engine.lease + 1000, `${Date.now() - begin} ms`)
+      const waiter = next.request(name)
+      const told = await waiter.granted
+      assert.ok(told.ownerDied && told.token > token, JSON.stringify(told))
+      await waiter.finish().fulfilled
+      assert.strictEqual((await holder.request(name).error).code, 'ERR_LOCK_UNAVAILABLE')
+    }
+  },
+  {
+    what: 'a connection that is cut after its lock was given back: the signal of that lock does not abort',
+    concerns: hasServer,
+    async check ({ team, name, relay, argsBehind }) {
+      const holder = await team.process(argsBehind(relay))
+      const held = holder.request(name)
+      await held.granted
+      await held.finish().fulfilled
+      const later = holder.request(`${name}, later`)
+      await later.granted
+      relay.cut()
+      await later.lost
+      assert.ok(!holder.messages.some(({ id, event }) => id === held.id && event === 'lost'))
+    }
+  },
+  {
+    what: 'the network falls silent: with the lease the promise rejects, also when its callback has ended and asks in vain',
+    concerns: ({ lease }) => lease > 0,
+    async check ({ team, name, relay, argsBehind }) {
+      const holder = await team.process(argsBehind(relay))
+      const [held, ending] = [holder.request(name), holder.request(`${name} ending`)]
+      await Promise.all([held.granted, ending.granted])
+      relay.fallSilent()
+      ending.finish()
+      for (const request of [held, ending]) assert.strictEqual((await request.error).code, 'ERR_LOCK_LOST')
+      const next = await team.process()
+      assert.strictEqual((await passes(next, name)).ownerDied, true)
+    }
+  },
+  {
+    what: 'a lock that was taken away in the middle of its callback, which ends at once: ERR_LOCK_LOST, not success',
+    needs: () => WINDOWS ? 'Windows keeps files that are open' : undefined,
+    async check ({ team, name, takeAway }) {
+      const [holder, next] = await team.processes(2)
+      const held = holder.request(name)
+      await held.granted
+      await takeAway()
+      held.finish()
+      assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
+      await passes(next, name)
+      await passes(holder, name)
+    }
+  },
+  {
+    what: 'a callback that never ends, with a lost lock: the promise rejects, and the process can have the name again',
+    concerns: hasServer, // nothing tells a holder that its file has gone
+    async check ({ team, name, takeAway }) {
+      const [holder] = await team.processes(1)
+      const held = holder.request(name, {}, { isEndless: true })
+      const { token } = await held.granted
+      await takeAway()
+      assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
+      const again = holder.request(name)
+      assert.ok((await again.granted).token > token)
+      await again.finish().fulfilled
+    }
+  },
+  {
+    what: 'the program of the page shows that a write is refused',
+    concerns: ({ module }) => module === 'redis',
+    async check ({ node, home, server }) {
+      const printed = await succeed(node, ['--no-warnings', path.join(home, 'fencing.mts')], { env: { ...process.env, REDIS_URL: server.url }, timeout: 60000 })
+      assert.strictEqual(printed, outputOf(fs.readFileSync(page, 'utf8'), 'fencing.mts'))
+    }
+  },
+  {
+    what: 'nobody listens where the server should be: ERR_LOCK_UNAVAILABLE, and the process ends by itself',
+    concerns: hasServer,
+    async check ({ team, name, relay, argsBehind }) {
+      const args = argsBehind(relay)
+      await relay.close()
+      const member = await team.process(args)
+      for (let n = 0; n < 2; n++) {
+        const error = await member.request(name).error
+        assert.strictEqual(error.code, 'ERR_LOCK_UNAVAILABLE')
+        assert.ok(error.cause, 'it has no cause')
+      }
+      member.do('close')
+      assert.deepStrictEqual(await member.ended, { code: 0, signal: null })
+    }
+  },
+  {
+    what: 'any string is a name, and different ones are different',
+    async check ({ team, name }) {
+      const [one, other] = await team.processes(2)
+      const names = ['', ' ', '-', '\'; DROP TABLE process_locks; --', '"', '\\', '\0', '\0\0', '../../etc/passwd', 'a/b', '__proto__', '$1', '\ud800', '\udbff', '\udc00', '\ufffd',
+        'é', 'e\u0301', 'x'.repeat(1e6), 'x'.repeat(1e6) + 'y'].map(each => each + name)
+      const held = names.map(each => one.request(each))
+      for (const request of held) await request.granted
+      const waiter = other.request(names[names.length - 1])
+      await waiter.asked
+      await nobodyGets(waiter)
+      for (const request of held) await request.finish().fulfilled
+      await waiter.granted
+      await waiter.finish().fulfilled
+    }
+  },
+  {
+    what: 'close() rejects what waits, waits for what runs, and lets the process end',
+    async check ({ team, name }) {
+      const [member, next] = await team.processes(2)
+      const held = member.request(name)
+      await held.granted
+      const waiting = [member.request(name), member.request(`${name}, other`)]
+      await waiting[1].granted
+      const abroad = next.request(name)
+      await abroad.asked
+      member.do('close')
+      next.do('close')
+      assert.strictEqual((await waiting[0].error).name, 'AbortError')
+      assert.strictEqual((await abroad.error).name, 'AbortError')
+      assert.deepStrictEqual(await next.ended, { code: 0, signal: null })
+      assert.strictEqual((await member.request(name).error).name, 'AbortError')
+      assert.ok(!member.messages.some(({ event }) => event === 'closed'))
+      for (const request of [held, waiting[1]]) await request.finish().fulfilled
+      assert.deepStrictEqual(await member.ended, { code: 0, signal: null })
+    }
+  },
+  {
+    what: 'a batch: requests of a thread run in their order, 32 under one lock',
+    async check ({ team, name, engine }) {
+      const [one] = await team.processes(1)
+      for (const mode of engine.modes) {
+        const { order } = await one.result('many', 'many', { name, requests: 100, milliseconds: 0, mode })
+        assert.deepStrictEqual(order.map(({ number }) => number), Array.from({ length: 100 }, (_, n) => n))
+        const asked = one.messages.filter(message => message.event === 'asked' && message.name === name).length
+        assert.ok(asked >= 4, `${asked} locks`)
+        if (mode === 'exclusive') assert.ok(new Set(order.map(({ token }) => token)).size < 20)
+      }
+    }
+  },
+  {
+    what: 'shared locks of a thread are held together, more of them than a batch has',
+    concerns: isShared,
+    async check ({ team, name }) {
+      const [one] = await team.processes(1)
+      await one.result('together', 'together', { name, requests: 100 })
+    }
+  },
+  {
+    what: 'a batch ends after its time: another process gets in between',
+    async check ({ team, name }) {
+      const [one, other] = await team.processes(2)
+      const many = one.result('many', 'many', { name, requests: 32, milliseconds: 40, mode: 'exclusive' })
+      await one.next(message => message.event === 'asked')
+      const between = await passes(other, name)
+      const { order } = await many
+      assert.ok(order[order.length - 1].token > between.token)
+    }
+  }
+]
+
+module.exports = { checks, passes }

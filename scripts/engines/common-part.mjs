@@ -1,0 +1,201 @@
+// Checks of process-locks.mts alone, over an engine that does what it is told. argv[2]: the folder of the example.
+
+import assert from 'node:assert'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+const { processLocks } = await import(pathToFileURL(path.join(process.argv[2], 'process-locks.mts')))
+let outside
+process.on('unhandledRejection', error => { outside = error })
+process.on('uncaughtException', error => { outside = error })
+
+/** Grants one lock after the other. What `held` and `release` answer, and when, can be changed. */
+class FakeEngine {
+  id = 'fake'
+  modes = ['exclusive', 'shared']
+  token = 0
+  ownerDied = false
+  released = [] // the `died` of each release
+  acquired = 0
+  isOpen = Promise.resolve()
+  held = async () => true
+  release = async () => true
+  losers = []
+
+  async acquire (name, mode, signal) {
+    this.acquired++
+    await Promise.race([this.isOpen, new Promise((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))])
+    const loser = new AbortController()
+    this.losers.push(loser)
+    return {
+      token: ++this.token,
+      ownerDied: this.ownerDied,
+      lost: loser.signal,
+      held: () => this.held(),
+      release: died => {
+        this.released.push(died)
+        this.ownerDied = died
+        return this.release()
+      }
+    }
+  }
+
+  async close () {}
+}
+
+const turn = () => new Promise(setImmediate)
+const code = promise => promise.then(() => 'fulfilled', error => error.code || error.name)
+
+const checks = {
+  async 'a result counts once the engine has confirmed the lock' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    engine.release = async () => false
+    assert.strictEqual(await code(locks.request('a', {}, () => 1)), 'ERR_LOCK_LOST')
+    engine.release = async () => { throw new Error('gone') }
+    assert.strictEqual(await code(locks.request('a', {}, () => 1)), 'ERR_LOCK_LOST')
+    engine.release = async () => true
+    assert.strictEqual(await locks.request('a', {}, () => 1), 1)
+  },
+  async 'within a batch too, and a callback may await the request before it' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    engine.held = async () => false
+    const first = locks.request('a', {}, () => 1)
+    const second = locks.request('a', {}, () => code(first))
+    assert.strictEqual(await second, 'ERR_LOCK_LOST')
+    assert.strictEqual(engine.acquired, 1)
+  },
+  async 'a loss rejects what runs; what has not begun gets another lock' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const first = locks.request('a', {}, lock => new Promise(resolve => lock.signal.addEventListener('abort', () => resolve('late'))))
+    const second = locks.request('a', {}, ({ token }) => token)
+    while (engine.losers.length === 0) await turn()
+    await turn()
+    engine.losers[0].abort()
+    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
+    assert.strictEqual(await second, 2)
+  },
+  async 'a question that is never answered ends with the loss' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    engine.release = () => new Promise(() => {})
+    const first = locks.request('a', {}, () => 1)
+    while (engine.released.length === 0) await turn()
+    engine.losers[0].abort()
+    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
+  },
+  async 'a callback that fails after its loss is heard of by nobody' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    let fail
+    const first = locks.request('a', {}, () => new Promise((resolve, reject) => { fail = reject }))
+    while (fail === undefined) await turn()
+    engine.losers[0].abort()
+    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
+    fail(new Error('late'))
+    await turn()
+  },
+  async 'ownerDied lasts until a callback that was told of it ends well, within a batch and beyond' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    engine.ownerDied = true
+    const told = []
+    const request = fails => locks.request('a', {}, ({ ownerDied }) => {
+      told.push(ownerDied)
+      if (fails) throw new Error('fails')
+    })
+    await Promise.allSettled([request(true), request(true)])
+    assert.deepStrictEqual(engine.released, [true])
+    await Promise.allSettled([request(true), request(false), request(true)])
+    assert.deepStrictEqual(engine.released, [true, false])
+    assert.deepStrictEqual(told, [true, true, true, true, false])
+  },
+  async 'a shared holder repairs nothing' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    engine.ownerDied = true
+    await locks.request('a', { mode: 'shared' }, () => {})
+    assert.deepStrictEqual(engine.released, [true])
+  },
+  async 'the engine is asked no more once nobody waits, and again for the next' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const gate = Promise.withResolvers()
+    engine.isOpen = gate.promise
+    const controller = new AbortController()
+    const waits = [locks.request('a', { signal: controller.signal }, () => {}), locks.request('a', { timeout: 1 }, () => {}), locks.request('a', { timeout: -1 }, () => {})]
+    const codes = waits.map(code)
+    assert.deepStrictEqual(await Promise.all(codes.slice(1)), ['ERR_TIMEOUT', 'ERR_TIMEOUT'])
+    controller.abort()
+    assert.strictEqual(await codes[0], 20) // of an AbortError
+    const next = locks.request('a', {}, () => 'next')
+    gate.resolve()
+    assert.strictEqual(await next, 'next')
+    assert.deepStrictEqual([engine.acquired, engine.token], [2, 1])
+  },
+  async 'an engine that fails rejects all that wait, and may be asked again' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    engine.isOpen = Promise.reject(new Error('down'))
+    const codes = await Promise.all([1, 2, 3].map(() => code(locks.request('a', {}, () => {}))))
+    assert.deepStrictEqual(codes, ['ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE'])
+    engine.isOpen = Promise.resolve()
+    assert.strictEqual(await locks.request('a', {}, () => 1), 1)
+  },
+  async 'wrong arguments are rejections' () {
+    const locks = processLocks(new FakeEngine())
+    for (const args of [[1, {}, () => {}], ['a', { mode: 'both' }, () => {}], ['a', { timeout: NaN }, () => {}], ['a', { timeout: '1' }, () => {}], ['a', {}, 1], ['a', null, () => {}], []]) {
+      assert.strictEqual(await code(locks.request(...args)), 'TypeError')
+    }
+    assert.strictEqual(await code(locks.request('a', { signal: AbortSignal.abort(new RangeError()) }, () => {})), 'RangeError')
+  },
+  async 'a batch of no requests is an error' () {
+    for (const batch of [0, -1, NaN]) assert.throws(() => processLocks(new FakeEngine(), { batch }), RangeError)
+  },
+  async 'a callback runs after its request has returned, in its asynchronous context' () {
+    const locks = processLocks(new FakeEngine())
+    const store = new AsyncLocalStorage()
+    for (const mode of ['exclusive', 'shared']) {
+      let hasReturned = false
+      const results = [1, 2, 3].map(n => store.run(n, () => locks.request('a', { mode }, () => hasReturned && store.getStore())))
+      hasReturned = true
+      assert.deepStrictEqual(await Promise.all(results), [1, 2, 3])
+    }
+  },
+  async 'a hundred thousand requests, and as many that give up' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine, { batch: 1000, batchTime: 1000 })
+    const times = []
+    for (const requests of [1000, 100_000]) {
+      const began = performance.now()
+      let count = 0
+      // One each: Node looks through all listeners of a signal to add another.
+      const controllers = Array.from({ length: requests }, () => new AbortController())
+      const gate = Promise.withResolvers()
+      engine.isOpen = gate.promise
+      const rest = controllers.map(({ signal }) => code(locks.request('b', { signal }, () => {})))
+      const done = Array.from({ length: requests }, () => locks.request('a', { timeout: 1e6 }, () => { count++ }))
+      for (const controller of controllers) controller.abort()
+      gate.resolve()
+      await Promise.all([...rest, ...done])
+      assert.strictEqual(count, requests)
+      times.push((performance.now() - began) / requests)
+    }
+    assert.ok(times[1] < 10 * times[0] + 0.05, `${times} ms each`)
+  }
+}
+
+for (const [what, check] of Object.entries(checks)) {
+  try {
+    await check()
+    await turn()
+    assert.strictEqual(outside, undefined)
+  } catch (error) {
+    console.error(what, error)
+    process.exit(1)
+  }
+}
+console.log(Object.keys(checks).length, 'checks')

@@ -1,0 +1,67 @@
+'use strict'
+
+// Processes come and go into a room that has one place, and are killed at any moment.
+
+const assert = require('assert')
+const fs = require('fs')
+const path = require('path')
+
+const MEMBERS = 3
+const MOST_WAIT = 30 // milliseconds between two kills, on top of what a start takes
+
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+/** What the processes say when they come in has to fit what was done to them. */
+class Log {
+  constructor () {
+    Object.assign(this, { killed: new Set(), visits: 0, deaths: 0, problems: [] })
+  }
+
+  toString () { return `${this.killed.size} killed, ${this.deaths} of them with the lock, ${this.visits} visits` }
+
+  read ({ event, inside, last, token, ownerDied, error }) {
+    if (event === 'failed') this.problems.push(error.message)
+    if (event !== 'entered') return
+    this.visits++
+    if (inside !== '' && !this.killed.has(Number(inside))) this.problems.push(`process ${inside} was inside, alive`)
+    // An empty file: its writer was killed in the middle.
+    if ((inside !== '' || Number.isNaN(last)) && !ownerDied) this.problems.push(`nothing was said of the death of ${inside}`)
+    if (token <= last && inside !== '') this.problems.push(`token ${token} after ${last}`)
+    if (ownerDied) this.deaths++
+  }
+}
+
+const comeAndGo = {
+  what: 'processes that are killed at any moment, while they wait, hold or come in',
+  async check ({ team, name, folder, kills, engine }) {
+    const room = path.join(folder, `room-${name.replace(/ /g, '-')}`)
+    fs.writeFileSync(room, ' 0')
+    const log = new Log()
+    const start = async () => {
+      const member = await team.process()
+      member.listeners.add(message => log.read(message))
+      member.isQuiet = true
+      member.do('visit', { name, room })
+      return member
+    }
+    const members = await Promise.all(Array.from({ length: MEMBERS }, start))
+    for (let n = 0; n < kills && log.problems.length === 0; n++) {
+      const successor = start()
+      await sleep(Math.random() * MOST_WAIT)
+      const [victim] = members.splice(Math.floor(Math.random() * members.length), 1)
+      log.killed.add(victim.child.pid)
+      victim.kill('SIGKILL')
+      await victim.ended
+      team.members.delete(victim)
+      members.push(await successor)
+      if (log.killed.size % 100 === 0) console.error(`${engine.module}: ${log}`)
+    }
+    const visits = log.visits
+    // Whoever is left gets in: the last lease has to end.
+    while (log.visits < visits + 10 && log.problems.length === 0) await Promise.race(members.map(member => member.next(({ event }) => event === 'entered', 'entering', member.messages.length)))
+    assert.deepStrictEqual(log.problems, [])
+    return String(log)
+  }
+}
+
+module.exports = { comeAndGo }

@@ -1,0 +1,73 @@
+'use strict'
+
+// Where the checks of an engine take place: its server, and a folder with the example and what it imports.
+
+const fs = require('fs')
+const path = require('path')
+const { Relay } = require('./relay')
+const { Team } = require('./team')
+const servers = require('./servers')
+
+const ROOT = path.join(__dirname, '..', '..')
+
+/** A folder with the example, in which what it imports is found. `modules`: the folder of the clients. Gives that of the sources. */
+function install (folder, modules, example) {
+  const home = path.join(folder, 'processes')
+  fs.mkdirSync(path.join(home, 'node_modules'), { recursive: true })
+  fs.cpSync(example, home, { recursive: true, filter: file => path.basename(file) !== 'node_modules' })
+  fs.symlinkSync(ROOT, path.join(home, 'node_modules', 'atomics-waitasync'), 'junction')
+  fs.symlinkSync(modules, path.join(folder, 'node_modules'), 'junction')
+  return home
+}
+
+class Place {
+  static async make ({ name, engine, node, scratch, modules, example }) {
+    const folder = path.join(scratch, name.replace(/ /g, '-'))
+    const home = install(folder, modules, example)
+    return new Place({ name, engine, node, folder, home, server: engine.server && await servers.start(engine.server, folder) })
+  }
+
+  constructor (facts) {
+    Object.assign(this, facts)
+    this.performed = 0
+  }
+
+  get args () { return this.engine.args(this.server ? this.server.url : this.folder) }
+
+  /** The engine's arguments for clients that go through a relay. */
+  argsBehind (relay) {
+    const url = new URL(this.server.url)
+    url.host = `127.0.0.1:${relay.port}`
+    return this.engine.args(String(url))
+  }
+
+  /** Runs a check and records its result. */
+  async perform ({ what, check, needs = () => undefined }, results, options) {
+    const title = `${this.name}: ${what}`
+    const reason = needs(this)
+    if (reason !== undefined) return results.skip(title, reason)
+    const { engine, folder, home, node, server } = this
+    const name = `${process.pid} ${++this.performed}`
+    const team = new Team({ node, home, module: engine.module, args: this.args })
+    const relay = server && await Relay.start(new URL(server.url))
+    await results.of(title, async () => {
+      try {
+        return await check({
+          ...options, team, name, engine, folder, home, node, server, relay,
+          resource: path.join(folder, `account-${this.performed}.db`),
+          argsBehind: relay => this.argsBehind(relay),
+          takeAway: async () => (await team.process()).result('takeAway', 'taken')
+        })
+      } finally {
+        await team.end()
+        if (relay) await relay.close()
+      }
+    })
+  }
+
+  async close () {
+    if (this.server) await this.server.stop()
+  }
+}
+
+module.exports = { Place, install }

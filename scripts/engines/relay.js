@@ -1,0 +1,50 @@
+'use strict'
+
+// A relay on loopback in front of a server, to disturb the connections of its clients.
+
+const net = require('net')
+
+class Relay {
+  /** Resolves once it takes connections, for the server at a URL. */
+  static start ({ hostname, port }) {
+    const relay = new Relay()
+    relay.pairs = new Set()
+    relay.isOpen = true
+    relay.server = net.createServer(client => relay.connect(client, { host: hostname, port }))
+    return new Promise(resolve => relay.server.listen(0, '127.0.0.1', () => resolve(relay)))
+  }
+
+  get port () { return this.server.address().port }
+
+  connect (client, server) {
+    if (!this.isOpen) return client.destroy()
+    const pair = [client, net.connect(server)]
+    this.pairs.add(pair)
+    for (const [from, to] of [pair, [pair[1], client]]) {
+      from.on('error', () => {}).on('close', () => {
+        this.pairs.delete(pair)
+        if (!this.isSilent) to.destroy()
+      }).pipe(to)
+    }
+  }
+
+  /** Ends the connections, and takes no more. */
+  cut () {
+    this.isOpen = false
+    for (const pair of this.pairs) for (const socket of pair) socket.destroy()
+  }
+
+  /** Forwards nothing more, and says so to nobody: as if a cable had been pulled. */
+  fallSilent () {
+    this.isSilent = true
+    for (const pair of this.pairs) for (const socket of pair) socket.unpipe().pause()
+  }
+
+  close () {
+    this.isSilent = false
+    this.cut()
+    return new Promise(resolve => this.server.close(resolve))
+  }
+}
+
+module.exports = { Relay }
