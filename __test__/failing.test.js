@@ -7,11 +7,12 @@
 
 const assert = require('assert')
 const vm = require('vm')
-const { Worker } = require('worker_threads')
+const { Worker, threadId } = require('worker_threads')
 const { test } = require('./harness')
 const { api } = require('./subject')
 const { TinyController, memory, rejection } = require('./fixtures/lock-toolbox')
 const { until } = require('./fixtures/queue-toolbox')
+const size = require('./fixtures/size')
 
 const { AsyncLock, Condition, RwLock, Semaphore, locks, waiterCount } = api
 const fail = () => { throw new Error('on purpose') }
@@ -314,5 +315,18 @@ test('a storm of names, workers that die, requests that are aborted and steals: 
   }
   for (let index = 0; index < NAMES; index++) {
     assert.strictEqual(await toldOf('storm ' + index), counts[index] === 1)
+  }
+})
+
+test('a time limit of vm that is over within unlock() leaves a lock that is free, or whose holder is known', () => {
+  const lock = new AsyncLock(memory(4))
+  const scope = vm.createContext({ lock })
+  const script = new vm.Script('for (;;) lock.tryLock().unlock()')
+  for (let round = 0; round < size(500, 100); round++) {
+    assert.throws(() => script.runInContext(scope, { timeout: 1 }), /timed out/)
+    if (!lock.locked) lock.tryLock()
+    assert.strictEqual(lock.holder, threadId)
+    assert.deepStrictEqual(api.snapshot().held.map(({ kind, threadId }) => [kind, threadId]), [['AsyncLock', threadId]])
+    lock.unlock()
   }
 })

@@ -7,19 +7,20 @@
 // Near the end of the stack an operation is carried out or throws a RangeError, and if it throws, it has done nothing.
 
 const assert = require('assert')
+const { Worker } = require('worker_threads')
 const { test } = require('./harness')
 const { startMember, waiters } = require('./fixtures/family-toolbox')
-const { startWorker } = require('./fixtures/queue-toolbox')
+const { MAJOR, startWorker } = require('./fixtures/queue-toolbox')
 const size = require('./fixtures/size')
 const { api } = require('./subject')
 
 const LEAVES_EXCEPTIONS = parseInt(process.versions.node, 10) < 12 &&
   'a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws'
 /** How many sizes of frames are tried. */
-const PADDINGS = size(12, 4)
-/** `requireStack` keeps twice as many frames free with 32 bits: attempts are made at more depths than that. */
+const PADDINGS = size(12, 3)
+/** More frames than an operation asks for: with 32 bits one takes half as much. */
 const MORE = process.arch === 'arm' || process.arch === 'ia32' ? 2.5 : 1
-const DEPTHS = 1000 * MORE
+const DEPTHS = 1500 * MORE
 
 /**
  * Calls `attempt` at many depths around the one at which the stack ends, with frames of several sizes. How often it was carried out, and
@@ -66,50 +67,181 @@ async function inWorker (t, body, data) {
   assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
 }
 
+const settled = promise => promise.then(value => ({ value }), error => {
+  if (!(error instanceof RangeError)) throw error
+  return { error }
+})
+
 /**
- * Makes an attempt, which is the first call of a method in its thread, at up to `most` frames (`most * MORE` with 32 bits) from the end of
- * the stack: a function that has not been called yet is compiled there. `left` must be 0 afterwards; the outcome is `ends`, or a
- * RangeError. All but the numbers are source text, in a scope with the classes.
+ * Makes attempts whose code has not been compiled yet, each in a state of its own, at distances from the end of the stack around that from which
+ * on they succeed: there the engine compiles some functions and refuses others. Afterwards nothing may be held or awaited.
+ *
+ * `work(api, dive, settled)` is sent as source text. It makes its attempt by `dive(attempt)`, which gives `{ value, error }`, and resolves with whether
+ * it was carried out; it throws if that is not certain.
  */
-async function onTheFirstCall (t, { most, setUp, attempt, left, ends }) {
+async function withoutCode (t, work) {
   const program = `
-    const { AsyncLock, Barrier } = require(${JSON.stringify(require.resolve('../force'))})
+    const api = require(${JSON.stringify(require.resolve('../force'))})
+    const { parentPort } = require('worker_threads')
+    const v8 = require('v8')
+    v8.setFlagsFromString(${MAJOR < 16} ? '--stress-flush-bytecode' : '--stress-flush-code')
+    const settled = ${settled}
+    process.on('unhandledRejection', error => { throw error })
+    const alive = setInterval(() => {}, 1000)
+    async function attemptAt (distance, padding) {
+      // Takes away the code of all functions that do not run.
+      gc()
+      const outcome = { value: undefined, error: undefined }
+      let left = distance
+      const dive = attempt => {
+        const down = (...padding) => {
+          try {
+            down(...padding)
+          } catch (_) {}
+          if (left-- !== 0) return
+          try {
+            outcome.value = attempt()
+          } catch (error) {
+            if (!(error instanceof RangeError)) throw error
+            outcome.error = error
+          }
+        }
+        down(...new Array(padding).fill(0))
+        return outcome
+      }
+      const isDone = await (${work})(api, dive, settled)
+      const { held, waiting } = api.snapshot()
+      if (held.length + waiting.length > 0) throw new Error('at ' + distance + ' ' + JSON.stringify({ isDone, held, waiting }))
+      return isDone
+    }
+    async function all () {
+      const counts = { done: 0, thrown: 0 }
+      const count = async (distance, padding) => {
+        const isDone = await attemptAt(distance, padding)
+        counts[isDone ? 'done' : 'thrown']++
+        return isDone
+      }
+      for (let padding = 0; padding < ${size(4, 2)}; padding++) {
+        let [low, high] = [0, ${2000 * MORE}]
+        while (high - low > 1) {
+          const middle = low + high >> 1
+          if (await count(middle, padding)) high = middle
+          else low = middle
+        }
+        for (let distance = high + 2; distance > high - ${size(100, 30)}; distance--) await count(distance, padding)
+      }
+      clearInterval(alive)
+      return counts
+    }
+    all().then(counts => parentPort.postMessage(counts), error => { process.nextTick(() => { throw error }) })`
+  const worker = new Worker(program, { eval: true, resourceLimits: { stackSizeMb: 1 } })
+  t.after(() => worker.terminate())
+  const { done, thrown } = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
+  assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
+}
+
+const NO_FLUSH = MAJOR < 14 && 'this Node has no flag that takes the code of functions away, or no limit for the stack of a worker'
+
+const COLD = {
+  'downgrade() makes a reader, and serves the one in line': async (api, dive) => {
+    const lock = new api.RwLock(new SharedArrayBuffer(4))
+    const token = lock.tryLock()
+    const reader = lock.lockSharedAsync()
+    const { value: shared, error } = dive(() => token.downgrade())
+    if (token.locked !== (error !== undefined)) throw new Error(`it says ${error}, and the writer's token ${token.locked}`)
+    if (error === undefined) (await reader).unlock()
+    for (const each of [token, shared]) if (each !== undefined) each.unlock()
+    if (error !== undefined) (await reader).unlock()
+    return error === undefined
+  },
+  'release() adds permits, and serves the waiter': async (api, dive) => {
+    const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
+    const waiter = semaphore.acquireAsync()
+    const { error } = dive(() => semaphore.release())
+    if (semaphore.available !== 0) throw new Error('permits are left beside a waiter')
+    if (error !== undefined) semaphore.release()
+    await waiter
+    return error === undefined
+  },
+  'Condition.wait holds the lock again': (api, dive) => {
+    const sab = new SharedArrayBuffer(8)
+    const token = new api.AsyncLock(sab).lock()
+    const { error } = dive(() => new api.Condition(sab, { byteOffset: 4 }).wait(token, { timeout: 1e-6 }))
+    if (!token.unlock()) throw new Error('the lock was not held')
+    return error === undefined
+  },
+  'Condition.waitAsync waits, or leaves no waiter': async (api, dive, settled) => {
+    const sab = new SharedArrayBuffer(8)
+    const token = new api.AsyncLock(sab).tryLock()
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    const { value, error } = dive(() => condition.waitAsync(token))
+    const notified = condition.notify()
+    const isDone = error === undefined && (await settled(value)).error === undefined
+    if (notified !== Number(isDone)) throw new Error(`${notified} were notified, and the promise says ${isDone}`)
+    if (!token.unlock()) throw new Error('the lock was not held')
+    return isDone
+  },
+  'requestSync gives the name back': (api, dive) => dive(() => api.locks.requestSync('cold', () => {})).error === undefined,
+  'request of a held name waits, or rejects': async (api, dive, settled) => {
+    let free
+    const holder = api.locks.request('cold', () => new Promise(resolve => { free = resolve }))
+    await new Promise(setImmediate)
+    const { value, error } = dive(() => api.locks.request('cold', () => {}))
+    free()
+    await holder
+    return error === undefined && (await settled(value)).error === undefined
+  }
+}
+
+for (const [name, work] of Object.entries(COLD)) {
+  test(`where code must be compiled first, ${name}`, { skip: NO_FLUSH, timeout: 60000 }, t => withoutCode(t, work))
+}
+
+test('the first use of the package in a thread works, or throws a RangeError, and the next use works', { skip: NO_FLUSH, timeout: 60000 }, async t => {
+  const program = `
+    const { AsyncLock, snapshot } = require(${JSON.stringify(require.resolve('..'))})
     const { parentPort, workerData } = require('worker_threads')
-    ${setUp}
-    let at = workerData
+    const sab = new SharedArrayBuffer(4)
+    let left = workerData
     let outcome
     const dive = () => {
       try {
         dive()
       } catch (_) {}
-      if (at-- === 0) {
-        try {
-          ${attempt}
-        } catch (error) {
-          outcome = error.name
-        }
+      if (left-- !== 0) return
+      try {
+        new AsyncLock(sab).tryLock().unlock()
+        outcome = 'done'
+      } catch (error) {
+        outcome = String(error)
       }
     }
     dive()
-    parentPort.postMessage([at < 0 ? outcome : 'not so deep', ${left}])`
-  await inWorker(t, async (atTheEndOfTheStack, { require, data: { program, most, ends, step } }) => {
-    let [done, thrown] = [0, 0]
-    const { Worker } = require('worker_threads')
-    for (let depth = 0; depth < most; depth += step) {
-      const worker = new Worker(program, { eval: true, workerData: depth })
-      const [outcome, left] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
-      if (left !== 0) throw new Error(`${left} is left after a ${outcome} at ${depth}`)
-      if (outcome === 'not so deep') break
-      if (outcome === 'RangeError') thrown++
-      else if (outcome === ends) done++
-      else throw new Error(String(outcome))
-    }
-    return { done, thrown }
-  }, { program, most: most * MORE, ends, step: Math.ceil(most * MORE / size(40, 16)) })
-}
+    const lock = new AsyncLock(sab)
+    const token = lock.tryLock()
+    const next = lock.lockAsync()
+    token.unlock()
+    next.then(token => parentPort.postMessage([outcome, token.unlock(), snapshot().held.length]))`
+  const isDone = async (distance) => {
+    const worker = new Worker(program, { eval: true, workerData: distance, resourceLimits: { stackSizeMb: 1 } })
+    t.after(() => worker.terminate())
+    const [outcome, ...after] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
+    assert.deepStrictEqual(after, [true, 0])
+    if (outcome === 'done') return true
+    assert.strictEqual(outcome, 'RangeError: Maximum call stack size exceeded')
+    return false
+  }
+  let [low, high] = [0, 4000 * MORE]
+  while (high - low > 1) {
+    const middle = low + high >> 1
+    if (await isDone(middle)) high = middle
+    else low = middle
+  }
+  for (let n = 2; n < size(100, 12); n++) await isDone(high - n)
+})
 
 // Short waits in many threads: the engine optimizes at another moment in each, and then a call takes another part of the stack.
-for (const { slice, threads } of [{ slice: 1e-6, threads: size(30, 8) }, { slice: 33, threads: 1 }]) {
+for (const { slice, threads } of [{ slice: 1e-6, threads: size(8, 2) }, { slice: 33, threads: 1 }]) {
   test(`Barrier.wait counts only parties that wait, for ${slice} ms`, async t => {
     for (let thread = 0; thread < threads; thread++) {
       await inWorker(t, (atTheEndOfTheStack, { api, data: slice }) => {
@@ -130,14 +262,6 @@ for (const { slice, threads } of [{ slice: 1e-6, threads: size(30, 8) }, { slice
     }
   })
 }
-
-test('Barrier.wait counts only parties that wait, on the very first call', t => onTheFirstCall(t, {
-  most: 2000,
-  setUp: 'const barrier = new Barrier(new SharedArrayBuffer(4), { parties: 2 })',
-  attempt: 'barrier.wait({ timeout: 1 })',
-  left: 'new Int32Array(barrier.buffer)[0]',
-  ends: 'TimeoutError'
-}))
 
 for (const name of ['Barrier', 'Latch']) {
   test(`an arrival that completes a ${name} wakes all, or has not completed it`, async t => {
@@ -218,8 +342,8 @@ test('a lock() that blocks gives the token, or throws and holds nothing', async 
       if (attempts++ % DEPTHS === 0) inARow = 0
       if (token !== undefined) token.unlock()
       token = undefined
-      // Each hand-over can take two time slices of a busy machine: none is made far from the end of the stack.
-      if (inARow === 50) return
+      // Each hand-over can take two time slices of a busy machine: few are made far from the end of the stack, or where all throw.
+      if (inARow === 50 || (inARow === 0 && attempts % 8 !== 0)) return
       const before = inARow
       inARow = 0
       while (asked[0] !== 0) Atomics.load(asked, 0)
@@ -288,14 +412,6 @@ for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'exec
   }
 }
 
-test('executeLockedSync gives back what it has taken, on the very first call', t => onTheFirstCall(t, {
-  most: 1200,
-  setUp: 'const lock = new AsyncLock(new SharedArrayBuffer(4))',
-  attempt: "outcome = lock.executeLockedSync(() => 'done')",
-  left: 'lock.i32a[0]',
-  ends: 'done'
-}))
-
 for (const [name, ...forms] of [
   ['AsyncLock', 'lock', 'tryLock', 'lockIfAvailable'],
   ['RwLock', 'lock', 'tryLock', 'lockShared', 'tryLockShared'],
@@ -304,7 +420,7 @@ for (const [name, ...forms] of [
   for (const form of forms) {
     test(`${name}.${form} has taken what it says, or nothing`, async t => {
       await inWorker(t, (atTheEndOfTheStack, { api, data: { name, form } }) => {
-        const sab = new SharedArrayBuffer(4000 * PADDINGS)
+        const sab = new SharedArrayBuffer(4 * DEPTHS * PADDINGS)
         const words = new Int32Array(sab)
         const permits = name === 'Semaphore' ? 1 : 0
         const things = Array.from(words.fill(permits), (_, n) => new api[name](sab, { byteOffset: 4 * n }))
@@ -327,7 +443,7 @@ for (const [name, ...forms] of [['AsyncLock', 'lockAsync', 'executeLocked'], ['R
   for (const form of forms) {
     test(`${name}.${form} has taken what its promise says, or nothing`, { skip: LEAVES_EXCEPTIONS }, async t => {
       await inWorker(t, async (atTheEndOfTheStack, { api, data: { name, form } }) => {
-        const sab = new SharedArrayBuffer(4000 * PADDINGS)
+        const sab = new SharedArrayBuffer(4 * DEPTHS * PADDINGS)
         const words = new Int32Array(sab)
         const permits = name === 'Semaphore' ? 1 : 0
         const things = Array.from(words.fill(permits), (_, n) => new api[name](sab, { byteOffset: 4 * n }))

@@ -14,6 +14,7 @@ const { late, load } = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
 const { define, defineProperty } = require('./util/intrinsics')
+const { requireStackToLoad } = require('./util/require-stack')
 const { describe } = require('./util/values')
 
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
@@ -55,7 +56,10 @@ function createEntry (name) {
     unref: (promise) => setRefed(promise, false, 'unref'),
 
     waiterCount (typedArray, index) {
-      if (count === undefined) count = require('./atomics/functions').createWaiterCount(own)
+      if (count === undefined) {
+        requireStackToLoad()
+        count = require('./atomics/functions').createWaiterCount(own)
+      }
       return count(typedArray, index)
     }
   }

@@ -15,6 +15,7 @@ const { markOf, mark } = require('./host')
 const { contextTarget, resolveTarget } = require('./realm')
 const { defineProperty } = require('./util/intrinsics')
 const { option, requireOptions } = require('./util/options')
+const { requireStackToLoad } = require('./util/require-stack')
 const { describe } = require('./util/values')
 
 const { deleteProperty, getOwnPropertyDescriptor } = Reflect
@@ -49,7 +50,10 @@ function perRealm (create) {
 function once (load) {
   const loaded = { module: undefined }
   return () => {
-    if (loaded.module === undefined) loaded.module = load()
+    if (loaded.module === undefined) {
+      requireStackToLoad()
+      loaded.module = load()
+    }
     return loaded.module
   }
 }
@@ -139,6 +143,7 @@ function isOurs (holder) {
  */
 function install (entry, options, isAtLoad = false) {
   const { target, force, workers, contexts } = readOptions(options)
+  requireStackToLoad()
   const resolved = resolveTarget(target, 'install')
   const trio = chooseTrio(entry, resolved, force)
   if (trio === undefined) return false
@@ -211,6 +216,7 @@ function put ({ holder, realm }, trio, undo, cause) {
  * @throws {TypeError} target is not an object
  */
 function uninstall (target) {
+  requireStackToLoad()
   return takeLatest(resolveTarget(target, 'uninstall').holder)
 }
 

@@ -6,6 +6,7 @@
  */
 
 const NODE_VERSION = require('../util/node-version')
+const { requireKilobytes, requireStackToLoad } = require('../util/require-stack')
 const {
   ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('../util/intrinsics')
@@ -23,6 +24,11 @@ const STALL = 'ATOMICS_WAITASYNC_STALL'
 const PENDING = 'ATOMICS_WAITASYNC_PENDING'
 /** How many locks have a warning each. */
 const MOST_WARNINGS = 10
+
+/** Kilobytes of the stack. V8 needs 40 of them to compile a function, and compiles none with less; an operation of the package takes few. */
+const ENOUGH = 64
+/** As many more are asked for, so that what asks again on its way is not refused. */
+const SPARE = 8
 
 /** How many settlements native code delivers at once. */
 const BATCH = 4096
@@ -58,6 +64,8 @@ function createAgent (binding) {
   const blocking = createBlocking(native)
   // From a promise to its Waiter or Steps.
   const waiters = createMap()
+  // The lowest address in the stack at which enough of it was left.
+  let lowest = Infinity
 
   /**
    * Native code calls this between the slices in which the thread blocks, and before the first one of `waitGivingBack`: the engine can
@@ -71,6 +79,15 @@ function createAgent (binding) {
     }
   }
 
+  /** Throws the RangeError of a stack overflow where less of the stack is left than an operation may need. */
+  function requireStack () {
+    operations.depth()
+    const here = floats[ADDRESS]
+    if (here >= lowest) return
+    requireKilobytes(ENOUGH + SPARE)
+    lowest = here - 1024 * SPARE
+  }
+
   function notify (address, count) {
     floats[ADDRESS] = address
     floats[COUNT] = count
@@ -80,15 +97,10 @@ function createAgent (binding) {
 
   /**
    * As `notify`, but makes no native call if no waiter is counted: that is only certain for a caller that has changed the word
-   * and passed a fence since. It does not call `notify`: a caller that has called it once, with a count of 0, relies on all of it
-   * being compiled and on having the stack for it.
+   * and passed a fence since.
    */
   function notifyWaiting (address, count) {
-    if (!mayBeWaiting(address / 4)) return 0
-    floats[ADDRESS] = address
-    floats[COUNT] = count
-    operations.notify()
-    return words[ANSWER] >>> 0
+    return mayBeWaiting(address / 4) ? notify(address, count) : 0
   }
 
   /** Whether there may be a waiter at a word, an address in units of four bytes. It is certain under the same condition. */
@@ -169,6 +181,7 @@ function createAgent (binding) {
 
   return {
     native,
+    requireStack,
     addressOf: binding.addressOf,
     notify,
     notifyWaiting,
@@ -242,6 +255,7 @@ function inRootContext (binding, run) {
 /** This thread's agent. It is a property of the native library's exports, so that all copies of the package find it. */
 function agent () {
   if (current === undefined) {
+    requireStackToLoad()
     const binding = load()
     // Not an inherited property.
     if (getOwnPropertyDescriptor(binding, 'agent') === undefined) inRootContext(binding, () => define(binding, 'agent', createAgent(binding)))
@@ -252,5 +266,10 @@ function agent () {
 }
 
 exports.agent = agent
+/**
+ * To be called by each operation before it changes anything, unless it changes all by one built-in or native call, and calls nothing of the
+ * package afterwards. What is called without enough of the stack may throw at any call.
+ */
+exports.requireStack = () => agent().requireStack()
 /** Lets a promise keep this thread's event loop alive, or not. False if it is no pending wait of this thread. */
 exports.setRefed = (promise, refed) => current !== undefined && current.setRefed(promise, refed)

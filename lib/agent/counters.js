@@ -8,7 +8,7 @@
  * thread that has changed the word and then passed a fence. Any other number says that there may be one.
  */
 
-const { Int32Array, clz32, load } = require('../util/intrinsics')
+const { Int32Array, SharedArrayBuffer, clz32, load } = require('../util/intrinsics')
 const { TypedArrayLength } = require('../util/typed-arrays')
 
 /** For tests: with this variable, these processors take the path of the others, too. Deno has to be allowed to read variables. */
@@ -22,13 +22,15 @@ const PORTABLE = process.versions.deno === undefined && process.env.ATOMICS_WAIT
 const FENCED = !PORTABLE && (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
 
 /**
- * The counters' memory; undefined where JavaScript cannot read it: some embedders have no external buffers, and Node before 15
- * has no `Atomics.load` for memory that is not shared.
+ * The counters' memory. Where JavaScript cannot read it, there may always be a waiter, and something left behind: some embedders have no
+ * external buffers, and Node before 15 has no `Atomics.load` for memory that is not shared.
  */
 function readable (binding) {
-  if (!FENCED && !loadsUnshared()) return undefined
-  const buffer = binding.counters()
-  return buffer && new Int32Array(buffer)
+  const buffer = FENCED || loadsUnshared() ? binding.counters() : undefined
+  if (buffer) return new Int32Array(buffer)
+  const unknown = new Int32Array(new SharedArrayBuffer(12))
+  unknown[0] = unknown[1] = unknown[2] = 1
+  return unknown
 }
 
 function loadsUnshared () {
@@ -40,12 +42,8 @@ function loadsUnshared () {
   }
 }
 
-/** Where they cannot be read, there may always be a waiter, and something left behind: each question is a native call. */
-const UNREADABLE = { ofWord: () => 0, abandonedOf: () => 0, read: () => 1, peek: () => 1 }
-
 function createCounters (binding) {
   const words = readable(binding)
-  if (words === undefined) return UNREADABLE
   // The counters of waiters, a power of two; behind them, fewer, those of what is left behind, another one.
   const length = TypedArrayLength(words)
   const mask = (1 << 31 - clz32(length)) - 1
@@ -55,6 +53,7 @@ function createCounters (binding) {
   const ofWord = (word) => (word & 1023 ^ word >>> 6 ^ word >>> 4 << 14) & mask
 
   return {
+    words,
     ofWord,
     /** The index of the counter of what is left behind at an address, and at others. */
     abandonedOf: (address) => mask + 1 + (ofWord(address / 4) & left - 1),

@@ -12,6 +12,7 @@ const { agent } = require('../agent/agent')
 const { mark } = require('../host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const NODE_VERSION = require('../util/node-version')
+const { requireStackToLoad } = require('../util/require-stack')
 const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
 const { OWN_QUEUE, track } = require('./keep-alive')
 const { viewOf } = require('./views')
@@ -125,7 +126,10 @@ function createAtomics (realm) {
     waitAsync (typedArray, index, value, timeout, options = undefined) {
       const view = viewOf(typedArray, realm)
       const hasOptions = isExported && options !== undefined
-      if (hasOptions && signals === undefined) signals = require('./signals')
+      if (hasOptions && signals === undefined) {
+        requireStackToLoad()
+        signals = require('./signals')
+      }
       if (!view.plain && isHosts(view)) {
         if (hasOptions) signals.refuseSignal(options, 'waits on a WebAssembly memory are: only on others do ' + OWN_QUEUE + ' take one')
         const result = hostWaitAsync(typedArray, index, value, timeout)

@@ -7,9 +7,8 @@
  * notification came first, the promise is fulfilled. Only the package's own queue can do that.
  */
 
-const { agent } = require('../agent/agent')
+const { agent, requireStack } = require('../agent/agent')
 const { Promise, TypeError } = require('../util/intrinsics')
-const requireStack = require('../util/require-stack')
 const { abortReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
 const { NO_HOOKS, Notice, WAIT } = require('../waiting/notice')
@@ -36,9 +35,6 @@ class Wait extends Notice {
   }
 }
 
-/** Whether `waitWithSignal` has been called before. */
-let isCompiled = false
-
 /**
  * `waitAsync` with valid arguments, a time-out that is not 0, and a signal. Whether the signal is aborted is checked after the comparison:
  * without a wait there is nothing to cancel.
@@ -46,11 +42,10 @@ let isCompiled = false
 function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   let wait
   // The constructor would turn a stack overflow in its executor into a rejection, which nobody could handle.
-  requireStack(isCompiled)
+  requireStack()
   const promise = new Promise((resolve, reject) => {
     wait = new Wait(typedArray, address, wide, value, { timeout, signal }, resolve, reject)
   })
-  isCompiled = true
   // Made now, as in functions.js.
   const pending = { async: true, value: promise }
   if (signal.aborted) {

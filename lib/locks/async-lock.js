@@ -8,6 +8,7 @@
  * holder's robust list (src/lock/ has the rules).
  */
 
+const { requireStack } = require('../agent/agent')
 const { define, load } = require('../util/intrinsics')
 const { threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
@@ -80,6 +81,7 @@ class AsyncLock {
       word.release(index, LOCK)
       return
     }
+    requireStack()
     // If code that uses the bare word has locked it, its holder is unknown.
     const holder = word.unlockUnheld()
     if (holder === FREE) throw notLocked('unlock: the lock is not held')

@@ -8,8 +8,8 @@
  * lacks a party; so give the others a time-out.
  */
 
+const { requireStack } = require('../agent/agent')
 const { RangeError, TypeError, bare, compareExchange, isInteger, load } = require('../util/intrinsics')
-const requireStack = require('../util/require-stack')
 const { describe } = require('../util/values')
 const abortSignals = require('../waiting/abort-signals')
 const { reasonOfAbort, throwIfAborted } = require('../waiting/errors')
@@ -38,6 +38,7 @@ class Barrier {
     requireWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
+    requireStack()
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
@@ -55,6 +56,7 @@ class Barrier {
 }
 
 async function awaitParties (barrier, options, steps) {
+  requireStack()
   const { timeout, signal } = waitOptions(options, 'waitAsync')
   throwIfAborted(signal)
   const party = new Party(wordOf(barrier), signal, steps)
@@ -107,15 +109,10 @@ const LEADER = -1
 
 /** Counts a party in. Returns the generation that it waits to end; LEADER if it was the last one, and has woken the others. */
 function arrive (word, parties) {
-  // A counted party must be able to withdraw, and the last one to wake the others: so there must be stack for both calls, and both are
-  // made once before, to be compiled.
-  requireStack()
-  withdraw(word, LEADER)
   for (;;) {
     const state = load(word.array, 0)
     const last = arrived(state) + 1 >= parties
     const next = last ? (generation(state) + 1) << 16 : state + 1
-    if (last) notify(word, 0)
     if (compareExchange(word.array, 0, state, next) !== state) continue
     if (!last) return generation(state)
     notify(word, Infinity)

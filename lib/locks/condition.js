@@ -7,9 +7,8 @@
  * to `notify`: the thread is enqueued before the lock is free.
  */
 
-const { agent } = require('../agent/agent')
+const { agent, requireStack } = require('../agent/agent')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
-const requireStack = require('../util/require-stack')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const notice = require('../waiting/notice')
@@ -92,7 +91,6 @@ function block (word, held, timeout, caller) {
   if (timeout === 0) return false
   const { useNotification, waitGivingBack } = agent()
   if (isAwaited(held.word)) throw deadlock(caller, held.word, described(held.request), 'awaits')
-  // A thread that has released the lock must be able to take it again.
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (told) held.word.noteDeath()
@@ -109,6 +107,7 @@ function block (word, held, timeout, caller) {
 }
 
 async function awaitOnce (condition, token, options, steps) {
+  requireStack()
   try {
     const held = requireHeld(token, 'waitAsync')
     return await awaitNotice(wordOf(condition), held, waitOptions(options, 'waitAsync'), steps, 'waitAsync')
@@ -118,6 +117,7 @@ async function awaitOnce (condition, token, options, steps) {
 }
 
 async function awaitUntil (condition, token, predicate, options, steps) {
+  requireStack()
   try {
     requireHeld(token, 'waitForAsync')
     requireFunction(predicate, 'waitForAsync', 'predicate')
@@ -147,8 +147,6 @@ async function awaitUntil (condition, token, predicate, options, steps) {
 async function awaitNotice (word, held, wait, steps, caller) {
   throwIfAborted(wait.signal)
   if (!isHeld(held)) throw notHeld(caller)
-  // A thread that is enqueued must be able to release the lock.
-  requireStack()
   const value = load(word.array, 0)
   const { stepsOf } = theList()
   stepsOf.set(held.serial, steps)

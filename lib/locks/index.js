@@ -7,6 +7,7 @@
  */
 
 const { lateClass, loadNow } = require('../util/late-class')
+const { requireStackToLoad } = require('../util/require-stack')
 const locks = require('./named/manager')
 
 /** What loads the code of others, too. Not at the top level: the linker takes what is required there for code that every entry needs. */
@@ -36,8 +37,12 @@ const late = {
 
 /** The export of that name, with its code. */
 function load (name) {
-  if (name === 'snapshot') require('./held/snapshot')
-  else loadNow(name === 'locks' ? LockManager : late[name])
+  if (name === 'snapshot') {
+    requireStackToLoad()
+    require('./held/snapshot')
+  } else {
+    loadNow(name === 'locks' ? LockManager : late[name])
+  }
   return late[name]
 }
 

@@ -6,10 +6,11 @@
  * The word holds how often it has happened. When a thread dies, what it has counted down stays.
  */
 
+const { requireStack } = require('../agent/agent')
 const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { throwIfAborted } = require('../waiting/errors')
-const { LATCH, notify, rehearseNotify, waitUntil, waitUntilAsync } = require('../waiting/notice')
+const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
@@ -34,7 +35,7 @@ class Latch {
       const happened = load(word.array, 0)
       if (happened >= this.count) return
       const next = min(this.count, happened + amount)
-      if (next === this.count) rehearseNotify(word)
+      if (next === this.count) requireStack()
       if (compareExchange(word.array, 0, happened, next) !== happened) continue
       if (next === this.count) notify(word, Infinity)
       return
@@ -54,6 +55,7 @@ class Latch {
 }
 
 async function awaitOpening (latch, options, steps) {
+  requireStack()
   const wait = waitOptions(options, 'waitAsync')
   throwIfAborted(wait.signal)
   await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)

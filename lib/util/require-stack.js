@@ -1,26 +1,25 @@
 'use strict'
 
 /**
- * Throws the RangeError of a stack overflow if little of the stack is left: before something that must not be interrupted begins.
+ * Throws the RangeError of a stack overflow unless so much of the stack is left: before something that must not be interrupted.
+ *
+ * The engine compares what a call passes with the stack that is left. To count frames would not do: an optimized frame takes a fraction of
+ * another.
  */
 
-const NODE_VERSION = require('./node-version')
+const { Array } = require('./global')
 
-/** With 32 bits a frame takes half as much of the stack: so many times as many are needed. */
-const MORE = process.arch === 'arm' || process.arch === 'ia32' ? 2 : 1
-/** More frames than any sequence that must not be interrupted takes. */
-const FRAMES = 48 * MORE
-/** So many frames take more than V8 needs to compile: it compiles nothing with less than 40 KB of stack left. */
-const COMPILING_FRAMES = 900 * MORE
-/** Up to Node 16, V8 throws where it would recompile a function that is called often, instead of using the code that it has. */
-const RECOMPILES = NODE_VERSION < 18
+const { apply } = Reflect
+/** An argument takes as many bytes as an address. */
+const ARGUMENTS_PER_KILOBYTE = process.arch === 'arm' || process.arch === 'ia32' ? 256 : 128
 
-/** @param {boolean} [isCompiled] whether what begins has been called before */
-module.exports = function requireStack (isCompiled = true) {
-  descend(isCompiled && !RECOMPILES ? FRAMES : COMPILING_FRAMES)
+function requireKilobytes (kilobytes) {
+  apply(ignore, undefined, new Array(kilobytes * ARGUMENTS_PER_KILOBYTE))
 }
 
-/** With 64 bits, a frame takes 56 bytes at least. */
-function descend (frames) {
-  return frames === 0 ? 0 : descend(frames - 1) + 1
-}
+function ignore () {}
+
+/** For loading code of the package and for starting the agent, which take half as much on any Node. */
+const requireStackToLoad = () => requireKilobytes(128)
+
+module.exports = { requireKilobytes, requireStackToLoad }

@@ -8,9 +8,9 @@
  */
 
 const { addAbortListener } = require('events')
+const { requireStack } = require('../agent/agent')
 const { apply, bare, createMap, createWeakMap, getOwnPropertyDescriptor } = require('../util/intrinsics')
 const { AbortSignal } = require('../util/global')
-const requireStack = require('../util/require-stack')
 
 const { nextTick } = process
 
@@ -81,7 +81,7 @@ class Audience {
 
   hear () {
     try {
-      requireStack(false)
+      requireStack()
     } catch (_) {
       // A waiter might be dequeued without its promise being rejected. In a tick of its own there is enough stack.
       nextTick(this.listener)

@@ -4,7 +4,6 @@
 
 const { agent } = require('../agent/agent')
 const { Promise, load, max, now } = require('../util/intrinsics')
-const requireStack = require('../util/require-stack')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
 const { NOTIFIED, nounOf } = require('./kinds')
 const Waiter = require('./waiter')
@@ -118,15 +117,6 @@ function notify (word, count) {
   return agent().notifyWaiting(word.address, count)
 }
 
-/**
- * To be called before a change that must be followed by a `notify`. Near the end of the stack this throws; if it does not throw, `notify`
- * will not throw either.
- */
-function rehearseNotify (word) {
-  requireStack()
-  notify(word, 0)
-}
-
 /** A function that returns the milliseconds left of a time-out that begins now. */
 function countdown (timeout) {
   if (timeout === Infinity) return () => Infinity
@@ -134,4 +124,4 @@ function countdown (timeout) {
   return () => max(0, end - now())
 }
 
-module.exports = { BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, countdown, notify, rehearseNotify, waitAsync, waitUntil, waitUntilAsync }
+module.exports = { BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, countdown, notify, waitAsync, waitUntil, waitUntilAsync }

@@ -26,11 +26,7 @@ class Steps {
 
   /** Makes the agent remember `promise`, which takes these steps, and returns it. */
   of (promise) {
-    try {
-      if (this.isPending) agent().remember(promise, this)
-    } catch (_) {
-      // No stack is left. The steps go on all the same, so the caller gets the promise.
-    }
+    if (this.isPending) agent().remember(promise, this)
     return promise
   }
 

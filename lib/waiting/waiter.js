@@ -19,8 +19,6 @@ const { reasonOfAbort } = require('./errors')
 /** The keys of the words for which a warning has been given. */
 const warned = createMap()
 
-function ignore () {}
-
 class Waiter {
   /**
    * @param {object} word kept while this is enqueued
@@ -42,8 +40,8 @@ class Waiter {
   }
 
   /**
-   * Enqueues it, or settles the promise at once. It joins its signal before: near the end of the stack any call after the enqueuing
-   * might fail, and then nothing would know that it is enqueued. Code that sets `onEnqueued` makes sure that there is stack.
+   * Enqueues it, or settles the promise at once. It joins its signal before, whose code may throw: then it must not be enqueued. The caller has
+   * made sure that there is stack.
    */
   begin () {
     let result
@@ -55,9 +53,6 @@ class Waiter {
       }
       result = this.enqueue()
     } catch (error) {
-      // The caller gets the error, and nobody the promise. If no stack is left for `end`, the signal keeps the waiter: then its abort
-      // must not reject that promise.
-      this.reject = ignore
       this.end()
       throw error
     }

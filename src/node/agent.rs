@@ -108,8 +108,8 @@ impl Agent {
         thread_id: u32,
         has_libuv: bool,
     ) -> Result<()> {
-        if Self::of(env).is_ok() {
-            return Err(Error::from_reason("atomics-waitasync: this environment has been started already"));
+        if let Ok(former) = Self::of(env) {
+            former.abandon()?;
         }
         // The service and the rings of other agents outlive this environment, so the code must, too.
         retain_current_module_for_unload_safety();
@@ -152,6 +152,14 @@ impl Agent {
         });
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(())
+    }
+
+    /// Ends this agent before its environment does: JavaScript was interrupted before it had it, and starts another one.
+    fn abandon(&self) -> Result<()> {
+        self.environment.remove_end_hook(on_end)?;
+        // SAFETY: as Node calls it, on the environment's thread.
+        unsafe { on_end(self.environment.env.cast()) };
+        self.environment.close()
     }
 
     /// Makes this agent's end begin before all else that has asked so far to be told of the environment's end.

@@ -147,6 +147,13 @@ impl Environment {
         check_status!(unsafe { sys::napi_remove_env_cleanup_hook(self.env, Some(hook), self.env.cast()) })
     }
 
+    /// Gives the threadsafe function back. Nothing rings any more.
+    pub(super) fn close(self) -> Result<()> {
+        let mode = sys::ThreadsafeFunctionReleaseMode::release;
+        // SAFETY: on the environment's thread; this is the only release.
+        check_status!(unsafe { sys::napi_release_threadsafe_function(self.bell, mode) })
+    }
+
     /// Lets go of what `pin_buffer` has pinned; null is nothing.
     pub(super) fn unpin(self, reference: sys::napi_ref) -> Result<()> {
         if reference.is_null() {

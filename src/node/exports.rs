@@ -62,13 +62,16 @@ pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
 /// The `threadId` of the thread that holds the lock at the location in the registers, if an agent's does.
 #[napi(catch_unwind)]
 pub fn holder(env: Env) -> Result<Option<u32>> {
-    Ok(Agent::of(env.raw())?.holder())
+    let agent = Agent::of(env.raw())?;
+    agent.finish_release();
+    Ok(agent.holder())
 }
 
 /// What is held and awaited in this process, as JSON; null if a string of JavaScript cannot hold the text.
 #[napi(catch_unwind)]
-pub fn snapshot() -> Option<String> {
-    snapshot::snapshot()
+pub fn snapshot(env: Env) -> Result<Option<String>> {
+    Agent::of(env.raw())?.finish_release();
+    Ok(snapshot::snapshot())
 }
 
 /// The cycle because of which this thread's last claim was refused, as JSON.

@@ -93,6 +93,9 @@ operations! {
     /// The event loop has run dry: answers whether it is held now.
     c"runsDry" finishes Everything: |agent| agent.runs_dry().into();
 
+    /// How deep in its stack the thread is: answers by an address there, in the place of a location.
+    c"depth" finishes Everything: |agent| { agent.registers.note_depth(); 0 };
+
     /// Blocks until what is requested is granted. What is acquired is then the last entry of the robust list, unless it
     /// belongs to nobody.
     c"claim" finishes Everything: |agent| agent.claim().into();

@@ -2,10 +2,9 @@
 
 /** Acquires a hold: blocking, or by a promise that can be aborted. */
 
-const { agent } = require('../../agent/agent')
+const { agent, requireStack } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
 const { Promise, TypeError } = require('../../util/intrinsics')
-const requireStack = require('../../util/require-stack')
 const { isMainThread } = require('../../util/worker-threads')
 const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
@@ -107,16 +106,15 @@ const resolved = async (value) => value
 const rejected = async (error) => { throw error }
 
 function claimed (hold, wait, value) {
+  requireStack()
   let claim
   const promise = new Promise((resolve, reject) => {
     claim = new Claim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
   })
-  // The constructor turns a stack overflow in its executor into a rejection.
-  if (claim === undefined) return promise
   const { timeout } = wait
   const given = timeout === Infinity ? promise : unlessLate(promise, () => lateError(hold, timeout))
-  agent().remember(given, claim)
   claim.begin()
+  if (claim.slot >= 0) agent().remember(given, claim)
   return given
 }
 
@@ -161,8 +159,6 @@ class Claim extends Waiter {
     const { request } = hold
     this.since = waits(this.steps === undefined ? undefined : this.steps.context)
     this.wait = waitBegins(hold, this.steps === undefined ? undefined : this.steps.call)
-    // As in `block`.
-    requireStack()
     const list = theList()
     list.reserve()
     this.isReserved = true
@@ -252,17 +248,10 @@ function runHolding (instance, request, callback, options, caller) {
   // A call that a time limit of `vm` interrupted may have left one.
   begun.claim = undefined
   const promise = run(instance, request, callback, options, caller)
-  if (begun.claim !== undefined) rememberBegun(promise)
-  return promise
-}
-
-function rememberBegun (promise) {
-  try {
-    if (begun.claim.slot >= 0) agent().remember(promise, begun.claim)
-  } catch (_) {
-    // No stack is left. The callback will run all the same, so the caller gets the promise.
-  }
+  const { claim } = begun
   begun.claim = undefined
+  if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
+  return promise
 }
 
 async function run (instance, request, callback, options, caller) {
@@ -300,6 +289,7 @@ async function run (instance, request, callback, options, caller) {
 }
 
 function claim (hold, wait) {
+  requireStack()
   return new Promise((resolve, reject) => {
     const claim = new Claim(hold, wait, resolve, reject)
     claim.begin()

@@ -325,10 +325,11 @@ function createRobustList (native) {
      */
     releaseInLine (index, tellsOfDeath = false, inJob = false) {
       const release = tellsOfDeath ? operations.passOn : inJob ? operations.giveBackInJob : operations.giveBack
-      const last = this.toEnd(index)
-      words[ENTRY] = last
+      const last = words[ENTRY] = this.toEnd(index)
       release()
-      if (words[HELD] <= last) this.vacate(last)
+      if (words[HELD] > last) return
+      this.serials[last] = 0
+      this.held[last] = undefined
     }
 
     /** Native code has removed the last entry, which was at `index`. */
@@ -338,11 +339,14 @@ function createRobustList (native) {
     }
 
     /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. The caller as in `release`. */
-    downgrade (index, ownerDied, shared) {
-      floats[RELEASING] = shared.word.address
-      store(shared.word.array, 0, 1)
+    downgrade (index, ownerDied, { word, token }) {
+      token[INDEX] = index
+      token[SERIAL] = this.nextSerial()
+      token.ownerDied = ownerDied
+      floats[RELEASING] = word.address
+      store(word.array, 0, 1)
       this.entries[2 * index + 1] = SHARED
-      this.adopt(shared, index, ownerDied)
+      this.serials[index] = token[SERIAL]
     }
 
     /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
@@ -378,7 +382,6 @@ function createRobustList (native) {
     }
   }
   bare(RobustList)
-
   return new RobustList()
 }
 

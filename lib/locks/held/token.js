@@ -7,10 +7,9 @@
  * so whatever code writes into a token, it stands for an entry of the list or for nothing.
  */
 
-const { agent } = require('../../agent/agent')
+const { agent, requireStack } = require('../../agent/agent')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
-const requireStack = require('../../util/require-stack')
 const { notLocked } = require('../../waiting/errors')
 const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
 const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
@@ -226,7 +225,9 @@ const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
  */
 function rejectWait (token) {
   const steps = theList().stepsOf.get(token[SERIAL])
-  if (steps !== undefined) steps.reject(notLocked('The token was unlocked while a promise was waiting with it'))
+  if (steps === undefined) return false
+  requireStack()
+  steps.reject(notLocked('The token was unlocked while a promise was waiting with it'))
   return false
 }
 

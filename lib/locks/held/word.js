@@ -34,10 +34,16 @@ class Location {
 }
 bare(Location)
 
-/** Captures the registers and the list, for the reason given in robust-list.js. */
+/**
+ * Captures the registers and the list, for the reason given in robust-list.js.
+ *
+ * Between a change of the word and the last look at its line only built-ins and native code are called: at any other call the engine may throw,
+ * since little of the stack is left, or a time limit of `vm` is over. So what gives back need not ask for stack.
+ */
 function createWords (list) {
   const { native } = list
   const { binding, counters, floats, operations, words } = native
+  const { words: counts } = counters
 
   /**
    * - `array`: the word, as an Int32Array of length 1
@@ -102,8 +108,7 @@ function createWords (list) {
         if (notify !== undefined) notify(this.array, 0, 1)
       } finally {
         // A waiter that came after the first look was counted before it read the word, so it is seen now (see src/lock/).
-        // Not by `serveLine`: that would need more stack than the first look, which has shown that there is as much.
-        if (counters.read(this.counter) !== 0) {
+        if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
           floats[ADDRESS] = this.address
           operations.released()
         }
@@ -121,31 +126,27 @@ function createWords (list) {
     downgrade (index, ownerDied, shared) {
       if (ownerDied) this.noteDeath()
       list.downgrade(index, ownerDied, shared)
-      this.serveLine()
-    }
-
-    /** Adds permits. Returns how many there were, or -1 if there would be too many. */
-    addPermits (amount) {
-      floats[RELEASING] = this.address
-      let current
-      do {
-        current = load(this.array, 0)
-        if (current + amount > MOST) {
-          floats[RELEASING] = 0
-          return -1
-        }
-      } while (compareExchange(this.array, 0, current, current + amount) !== current)
-      this.serveLine()
-      return current
-    }
-
-    /** The word has been changed. */
-    serveLine () {
-      if (counters.read(this.counter) !== 0) {
+      if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
         floats[ADDRESS] = this.address
         operations.released()
       }
       floats[RELEASING] = 0
+    }
+
+    /** Adds permits. Returns how many there were, or -1 if there would be too many. */
+    addPermits (amount) {
+      for (;;) {
+        const current = load(this.array, 0)
+        if (current + amount > MOST) return -1
+        floats[RELEASING] = this.address
+        const isAdded = compareExchange(this.array, 0, current, current + amount) === current
+        if (isAdded && (FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
+          floats[ADDRESS] = this.address
+          operations.released()
+        }
+        floats[RELEASING] = 0
+        if (isAdded) return current
+      }
     }
 
     /**

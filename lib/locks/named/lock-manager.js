@@ -10,12 +10,11 @@
  *   is the promise of `request` settled. A grant that was stolen rejects it at once.
  */
 
-const { agent } = require('../../agent/agent')
+const { agent, requireStack } = require('../../agent/agent')
 const { Promise, TypeError, append, bare, defineProperty } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
 const { option, requireOptions } = require('../../util/options')
 const NODE_VERSION = require('../../util/node-version')
-const requireStack = require('../../util/require-stack')
 const { describe, isObject, quote } = require('../../util/values')
 const { LATE, abortReason, unlessLate } = require('../../waiting/errors')
 const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
@@ -284,7 +283,6 @@ function rejectIfStolen (call, grant) {
 
 /** Puts a request into its line. */
 function enqueue (call, grant) {
-  // Once it is in its line, a call that fails would leave it there.
   requireStack()
   call.later = new Promise((resolve) => { call.goOn = resolve })
   call.grant = grant
