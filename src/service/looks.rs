@@ -66,12 +66,11 @@ impl Looks {
 
     async fn is_rung_before(&self, moment: Option<Instant>) -> bool {
         let rung = self.bell.notified();
-        match moment {
-            Some(moment) => timeout_at(moment, rung).await.is_ok(),
-            None => {
-                rung.await;
-                true
-            }
+        if let Some(moment) = moment {
+            timeout_at(moment, rung).await.is_ok()
+        } else {
+            rung.await;
+            true
         }
     }
 }
