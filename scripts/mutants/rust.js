@@ -216,7 +216,7 @@ module.exports = [
   { what: 'no head start for a promise', file: line, find: 'self.overtaken.head_start_of(is_awake)', put: 'self.overtaken.head_start_of(is_awake).filter(|_| false)', cargo: ['line', 'head_start'] },
   { what: 'a promise that has not retried is handed the lock', file: lines, find: 'if !self.is_ready(location, key) {', put: 'if false {', cargo: ['line', ''] },
   { what: 'a lock is not handed to the promise of the agent that releases it', file: lines, find: 'self.is_claim_of_runner(key) || ', put: '', cargo: ['line', 'in_job'] },
-  { what: 'a lock is handed to the promise of any agent', file: section, find: 'if Some(Arc::as_ptr(its)) == runner)', put: 'if runner.is_some() && its.has_mail() == its.has_mail())', cargo: ['line', 'in_job'] },
+  { what: 'a lock is handed to the promise of any agent', file: section, find: 'claim: Some(_) }) if Arc::ptr_eq(its, runner)', put: 'claim: Some(_) }) if Arc::ptr_eq(its, runner) || true', cargo: ['line', 'in_job'] },
   { what: 'the agent that releases a lock is rung nevertheless', file: waiter, find: 'self.0.retain(|waiter| !matches!', put: 'self.0.retain(|waiter| !outbox.has_only_grants() || !matches!', cargo: ['line', 'in_job'] },
   { what: 'a time-out is decided in the job that releases a lock', file: outbox, find: ' && mail.settlements.iter().all(|each| each.result.is_acquired())', put: '', cargo: ['line', 'in_job'] },
   { what: 'hand-overs do not end', file: pace, find: 'self.made.get() < MOST && ', put: '', cargo: ['lib', 'pace'] },

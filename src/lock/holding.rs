@@ -14,32 +14,34 @@
 
 use super::lines::{Section, WaiterListStore};
 use crate::clock::Timestamp;
+use crate::queue::critical_section::Policy;
 use crate::queue::location::Location;
 
 impl Section<'_> {
     /// The word is held.
     pub(super) fn found_held(&mut self, location: Location) {
-        if self.policy().line(location).is_some_and(|line| line.held_since.is_none()) {
-            self.was_taken(location);
+        let now = self.now();
+        if let Some(line) = self.policy_mut().line_mut(location) {
+            line.held_since.get_or_insert(now);
         }
     }
 
     /// The word has just been taken.
     pub(super) fn was_taken(&mut self, location: Location) {
-        if self.policy().line(location).is_some() {
-            let now = self.now();
-            self.set_held_since(location, Some(now));
+        // Mostly there are no lines: then nobody asks for the time.
+        if self.policy().is_empty() {
+            return;
+        }
+        let now = self.now();
+        if let Some(line) = self.policy_mut().line_mut(location) {
+            line.held_since = Some(now);
         }
     }
 
     /// The lock has been freed, and may have been taken again.
     pub(super) fn was_freed(&mut self, location: Location) {
-        self.set_held_since(location, None);
-    }
-
-    fn set_held_since(&mut self, location: Location, since: Option<Timestamp>) {
         if let Some(line) = self.policy_mut().line_mut(location) {
-            line.held_since = since;
+            line.held_since = None;
         }
     }
 }

@@ -56,7 +56,7 @@ fn give_back<V>(table: &mut HashMap<Location, V, FxBuildHasher>) {
 impl Lines {
     /// The lock at `location` is not on its way to a waiter any more.
     pub(super) fn end_grant(&mut self, location: Location) {
-        if self.granted.remove(&location).is_some() {
+        if !self.granted.is_empty() && self.granted.remove(&location).is_some() {
             give_back(&mut self.granted);
         }
     }

@@ -273,8 +273,9 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     /// Whether the waiter with this key is a claim of the agent that runs this.
     pub(crate) fn is_claim_of_runner(&self, key: WaiterKey) -> bool {
-        let runner = self.runs.map(Arc::as_ptr);
-        matches!(self.listed(key), Some(Listed { waiter: Waiter::Agent(its, _), claim: Some(_) }) if Some(Arc::as_ptr(its)) == runner)
+        self.runs.is_some_and(|runner| {
+            matches!(self.listed(key), Some(Listed { waiter: Waiter::Agent(its, _), claim: Some(_) }) if Arc::ptr_eq(its, runner))
+        })
     }
 
     /// The deadline of a waiter has come. A claim times out; a promise stays in its list until its agent decides.
