@@ -7,7 +7,7 @@
  */
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
-  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'RwLock', 'Semaphore', 'UnlockToken', 'locks', 'snapshot'
+  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken', 'locks', 'snapshot'
 ]
 
 const load = () => require('./lib/entry.js')('index')

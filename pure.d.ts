@@ -14,6 +14,9 @@ type BigInt64ArrayIfAny = typeof globalThis extends { BigInt64Array: { prototype
 /** `Symbol.dispose`, or `never` in a program whose library has none (before esnext.disposable). */
 type DisposeIfAny = Extract<SymbolConstructor[Extract<'dispose', keyof SymbolConstructor>], symbol>
 
+/** `Symbol.asyncIterator`, or `never` in a program whose library has none (before es2018). */
+type AsyncIteratorIfAny = Extract<SymbolConstructor[Extract<'asyncIterator', keyof SymbolConstructor>], symbol>
+
 /** A `SharedArrayBuffer`; also the type that a library with `WebAssembly` gives to a memory's buffer, which says nothing of sharing. */
 type SharedBuffer = SharedArrayBuffer |
   (typeof globalThis extends { WebAssembly: { Memory: { prototype: { readonly buffer: infer T } } } }
@@ -985,11 +988,159 @@ export class LockManager {
  */
 export const locks: LockManager
 
+/**
+ * A bounded queue of messages in shared memory, for any number of threads that put and take.
+ *
+ * A message is a copy. {@link Queue.take} delivers it at most once. {@link Queue.use} delivers it at least once: if the callback fails, or its
+ * thread ends, the message is delivered again, before all others. A thread may end at any moment, in any way: a message that was put is
+ * delivered, no slot is lost, and whoever waits goes on.
+ *
+ * @example
+ * ```js
+ * const jobs = Queue.create({ capacity: 100, messageSize: 1024 })
+ * new Worker(file, { workerData: jobs }) // in the worker: for (const job of new Queue(workerData)) work(job)
+ * await jobs.putAsync({ path: 'a.txt' })
+ * ```
+ */
+export class Queue<T = any> {
+  /**
+   * How many bytes a queue takes.
+   *
+   * @throws {TypeError} a number is not an integer
+   * @throws {RangeError} a number is out of range
+   */
+  static byteLength(capacity: number, messageSize: number): number
+  /** How many bytes a value has as a message; those of a `Uint8Array` are its own. Throws what {@link Queue.tryPut} throws for that value. */
+  static sizeOf(value: unknown, format?: QueueFormat): number
+  /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create<T = any>(options: NewOptions & QueueOptions): Queue<T>
+
+  /** Of an instance, or the clone that posting one makes. */
+  constructor(
+    clone: ViewClone & { readonly capacity: number, readonly messageSize: number },
+    options?: ViewOptions & { capacity?: number | undefined, messageSize?: number | undefined, format?: QueueFormat | undefined }
+  )
+  /** Never right: a buffer does not say the capacity. */
+  constructor(buffer: { readonly capacity: 'must be given in the options' })
+  /**
+   * @param options.byteOffset a multiple of 8
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, a number is not an integer or not the clone's, or an option is unknown
+   * @throws {RangeError} a number is out of range, the queue does not fit, or another thread has made it with other numbers
+   */
+  constructor(buffer: SharedBuffer, options: ViewOptions & QueueOptions)
+
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: 'Queue'
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  /** The name that was given last to this queue, in any thread; `''` if there is none. */
+  readonly name: string
+  /** The number of this queue in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
+  /** How many messages fit, those in use among them. */
+  readonly capacity: number
+  /** The bytes of the longest message. */
+  readonly messageSize: number
+  /** How many messages wait to be taken now, those that came back among them. */
+  readonly length: number
+  /** How many messages are in use now. */
+  readonly inUse: number
+  /** Whether {@link Queue.close} has been called. */
+  readonly closed: boolean
+  /** Whether it is closed, and no message is left or in use. */
+  readonly ended: boolean
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
+
+  /**
+   * Blocks until there is room, and puts a message. Workers only. When it returns, the message is in.
+   *
+   * @throws {TypeError} on the main thread; `value` is undefined, a lock or a `SharedArrayBuffer`; or an option has a wrong type
+   * @throws {RangeError} `value` has more than `messageSize` bytes; nothing was changed
+   * @throws {TimeoutError} the time is over
+   * @throws {DeadlockError} this thread itself has all messages in use
+   * @throws {Error} `code` is `'ERR_QUEUE_CLOSED'`: the queue is closed, or was closed meanwhile
+   */
+  put(value: T, options?: BlockOptions): void
+  /** {@link Queue.put} without blocking, in any thread. Calls of one thread that are not awaited keep their order. */
+  putAsync(value: T, options?: AwaitOptions): Promise<void>
+  /**
+   * Puts a message if there is room. False if there is none, if another thread is just putting, or if this thread has a `putAsync` pending.
+   * Never waits. Throws what {@link Queue.put} throws, but no `TimeoutError`, and works on the main thread.
+   */
+  tryPut(value: T): boolean
+
+  /**
+   * Blocks until there is a message, and takes it. Workers only. If this thread ends, what it has taken may be lost with it.
+   *
+   * @returns undefined once the queue has ended: it is closed, and no message is left or in use
+   * @throws {TypeError} on the main thread; or an option has a wrong type
+   * @throws {TimeoutError} the time is over
+   * @throws {DeadlockError} the queue is closed, and all that is left is in use by this thread itself
+   */
+  take(options?: BlockOptions): T | undefined
+  /** {@link Queue.take} without blocking, in any thread. */
+  takeAsync(options?: AwaitOptions): Promise<T | undefined>
+  /** Takes a message if there is one and no other thread is just taking; otherwise, and at the end, undefined. Never waits. */
+  tryTake(): T | undefined
+
+  /**
+   * Awaits a message, calls the callback with it, and awaits what that returns. Only then, and only without an error, is the message removed. If
+   * the callback fails, the message goes back and this promise rejects with that error; if the thread ends, it goes back, too.
+   *
+   * @param options bounds for the wait only
+   * @returns false if the queue has ended
+   * @throws what the callback throws, a {@link TimeoutError}, or the signal's reason
+   */
+  use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions): Promise<boolean>
+  /**
+   * {@link Queue.use}, blocking: workers only. The callback is synchronous: if it returns a promise, the message goes back and this throws a
+   * `TypeError`. Throws what {@link Queue.take} and the callback throw.
+   */
+  useSync(callback: (value: T, delivery: Delivery) => unknown, options?: BlockOptions): boolean
+
+  /** No put that begins later succeeds; what is in can still be taken. All waiters go on. Any thread may call it, and again. */
+  close(): void
+
+  /** Takes messages, blocking, until the queue has ended. Workers only. */
+  [Symbol.iterator](): IterableIterator<T>
+}
+
+/** `for await (const message of queue)` takes messages until the queue has ended, where the host has `Symbol.asyncIterator`. */
+export interface Queue<T = any> extends AsyncIterableIfAny<T> {}
+
+/** The interface that `for await` requires, if the library has it. */
+type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<T> }
+
+/** The messages of a queue, one after the other. */
+export type MessagesAsync<T> = { next(): Promise<IteratorResult<T, undefined>> } & { [key in AsyncIteratorIfAny]: () => MessagesAsync<T> }
+
+/** `'clone'`: what `v8.serialize` takes. `'json'`: what `JSON.stringify` takes, faster for small objects. A `Uint8Array` travels as its bytes with both. */
+export type QueueFormat = 'clone' | 'json'
+
+export interface QueueOptions {
+  /** How many messages fit, those in use among them: 1 to 2**28; the same in every thread. */
+  capacity: number
+  /** The bytes of the longest message: 0 to 2**28; the same in every thread. */
+  messageSize: number
+  /** How this instance writes values; by default `'clone'`. Each message says how it was written, so takers need not know. */
+  format?: QueueFormat | undefined
+}
+
+/** What a callback of {@link Queue.use} is told of its message. */
+export interface Delivery {
+  /** Which delivery of the message this is, from 1 on. */
+  readonly attempt: number
+  /** When the callback has ended, the message goes back, as after an error; `use` fulfils all the same. */
+  putBack(): void
+}
+
 /** Something that a thread holds or waits for, as {@link snapshot} lists it. */
 export interface Entry {
   /** The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`. */
-  kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'named' | 'wait'
-  mode?: 'exclusive' | 'shared' | 'permits'
+  kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'Queue' | 'named' | 'wait'
+  /** Of a {@link Queue}: a wait to put, to take or to use, or a message in use. */
+  mode?: 'exclusive' | 'shared' | 'permits' | 'put' | 'take' | 'use'
   /** That of a named lock, or the one that was given to the lock. */
   name?: string
   /** How many permits. */

@@ -13,7 +13,7 @@ const { runProgram, testPrograms } = require('./fixtures/markdown-programs')
 
 const folder = path.join(__dirname, '..', 'docs')
 const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
-const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'rw-lock', 'semaphore']
+const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'queue', 'rw-lock', 'semaphore']
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
 const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'recipes', 'web-locks']

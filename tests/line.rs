@@ -67,10 +67,11 @@ impl Guard {
             return;
         }
         match request {
-            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED, Ordering::SeqCst),
+            Request::Lock | Request::Inner | Request::Exclusive => self.word.store(UNLOCKED, Ordering::SeqCst),
             Request::Shared => self.change(-1),
             Request::Permits(amount) | Request::Signals(amount) => self.change(i32::try_from(amount).unwrap()),
             Request::Named(..) => unreachable!("tests/names.rs has them"),
+            Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
         }
         self.tell_line();
     }
@@ -243,10 +244,11 @@ mod property {
 
         fn grants(&self, request: Request) -> bool {
             match request {
-                Request::Lock | Request::Exclusive => self.value() == UNLOCKED,
+                Request::Lock | Request::Inner | Request::Exclusive => self.value() == UNLOCKED,
                 Request::Shared => self.value() >= 0,
                 Request::Permits(amount) | Request::Signals(amount) => self.value() >= i32::try_from(amount).unwrap(),
                 Request::Named(..) => unreachable!("tests/names.rs has them"),
+                Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
             }
         }
 

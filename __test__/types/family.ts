@@ -46,3 +46,31 @@ new Semaphore(8)
 new Latch(buffer, { count: 1 }).wait({ signal: 1 })
 // @ts-expect-error a reader's token cannot be downgraded
 new RwLock(buffer).lockShared().downgrade()
+
+// ——— Queue ———
+
+import { Delivery, Queue, QueueFormat } from 'atomics-waitasync'
+
+interface Job { path: string }
+const bytes: number = Queue.byteLength(10, 100) + Queue.sizeOf({ path: '' }, 'json')
+const jobs = Queue.create<Job>({ capacity: 10, messageSize: 100, name: 'jobs', format: 'json' })
+const others: Queue<Job> = new Queue(jobs)
+const placed: Queue = new Queue(new SharedArrayBuffer(bytes), { capacity: 10, messageSize: 100, byteOffset: 8 })
+jobs.put({ path: 'a' }, { timeout: 10 })
+const isIn: boolean = jobs.tryPut({ path: 'a' })
+const putting: Promise<void> = jobs.putAsync({ path: 'a' })
+const job: Job | undefined = jobs.take() || jobs.tryTake()
+const taking: Promise<Job | undefined> = jobs.takeAsync({ timeout: 10 })
+const used: Promise<boolean> = jobs.use(async ({ path }, { attempt, putBack }) => { if (attempt > 3) putBack() })
+const usedSync: boolean = jobs.useSync((value: Job, delivery: Delivery) => { value.path + delivery.attempt })
+for (const { path } of jobs) path.length
+const sizes: [number, number, number, number, boolean, boolean] = [jobs.capacity, jobs.messageSize, jobs.length, jobs.inUse, jobs.closed, jobs.ended]
+jobs.close()
+// @ts-expect-error no such format
+const format: QueueFormat = 'xml'
+// @ts-expect-error another message
+jobs.put({ name: 'a' })
+// @ts-expect-error it needs its numbers
+Queue.create({ capacity: 10 })
+// @ts-expect-error it needs its numbers
+new Queue(new SharedArrayBuffer(8))

@@ -13,3 +13,9 @@ async function use (): Promise<void> {
   // @ts-expect-error the lock itself is no token
   using wrong = lock
 }
+
+import { Queue } from 'atomics-waitasync'
+
+export async function takes(queue: Queue<{ path: string }>): Promise<void> {
+  for await (const { path } of queue) path.length
+}

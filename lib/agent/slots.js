@@ -82,6 +82,22 @@ module.exports = function createSlots (native) {
     return undefined
   }
 
+  /** As `waitClaim`, for two words that are waited on together; the address of the first is a multiple of 8. */
+  function waitPair (address, first, second, timeout, waiter) {
+    const slot = fill(WAITER, waiter, waiter)
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
+    words[WIDE] = 1
+    words[EXPECTED] = first
+    words[EXPECTED + 1] = second
+    words[AMOUNT] = waiter.purpose
+    floats[RELAY] = address
+    const answer = enqueue(operations.waitAsyncFor, slot)
+    if (answer !== PENDING) return RESULTS[answer]
+    waiter.slot = slot
+    return undefined
+  }
+
   /**
    * Takes what is requested from a word, or enqueues `claim`.
    *
@@ -270,5 +286,5 @@ module.exports = function createSlots (native) {
     return false
   }
 
-  return { cancel, claimAsync, someWaiter, setSlotRefed, settle, slotOf, waitAsync, waitClaim }
+  return { cancel, claimAsync, someWaiter, setSlotRefed, settle, slotOf, waitAsync, waitClaim, waitPair }
 }

@@ -17,8 +17,9 @@ const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notic
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
-const { becomeView, defineView, wordOf } = require('./held/view')
+const { becomeView, defineView, oneWord, wordOf } = require('./held/view')
 
+const SHAPE = oneWord(['parties'])
 const MOST_PARTIES = 0xffff
 
 const generation = (state) => state >>> 16
@@ -26,7 +27,7 @@ const arrived = (state) => state & 0xffff
 
 class Barrier {
   constructor (buffer, options) {
-    const { value: parties } = becomeView(this, buffer, options, 'Barrier', 'parties')
+    const { settings: { 0: parties } } = becomeView(this, buffer, options, 'Barrier', SHAPE)
     if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
     if (parties < 1 || parties > MOST_PARTIES) {
       throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))

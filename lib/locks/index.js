@@ -28,6 +28,7 @@ const late = {
   Latch: lateClass('Latch', () => require('./latch')),
   Lock,
   LockManager,
+  Queue: lateClass('Queue', () => require('./queue')),
   RwLock: lateClass('RwLock', () => require('./rw-lock'), UnlockToken),
   Semaphore: lateClass('Semaphore', () => require('./semaphore'), UnlockToken),
   UnlockToken,

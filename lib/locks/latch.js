@@ -15,11 +15,13 @@ const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
 const { MOST } = require('./held/request')
-const { becomeView, defineView, wordOf } = require('./held/view')
+const { becomeView, defineView, oneWord, wordOf } = require('./held/view')
+
+const SHAPE = oneWord(['count'])
 
 class Latch {
   constructor (buffer, options) {
-    const { value: count } = becomeView(this, buffer, options, 'Latch', 'count')
+    const { settings: { 0: count } } = becomeView(this, buffer, options, 'Latch', SHAPE)
     this.count = times(count, 'Latch: count', 0)
   }
 

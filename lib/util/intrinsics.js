@@ -26,7 +26,7 @@ if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
     'snapshot: load the package in the snapshot\'s main function')
 }
 
-const { add, compareExchange, load, store, sub } = Atomics
+const { add, compareExchange, load, or, store, sub } = Atomics
 const { clz32, max, min, trunc } = Math
 const { isInteger } = Number
 const { assign, freeze, is, isFrozen, keys } = Object
@@ -107,6 +107,7 @@ module.exports = {
     const time = hrtime()
     return time[0] * 1e3 + time[1] / 1e6
   },
+  or,
   parse,
   store,
   stringify,

@@ -53,6 +53,8 @@ function timeoutError (word, { kind, mode }, timeout) {
   return error
 }
 
+const queueClosed = (caller) => createError(caller + ': the queue is closed', 'ERR_QUEUE_CLOSED')
+
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 
 /** The error of a thread that would wait for itself; `does` is 'holds' or 'awaits'. The others are as for `timeoutError`. */
@@ -103,5 +105,6 @@ function throwIfAborted (signal) {
 }
 
 module.exports = {
-  LATE, abortReason, cycleText, deadlock, deadlockCycle, hideFrames, notLocked, reasonOfAbort, throwIfAborted, timeoutError, unlessLate
+  LATE, abortReason, cycleText, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, reasonOfAbort, throwIfAborted, timeoutError,
+  unlessLate
 }

@@ -52,7 +52,7 @@ class Notice extends Waiter {
   }
 
   get waitsFor () {
-    return nounOf({ kind: NOTIFIED[this.purpose], name: this.word.name })
+    return nounOf({ kind: NOTIFIED[this.purpose].kind, name: this.word.name })
   }
 }
 
@@ -104,7 +104,7 @@ async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose
   }
 }
 
-const lateError = (word, timeout, purpose) => timeoutError(word, { kind: NOTIFIED[purpose] }, timeout)
+const lateError = (word, timeout, purpose) => timeoutError(word, NOTIFIED[purpose], timeout)
 
 /**
  * Wakes up to `count` waiters, and returns how many.

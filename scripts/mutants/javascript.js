@@ -21,6 +21,9 @@ const blocking = 'lib/agent/blocking.js'
 const functions = 'lib/atomics/functions.js'
 const operations = 'lib/atomics/abstract-operations.js'
 const waitSignals = 'lib/atomics/signals.js'
+const queueSteps = 'lib/locks/queue/steps.js'
+const queueMemory = 'lib/locks/queue/memory.js'
+const queueWaits = 'lib/locks/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
@@ -37,7 +40,7 @@ module.exports = [
   { what: 'the exported notify is that of the host', file: 'lib/install.js', find: '? notify : bothNotify(realm)', put: '? notify : notify', test: 'entry-points' },
   { what: 'an install that leaves Workers alone notifies no plain waiters of theirs', file: word, find: ' || native.besideHost ?', put: ' ?', test: 'limits' },
   { what: 'a lock that is held is taken', file: list, find: 'current === UNLOCKED ? LOCKED : UNAVAILABLE', put: 'current <= LOCKED ? LOCKED : UNAVAILABLE', test: 'async-lock' },
-  { what: 'strict lines are overtaken without a call', file: word, find: 'if (request !== LOCK && counters.read(this.counter) !== 0) return', put: 'if (false) return', test: 'rw-lock' },
+  { what: 'strict lines are overtaken without a call', file: word, find: 'if (request !== LOCK && request !== INNER && counters.read(this.counter) !== 0) return', put: 'if (false) return', test: 'rw-lock' },
   { what: 'a death is not inquired about', file: word, find: 'if (token !== null && counters.peek(this.abandoned) !== 0)', put: 'if (false)', test: 'async-lock-owner-death' },
   { what: 'a downgrade tells nobody', file: word, find: 'list.downgrade(index, ownerDied, shared)\n      if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {', put: 'list.downgrade(index, ownerDied, shared)\n      if (false) {', test: 'rw-lock' },
   { what: 'a downgraded writer leaves no reader', file: list, find: 'store(word.array, 0, 1)', put: 'store(word.array, 0, 0)', test: 'rw-lock' },
@@ -83,7 +86,7 @@ module.exports = [
   { what: 'an entry that gives up its place stays counted', file: finder, find: '    this.count(entries[2 * index], -1)\n', put: '', test: 'robust-list' },
   { what: 'an entry that has moved is looked for in one direction', file: list, find: '        if (below >= 0 && values[step * below] === value) return below\n', put: '', test: 'robust-list' },
   { what: 'the search for an entry that has moved begins anywhere', file: list, find: 'let above = this.hole < length ? this.hole : length - 1', put: 'let above = length >> 1', test: 'costs' },
-  { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()', put: 'if (this.capacity === 0) this.resize()', test: 'async-lock' },
+  { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()\n      const { entries, held', put: 'if (this.capacity === 0) this.resize()\n      const { entries, held', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false, inJob = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false, inJob = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: '  steps.reject(notLocked(', put: '  if (false) steps.reject(notLocked(', test: 'condition' },
   { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOfHold(this.hold), this.ownerDied)', put: 'release(indexOfHold(this.hold), false)', test: 'robust-list' },
@@ -144,6 +147,17 @@ module.exports = [
   { what: 'the host\'s waitAsync is exported with a signal that it ignores', file: 'lib/atomics/keep-alive.js', find: '      if (options !== undefined) refuseSignal(options)\n      return apply(host.waitAsync', put: '      return apply(host.waitAsync', test: 'entry-points' },
   { what: 'an index is not converted', file: operations, find: 'const accessIndex = ToIntegerOrInfinity(requestIndex)', put: 'const accessIndex = requestIndex', test: 'bad-input' },
   { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
+
+  // ——— Queue ———
+  { what: 'a thread in a step of a queue owes takers nothing', file: queueSteps, find: 'const filled = list.enter(memory.filled, DEBT)', put: 'const filled = 0', test: 'queue-deaths' },
+  { what: 'a thread in a step of a queue owes putters nothing', file: queueSteps, find: 'const emptied = list.enter(memory.emptied, DEBT)', put: 'const emptied = 0', test: 'queue-deaths' },
+  { what: 'a slot that a dead taker has left lost stays so', file: queueMemory, find: 'if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)', put: '', test: 'queue-deaths' },
+  { what: 'a message is passed before it is marked', file: queueMemory, find: 'if (!isReturned) store(words, at + MARK, head + 1)', put: '', test: 'queue.test' },
+  { what: 'what has come back waits for its turn', file: queueMemory, find: 'if (returns === words[LOOKED]) return NOTHING', put: 'if (load(words, HEAD) !== this.tail) return NOTHING', test: 'queue.test' },
+  { what: 'a full queue takes one more', file: queueMemory, find: 'position) >= this.capacity) return NOTHING', put: 'position) > this.capacity) return NOTHING', test: 'queue.test' },
+  { what: 'the end of a queue is told to one taker', file: queueSteps, find: 'if (found === ENDED) filled.raise(Infinity)', put: 'if (found === ENDED) filled.raise(0)', test: 'queue.test' },
+  { what: 'an error in a use removes the message', file: queueSteps, find: '  add(memory.first.array, 0, 1)\n', put: '', test: 'queue.test' },
+  { what: 'a promise that puts overtakes those before it', file: queueWaits, find: 'const found = owing(memory, put, first.written, false)', put: 'const found = owing(memory, put, this.written, false)', test: 'queue.test' },
 
   // ——— Condition, Barrier, Latch ———
   { what: 'an awaiting Condition keeps its lock', file: condition, find: '          release(indexOfHold(held), told)\n', put: '', test: 'condition' },

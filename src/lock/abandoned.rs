@@ -33,7 +33,7 @@ impl Section<'_> {
         if self.was_stolen(location, request) {
             return;
         }
-        if request == Request::Lock {
+        if request.is_for_lock() {
             self.policy_mut().end_grant(location);
             if let Some((first, ..)) = self.first_claim(location)
                 && self.is_ready(location, first)

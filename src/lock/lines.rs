@@ -259,7 +259,7 @@ impl Section<'_> {
     /// The claim with this key has been granted what it asks for: it leaves the line.
     pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
         self.dequeue_granted(key, location, result, |section, waiter, request| {
-            if request == Request::Lock {
+            if request.is_for_lock() {
                 section.policy_mut().granted.insert(location, waiter.clone());
             }
         });

@@ -51,14 +51,24 @@ pub enum Request {
     Signals(u32),
     /// To have a named lock. The number distinguishes the request from all others of the process.
     Named(Mode, u32),
+    /// To lock a lock that a queue uses within its steps. It is held for a moment, and users do not see it.
+    Inner,
+    /// To have a message of a queue in use: a word that is 0 if nobody has. The queue's events are so many words before it, and are raised
+    /// if the thread dies.
+    Lease(u32),
+    /// Nothing: the thread owes those who wait for a queue's events that these be raised. So if it dies, they are.
+    Debt,
 }
 
 /// In the place of a request's kind: a notification is awaited, and the amount is the number of the purpose.
 pub const AWAITS_NOTIFICATION: u32 = 7;
 
+/// How many kinds there is room for.
+const KINDS: u64 = 16;
+
 /// A kind and an amount as the one number that `lib/locks/held/request.js` makes of them.
 pub const fn pack(kind: u32, amount: u32) -> u64 {
-    kind as u64 + 8 * amount as u64
+    kind as u64 + KINDS * amount as u64
 }
 
 impl Request {
@@ -71,13 +81,16 @@ impl Request {
             3 => Self::Permits(amount),
             4 => Self::Signals(amount),
             5 => Self::Named(Mode::Shared, amount),
-            _ => Self::Named(Mode::Exclusive, amount),
+            6 => Self::Named(Mode::Exclusive, amount),
+            8 => Self::Inner,
+            9 => Self::Lease(amount),
+            _ => Self::Debt,
         }
     }
 
     /// From one number: see [`pack`].
     pub const fn from_packed(number: u64) -> Self {
-        Self::from_code((number % 8) as u32, (number / 8) as u32)
+        Self::from_code((number % KINDS) as u32, (number / KINDS) as u32)
     }
 
     /// As one number: see [`pack`].
@@ -90,17 +103,30 @@ impl Request {
             Self::Signals(amount) => pack(4, amount),
             Self::Named(Mode::Shared, id) => pack(5, id),
             Self::Named(Mode::Exclusive, id) => pack(6, id),
+            Self::Inner => pack(8, 0),
+            Self::Lease(words) => pack(9, words),
+            Self::Debt => pack(10, 0),
         }
+    }
+
+    /// Whether it is for a lock, of which a newcomer may get ahead of a waiter.
+    pub const fn is_for_lock(self) -> bool {
+        matches!(self, Self::Lock | Self::Inner)
     }
 
     /// Whether a claim with this request lets no other overtake it.
     pub(super) const fn is_strict(self) -> bool {
-        !matches!(self, Self::Lock)
+        !self.is_for_lock()
+    }
+
+    /// Whether users see what it stands for: in snapshots, among holders, in cycles.
+    pub const fn is_visible(self) -> bool {
+        !matches!(self, Self::Inner | Self::Debt)
     }
 
     /// Whether the thread that took it holds it.
     pub const fn is_owned(self) -> bool {
-        !matches!(self, Self::Signals(_))
+        !matches!(self, Self::Signals(_) | Self::Debt)
     }
 
     /// Whether it excludes every other request, so that its holder's death may leave work half done.
@@ -108,13 +134,13 @@ impl Request {
         matches!(self.mode(), Some(Mode::Exclusive))
     }
 
-    /// How the lock is wanted; `None` for permits.
+    /// How the lock is wanted; `None` for what is no lock.
     pub const fn mode(self) -> Option<Mode> {
         match self {
-            Self::Lock | Self::Exclusive => Some(Mode::Exclusive),
+            Self::Lock | Self::Inner | Self::Exclusive => Some(Mode::Exclusive),
             Self::Shared => Some(Mode::Shared),
             Self::Named(mode, _) => Some(mode),
-            Self::Permits(_) | Self::Signals(_) => None,
+            Self::Permits(_) | Self::Signals(_) | Self::Lease(_) | Self::Debt => None,
         }
     }
 
@@ -129,21 +155,23 @@ impl Request {
     /// The value of the word after this has been taken from `current`; `None` if it cannot be taken.
     fn taken_from(self, current: i32) -> Option<i32> {
         match self {
-            Self::Lock => (current == UNLOCKED).then_some(LOCKED),
+            Self::Lock | Self::Inner | Self::Lease(_) => (current == UNLOCKED).then_some(LOCKED),
             Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current == UNLOCKED).then_some(WRITING),
             Self::Shared | Self::Named(Mode::Shared, _) => current.checked_add(1).filter(|&readers| readers > 0),
             Self::Permits(amount) | Self::Signals(amount) => {
                 i32::try_from(amount).ok().and_then(|amount| current.checked_sub(amount)).filter(|&left| left >= 0)
             }
+            Self::Debt => Some(current),
         }
     }
 
     /// The value of the word after this has been given back to `current`.
     fn given_back_to(self, current: i32) -> i32 {
         match self {
-            Self::Lock | Self::Exclusive | Self::Named(Mode::Exclusive, _) => UNLOCKED,
+            Self::Lock | Self::Inner | Self::Lease(_) | Self::Exclusive | Self::Named(Mode::Exclusive, _) => UNLOCKED,
             Self::Shared | Self::Named(Mode::Shared, _) => current.saturating_sub(1).max(0),
             Self::Permits(amount) | Self::Signals(amount) => current.saturating_add_unsigned(amount),
+            Self::Debt => current,
         }
     }
 

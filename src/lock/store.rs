@@ -39,7 +39,7 @@ impl Section<'_> {
     /// The holder gives back what it took. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
     pub(super) fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
-        if request == Request::Lock {
+        if request.is_for_lock() {
             self.policy_mut().end_grant(location);
             let turn;
             (turn, released) = self.turn(location);

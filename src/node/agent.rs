@@ -17,7 +17,7 @@ use napi::{Error, Result, sys};
 use rustc_hash::FxBuildHasher;
 
 use crate::lock::memories::{AgentId, Left};
-use crate::lock::request::Request;
+use crate::lock::request::{Request, UNLOCKED};
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
 use crate::node::delivery::{Caller, Delivery};
@@ -25,7 +25,7 @@ use crate::node::environment::{Environment, contained, pin_buffer};
 use crate::node::holders;
 use crate::node::pace::Pace;
 use crate::node::pending::Pending;
-use crate::node::process::{Given, MEMORIES, NAMES, STORE};
+use crate::node::process::{Given, MEMORIES, NAMES, STORE, raise, word_at};
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, Known, REGISTRY};
 use crate::node::robust_list::RobustList;
@@ -267,12 +267,12 @@ impl Agent {
     }
 
     /// The steps of an agent's end.
-    const END: [fn(&Self, &mut Ending); 12] = [
-        |agent, ending| ending.extend(agent.registers.take_relay().map(Given::Notification)),
+    const END: [fn(&Self, &mut Ending); 13] = [
+        |agent, ending| ending.given.extend(agent.registers.take_relay().map(Given::Notification)),
         |agent, _| agent.blocking.take_given().into_iter().for_each(Given::pass_on),
         |agent, _| agent.blocking.end_watch(),
         |agent, ending| match agent.blocking.end_wait() {
-            Some(Given::Notification(location)) => ending.push(Given::Notification(location)),
+            Some(Given::Notification(location)) => ending.given.push(Given::Notification(location)),
             Some(acquired) => acquired.pass_on(),
             None => {}
         },
@@ -280,12 +280,7 @@ impl Agent {
         |agent, _| agent.delivery.end(),
         // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
         Self::pass_on_mail,
-        |agent, _| {
-            agent.robust_list.drain(|location, request| {
-                agent.note_death(location, request);
-                contained(|| Given::Acquired(location, request).pass_on());
-            });
-        },
+        |agent, ending| agent.robust_list.drain(|location, request| agent.leave_behind(location, request, ending)),
         |agent, _| NAMES.end(&STORE, &agent.outbox),
         |agent, _| {
             for (base, objects) in agent.memories.take() {
@@ -301,15 +296,36 @@ impl Agent {
         },
         // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
+        // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
+        |_, ending| {
+            for events in ending.debts.drain(..) {
+                contained(|| raise(events));
+            }
+        },
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];
+
+    /// Passes on what an entry of the robust list stands for. What the thread owes is noted: that comes later.
+    fn leave_behind(&self, location: Location, request: Request, ending: &mut Ending) {
+        match request {
+            Request::Debt => ending.debts.push(location),
+            Request::Lease(words) => {
+                word_at(location).store(UNLOCKED, Ordering::SeqCst);
+                ending.debts.push(location.words_before(words));
+            }
+            _ => {
+                self.note_death(location, request);
+                contained(|| Given::Acquired(location, request).pass_on());
+            }
+        }
+    }
 
     /// What this thread still holds is about to be passed on, and whoever gets it can ask who died.
     fn note_death(&self, location: Location, request: Request) {
         contained(|| {
             // What was stolen has had other holders since.
-            if request.id().is_none_or(|id| STORE.holds(location, id)) {
+            if request.is_visible() && request.id().is_none_or(|id| STORE.holds(location, id)) {
                 holders::note_dead(location, request, self.thread_id);
             }
         });
@@ -320,7 +336,7 @@ impl Agent {
             contained(|| {
                 if STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done {
                     let claim = self.pending.remove(slot).filter(|wait| wait.request.is_some());
-                    ending.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
+                    ending.given.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
                 }
             });
         }
@@ -331,10 +347,10 @@ impl Agent {
         self.outbox.take(&mut mail);
         for Settlement { slot, result } in mail.settlements {
             let wait = self.pending.remove(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
-            ending.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
+            ending.given.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
         }
         let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Given::Acquired(location, request));
-        for given in ending.drain(..).chain(acquired) {
+        for given in ending.given.drain(..).chain(acquired) {
             if let Given::Acquired(location, request) = given {
                 self.note_death(location, request);
             }
@@ -343,8 +359,14 @@ impl Agent {
     }
 }
 
-/// The notifications that a thread that ends has not used. They are passed on once none of its own waiters can receive them.
-type Ending = Vec<Given>;
+/// What is to be passed on later in an agent's end.
+#[derive(Default)]
+struct Ending {
+    /// The notifications that the thread has not used: once none of its own waiters can receive them.
+    given: Vec<Given>,
+    /// The events of queues that the thread owes: once it holds nothing any more.
+    debts: Vec<Location>,
+}
 
 /// Called by Node on the agent's thread after a ring. With a null `env` the environment is ending.
 unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {

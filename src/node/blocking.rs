@@ -165,7 +165,7 @@ impl Blocking {
     pub(super) fn block(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         self.prepare(wait);
         // For an AsyncLock the thread has spun before it joined the line. A grant of a strict line comes like a notification.
-        let spins = wait.request != Some(Request::Lock);
+        let spins = !wait.request.is_some_and(Request::is_for_lock);
         match spins.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
             Some(result) => self.settled_by_other(wait, result, robust_list),
             None => self.sleep_through(wait, robust_list),
@@ -175,7 +175,7 @@ impl Blocking {
     /// The wait is over: the thread that removed this one from its waiter list recorded the result.
     fn settled_by_other(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
         let answer = self.settled(wait, result, robust_list);
-        if wait.request == Some(Request::Lock) && result.is_acquired() {
+        if wait.request.is_some_and(Request::is_for_lock) && result.is_acquired() {
             STORE.delivered(wait.location, &self.waiter());
         }
         answer

@@ -22,8 +22,8 @@ static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 /// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close, as JSON
 /// for `cycleOf` in `lib/locks/held/request.js`.
 pub(super) fn block(blocked: &Blocked) -> Option<String> {
-    // What any thread may give keeps nobody waiting.
-    if !is_kept_by(blocked.request, Request::Exclusive) {
+    // What any thread may give keeps nobody waiting; and the holder of a lock within a queue waits for nothing.
+    if !is_kept_by(blocked.request, Request::Exclusive) || !blocked.request.is_visible() {
         return None;
     }
     let cycle = GRAPH.block(blocked, |waits| {

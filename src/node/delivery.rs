@@ -199,7 +199,7 @@ impl Delivery {
         if adopts {
             for (slot, location, request) in progress.acquired_before(batch.end) {
                 robust_list.add(location, request);
-                if request == Request::Lock {
+                if request.is_for_lock() {
                     contained(|| STORE.delivered(location, &self.waiter(slot)));
                 }
             }
@@ -211,7 +211,7 @@ impl Delivery {
         match registers.settled.get() {
             NOT_ADOPTED if result.is_err() => {
                 for (slot, location, request) in progress.acquired_before(batch.end) {
-                    if request == Request::Lock {
+                    if request.is_for_lock() {
                         contained(|| STORE.undelivered(location, self.waiter(slot)));
                     }
                 }

@@ -41,8 +41,8 @@ impl Agent {
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = word_at(location);
         // A spinning thread is not counted as a waiter, so a release by another thread makes no native call.
-        if request == Request::Lock
-            && let Some(result) = self.blocking.lock_spinner.spin(deadline, || self.take_free(location))
+        if request.is_for_lock()
+            && let Some(result) = self.blocking.lock_spinner.spin(deadline, || self.take_free(location, request))
         {
             return self.acquired(location, request, result);
         }
@@ -62,10 +62,10 @@ impl Agent {
         let word = word_at(location);
         // The thread spins as for a blocking claim, since a turn of the event loop takes longer than most locks are held. But not
         // while others wait, and not if this thread itself holds the lock.
-        if request == Request::Lock
+        if request.is_for_lock()
             && STORE.counter(location).load(Ordering::Relaxed) == 0
             && registers.amount.get() == 0
-            && let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| self.take_free(location))
+            && let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| self.take_free(location, request))
         {
             return self.acquired(location, request, result);
         }
@@ -139,9 +139,9 @@ impl Agent {
     }
 
     /// Takes a lock if it is free. While it is not, nothing is announced: `free` would take the thread for its holder.
-    fn take_free(&self, location: Location) -> Option<WaitResult> {
+    fn take_free(&self, location: Location, request: Request) -> Option<WaitResult> {
         let is_free = word_at(location).load(Ordering::SeqCst) == UNLOCKED;
-        if is_free { self.attempt(location, Request::Lock) } else { None }
+        if is_free { self.attempt(location, request) } else { None }
     }
 
     /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that

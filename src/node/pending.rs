@@ -33,6 +33,9 @@ pub(super) const PLAIN: u32 = 0;
 /// A notification that a `Condition` awaits.
 pub(super) const CONDITION: u32 = 1;
 
+/// The lowest bits of a purpose say what a notification is awaited for; the others how many words behind the first word of the thing.
+pub(super) const PURPOSE_BITS: u32 = 3;
+
 /// What is noted of a sleeping thread's wait, and of a promise of a lock, a `Condition`, a `Barrier` or a `Latch`.
 #[derive(Clone, Copy)]
 pub(super) struct Noted {

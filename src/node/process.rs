@@ -1,6 +1,6 @@
 //! What a process has one of: the store of waiters, the service, the memories of locks; and how native code reaches a word.
 
-use std::sync::atomic::AtomicI32;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use crate::clock::now;
@@ -86,6 +86,19 @@ impl Given {
                 return_unused(location, request, WaitResult::AcquiredFromDead);
             }
         }
+    }
+}
+
+/// Raises the events of a queue, which a dead thread owes: the two words at `events`, each with waiters of its own.
+///
+/// A waiter reads its word before it looks for what it wants. So either it finds that the word has changed, or it is enqueued here.
+pub(super) fn raise(events: Location) {
+    let both = [events, events.word_after()];
+    for location in both {
+        word_at(location).fetch_add(1, Ordering::SeqCst);
+    }
+    for location in both {
+        STORE.wake_first(location);
     }
 }
 

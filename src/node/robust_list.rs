@@ -68,7 +68,7 @@ impl RobustList {
 
     /// Announces that the thread is about to try to take a lock. The announcement stands until [`Self::add`] or [`Self::retract`].
     pub(super) fn announce(&self, location: Location, request: Request) {
-        if request == Request::Lock {
+        if request.is_for_lock() {
             self.write(location, request);
         }
     }

@@ -129,7 +129,7 @@ impl Table {
         let stays = last.and_then(at);
         let held = entries.iter().take(len).enumerate().filter_map(|(index, entry)| {
             let location = entry.location().filter(|&location| concerns(location))?;
-            let (_, request) = entry.get()?;
+            let (_, request) = entry.get().filter(|(_, request)| request.is_visible())?;
             let is_gone = Some(location) == releasing || Some(location) == gone;
             let is_copy = Some(location) == stays && Some(index) != last;
             (!is_gone && !is_copy).then(|| Held { location, request, serial: self.hold_number(index), index })

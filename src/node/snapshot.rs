@@ -22,7 +22,7 @@ use crate::lock::names::Text;
 use crate::lock::request::{AWAITS_NOTIFICATION, Request, pack};
 use crate::node::holders::{held_since, sight};
 use crate::node::json;
-use crate::node::pending::PLAIN;
+use crate::node::pending::{PLAIN, PURPOSE_BITS};
 use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
 use crate::queue::location::Location;
@@ -56,11 +56,20 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// The first word of the thing that it is about. A lease, and a wait for a queue's events, are at another word of the queue.
+    fn place(&self) -> Location {
+        match self.request {
+            Some(Request::Lease(words)) => self.location.words_before(words),
+            Some(_) => self.location,
+            None => self.location.words_before(self.purpose >> PURPOSE_BITS),
+        }
+    }
+
     /// With its name, if it has one. `None` for a named lock that was stolen or released meanwhile. Called with no bucket locked.
     pub(super) fn named(self) -> Option<Named> {
         let name = match self.request.and_then(Request::id) {
             Some(id) => Some(NAMES.name_of(id)?),
-            None => MEMORIES.label(self.location),
+            None => MEMORIES.label(self.place()),
         };
         Some(Named(self, name))
     }
@@ -72,14 +81,15 @@ pub(super) struct Named(Entry, Option<Text>);
 impl Named {
     /// The entry for `entryOf` in `lib/locks/held/request.js`, which has the words for its numbers.
     pub(super) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
-        let Self(Entry { location, request, purpose, thread_id, blocked, since }, name) = self;
+        let Self(entry, name) = self;
+        let Entry { request, purpose, thread_id, blocked, since, .. } = entry;
         let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
         write!(text, "[{request},")?;
         match name {
             Some(name) => json::string(text, name)?,
             None => text.write_str("null")?,
         }
-        write!(text, ",{},{thread_id},{blocked},", id(*location))?;
+        write!(text, ",{},{thread_id},{blocked},", id(entry.place()))?;
         match since {
             // Whole microseconds of both, so that their sum is the same in every snapshot.
             Some(since) => write!(text, "{}]", micros(now).saturating_sub(micros(*since))),
@@ -167,7 +177,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         held.extend(on_their_way.map(|(agent, (location, request))| entry(agent, location, request, JUST_BEGUN)));
 
         let mut last = 0;
-        for (location, Listed { waiter, claim }) in waiters {
+        for (location, Listed { waiter, claim }) in waiters.iter().filter(|(_, listed)| is_visible(listed.claim)) {
             // Mostly it is the agent of the waiter before.
             if !known.get(last).is_some_and(|agent| agent.is(waiter)) {
                 let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
@@ -176,6 +186,10 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
             waiting.push(awaited_by(&known[last], *location, waiter, *claim));
         }
     });
+}
+
+fn is_visible(claim: Option<Request>) -> bool {
+    claim.is_none_or(Request::is_visible)
 }
 
 /// What a thread holds, or waits for by a claim.
@@ -211,9 +225,10 @@ fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(Location, Req
     let mut all: Vec<_> = by_mail.into_iter().chain(slept_for).filter(|(_, request)| request.is_owned()).collect();
     // A lock that is handed over may be reported by both.
     for (location, _) in granted.iter().filter(|(_, waiter)| agent.is(waiter)) {
-        if !all.contains(&(*location, Request::Lock)) {
+        if !all.iter().any(|(at, request)| at == location && request.is_for_lock()) {
             all.push((*location, Request::Lock));
         }
     }
+    all.retain(|(_, request)| request.is_visible());
     all
 }

@@ -22,6 +22,16 @@ impl Location {
         Self(address | 1)
     }
 
+    /// The location of the word behind this one.
+    pub(crate) const fn word_after(self) -> Self {
+        Self(self.0 + 4)
+    }
+
+    /// The location so many words before this one.
+    pub(crate) const fn words_before(self, words: u32) -> Self {
+        Self(self.0 - 4 * words as usize)
+    }
+
     /// Whether this is the location of a word of this process's own.
     pub(crate) const fn is_of_process(self) -> bool {
         !self.0.is_multiple_of(4)

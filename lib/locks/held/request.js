@@ -3,11 +3,11 @@
 /**
  * What can be requested of a word, and what words hold; src/lock/ has the same numbers, and the rules.
  *
- * A request is a number, `kind + 8 * amount`. The amount is 0 where there is nothing to count.
+ * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count.
  */
 
 const { RangeError, parse } = require('../../util/intrinsics')
-const { NOTIFIED } = require('../../waiting/kinds')
+const { NOTIFIED, PURPOSES } = require('../../waiting/kinds')
 
 const LOCK = 0
 const SHARED = 1
@@ -21,6 +21,15 @@ const NAMED_SHARED = 5
 const NAMED_EXCLUSIVE = 6
 /** In a snapshot: a notification, with its purpose in the place of the amount. */
 const NOTIFICATION = 7
+/** The lock of a step of a queue, held for a moment. No snapshot shows it. */
+const INNER = 8
+/** A message of a queue that is in use; the amount is how many words behind the queue's first word its own is. */
+const LEASE = 9
+/** Nothing is held: if this thread dies, the events at that word are raised, since it owes that to those who wait for them. */
+const DEBT = 10
+
+/** How many kinds there is room for. */
+const KINDS = 16
 
 const UNLOCKED = 0
 const LOCKED = 1
@@ -31,13 +40,13 @@ const MOST = 0x7fffffff
 /** A value that no word holds. */
 const UNAVAILABLE = -0x80000000
 
-const requestOf = (kind, amount) => kind + 8 * amount
-const kindOf = (request) => request & 7
-const amountOf = (request) => (request - kindOf(request)) / 8
+const requestOf = (kind, amount) => kind + KINDS * amount
+const kindOf = (request) => request % KINDS
+const amountOf = (request) => (request - kindOf(request)) / KINDS
 /** Whether what is requested has a holder. */
 const isOwned = (request) => kindOf(request) !== SIGNALS
 /** Whether a lock is requested by its name. */
-const isNamed = (request) => kindOf(request) >= NAMED_SHARED
+const isNamed = (request) => kindOf(request) === NAMED_SHARED || kindOf(request) === NAMED_EXCLUSIVE
 
 /** The kind of a request, and its mode, if it has one. */
 function described (request) {
@@ -47,7 +56,8 @@ function described (request) {
     case EXCLUSIVE: return { kind: 'RwLock', mode: 'exclusive' }
     case NAMED_SHARED: return { kind: 'named', mode: 'shared' }
     case NAMED_EXCLUSIVE: return { kind: 'named', mode: 'exclusive' }
-    case NOTIFICATION: return { kind: NOTIFIED[amountOf(request)], mode: undefined }
+    case NOTIFICATION: return NOTIFIED[amountOf(request) % PURPOSES]
+    case LEASE: return { kind: 'Queue', mode: 'use' }
     default: return { kind: 'Semaphore', mode: 'permits' }
   }
 }
@@ -92,11 +102,12 @@ function after (request, current) {
   const kind = kindOf(request)
   if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
   if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : UNAVAILABLE
+  if (kind === INNER || kind === LEASE) return current === UNLOCKED ? LOCKED : UNAVAILABLE
   const amount = amountOf(request)
   return current >= amount ? current - amount : UNAVAILABLE
 }
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE,
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, INNER, LEASE, DEBT, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE,
   after, amountOf, cycleOf, described, entryOf, isNamed, isOwned, kindOf, parseList, requestOf
 }

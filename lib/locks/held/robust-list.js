@@ -27,13 +27,12 @@
 
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
-const {
-  ArrayBuffer, Float64Array, Int32Array, add, bare, compareExchange, createArray, createMap, load, max, store, sub
-} = require('../../util/intrinsics')
+const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
 const Finder = require('./finder')
 const { createKeep, createRegister } = require('./memories')
+const createRoom = require('./room')
 const {
-  EXCLUSIVE, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf, requestOf
+  DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf, requestOf
 } = require('./request')
 
 // The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
@@ -48,9 +47,6 @@ const NOT_HELD = -1
  * whose lock was released by `lock.unlock()` could then be taken for the new holder's.
  */
 const LAST_SERIAL = 0x3fffffff
-/** How many entries an empty list keeps room for. */
-const RETAINED = 4096
-
 /**
  * Makes the robust list of this thread. The registers, which never change, are captured: V8 makes constants of them, and as properties
  * they would make an uncontended lock a sixth dearer.
@@ -59,77 +55,23 @@ function createRobustList (native) {
   const { binding, floats, operations, words } = native
   const finder = new Finder(words)
 
-  class RobustList {
+  class RobustList extends createRoom(native) {
     constructor () {
+      super()
       this.native = native
-      // By index: an address and a request.
-      this.entries = new Float64Array(0)
-      // By index. Behind the entries, in the same memory.
-      this.serials = new Int32Array(0)
-      // The words, by index; undefined where there is no entry.
-      this.held = createArray(0)
-      // How many entries fit into the memory.
-      this.capacity = 0
-      // How many entries there may be; the rest is reserved.
-      this.room = 0
       // Where the last entry that has moved went.
       this.hole = 0
       // The latest serial number.
       this.serial = 0
       // The word of a claim that native code may grant; undefined if there is none.
       this.expected = undefined
-      // How many entries are reserved for claims of this thread's promises.
-      this.reserved = 0
       // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
       this.stepsOf = createMap()
       this.keep = createKeep(binding)
       this.register = createRegister(binding)
     }
 
-    // ——— Room ———
-
-    /** Makes sure that there is room for one more entry. */
-    makeRoom () {
-      if (words[HELD] >= this.room) this.resize()
-    }
-
-    resize (capacity = max(16, 2 * this.capacity)) {
-      const memory = new ArrayBuffer(20 * capacity)
-      const entries = new Float64Array(memory, 0, 2 * capacity)
-      const serials = new Int32Array(memory, 16 * capacity, capacity)
-      const held = createArray(capacity)
-      for (let index = 0; index < words[HELD]; index++) {
-        entries[2 * index] = this.entries[2 * index]
-        entries[2 * index + 1] = this.entries[2 * index + 1]
-        serials[index] = this.serials[index]
-        held[index] = this.held[index]
-      }
-      binding.setRobustList(memory)
-      this.entries = entries
-      this.serials = serials
-      this.held = held
-      this.capacity = capacity
-      // An entry that is being taken or moved is written behind the last one.
-      this.room = capacity - 1 - this.reserved
-    }
-
-    /** Reserves an entry for a claim of a promise that is about to be enqueued. */
-    reserve () {
-      this.makeRoom()
-      this.reserved++
-      this.room--
-    }
-
-    /** The claim is over. */
-    unreserve () {
-      this.reserved--
-      this.room++
-    }
-
-    /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */
-    tidy () {
-      if (this.capacity > RETAINED && words[HELD] === 0 && this.reserved === 0) this.resize(RETAINED)
-    }
+    // ——— Claims ———
 
     /** Native code is about to be asked for a hold of a word, or for its permits. */
     expect (word) {
@@ -311,7 +253,7 @@ function createRobustList (native) {
       const last = this.toEnd(index)
       floats[RELEASING] = word.address
       if (plainly) word.array[0] = UNLOCKED
-      else if (request === LOCK || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
+      else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
       else if (request === SHARED) sub(word.array, 0, 1)
       else add(word.array, 0, amountOf(request))
       words[HELD] = last
@@ -349,6 +291,40 @@ function createRobustList (native) {
       this.serials[index] = token[SERIAL]
     }
 
+    // ——— Debts and leases ———
+
+    /** How many entries there are. */
+    get length () {
+      return words[HELD]
+    }
+
+    /** Adds the entry of a debt, or of a lease, whose word no other thread sets. Returns its serial number. */
+    enter (thing, request) {
+      const index = words[HELD]
+      if (index >= this.room) this.resize()
+      const serial = this.nextSerial()
+      this.entries[2 * index] = thing.address
+      this.entries[2 * index + 1] = request
+      this.held[index] = thing
+      this.serials[index] = serial
+      if (request !== DEBT) store(thing.array, thing.index, LOCKED)
+      words[HELD] = index + 1
+      return serial
+    }
+
+    /** Removes such an entry, which was last known to be at `hint`. The word of a lease is set to 0. */
+    strike (serial, hint, lease) {
+      const index = this.indexOf(serial, hint)
+      if (index < 0) return
+      const last = this.toEnd(index)
+      if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
+      words[HELD] = last
+      this.serials[last] = 0
+      this.held[last] = undefined
+    }
+
+    // ——— Moving ———
+
     /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
     toEnd (index) {
       const last = words[HELD] - 1
@@ -381,7 +357,7 @@ function createRobustList (native) {
       return last
     }
   }
-  bare(RobustList)
+
   return new RobustList()
 }
 

@@ -11,7 +11,7 @@
 const NODE_VERSION = require('../../util/node-version')
 const { agent } = require('../../agent/agent')
 const {
-  Int32Array, RangeError, SharedArrayBuffer, TypeError, define, defineProperty, getOwnPropertyDescriptor, isInteger, shield
+  Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor, isInteger, shield
 } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
 const { option, requireOptions } = require('../../util/options')
@@ -26,14 +26,18 @@ const LONGEST_NAME = 256
 const WRAPS = NODE_VERSION < 12 ? 2 ** 32 : Infinity
 const SHOW = Symbol('atomics-waitasync.word')
 
+/** The shape of a class whose state is one word, with these further settings. */
+const oneWord = (settings) => ({ __proto__: null, settings, others: [], sizeOf: () => BYTES, alignment: BYTES })
+const ONE_WORD = oneWord([])
+
 /**
  * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an inlined function
  * has assigned.
  */
 const shown = { word: undefined }
 
-/** Zero-filled memory for one word. */
-const newMemory = () => new SharedArrayBuffer(BYTES)
+/** Zero-filled memory. */
+const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
 
 /**
  * Makes an instance a view of a word, to be called by its constructor. It gets the properties `kind`, `buffer` and `byteOffset`.
@@ -42,13 +46,14 @@ const newMemory = () => new SharedArrayBuffer(BYTES)
  * @param {{ byteOffset?: number, name?: string } | undefined} options may repeat what a clone says, but not contradict it; `name`, for
  *   people, becomes that of the word
  * @param {string} owner the class, for messages
- * @param {string} [further] the name of a further option of the class, which is a property of its instances
- * @returns {{ array: Int32Array, value: unknown }} the array on the word, and the value of the further option
+ * @param {object} [shape] `settings`: the names of further options that are properties of the instances, and so of clones; `others`: those of
+ *   options that are not; `sizeOf(settings)`: the bytes that are needed, a multiple of `alignment`; it throws if the settings are wrong
+ * @returns {{ array: Int32Array, settings: unknown[], word: object }} the array on the word, the values of the settings, and the word
  * @throws {TypeError} given is neither, or of another class, byteOffset no integer, name no string, an option contradicts the clone, or there is
  *   an unknown option
  * @throws {RangeError} byteOffset is no multiple of 4, the word does not fit into the buffer or cannot be accessed, or name is empty or too long
  */
-function becomeView (instance, given, options, owner, further) {
+function becomeView (instance, given, options, owner, { settings, others, sizeOf, alignment } = ONE_WORD) {
   const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
   const kind = clone === undefined ? undefined : ownValue(clone, 'kind')
   if (kind !== undefined && kind !== owner) {
@@ -58,12 +63,13 @@ function becomeView (instance, given, options, owner, further) {
   if (!IsSharedArrayBuffer(buffer)) {
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' + describe(given))
   }
-  requireOptions(options, further === undefined ? ['byteOffset', 'name'] : [further, 'byteOffset', 'name'], owner)
+  requireOptions(options, joined(settings, others), owner)
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
   const name = option(options, 'name')
   if (name !== undefined) requireName(name, owner)
-  const value = further === undefined ? undefined : setting(clone, options, further, owner)
-  requirePlace(byteOffset, sharedByteLength(buffer), owner)
+  const values = createArray(settings.length)
+  for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
+  requirePlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
   const array = new Int32Array(buffer, byteOffset, 1)
   const word = createWord(array)
   if (name !== undefined) word.name = name
@@ -72,7 +78,16 @@ function becomeView (instance, given, options, owner, further) {
   instance.buffer = buffer
   // It may have been -0.
   instance.byteOffset = byteOffset + 0
-  return { array, value }
+  return { array, settings: values, word }
+}
+
+/** The names of all options of a class. */
+function joined (settings, others) {
+  const names = createArray(0)
+  for (const list of [settings, others]) for (let n = 0; n < list.length; n++) names[names.length] = list[n]
+  names[names.length] = 'byteOffset'
+  names[names.length] = 'name'
+  return names
 }
 
 /** An option's value. Where there is a clone, its value, which the option may only repeat. */
@@ -99,15 +114,15 @@ function requireName (name, owner) {
   }
 }
 
-/** A word must fit into a buffer of `length` bytes at the offset. */
-function requirePlace (byteOffset, length, owner) {
+/** So many bytes must fit into a buffer of `length` bytes at the offset. */
+function requirePlace (byteOffset, bytes, alignment, length, owner) {
   if (!isInteger(byteOffset)) {
     throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
   }
-  if (length < BYTES) throw new RangeError(owner + ': buffer is too small: ' + length + ' bytes, ' + BYTES + ' needed')
-  const last = length - BYTES
-  if (byteOffset < 0 || byteOffset > last || byteOffset % BYTES !== 0) {
-    throw new RangeError(owner + ': byteOffset must be a multiple of 4 from 0 to ' + last + ', so that ' + BYTES +
+  if (length < bytes) throw new RangeError(owner + ': buffer is too small: ' + length + ' bytes, ' + bytes + ' needed')
+  const last = length - bytes
+  if (byteOffset < 0 || byteOffset > last || byteOffset % alignment !== 0) {
+    throw new RangeError(owner + ': byteOffset must be a multiple of ' + alignment + ' from 0 to ' + last + ', so that ' + bytes +
       ' bytes fit into the buffer, not ' + describe(byteOffset))
   }
   if (byteOffset >= WRAPS) {
@@ -159,13 +174,23 @@ const common = {
  * @param {(instance: object, word: object) => object} stateOf what `util.inspect` shows
  */
 function defineView (Class, keys, stateOf) {
-  shield(Class, keys)
-  define(Class, 'byteLength', BYTES, true)
+  defineSize(Class, BYTES, () => newMemory())
+  defineMembers(Class, keys, stateOf)
+}
+
+/** Gives a class its `byteLength`, and `create`, which makes an instance in the memory that `memoryFor(options)` returns. */
+function defineSize (Class, byteLength, memoryFor) {
+  define(Class, 'byteLength', byteLength, true)
   define(Class, 'create', function create (options) {
     if (typeof this !== 'function') throw new TypeError('create: this must be the class, as in ' + Class.name + '.create()')
-    return new this(newMemory(), options)
+    return new this(memoryFor(options), options)
   }, false, true)
+}
+
+function defineMembers (Class, keys, stateOf) {
+  shield(Class, keys)
   for (const key of ['id', 'name', 'waiters']) {
+    if (getOwnPropertyDescriptor(Class.prototype, key) !== undefined) continue
     const { get } = getOwnPropertyDescriptor(common, key)
     defineProperty(Class.prototype, key, { get, configurable: true })
   }
@@ -177,4 +202,4 @@ function defineView (Class, keys, stateOf) {
   })
 }
 
-module.exports = { becomeView, defineView, newMemory, wordOf }
+module.exports = { becomeView, defineMembers, defineSize, defineView, newMemory, oneWord, wordOf }

@@ -14,7 +14,7 @@ const { own } = require('../../realm')
 const { bare, compareExchange, load } = require('../../util/intrinsics')
 const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../../util/typed-arrays')
 const { ownerDied: tellDeath } = require('./diagnostics')
-const { LOCK, MOST, amountOf, kindOf } = require('./request')
+const { INNER, LOCK, MOST, amountOf, kindOf } = require('./request')
 const { robustList } = require('./robust-list')
 
 /** `unlockUnheld` returns it if the lock is free. */
@@ -60,6 +60,8 @@ function createWords (list) {
       this.counter = counters.ofWord(address / 4)
       this.abandoned = counters.abandonedOf(address)
       this.onWebAssembly = onWebAssembly
+      // The QueueMemory of which it is the first word.
+      this.queue = undefined
     }
 
     /**
@@ -67,7 +69,7 @@ function createWords (list) {
      * holder.
      */
     take (request, token) {
-      if (request !== LOCK && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
+      if (request !== LOCK && request !== INNER && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
       if (!list.take(this, request, token)) return false
       try {
         if (token !== null && counters.peek(this.abandoned) !== 0) this.takeNoteOfDeath(request, token)
@@ -85,7 +87,7 @@ function createWords (list) {
       operations.takeNoteOfDeath()
       if (words[ANSWER] !== 1) return
       token.ownerDied = true
-      tellDeath(this, request)
+      if (request !== INNER) tellDeath(this, request)
     }
 
     /** The next exclusive holder is told of a death. */

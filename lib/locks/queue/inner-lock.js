@@ -1,0 +1,53 @@
+'use strict'
+
+/**
+ * A lock that the steps of a queue are taken with. It is held for the time of a copy, never while this thread waits or runs a program's code, and
+ * nothing shows it. A thread that dies with it leaves a note for the next holder, as with every lock.
+ */
+
+const { agent } = require('../../agent/agent')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, operationError } = require('../../agent/registers')
+const { INNER } = require('../held/request')
+const { INDEX, SERIAL } = require('../held/robust-list')
+const { UnlockToken, newHold, theList } = require('../held/token')
+
+class InnerLock {
+  constructor (word) {
+    this.word = word
+    this.token = new UnlockToken()
+    this.hold = newHold(word, INNER, this.token)
+  }
+
+  /** Takes it if it is free. */
+  tryLock () {
+    this.token.ownerDied = false
+    return this.word.take(INNER, this.token)
+  }
+
+  /** Blocks until this thread has it. */
+  lock () {
+    if (this.tryLock()) return
+    const list = theList()
+    list.makeRoom()
+    list.expect(this.word)
+    const answer = agent().claim(this.word, INNER, 0, Infinity)
+    const ownerDied = answer === ACQUIRED_FROM_DEAD
+    if (!ownerDied && answer !== ACQUIRED) throw operationError(answer)
+    list.adoptLast(this.hold, ownerDied)
+    list.expected = undefined
+  }
+
+  unlock () {
+    const { token, word } = this
+    const list = theList()
+    const index = list.indexOf(token[SERIAL], token[INDEX])
+    if (index >= 0) word.release(index, INNER)
+  }
+
+  /** Whether the thread died that held it last, or may have. */
+  get mayBeAbandoned () {
+    return agent().native.counters.peek(this.word.abandoned) !== 0
+  }
+}
+
+module.exports = InnerLock

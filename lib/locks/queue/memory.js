@@ -1,0 +1,375 @@
+'use strict'
+
+/**
+ * The memory of a queue as this thread sees it, and the steps that change it. layout.js says which word is where, and what state a slot is in.
+ *
+ * # What a thread owes
+ * A thread that is about to change what others wait for, or that was notified of a change and is about to use it, owes the waiters of that
+ * event a notification until the step is over. It notes its debts in its robust list. If it dies, native code raises the events and wakes a
+ * waiter of each, after it has released everything else that the thread held. So each step below may end at any point:
+ *
+ * | step (the word that decides) | a death before it leaves | who goes on |
+ * |---|---|---|
+ * | put: TAIL | a free slot | the next putter, by the debt |
+ * | put: what follows | a message that is ready | a taker, by the debt |
+ * | take: HEAD | a message that is ready | a taker, by the debt |
+ * | take: the ring, FREED | a lost slot | whoever has the take lock next frees it |
+ * | use: LEASE, MARK, HEAD | a message that is ready | a taker, by the debt |
+ * | use: what follows | a message that has come back | a taker: the lease owes the same |
+ * | end of use: MARK | a message that has come back | a taker |
+ * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
+ *
+ * # Why no waiter sleeps while it could go on
+ * A waiter reads the event before it looks for what it wants, and waits only while the event has that value. A thread that has changed something
+ * raises the event after it, and then notifies one waiter. So the waiter finds the change, or the event raised, or is notified. Threads and
+ * promises wait at words of their own, and one of each is notified: the promise's event loop may be busy.
+ */
+
+const { agent } = require('../../agent/agent')
+const { Int32Array, RangeError, add, compareExchange, createMap, load, or, store } = require('../../util/intrinsics')
+const { LEASE: LEASE_KIND, requestOf } = require('../held/request')
+const { theList } = require('../held/token')
+const { createWord } = require('../held/word')
+const format = require('./format')
+const InnerLock = require('./inner-lock')
+const {
+  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_RETURNS, EMPTIED, PUT_LOCK, TAIL, TAKE_LOCK, HEAD, FREED, LOOKED, RING,
+  LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
+} = require('./layout')
+
+const { Buffer } = require('buffer')
+
+const { floor } = Math
+const { from: bufferFrom } = Buffer
+
+/** How many formats there is room for in SIZE. */
+const FORMATS = 4
+
+// What a step may find instead of what it looks for.
+/** Nothing now. */
+const NOTHING = Symbol('nothing')
+/** Another thread is inside such a step. */
+const BUSY = Symbol('busy')
+/** The queue is closed, and for takers there is nothing left. */
+const ENDED = Symbol('ended')
+
+/** What this thread has in use and has still to put, by the address of a queue's first word. */
+const accounts = createMap()
+
+/** One side of a queue: what its waiters wait for. */
+class Events {
+  /**
+   * @param {object} word the first of the two: promises wait there, and for the second as well
+   * @param {object} second where threads wait
+   */
+  constructor (word, second) {
+    this.address = word.address
+    this.word = word
+    this.second = second
+  }
+
+  /** What a thread reads before it looks. */
+  get count () {
+    return load(this.second.array, 0)
+  }
+
+  /** What a promise reads, too. */
+  get returns () {
+    return load(this.word.array, 0)
+  }
+
+  /** Something has changed: wakes up to `count` threads and as many promises. */
+  raise (count) {
+    add(this.second.array, 0, 1)
+    this.wake(count)
+  }
+
+  /** There is more than this thread wants: wakes the next thread and the next promise. */
+  wake (count) {
+    const { notifyWaiting } = agent()
+    notifyWaiting(this.second.address, count)
+    notifyWaiting(this.address, count)
+  }
+
+  /** How many waiters there are, of both kinds. */
+  get waiters () {
+    return agent().waiterCount(this.second.address) + agent().waiterCount(this.address)
+  }
+}
+
+/** A message in use by this thread. */
+class Lease {
+  constructor (memory, slot, attempt) {
+    this.memory = memory
+    this.slot = slot
+    this.attempt = attempt
+    // What `strike` of robust-list.js sets to 0.
+    this.array = memory.words
+    this.index = memory.slotAt(slot) + LEASE
+    this.address = memory.first.address + 4 * this.index
+    // Of the entry in the robust list.
+    this.serial = 0
+    this.entry = 0
+    this.copy = undefined
+    this.format = 0
+  }
+
+  get value () {
+    return format.read(this.copy, this.format)
+  }
+}
+
+class QueueMemory {
+  /** @throws {RangeError} another thread has made it with other numbers */
+  constructor (first, { buffer, byteOffset, capacity, messageSize }) {
+    const bytes = bytesOf(capacity, messageSize)
+    this.capacity = capacity
+    this.messageSize = messageSize
+    this.words = new Int32Array(buffer, byteOffset, bytes / 4)
+    this.bytes = bufferFrom(buffer, byteOffset, bytes)
+    this.slots = slotsBegin(capacity)
+    this.stride = slotWords(messageSize)
+    this.wrap = floor(MOST_POSITIONS / capacity) * capacity
+    this.agree(CAPACITY, capacity, 0, 'capacity')
+    this.agree(MESSAGE_SIZE, messageSize, 1, 'messageSize')
+    const word = (index) => createWord(new Int32Array(buffer, byteOffset + 4 * index, 1))
+    this.first = first
+    this.filled = new Events(this.first, word(FILLED))
+    this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
+    this.putLock = new InnerLock(word(PUT_LOCK))
+    this.takeLock = new InnerLock(word(TAKE_LOCK))
+    // What promises wait for, and at which words of the queue that is.
+    this.takers = { __proto__: null, events: this.filled, eventsAt: RETURNS, lock: this.takeLock, lockAt: TAKE_LOCK }
+    this.putters = { __proto__: null, events: this.emptied, eventsAt: PUT_RETURNS, lock: this.putLock, lockAt: PUT_LOCK }
+  }
+
+  /** A number that is kept in the memory, so that no thread has another one. */
+  agree (index, value, more, name) {
+    const found = compareExchange(this.words, index, 0, value + more)
+    if (found !== 0 && found !== value + more) {
+      throw new RangeError('Queue: ' + name + ' is ' + value + ', but this memory is that of a queue with ' + (found - more) + ': all threads give the same')
+    }
+  }
+
+  // ——— Reading ———
+
+  /** `by` positions behind another one. */
+  after (position, by) {
+    const next = position + by
+    return next < this.wrap ? next : next - this.wrap
+  }
+
+  /** How many positions `later` is behind `earlier`. */
+  distance (earlier, later) {
+    const between = later - earlier
+    return between >= 0 ? between : between + this.wrap
+  }
+
+  get isClosed () {
+    return (load(this.words, TAIL) & 1) === 1
+  }
+
+  get tail () {
+    return load(this.words, TAIL) >>> 1
+  }
+
+  /** Messages that nobody has taken yet. */
+  get ready () {
+    return this.distance(load(this.words, HEAD), this.tail)
+  }
+
+  /** Messages in use, or that have come back. */
+  get taken () {
+    return this.distance(load(this.words, FREED), load(this.words, HEAD))
+  }
+
+  get hasRoom () {
+    return this.distance(load(this.words, FREED), this.tail) < this.capacity
+  }
+
+  /** Whether a taker may find something. */
+  get hasMessages () {
+    return load(this.words, HEAD) !== this.tail || load(this.words, RETURNS) !== load(this.words, LOOKED)
+  }
+
+  get isEnded () {
+    const { words } = this
+    // In this order: a message goes from ready to taken, never the other way round.
+    return this.isClosed && load(words, HEAD) === this.tail && load(words, FREED) === load(words, HEAD)
+  }
+
+  /** Messages that wait to be taken. */
+  get length () {
+    return this.ready + this.returnedCount
+  }
+
+  get inUse () {
+    return this.taken - this.returnedCount
+  }
+
+  /** Messages that have come back. It looks through all slots only if some may have. */
+  get returnedCount () {
+    const { words } = this
+    if (load(words, RETURNS) === load(words, LOOKED)) return 0
+    let count = 0
+    for (let slot = 0; slot < this.capacity; slot++) if (this.isReturned(slot, load(words, HEAD))) count++
+    return count
+  }
+
+  /** Whether a slot is in no position, has a mark, and is not in use. If it is ready and has a mark, a thread died between MARK and HEAD. */
+  isReturned (slot, head) {
+    const { words } = this
+    const at = this.slotAt(slot)
+    const mark = words[at + MARK]
+    return mark !== 0 && load(words, at + LEASE) === 0 && this.distance(head, mark - 1) >= this.distance(head, this.tail)
+  }
+
+  slotAt (slot) {
+    return this.slots + slot * this.stride
+  }
+
+  /** The slot at a position. */
+  slotOf (position) {
+    const index = position % this.capacity
+    return this.words[RING + index] ^ index
+  }
+
+  /** This thread's leases of messages of this queue, of all its instances. */
+  get leases () {
+    const count = accounts.get(this.first.address)
+    return count === undefined ? 0 : count
+  }
+
+  account (by) {
+    const count = this.leases + by
+    if (count === 0) accounts.delete(this.first.address)
+    else accounts.set(this.first.address, count)
+  }
+
+  /** No put that begins later succeeds. */
+  close () {
+    or(this.words, TAIL, 1)
+  }
+
+  // ——— Putting ———
+
+  /**
+   * Puts a message, if there is room. With the put lock.
+   * @returns {true | NOTHING | ENDED}
+   */
+  putNow (written) {
+    const { words } = this
+    const tail = load(words, TAIL)
+    if ((tail & 1) === 1) return ENDED
+    const position = tail >>> 1
+    if (this.distance(load(words, FREED), position) >= this.capacity) return NOTHING
+    const at = this.slotAt(this.slotOf(position))
+    words[at + ATTEMPT] = 0
+    words[at + SIZE] = written.size * FORMATS + written.format
+    format.put(this.bytes, 4 * (at + BYTES), written)
+    // Unless it is closed now.
+    return compareExchange(words, TAIL, tail, 2 * this.after(position, 1)) === tail ? true : ENDED
+  }
+
+  // ——— Taking. All with the take lock ———
+
+  /**
+   * Takes a message, if there is one.
+   * @param {boolean} toUse whether it stays until the end of its use
+   * @returns {Lease | NOTHING | ENDED}
+   */
+  takeNow (toUse) {
+    const { words } = this
+    let slot = this.returned()
+    const isReturned = slot !== NOTHING
+    const head = load(words, HEAD)
+    if (!isReturned) {
+      if (head === this.tail) return this.isEnded ? ENDED : NOTHING
+      slot = this.slotOf(head)
+    }
+    const at = this.slotAt(slot)
+    // A thread that died in the middle of `use` still has the lease of a ready message, until its end has gone on: then it raises the event.
+    if (load(words, at + LEASE) !== 0) return NOTHING
+    const lease = new Lease(this, slot, words[at + ATTEMPT] + 1)
+    lease.format = words[at + SIZE] % FORMATS
+    const size = (words[at + SIZE] - lease.format) / FORMATS
+    lease.copy = format.take(this.bytes, 4 * (at + BYTES), size, lease.format)
+    if (toUse) {
+      this.take(lease)
+      if (!isReturned) store(words, at + MARK, head + 1)
+    } else {
+      store(words, at + MARK, 0)
+    }
+    if (!isReturned) store(words, HEAD, this.after(head, 1))
+    if (toUse) words[at + ATTEMPT] = lease.attempt
+    else this.free(slot)
+    return lease
+  }
+
+  /** Takes the lease of a slot that nobody uses. */
+  take (lease) {
+    const list = theList()
+    lease.entry = list.length
+    lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index))
+    this.account(1)
+  }
+
+  /** Gives a slot back to the putters. */
+  free (slot) {
+    const { words } = this
+    const freed = load(words, FREED)
+    const index = freed % this.capacity
+    words[RING + index] = slot ^ index
+    store(words, FREED, this.after(freed, 1))
+  }
+
+  /** The slot of the message that came back and is the oldest; NOTHING if there is none. Looks through all slots if some may have come back. */
+  returned () {
+    const { words } = this
+    const returns = load(words, RETURNS)
+    if (returns === words[LOOKED]) return NOTHING
+    const head = load(words, HEAD)
+    let oldest = NOTHING
+    let age = 0
+    for (let slot = 0; slot < this.capacity; slot++) {
+      if (!this.isReturned(slot, head)) continue
+      const distance = this.distance(words[this.slotAt(slot) + MARK] - 1, head)
+      if (distance > age) {
+        age = distance
+        oldest = slot
+      }
+    }
+    if (oldest === NOTHING) words[LOOKED] = returns
+    return oldest
+  }
+
+  /** Frees the lost slots. */
+  repair () {
+    const { capacity, words } = this
+    const inRing = new Int32Array(capacity)
+    let position = load(words, HEAD)
+    const end = this.after(load(words, FREED), capacity)
+    for (let count = this.distance(position, end); count > 0; count--) {
+      inRing[this.slotOf(position)] = 1
+      position = this.after(position, 1)
+    }
+    for (let slot = 0; slot < capacity; slot++) {
+      if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)
+    }
+  }
+
+  /** The end of a use, without an error. */
+  finish (lease) {
+    store(this.words, this.slotAt(lease.slot) + MARK, 0)
+    this.strike(lease)
+    this.free(lease.slot)
+  }
+
+  /** Releases a lease. With MARK still set, the message has come back. */
+  strike (lease) {
+    theList().strike(lease.serial, lease.entry, lease)
+    this.account(-1)
+  }
+}
+
+module.exports = { BUSY, ENDED, NOTHING, QueueMemory }

@@ -1,0 +1,253 @@
+'use strict'
+
+/**
+ * Promises that wait for a queue: to put, to take, or to end a use.
+ *
+ * A promise tries when it is made, and whenever it is notified, in the turn of the notification: so a thread that ends before has not used
+ * it, and it goes to another waiter. If another thread is inside such a step, the promise waits for that step's lock to be free; as it has used
+ * a notification then, this thread owes one to the others meanwhile.
+ *
+ * The promises of a thread that put stand in one line, so that they keep their order. Each waits for itself; whichever is notified lets the first
+ * of the line try.
+ */
+
+const { agent } = require('../../agent/agent')
+const { Promise, createMap } = require('../../util/intrinsics')
+const { throwIfAborted } = require('../../waiting/errors')
+const { PURPOSES, nounOf } = require('../../waiting/kinds')
+const { countdown } = require('../../waiting/notice')
+const Waiter = require('../../waiting/waiter')
+const { DEBT, LOCKED } = require('../held/request')
+const { theList } = require('../held/token')
+const { BUSY, NOTHING } = require('./memory')
+const { LATE, PUT, TAKE, USE, finish, owing, put, take } = require('./steps')
+
+const UNLIMITED = { __proto__: null, timeout: Infinity, signal: undefined }
+
+/** A promise that waits for the events of one side of a queue, or for the lock of its steps. */
+class QueueWaiter extends Waiter {
+  constructor (memory, side, mode, { timeout, signal }, steps, resolve, reject) {
+    super(side.events.word, signal, steps, resolve, reject)
+    this.memory = memory
+    this.side = side
+    this.mode = mode
+    this.left = countdown(timeout)
+    // What the two words of the events held before the last attempt.
+    this.first = 0
+    this.second = 0
+    this.waitsForLock = false
+    // While this waits for the lock, the serial number of what this thread owes, and where that entry was; 0: it owes nothing.
+    this.debt = 0
+    this.entry = 0
+    this.isLate = false
+    this.isOver = false
+    // The result of a wait that did not begin.
+    this.answer = undefined
+  }
+
+  /** A notification that this has not used goes to another waiter. */
+  get onNotified () {
+    return true
+  }
+
+  get purpose () {
+    const { side } = this
+    return this.mode + PURPOSES * (this.waitsForLock ? side.lockAt : side.eventsAt)
+  }
+
+  get waitsFor () {
+    return nounOf({ kind: 'Queue', mode: this.mode === PUT ? 'put' : 'take', name: this.memory.first.name })
+  }
+
+  /** Tries until it has what it wants, or has to wait. */
+  go () {
+    const { reject } = this
+    try {
+      while (this.tryOnce()) this.isLate = this.answer === 'timed-out'
+    } catch (error) {
+      this.giveWay()
+      reject(error)
+    }
+  }
+
+  /** Tries, and otherwise waits. Returns whether it is to try again. */
+  tryOnce () {
+    throwIfAborted(this.signal)
+    const { events } = this.side
+    this.first = events.returns
+    this.second = events.count
+    const found = this.attempt()
+    if (found !== NOTHING && found !== BUSY) {
+      this.leave()
+      this.resolve(found)
+      return false
+    }
+    if (this.isLate) {
+      this.giveWay()
+      this.resolve(LATE)
+      return false
+    }
+    this.waitFor(found === BUSY)
+    this.answer = undefined
+    this.begin()
+    return this.answer !== undefined
+  }
+
+  /** It will wait for the lock, or for the events. */
+  waitFor (lock) {
+    const { events, lock: { word } } = this.side
+    this.waitsForLock = lock
+    this.word = lock ? word : events.word
+    if (!lock) {
+      this.settleDebt()
+    } else if (this.debt === 0) {
+      const list = theList()
+      this.entry = list.length
+      this.debt = list.enter(events, DEBT)
+    }
+  }
+
+  settleDebt () {
+    if (this.debt === 0) return
+    theList().strike(this.debt, this.entry)
+    this.debt = 0
+  }
+
+  /** It waits no more. */
+  leave () {
+    this.isOver = true
+    this.settleDebt()
+  }
+
+  /** It waits no more, and has got nothing: a notification that it has used in vain goes to another. */
+  giveWay () {
+    if (this.isOver) return
+    this.leave()
+    if (this.waitsForLock) this.side.events.wake(1)
+  }
+
+  enqueue () {
+    const { address } = this.word
+    if (this.waitsForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
+    return agent().waitPair(address, this.first, this.second, this.left(), this)
+  }
+
+  finish (answer) {
+    this.answer = answer
+  }
+
+  settle (result) {
+    this.end()
+    if (this.isOver) {
+      if (result === 'ok') this.side.events.wake(1)
+      return
+    }
+    this.isLate = result === 'timed-out'
+    this.go()
+  }
+
+  giveUp (reason) {
+    // If it is too late, it has been notified, and ends by that.
+    if (this.slot >= 0 && !this.dequeue()) return
+    this.giveWay()
+    this.reject(reason)
+  }
+}
+
+/** A promise that takes a message. */
+class Taker extends QueueWaiter {
+  constructor (memory, toUse, wait, steps, resolve, reject) {
+    super(memory, memory.takers, toUse ? USE : TAKE, wait, steps, resolve, reject)
+    this.toUse = toUse
+  }
+
+  attempt () {
+    return owing(this.memory, take, this.toUse, false)
+  }
+}
+
+/** A promise that ends the use of a message. */
+class Finisher extends QueueWaiter {
+  constructor (memory, lease, resolve, reject) {
+    super(memory, memory.takers, USE, UNLIMITED, undefined, resolve, reject)
+    this.lease = lease
+  }
+
+  attempt () {
+    return owing(this.memory, finish, this.lease, false)
+  }
+}
+
+/** The promises of this thread that put, by the address of their queue's first word: `{ first, last }`. Empty lines are not kept. */
+const lines = createMap()
+
+/** A promise that puts a message. */
+class Putter extends QueueWaiter {
+  constructor (memory, written, wait, steps, resolve, reject) {
+    super(memory, memory.putters, PUT, wait, steps, resolve, reject)
+    this.written = written
+    // Its neighbours in the line.
+    this.before = undefined
+    this.behind = undefined
+    this.join()
+  }
+
+  get line () {
+    return lines.get(this.memory.first.address)
+  }
+
+  join () {
+    const { line } = this
+    if (line === undefined) {
+      lines.set(this.memory.first.address, { __proto__: null, first: this, last: this })
+      return
+    }
+    this.before = line.last
+    line.last.behind = this
+    line.last = this
+  }
+
+  leave () {
+    const { before, behind, line } = this
+    super.leave()
+    if (before === undefined) line.first = behind
+    else before.behind = behind
+    if (behind === undefined) line.last = before
+    else behind.before = before
+    if (line.first === undefined) lines.delete(this.memory.first.address)
+  }
+
+  /** Lets the first of the line put, and those behind it, up to this one. */
+  attempt () {
+    const { line, memory } = this
+    for (;;) {
+      const { first } = line
+      const found = owing(memory, put, first.written, false)
+      if (first === this || found === NOTHING || found === BUSY) return found
+      first.leave()
+      // If it is too late, it has been notified, and passes that on.
+      first.dequeue()
+      first.resolve(found)
+    }
+  }
+}
+
+/** Whether promises of this thread put into the queue. */
+const isPutting = (memory) => lines.has(memory.first.address)
+
+/** A promise of what a step answers, or LATE. */
+const putLater = (memory, written, wait, steps) => new Promise((resolve, reject) => {
+  new Putter(memory, written, wait, steps, resolve, reject).go()
+})
+
+/** A promise of a Lease, ENDED or LATE. */
+const takeLater = (memory, toUse, wait, steps) => new Promise((resolve, reject) => {
+  new Taker(memory, toUse, wait, steps, resolve, reject).go()
+})
+
+/** A promise that is fulfilled once a use has ended. */
+const finishLater = (memory, lease) => new Promise((resolve, reject) => {
+  new Finisher(memory, lease, resolve, reject).go()
+})
+
+module.exports = { finishLater, isPutting, putLater, takeLater }
