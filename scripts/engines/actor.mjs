@@ -39,28 +39,42 @@ function asking (engine) {
   return { ...engine, acquire }
 }
 
-const thieves = {
-  async sqlite (folder) { for (const file of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, file)) },
-  files (folder) { return thieves.sqlite(folder) },
-  async postgresql (config) {
-    const { Client } = createRequire(path.join(home, 'package.json'))('pg')
-    const client = new Client(config)
-    await client.connect()
-    await client.query("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    await client.end()
+/** By engine: `left` counts what there is of locks and waits, `steal` takes all locks away from their holders. */
+const insides = {
+  sqlite: {
+    left: () => 0,
+    steal (folder) { for (const file of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, file)) }
   },
-  async redis (url) {
-    const { Redis } = createRequire(path.join(home, 'package.json'))('ioredis')
-    const client = new Redis(url)
-    await client.del(await client.keys('locks:*:lock'))
-    client.disconnect()
+  postgresql: {
+    left: config => asPostgres(config, "SELECT count(*)::int AS number FROM pg_locks WHERE locktype = 'advisory'").then(({ rows }) => rows[0].number),
+    steal: config => asPostgres(config, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
   },
-  async etcd (url) {
-    const call = async (path, body) => (await fetch(new URL(path, url), { method: 'POST', body: JSON.stringify(body) })).json()
-    const { leases } = await call('/v3/lease/leases', {})
-    for (const { ID } of leases) await call('/v3/lease/revoke', { ID })
+  redis: {
+    left: url => asRedis(url, async client => (await client.keys('locks:*:lock')).length),
+    steal: url => asRedis(url, async client => client.del(await client.keys('locks:*:lock')))
+  },
+  etcd: {
+    left: async url => (await leasesOf(url)).length,
+    async steal (url) { for (const { ID } of await leasesOf(url)) await callEtcd(url, '/v3/lease/revoke', { ID }) }
   }
 }
+insides.files = insides.sqlite
+
+const clientOf = name => createRequire(path.join(home, 'package.json'))(name)
+
+async function asPostgres (config, query) {
+  const client = new (clientOf('pg').Client)(config)
+  await client.connect()
+  return client.query(query).finally(() => client.end())
+}
+
+function asRedis (url, action) {
+  const client = new (clientOf('ioredis').Redis)(url)
+  return action(client).finally(() => client.disconnect())
+}
+
+const callEtcd = async (url, path, body) => (await fetch(new URL(path, url), { method: 'POST', body: JSON.stringify(body) })).json()
+const leasesOf = async url => (await callEtcd(url, '/v3/lease/leases', {})).leases ?? []
 
 const told = error => ({ name: error.name, code: error.code, message: error.message, cause: error.cause && String(error.cause) })
 
@@ -139,11 +153,11 @@ const actions = {
       }).catch(error => say({ event: 'failed', error: told(error) }))
     }
   },
-  /** Takes all locks away from their holders, in whatever way the engine offers. */
   async takeAway ({ id }) {
-    await thieves[module](args[0])
+    await insides[module].steal(args[0])
     say({ id, event: 'taken' })
   },
+  async left ({ id }) { say({ id, event: 'left', number: await insides[module].left(args[0]) }) },
   worker ({ thread }) {
     workers[thread] = new Worker(new URL(import.meta.url), { workerData: description })
     workers[thread].on('message', message => say({ ...message, thread }))

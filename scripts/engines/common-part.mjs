@@ -1,11 +1,14 @@
-// Checks of process-locks.mts alone, over an engine that does what it is told. argv[2]: the folder of the example.
+// Checks of process-locks.mts alone, over an engine that does what it is told, and of lease.mts. argv[2]: the folder of the example.
 
 import assert from 'node:assert'
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { once } from 'node:events'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const { processLocks } = await import(pathToFileURL(path.join(process.argv[2], 'process-locks.mts')))
+const load = name => import(pathToFileURL(path.join(process.argv[2], name)))
+const { processLocks } = await load('process-locks.mts')
+const { Lease } = await load('lease.mts')
 let outside
 process.on('unhandledRejection', error => { outside = error })
 process.on('uncaughtException', error => { outside = error })
@@ -164,6 +167,26 @@ const checks = {
       hasReturned = true
       assert.deepStrictEqual(await Promise.all(results), [1, 2, 3])
     }
+  },
+  async 'a lease ends if no renewal is answered, also while it is given back' () {
+    for (const isGivenBack of [false, true]) {
+      const lease = new Lease(30, performance.now(), () => new Promise(() => {}))
+      if (isGivenBack) lease.rest()
+      await once(lease.lost, 'abort')
+    }
+  },
+  async 'a lease ends at the renewal that is refused, and does not at one that fails' () {
+    const answers = [async () => { throw new Error('no network') }, async () => true, async () => false]
+    const lease = new Lease(3000, performance.now(), () => answers.shift()())
+    await once(lease.lost, 'abort')
+    assert.strictEqual(answers.length, 0)
+  },
+  async 'a lease that was given back does not end any more' () {
+    const lease = new Lease(20, performance.now(), async () => true)
+    lease.rest()
+    lease.stop()
+    await new Promise(resolve => setTimeout(resolve, 60))
+    assert.strictEqual(lease.lost.aborted, false)
   },
   async 'a hundred thousand requests, and as many that give up' () {
     const engine = new FakeEngine()

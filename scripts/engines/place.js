@@ -56,6 +56,11 @@ class Place {
           ...options, team, name, engine, folder, home, node, server, relay,
           resource: path.join(folder, `account-${this.performed}.db`),
           argsBehind: relay => this.argsBehind(relay),
+          /** Resolves once the engine has so many locks and waits. */
+          left: async number => {
+            const teller = await team.process()
+            for (let there; there !== number;) there = (await teller.result('left', 'left')).number
+          },
           takeAway: async () => (await team.process()).result('takeAway', 'taken')
         })
       } finally {
