@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { Lease } from './lease.mts'
 import type { Engine, Grant, Mode } from './process-locks.mts'
@@ -54,32 +55,45 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
     else end(connection)
   }
 
-  async function cancel ({ pid }: Connection) {
+  /** Ends a wait. A server that has not begun with it yet does not heed that, so it is told until the wait is over. */
+  async function cancel ({ pid }: Connection, isOver: () => boolean) {
     const other = await connect()
-    await short(other.client, 'SELECT pg_cancel_backend($1)', [pid])
-    keep(other)
+    try {
+      while (!isOver()) {
+        await short(other.client, 'SELECT pg_cancel_backend($1)', [pid])
+        await setTimeout(10)
+      }
+      keep(other)
+    } catch (error) {
+      end(other)
+      throw error
+    }
   }
 
   async function acquire (name: string, mode: Mode, signal: AbortSignal): Promise<Grant> {
     const key = String(keyOf(`${prefix} ${name}`).readBigInt64BE())
     const connection = await connect()
+    let isOver = false
     let cancelled: Promise<void> | undefined
     // Where that fails, too, the end of the connection ends the wait.
-    const abort = () => { cancelled = cancel(connection).catch(() => end(connection)) }
+    const abort = () => { cancelled = cancel(connection, () => isOver).catch(() => end(connection)) }
+    const settle = () => {
+      isOver = true
+      signal.removeEventListener('abort', abort)
+      return cancelled
+    }
     try {
       signal.throwIfAborted()
       signal.addEventListener('abort', abort)
       await connection.client.query(`SELECT pg_advisory_lock${suffix(mode)}($1)`, [key])
       const sent = performance.now()
       const { rows: [state] } = await short(connection.client, mode === 'exclusive' ? TAKE : LOOK, [key])
-      await cancelled
+      await settle()
       return grantOf(connection, key, mode, state ?? { token: 0, held: false }, sent)
     } catch (error) {
-      await cancelled
+      await settle()
       end(connection) // and with it every lock that it has
       throw error
-    } finally {
-      signal.removeEventListener('abort', abort)
     }
   }
 

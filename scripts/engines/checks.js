@@ -119,6 +119,23 @@ const checks = [
     }
   },
   {
+    what: 'a wait that is aborted at any moment, a hundred times, is over although another process holds the lock',
+    async check ({ team, name }) {
+      const [holder, waiter] = await team.processes(2)
+      const held = holder.request(name)
+      await held.granted
+      for (let n = 0; n < 100; n++) {
+        const request = waiter.request(name)
+        await request.asked // for the first time since the last one
+        await sleep(Math.random() * 4)
+        request.act('abort')
+        assert.strictEqual((await request.error).message, 'enough')
+      }
+      await held.finish().fulfilled
+      await passes(waiter, name)
+    }
+  },
+  {
     what: 'kill -9 of the holder: the next one learns of it, also after a callback that failed, until one has ended well',
     async check ({ team, name }) {
       const [holder, next] = await team.processes(2)
