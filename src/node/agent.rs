@@ -17,15 +17,16 @@ use napi::{Error, Result, sys};
 use rustc_hash::FxBuildHasher;
 
 use crate::lock::memories::{AgentId, Left};
-use crate::lock::request::{Request, UNLOCKED};
+use crate::lock::request::Request;
 use crate::lock::{Mail, Outbox, Waiter};
 use crate::node::blocking::Blocking;
 use crate::node::delivery::{Caller, Delivery};
+use crate::node::ending::Ending;
 use crate::node::environment::{Environment, contained, pin_buffer};
 use crate::node::holders;
 use crate::node::pace::Pace;
 use crate::node::pending::Pending;
-use crate::node::process::{Given, MEMORIES, NAMES, STORE, raise, word_at};
+use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, Known, REGISTRY};
 use crate::node::robust_list::RobustList;
@@ -297,11 +298,7 @@ impl Agent {
         // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
-        |_, ending| {
-            for events in ending.debts.drain(..) {
-                contained(|| raise(events));
-            }
-        },
+        |_, ending| ending.pay(),
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];
@@ -310,10 +307,7 @@ impl Agent {
     fn leave_behind(&self, location: Location, request: Request, ending: &mut Ending) {
         match request {
             Request::Debt => ending.debts.push(location),
-            Request::Lease(words) => {
-                word_at(location).store(UNLOCKED, Ordering::SeqCst);
-                ending.debts.push(location.words_before(words));
-            }
+            Request::Lease(words) => ending.release(location, words),
             _ => {
                 self.note_death(location, request);
                 contained(|| Given::Acquired(location, request).pass_on());
@@ -357,15 +351,6 @@ impl Agent {
             contained(|| given.pass_on());
         }
     }
-}
-
-/// What is to be passed on later in an agent's end.
-#[derive(Default)]
-struct Ending {
-    /// The notifications that the thread has not used: once none of its own waiters can receive them.
-    given: Vec<Given>,
-    /// The events of queues that the thread owes: once it holds nothing any more.
-    debts: Vec<Location>,
 }
 
 /// Called by Node on the agent's thread after a ring. With a null `env` the environment is ending.

@@ -34,6 +34,8 @@ mod blocking;
 mod deadlock;
 #[forbid(unsafe_code)]
 mod delivery;
+#[forbid(unsafe_code)]
+mod ending;
 mod environment;
 pub mod exports;
 mod freed;

@@ -1,0 +1,32 @@
+//! What an agent that ends passes on later than at once.
+
+use std::sync::atomic::Ordering;
+
+use crate::lock::request::UNLOCKED;
+use crate::node::environment::contained;
+use crate::node::process::{Given, raise, word_at};
+use crate::queue::location::Location;
+
+/// What is to be passed on later in an agent's end.
+#[derive(Default)]
+pub(super) struct Ending {
+    /// The notifications that the thread has not used: once none of its own waiters can receive them.
+    pub(super) given: Vec<Given>,
+    /// The events of queues that the thread owes: once it holds nothing any more.
+    pub(super) debts: Vec<Location>,
+}
+
+impl Ending {
+    /// Gives back a message of a queue that the thread had in use. The queue's events are so many words before that message.
+    pub(super) fn release(&mut self, lease: Location, words: u32) {
+        word_at(lease).store(UNLOCKED, Ordering::SeqCst);
+        self.debts.push(lease.words_before(words));
+    }
+
+    /// Gives what the thread owes.
+    pub(super) fn pay(&mut self) {
+        for events in self.debts.drain(..) {
+            contained(|| raise(events));
+        }
+    }
+}
