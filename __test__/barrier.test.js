@@ -177,6 +177,19 @@ test('an aborted party leaves although it has been woken for nothing', async () 
   assert.deepStrictEqual(await next, { leader: false })
 })
 
+test('a party is counted out once, also if the reason of the abort throws undefined', async () => {
+  const { barrier, word } = setUp(3)
+  let abort
+  const signal = { aborted: false, get reason () { throw undefined }, addEventListener: (_, listener) => { abort = listener } } // eslint-disable-line no-throw-literal
+  const aborted = rejection(barrier.waitAsync({ signal }))
+  const others = [barrier.waitAsync()]
+  abort()
+  await aborted
+  assert.strictEqual(word[0] & 0xffff, 1)
+  others.push(barrier.waitAsync(), barrier.waitAsync())
+  assert.strictEqual(leaders(await Promise.all(others)), 1)
+})
+
 test('an abort after the last party has come is too late', async () => {
   const { barrier } = setUp(2)
   const controller = new TinyController({ reason: 'abort' })

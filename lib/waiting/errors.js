@@ -86,17 +86,20 @@ function deadlockCycle (caller, word, { kind }, cycle) {
 
 /** A signal's reason, or an AbortError where signals have none. */
 function abortReason (signal) {
-  const { reason } = signal
-  return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
+  return orAbortError(signal.reason)
 }
 
-/** The same; if it has a getter that throws, what that throws. */
+/** The same; if it has a getter that throws, what that throws. Never undefined: that would say that nothing was aborted. */
 function reasonOfAbort (signal) {
   try {
     return abortReason(signal)
   } catch (error) {
-    return error
+    return orAbortError(error)
   }
+}
+
+function orAbortError (reason) {
+  return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
 }
 
 /** Throws a signal's reason if it is aborted. */
