@@ -16,7 +16,7 @@ import { LEASE, available } from './engines.mts'
 
 const SECONDS = 1.5 // of each measurement of locks a second
 const ROUNDS = 3 // of all engines, which take turns
-const KILLS = 4 // in each round
+const KILLS = 3 // in each round
 const PROCESSES = 2
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'figure-'))
