@@ -644,12 +644,13 @@ impl Lock {
             return;
         }
         match self.request {
-            Request::Lock | Request::Exclusive => self.word.store(UNLOCKED, SeqCst),
+            Request::Lock | Request::Inner | Request::Exclusive => self.word.store(UNLOCKED, SeqCst),
             Request::Shared => drop(self.word.fetch_sub(1, SeqCst)),
             Request::Permits(amount) | Request::Signals(amount) => {
                 self.word.fetch_add(i32::try_from(amount).unwrap(), SeqCst);
             }
             Request::Named(..) => unreachable!("their words belong to native code"),
+            Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
         }
         if self.is_anybody_counted() {
             self.store.word_changed(HERE, &self.word);

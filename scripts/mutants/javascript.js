@@ -152,12 +152,12 @@ module.exports = [
   { what: 'a thread in a step of a queue owes takers nothing', file: queueSteps, find: 'const filled = list.enter(memory.filled, DEBT)', put: 'const filled = 0', test: 'queue-deaths' },
   { what: 'a thread in a step of a queue owes putters nothing', file: queueSteps, find: 'const emptied = list.enter(memory.emptied, DEBT)', put: 'const emptied = 0', test: 'queue-deaths' },
   { what: 'a slot that a dead taker has left lost stays so', file: queueMemory, find: 'if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)', put: '', test: 'queue-deaths' },
-  { what: 'a message is passed before it is marked', file: queueMemory, find: 'if (!isReturned) store(words, at + MARK, head + 1)', put: '', test: 'queue.test' },
-  { what: 'what has come back waits for its turn', file: queueMemory, find: 'if (returns === words[LOOKED]) return NOTHING', put: 'if (load(words, HEAD) !== this.tail) return NOTHING', test: 'queue.test' },
-  { what: 'a full queue takes one more', file: queueMemory, find: 'position) >= this.capacity) return NOTHING', put: 'position) > this.capacity) return NOTHING', test: 'queue.test' },
-  { what: 'the end of a queue is told to one taker', file: queueSteps, find: 'if (found === ENDED) filled.raise(Infinity)', put: 'if (found === ENDED) filled.raise(0)', test: 'queue.test' },
-  { what: 'an error in a use removes the message', file: queueSteps, find: '  add(memory.first.array, 0, 1)\n', put: '', test: 'queue.test' },
-  { what: 'a promise that puts overtakes those before it', file: queueWaits, find: 'const found = owing(memory, put, first.written, false)', put: 'const found = owing(memory, put, this.written, false)', test: 'queue.test' },
+  { what: 'a message is passed before it is marked', file: queueMemory, find: 'if (!isReturned) store(words, at + MARK, head + 1)', put: '', test: 'queue' },
+  { what: 'what has come back waits for its turn', file: queueMemory, find: 'if (returns === words[LOOKED]) return NOTHING', put: 'if (load(words, HEAD) !== this.tail) return NOTHING', test: 'queue' },
+  { what: 'a full queue takes one more', file: queueMemory, find: 'position) >= this.capacity) return NOTHING', put: 'position) > this.capacity) return NOTHING', test: 'queue' },
+  { what: 'the end of a queue is told to one taker', file: queueSteps, find: 'if (found === ENDED) filled.raise(Infinity)', put: 'if (found === ENDED) filled.raise(0)', test: 'queue' },
+  { what: 'an error in a use removes the message', file: queueSteps, find: '  add(memory.first.array, 0, 1)\n', put: '', test: 'queue' },
+  { what: 'a promise that puts overtakes those before it', file: queueWaits, find: 'const found = owing(memory, put, first.written, false)', put: 'const found = owing(memory, put, this.written, false)', test: 'queue' },
 
   // ——— Condition, Barrier, Latch ———
   { what: 'an awaiting Condition keeps its lock', file: condition, find: '          release(indexOfHold(held), told)\n', put: '', test: 'condition' },
