@@ -253,6 +253,8 @@ module.exports = [
   { what: 'a memory that another one overlapped takes its notes along', file: memories, find: '        memory.length = 0;\n', put: '', cargo: ['memories', 'overlaps'] },
   { what: 'any number of memories is remembered of which no object is known', file: memories, find: 'if self.left.len() > MOST_LEFT {', put: 'if false {', cargo: ['memories', ''] },
   { what: 'memory that exists counts as freed', file: 'src/node/freed.rs', find: 'filter(|(_, memory)| memory.end > start)', put: 'filter(|_| true)', cargo: ['lib', 'freed'] },
+  { what: 'one free piece hides another of its length', file: 'src/node/freed.rs', find: 'const MISSES_OF_LONG: usize = 4;', put: 'const MISSES_OF_LONG: usize = 1;', cargo: ['lib', 'freed'] },
+  { what: 'no memory is found of which something else has a part', file: 'src/node/freed.rs', find: 'const PART: usize = 8;', put: 'const PART: usize = 1;', cargo: ['lib', 'freed'] },
   { what: 'freed memories are found outside of the lock of the registry', file: memories, find: '        for freed in (self.find_freed)(left) {\n            registry.forget(store, freed.start);', put: '        drop(registry);\n        for freed in (self.find_freed)(left) {\n            lock(&self.registry).forget(store, freed.start);', model: 'lose_register_death' },
 
   { what: 'a name stays when its memory is gone', file: memories, find: 'self.labels.range(addresses.clone()).next()', put: 'self.labels.range(0..0).next()', cargo: ['memories', ''] },
