@@ -58,9 +58,10 @@ function createThings (api) {
   return it
 }
 
-for (const name of Object.keys(FORMS)) {
-  test(`${name}: ref and unref say whether the promise was pending`, async () => {
+for (const [name, before] of Object.keys(FORMS).map(name => [name, 0]).concat(Object.keys(FORMS).map(name => [name, 1]))) {
+  test(`${name}: ref and unref say whether the promise was pending${before ? ', though it began after their first call' : ''}`, async () => {
     const it = createThings(api)
+    if (before) assert.strictEqual(api.unref(api.waitAsync(it.word, 0, 0).value), true)
     const promise = FORMS[name](it)
     for (let n = 0; n < 2; n++) {
       assert.strictEqual(api.unref(promise), true)

@@ -62,8 +62,8 @@ function createAgent (binding) {
   }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
-  // From a promise to its Waiter or Steps.
-  const waiters = createMap()
+  // From a promise to its Steps.
+  const stepsOf = createMap()
   // The lowest address in the stack at which enough of it was left.
   let lowest = Infinity
 
@@ -121,24 +121,20 @@ function createAgent (binding) {
     return typeof holder === 'number' ? holder : null
   }
 
-  /** Lets `ref` and `unref` find the Waiter or Steps of a promise, until `forget`. */
-  function remember (promise, waiter) {
-    waiter.promise = promise
-    waiters.set(promise, waiter)
+  /** Lets `ref` and `unref` find the Steps of a promise, until `forgetSteps`: between two of them it has no slot. */
+  function rememberSteps (promise, steps) {
+    steps.promise = promise
+    stepsOf.set(promise, steps)
   }
 
-  function forget (waiter) {
-    if (waiter.promise !== undefined) waiters.delete(waiter.promise)
+  function forgetSteps (steps) {
+    if (steps.promise !== undefined) stepsOf.delete(steps.promise)
   }
 
   /** Lets a pending promise keep the event loop alive, or not. False if it is not pending in this thread. */
   function setRefed (promise, refed) {
-    const waiter = waiters.get(promise)
-    if (waiter !== undefined) return waiter.setRefed(refed)
-    const slot = slots.slotOf(promise)
-    if (slot === undefined) return false
-    slots.setSlotRefed(slot, refed)
-    return true
+    const steps = stepsOf.get(promise)
+    return steps !== undefined ? steps.setRefed(refed) : slots.setPromiseRefed(promise, refed)
   }
 
   /**
@@ -189,8 +185,8 @@ function createAgent (binding) {
     waiterCount,
     holderOf,
     setRefed,
-    remember,
-    forget,
+    rememberSteps,
+    forgetSteps,
     ...blocking,
     ...slots,
     /** What this thread holds, once it has made its first lock: see locks/held/robust-list.js. */

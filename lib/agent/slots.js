@@ -30,6 +30,7 @@ const RETAINED = 4
 const RESOLVE = 0
 /** The typed array that the promise waits on, or the waiter. */
 const KEPT = 1
+/** The promise; undefined if its Steps are found by it. */
 const PROMISE = 2
 /** If the slot is vacant, the next vacant slot. */
 const NEXT = 3
@@ -68,7 +69,7 @@ module.exports = function createSlots (native) {
    * @returns {string | undefined} the result if there is one at once
    */
   function waitClaim (address, wide, value, timeout, waiter) {
-    const slot = fill(WAITER, waiter, waiter)
+    const slot = fill(WAITER, waiter)
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
     words[WIDE] = wide ? 1 : 0
@@ -84,7 +85,7 @@ module.exports = function createSlots (native) {
 
   /** As `waitClaim`, for two words that are waited on together; the address of the first is a multiple of 8. */
   function waitPair (address, first, second, timeout, waiter) {
-    const slot = fill(WAITER, waiter, waiter)
+    const slot = fill(WAITER, waiter)
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
     words[WIDE] = 1
@@ -110,7 +111,7 @@ module.exports = function createSlots (native) {
    *   true: the former holder died
    */
   function claimAsync (word, kind, amount, timeout, claim, relay, name) {
-    const slot = fill(WAITER, claim, claim)
+    const slot = fill(WAITER, claim)
     floats[ADDRESS] = word.address
     floats[TIMEOUT] = timeout
     words[KIND] = kind
@@ -173,7 +174,7 @@ module.exports = function createSlots (native) {
     chunk[offset + KEPT] = kept
     chunk[offset + PROMISE] = promise
     nextVacant = chunk[offset + NEXT]
-    if (slots !== null) slots.set(promise, slot)
+    if (slots !== null && promise !== undefined) slots.set(promise, slot)
     return slot
   }
 
@@ -271,6 +272,21 @@ module.exports = function createSlots (native) {
     return slots.get(promise)
   }
 
+  /** Lets `ref` and `unref` find a waiter that is enqueued by its promise. */
+  function remember (promise, { slot }) {
+    chunkOf(slot)[offsetOf(slot) + PROMISE] = promise
+    if (slots !== null) slots.set(promise, slot)
+  }
+
+  /** Lets a pending promise keep the event loop alive, or not. False if it has no slot. */
+  function setPromiseRefed (promise, refed) {
+    const slot = slotOf(promise)
+    if (slot === undefined) return false
+    if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER) keptIn(slot).setRefed(refed)
+    else setSlotRefed(slot, refed)
+    return true
+  }
+
   /** Lets the wait in a slot keep the event loop alive, or not. */
   function setSlotRefed (slot, refed) {
     words[SLOT] = slot
@@ -286,5 +302,5 @@ module.exports = function createSlots (native) {
     return false
   }
 
-  return { cancel, claimAsync, someWaiter, setSlotRefed, settle, slotOf, waitAsync, waitClaim, waitPair }
+  return { cancel, claimAsync, remember, someWaiter, setPromiseRefed, setSlotRefed, settle, waitAsync, waitClaim, waitPair }
 }

@@ -54,8 +54,8 @@ function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
     wait.reject(abortReason(signal))
     return pending
   }
-  agent().remember(promise, wait)
   wait.begin()
+  if (wait.slot >= 0) agent().remember(promise, wait)
   return wait.result === undefined ? pending : { async: false, value: wait.result }
 }
 

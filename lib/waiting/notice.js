@@ -20,7 +20,9 @@ const NO_HOOKS = { __proto__: null }
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
   constructor (word, value, { timeout, signal }, steps, purpose, { onEnqueuing, onEnqueued, onNotified }, resolve, reject) {
-    super(word, signal, steps, resolve, reject)
+    super(word, signal, steps)
+    this.resolve = resolve
+    this.reject = reject
     this.value = value
     this.timeout = timeout
     this.purpose = purpose

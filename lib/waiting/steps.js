@@ -26,7 +26,7 @@ class Steps {
 
   /** Makes the agent remember `promise`, which takes these steps, and returns it. */
   of (promise) {
-    if (this.isPending) agent().remember(promise, this)
+    if (this.isPending) agent().rememberSteps(promise, this)
     return promise
   }
 
@@ -39,7 +39,7 @@ class Steps {
   /** The promise is about to settle. */
   end () {
     this.isPending = false
-    agent().forget(this)
+    agent().forgetSteps(this)
   }
 
   /** As of a Waiter. */

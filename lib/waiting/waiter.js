@@ -7,12 +7,13 @@
  * Each kind has:
  * - `enqueue()`: enqueues it. Returns undefined, or the result if there is one at once
  * - `finish(result)`: settles the promise with such a result
+ * - `resolve(value)` and `reject(reason)`, as methods or fields: settle the promise
  * - `giveUp(reason)`: dequeues it and rejects or, if it is too late for that, deals with the result when it comes
  * - `waitsFor`: a noun phrase for warnings
  */
 
 const { agent } = require('../agent/agent')
-const { bare, createMap } = require('../util/intrinsics')
+const { bare, createMap, shield } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
 const { reasonOfAbort } = require('./errors')
 
@@ -24,19 +25,13 @@ class Waiter {
    * @param {object} word kept while this is enqueued
    * @param {Steps} [steps] what this is a step of
    */
-  constructor (word, signal, steps, resolve, reject) {
+  constructor (word, signal, steps) {
     this.word = word
     this.signal = signal
-    this.steps = steps
-    this.resolve = resolve
-    this.reject = reject
+    if (steps !== undefined) this.steps = steps
     // Slots are reused: -1 keeps a late abort from cancelling the next occupant.
     this.slot = -1
     this.refed = steps === undefined || steps.refed
-    // The promise whose `ref` and `unref` apply to this.
-    this.promise = undefined
-    // To be called once it is enqueued, before anything else can run.
-    this.onEnqueued = undefined
   }
 
   /**
@@ -79,7 +74,6 @@ class Waiter {
   /** It is not enqueued any more, or never was. */
   end () {
     this.slot = -1
-    agent().forget(this)
     abortSignals.leave(this)
   }
 
@@ -100,5 +94,7 @@ class Waiter {
   }
 }
 bare(Waiter)
+// Those that have none take no memory for it. `onEnqueued` is called once it is enqueued, before anything else can run.
+shield(Waiter, ['steps', 'onEnqueued'])
 
 module.exports = Waiter

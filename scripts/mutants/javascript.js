@@ -89,11 +89,11 @@ module.exports = [
   { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()\n      const { entries, held', put: 'if (this.capacity === 0) this.resize()\n      const { entries, held', test: 'async-lock' },
   { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false, inJob = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false, inJob = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: '  steps.reject(notLocked(', put: '  if (false) steps.reject(notLocked(', test: 'condition' },
-  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOfHold(this.hold), this.ownerDied)', put: 'release(indexOfHold(this.hold), false)', test: 'robust-list' },
+  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOfHold(this), this.ownerDied)', put: 'release(indexOfHold(this), false)', test: 'robust-list' },
 
   // ——— waiting for a lock ———
-  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOfHold(this.hold), this.ownerDied)', put: 'if (this.owned) {}', test: 'robust-list' },
-  { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.hold.request))\n', put: '', test: 'robust-list' },
+  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOfHold(this), this.ownerDied)', put: 'if (this.owned) {}', test: 'robust-list' },
+  { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.request))\n', put: '', test: 'robust-list' },
   { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
   { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token), inJob)) return', put: 'if (giveBack(token, false, inJob)) return', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading, false, inJob)', put: 'if (reading !== undefined) {}', test: 'failing' },
@@ -119,6 +119,7 @@ module.exports = [
 
   // ——— settling ———
   { what: 'a settlement that fails takes the others along', file: slots, find: '        nextTick(() => { throw error })', put: '        throw error', test: 'settling' },
+  { what: 'a waiter that began after the first call of ref is not found', file: slots, find: '    if (slots !== null) slots.set(promise, slot)\n  }', put: '  }', test: 'ref' },
   { what: 'a slot is not vacated', file: slots, find: '    vacate(slot)\n    if (resolve !== WAITER) {', put: '    if (resolve !== WAITER) {', test: 'memory' },
   { what: 'a cancelled wait is not vacated', file: slots, find: '    if (words[ANSWER] === 0) return false\n    vacate(waiter.slot)', put: '    if (words[ANSWER] === 0) return false', test: 'cancelled-claims' },
   { what: 'a blocked thread\'s gift is not accepted', file: blocking, find: '      if (isAlive) floats[GIVEN] = 0', put: '      floats[GIVEN] = 0', test: 'given-to-the-dying' },

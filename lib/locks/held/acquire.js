@@ -4,7 +4,7 @@
 
 const { agent, requireStack } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
-const { Promise, TypeError } = require('../../util/intrinsics')
+const { Promise, TypeError, shield } = require('../../util/intrinsics')
 const { isMainThread } = require('../../util/worker-threads')
 const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
@@ -109,7 +109,7 @@ function claimed (hold, wait, value) {
   requireStack()
   let claim
   const promise = new Promise((resolve, reject) => {
-    claim = new Claim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
+    claim = new PromisedClaim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
   })
   const { timeout } = wait
   const given = timeout === Infinity ? promise : unlessLate(promise, () => lateError(hold, timeout))
@@ -126,39 +126,42 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
   return false
 }
 
-/** Acquires again what was released, as a step of a promise. The last two arguments are a Claim's. */
+/** Acquires again what was released, as a step of a promise. The last two arguments are as a Claim's. */
 function reacquire (hold, resolve, reject, steps, notifiedAt) {
   if (take(hold)) resolve()
-  else new Claim(hold, waitOptions(), resolve, reject, steps, notifiedAt).begin()
+  else new PromisedClaim(hold, waitOptions(), resolve, reject, steps, notifiedAt).begin()
 }
 
-/** A promise that waits for a hold. When its time is over it is resolved with LATE. */
+/** What the promise of a Task resolves with if the task was refused: then it has the reason. */
+const REFUSED = Symbol('atomics-waitasync.refused')
+
+/** A promise that waits for a hold, and is one itself. When its time is over it is resolved with LATE. */
 class Claim extends Waiter {
   /**
+   * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
    * @param {Steps} [steps] what this is a step of
    * @param {object} [notifiedAt] if this thread claims the hold because it was notified at this word: the notification goes to
    *   another waiter unless the claim is granted
    */
-  constructor (hold, { timeout, signal }, resolve, reject, steps, notifiedAt) {
-    super(hold.word, signal, steps, resolve, reject)
-    this.hold = hold
+  constructor (hold, { timeout, signal }, steps, notifiedAt) {
+    super(hold.word, signal, steps)
+    this.request = hold.request
+    this.token = hold.token
+    this.serial = hold.serial
+    this.index = hold.index
     this.timeout = timeout
-    this.notifiedAt = notifiedAt
-    this.owned = isOwned(hold.request)
+    if (notifiedAt !== undefined) this.notifiedAt = notifiedAt
     this.isReserved = false
     this.hasGivenUp = false
     this.ownerDied = false
-    // Since when it waits, for diagnostics; undefined if nobody wants to know.
-    this.since = undefined
-    // For stalls.js.
-    this.wait = undefined
   }
 
   enqueue () {
-    const { hold, notifiedAt, word } = this
-    const { request } = hold
-    this.since = waits(this.steps === undefined ? undefined : this.steps.context)
-    this.wait = waitBegins(hold, this.steps === undefined ? undefined : this.steps.call)
+    const { notifiedAt, request, word } = this
+    const since = waits(this.steps === undefined ? undefined : this.steps.context)
+    if (since !== undefined) this.since = since
+    const wait = waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
+    if (wait !== undefined) this.wait = wait
     const list = theList()
     list.reserve()
     this.isReserved = true
@@ -166,16 +169,16 @@ class Claim extends Waiter {
     const relay = notifiedAt === undefined ? 0 : notifiedAt.address
     // Native code does not spin for a lock that this thread itself holds.
     const amount = request === LOCK && list.mayHold(word.address) ? 1 : amountOf(request)
-    const ownerDied = agent().claimAsync(word, kindOf(request), amount, this.timeout, this, relay, nameIn(hold))
+    const ownerDied = agent().claimAsync(word, kindOf(request), amount, this.timeout, this, relay, nameIn(this))
     // Before anything else can run, which might change the list.
-    if (this.owned && ownerDied !== undefined) list.adoptLast(hold, ownerDied)
+    if (this.owned && ownerDied !== undefined) list.adoptLast(this, ownerDied)
     list.expected = undefined
     return ownerDied
   }
 
   finish (ownerDied) {
     this.resolve()
-    if (ownerDied) tellDeath(this.word, this.hold.request, this.since)
+    if (ownerDied) tellDeath(this.word, this.request, this.since)
   }
 
   giveUp (reason) {
@@ -189,12 +192,12 @@ class Claim extends Waiter {
 
   /** How it ended. */
   tell (outcome) {
-    if (this.since !== undefined) waited(this.since, this.hold, outcome)
+    if (this.since !== undefined) waited(this.since, this, outcome)
   }
 
   adopt (index, ownerDied) {
     this.ownerDied = ownerDied
-    if (this.owned) theList().adopt(this.hold, index, ownerDied)
+    if (this.owned) theList().adopt(this, index, ownerDied)
   }
 
   settle (value) {
@@ -203,14 +206,14 @@ class Claim extends Waiter {
       this.resolve(LATE)
       if (!this.hasGivenUp) this.tell('timed-out')
     } else if (!this.hasGivenUp) {
-      if (this.owned) theList().inform(this.hold, this.ownerDied)
+      if (this.owned) theList().inform(this, this.ownerDied)
       this.resolve()
-      if (this.ownerDied) tellDeath(this.word, this.hold.request, this.since)
+      if (this.ownerDied) tellDeath(this.word, this.request, this.since)
       this.tell('acquired')
     } else {
       // The news of a death that it came with goes on.
-      if (this.owned) release(indexOfHold(this.hold), this.ownerDied)
-      else this.word.addPermits(amountOf(this.hold.request))
+      if (this.owned) release(indexOfHold(this), this.ownerDied)
+      else this.word.addPermits(amountOf(this.request))
       this.notifyAnother()
     }
   }
@@ -226,9 +229,39 @@ class Claim extends Waiter {
     super.end()
   }
 
+  /** Whether what it requests has a holder. */
+  get owned () {
+    return isOwned(this.request)
+  }
+
   get waitsFor () {
-    const { kind, mode } = described(this.hold.request)
+    const { kind, mode } = described(this.request)
     return nounOf({ kind, mode, name: this.word.name })
+  }
+}
+
+// Of few claims: where it notifies another; since when it waits, for diagnostics; what stalls.js knows of it; why it was refused.
+shield(Claim, ['notifiedAt', 'since', 'wait', 'reason'])
+
+/** The claim of a promise that has these functions. */
+class PromisedClaim extends Claim {
+  constructor (hold, wait, resolve, reject, steps, notifiedAt) {
+    super(hold, wait, steps, notifiedAt)
+    this.resolve = resolve
+    this.reject = reject
+  }
+}
+
+/** The claim of a callback's, for an async function: its promise never rejects, which would take a second function. */
+class Task extends Claim {
+  constructor (hold, wait) {
+    super(hold, wait)
+    this.resolve = undefined
+  }
+
+  reject (reason) {
+    this.reason = reason
+    this.resolve(REFUSED)
   }
 }
 
@@ -263,8 +296,10 @@ async function run (instance, request, callback, options, caller) {
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
   if (!takeOrThrow(word, wanted, token, wait)) {
-    const hold = newHold(word, wanted, token)
-    if (await claim(hold, wait) === LATE) throw hideFrames(lateError(hold, wait.timeout), run)
+    const task = newTask(word, wanted, token, wait)
+    const outcome = await started(task)
+    if (outcome === LATE) throw hideFrames(lateError(task, task.timeout), run)
+    if (outcome === REFUSED) throw task.reason
     inJob = true
   }
   let failed = true
@@ -288,14 +323,18 @@ async function run (instance, request, callback, options, caller) {
   }
 }
 
-function claim (hold, wait) {
+function newTask (word, request, token, wait) {
   requireStack()
-  return new Promise((resolve, reject) => {
-    const claim = new Claim(hold, wait, resolve, reject)
-    claim.begin()
-    // Not before: a signal may have run code that begins another.
-    begun.claim = claim
-  })
+  return new Task(newHold(word, request, token), wait)
+}
+
+/** A promise of how the wait of a task ends: undefined, LATE or REFUSED. */
+function started (task) {
+  const promise = new Promise((resolve) => { task.resolve = resolve })
+  task.begin()
+  // Not before: a signal may have run code that begins another.
+  begun.claim = task
+  return promise
 }
 
 module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, requireWorker, runHolding }

@@ -290,9 +290,25 @@ function enqueue (call, grant) {
     call.ended(LATE)
     return
   }
-  const claim = new Claim(grant, call, (outcome) => call.ended(outcome), (reason) => call.failed(reason))
+  const claim = new CallClaim(grant, call)
   claim.begin()
   if (claim.slot >= 0) agent().remember(call.promise, claim)
+}
+
+/** The claim of a call for its grant. */
+class CallClaim extends Claim {
+  constructor (grant, call) {
+    super(grant, call)
+    this.call = call
+  }
+
+  resolve (outcome) {
+    this.call.ended(outcome)
+  }
+
+  reject (reason) {
+    this.call.failed(reason)
+  }
 }
 
 function runHoldingSync (call) {

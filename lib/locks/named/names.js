@@ -27,6 +27,7 @@ class Grant extends Location {
     this.request = request
     this.token = newToken(request)
     this.serial = NOT_HELD
+    this.index = 0
     /** Of the native word, once the name has been requested. */
     this.address = 0
     /** Whether another request has stolen the name, as far as this thread has heard. */

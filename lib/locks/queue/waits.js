@@ -27,7 +27,9 @@ const UNLIMITED = { __proto__: null, timeout: Infinity, signal: undefined }
 /** A promise that waits for the events of one side of a queue, or for the lock of its steps. */
 class QueueWaiter extends Waiter {
   constructor (memory, side, mode, { timeout, signal }, steps, resolve, reject) {
-    super(side.events.word, signal, steps, resolve, reject)
+    super(side.events.word, signal, steps)
+    this.resolve = resolve
+    this.reject = reject
     this.memory = memory
     this.side = side
     this.mode = mode
