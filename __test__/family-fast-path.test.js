@@ -102,6 +102,9 @@ test('calls are counted', async () => {
   assert.ok(calls.includes('claimAsync') && calls.length > 1, calls.join())
 })
 
+/** What has to wake all waiters after its change asks before it whether there is enough of the stack: that call concerns no waiter. */
+const asks = new Set(['Barrier: waitAsync', 'Latch: remaining and countDown, the last'])
+
 for (const name of Object.keys(operations)) {
   test(`${name}: no native call where there is no waiter`, { skip }, async () => {
     const [create, each] = operations[name]
@@ -111,7 +114,7 @@ for (const name of Object.keys(operations)) {
     for (const operation of Object.keys(each)) {
       calls.length = 0
       await each[operation](it)
-      assert.deepStrictEqual(calls, [], operation)
+      assert.deepStrictEqual(calls, asks.has(`${name}: ${operation}`) ? ['depth'] : [], operation)
     }
   })
 }

@@ -90,7 +90,7 @@ class Party {
   async others (timeout) {
     const { steps, word } = this
     try {
-      await waitUntilAsync(word, (state) => generation(state) !== this.generation, { timeout }, steps, BARRIER, awaitParties)
+      await waitUntilAsync(word, (state) => generation(state) !== this.generation, { timeout, signal: undefined }, steps, BARRIER, awaitParties)
     } catch (error) {
       // An aborted party has left.
       if (steps.reason !== undefined || withdraw(word, this.generation)) throw error

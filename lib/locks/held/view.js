@@ -84,7 +84,8 @@ function becomeView (instance, given, options, owner, { settings, others, sizeOf
 /** The names of all options of a class. */
 function joined (settings, others) {
   const names = createArray(0)
-  for (const list of [settings, others]) for (let n = 0; n < list.length; n++) names[names.length] = list[n]
+  for (let n = 0; n < settings.length; n++) names[names.length] = settings[n]
+  for (let n = 0; n < others.length; n++) names[names.length] = others[n]
   names[names.length] = 'byteOffset'
   names[names.length] = 'name'
   return names
