@@ -185,8 +185,8 @@ test('an argument that means nothing is an error with the usage', () => {
 test('with --only, only Rust runs beside the files; without Rust, nothing is tested that is published', () => {
   const wheres = options => Object.values(plannedSteps({ all: false, only: null, rust: true, ...options }))
     .map(lanes => lanes.map(lane => [...new Set(lane.map(({ where }) => where))].join(' ')))
-  assert.deepStrictEqual(wheres({ all: true }), [['rust', 'lint types spec instructions'], ['tarballs', 'consumers programs runtimes']])
-  assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs', 'consumers']])
+  assert.deepStrictEqual(wheres({ all: true }), [['rust', 'lint types spec instructions'], ['tarballs', 'engines consumers programs runtimes']])
+  assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs', 'engines consumers']])
   assert.deepStrictEqual(wheres({ rust: false, setup: true }), [['', 'build lint types'], []])
   assert.deepStrictEqual(wheres({ only: /x/ }), [['rust', ''], []])
 })
