@@ -236,6 +236,22 @@ for (const kind of Object.keys(survivors)) {
     }))
   }
 
+  test(`the last use of a closed queue ends anywhere: two takers, a ${kind} each, are told of the end`, t => atEachPoint(-1, async point => {
+    const queue = Queue.create({ capacity: 1, messageSize: 64 })
+    queue.tryPut('last')
+    const victim = await startVictim(t, queue, 'useSync', point, undefined, 2)
+    victim.begin()
+    await until(() => queue.length === 0, 'it is in use')
+    queue.close()
+    const takers = [survive(t, queue, 'take'), survive(t, queue, 'take')]
+    await victim.over()
+    for (const taker of takers) await taker.ended
+    const got = takers.map(({ value }) => value).filter(value => value !== undefined)
+    assert.ok(got.length === 0 || (!victim.isDone && got.length === 1 && got[0] === 'last'), got)
+    assert.ok(queue.ended)
+    return victim.isDone
+  }))
+
   test(`close ends anywhere: a taker and a putter, a ${kind} each, go on if it is closed`, t => atEachPoint(1, async point => {
     const [empty, full] = [1, 1].map(() => Queue.create({ capacity: 1, messageSize: 64 }))
     full.tryPut('first')

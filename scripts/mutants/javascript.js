@@ -156,7 +156,7 @@ module.exports = [
   { what: 'a message is passed before it is marked', file: queueMemory, find: 'if (!isReturned) store(words, at + MARK, head + 1)', put: '', test: 'queue' },
   { what: 'what has come back waits for its turn', file: queueMemory, find: 'if (returns === words[LOOKED]) return NOTHING', put: 'if (load(words, HEAD) !== this.tail) return NOTHING', test: 'queue' },
   { what: 'a full queue takes one more', file: queueMemory, find: 'position) >= this.capacity) return NOTHING', put: 'position) > this.capacity) return NOTHING', test: 'queue' },
-  { what: 'the end of a queue is told to one taker', file: queueSteps, find: 'if (found === ENDED) filled.raise(Infinity)', put: 'if (found === ENDED) filled.raise(0)', test: 'queue' },
+  { what: 'the end of a queue is told to one taker', file: queueSteps, find: 'if (found === ENDED) filled.raise(Infinity)', put: 'if (found === ENDED) filled.raise(0)', test: 'queue-deaths' },
   { what: 'an error in a use removes the message', file: queueSteps, find: '  add(memory.first.array, 0, 1)\n', put: '', test: 'queue' },
   { what: 'a promise that puts overtakes those before it', file: queueWaits, find: 'const found = owing(memory, put, first.written, false)', put: 'const found = owing(memory, put, this.written, false)', test: 'queue' },
 
