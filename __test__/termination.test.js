@@ -274,7 +274,11 @@ function timesSlept () {
 }
 
 test('20 threads that have been blocked for long wake 5 times a second together', { timeout: 90000, skip: !watched && 'they are not watched here' }, t => onAQuietMachine(async () => {
-  const threads = await blockedThreads(t, words(1), 20)
+  // A thread whose event loop is signalled after it has blocked sleeps in shorter slices: what its start still sends comes before.
+  const array = words(1)
+  const block = ({ Atomics, data, sleep }) => sleep(1000).then(() => Atomics.wait(data, 0, 0))
+  const threads = Array.from({ length: 20 }, () => startWorker(t, block, array))
+  await until(() => api.waiterCount(array, 0) === 20, 'all threads are blocked')
   // Until then the slices of their sleep double.
   await sleep(9000)
   const [before, begin] = [timesSlept(), now()]
