@@ -77,6 +77,21 @@ async function assertWhole (queue) {
   for (let n = 0; n < queue.capacity; n++) assert.strictEqual(await taken(queue), n)
 }
 
+/** The putter of 's' gets the one slot, once 'first' has gone: at once, unless the victim `keeps` it, or has ended before it was done. */
+async function assertPut (queue, putter, victim, keeps) {
+  await until(() => putter.isOver || queue.length === 1, 'the slot is filled')
+  if (!putter.isOver) {
+    const one = await taken(queue)
+    assert.ok(one === 'first' ? keeps || !victim.isDone : one === 's', one)
+    await putter.ended
+    if (one === 'first') assert.strictEqual(await taken(queue), 's')
+  } else {
+    assert.ok(!keeps)
+    assert.strictEqual(await taken(queue), 's')
+  }
+  await assertWhole(queue)
+}
+
 /** The small test takes one point in so many, and each Node others. */
 const STEP = size(1, 4)
 
@@ -143,17 +158,7 @@ for (const kind of Object.keys(survivors)) {
       victim.begin()
       await victim.over()
       const keeps = way.endsWith('Fails')
-      await until(() => putter.isOver || queue.length === 1, 'the slot is filled')
-      if (!putter.isOver) {
-        const one = await taken(queue)
-        assert.ok(one === 'first' ? keeps || !victim.isDone : one === 's', one)
-        await putter.ended
-        if (one === 'first') assert.strictEqual(await taken(queue), 's')
-      } else {
-        assert.ok(!keeps)
-        assert.strictEqual(await taken(queue), 's')
-      }
-      await assertWhole(queue)
+      await assertPut(queue, putter, victim, keeps)
       return victim.isDone
     }))
 
@@ -222,16 +227,7 @@ for (const kind of Object.keys(survivors)) {
       const victim = await startVictim(t, queue, way, point)
       victim.begin()
       await victim.over()
-      await until(() => putter.isOver || queue.length === 1, 'the slot is filled')
-      if (!putter.isOver) {
-        const one = await taken(queue)
-        assert.ok(one === 's' || (one === 'first' && !victim.isDone), one)
-        await putter.ended
-        if (one === 'first') assert.strictEqual(await taken(queue), 's')
-      } else {
-        assert.strictEqual(await taken(queue), 's')
-      }
-      await assertWhole(queue)
+      await assertPut(queue, putter, victim, false)
       return victim.isDone
     }))
   }

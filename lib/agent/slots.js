@@ -70,29 +70,27 @@ module.exports = function createSlots (native) {
    */
   function waitClaim (address, wide, value, timeout, waiter) {
     const slot = fill(WAITER, waiter)
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
     words[WIDE] = wide ? 1 : 0
     if (wide) expected[0] = value
     else words[EXPECTED] = value
-    words[AMOUNT] = waiter.purpose
-    floats[RELAY] = waiter.onNotified !== undefined ? address : 0
-    const answer = enqueue(operations.waitAsyncFor, slot)
-    if (answer !== PENDING) return RESULTS[answer]
-    waiter.slot = slot
-    return undefined
+    return enqueueWaiter(address, timeout, slot, waiter)
   }
 
   /** As `waitClaim`, for two words that are waited on together; the address of the first is a multiple of 8. */
   function waitPair (address, first, second, timeout, waiter) {
     const slot = fill(WAITER, waiter)
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
     words[WIDE] = 1
     words[EXPECTED] = first
     words[EXPECTED + 1] = second
+    return enqueueWaiter(address, timeout, slot, waiter)
+  }
+
+  /** Enqueues the waiter of a filled slot; what is expected is in the registers. */
+  function enqueueWaiter (address, timeout, slot, waiter) {
+    floats[ADDRESS] = address
+    floats[TIMEOUT] = timeout
     words[AMOUNT] = waiter.purpose
-    floats[RELAY] = address
+    floats[RELAY] = waiter.onNotified !== undefined ? address : 0
     const answer = enqueue(operations.waitAsyncFor, slot)
     if (answer !== PENDING) return RESULTS[answer]
     waiter.slot = slot

@@ -100,7 +100,6 @@ class Events {
 /** A message in use by this thread. */
 class Lease {
   constructor (memory, slot, attempt) {
-    this.memory = memory
     this.slot = slot
     this.attempt = attempt
     // What `strike` of robust-list.js sets to 0.

@@ -55,20 +55,29 @@ function put (memory, written, blocks) {
   return found
 }
 
-/** A taker may have died with a slot that nobody can use: frees it. False if there was none. */
-function recover (memory, blocks) {
+/** Carries out a step with the take lock, after it has freed what a dead holder of that has left lost. What the step answers, or BUSY. */
+function withTakeLock (memory, step, argument, blocks) {
   const { takeLock } = memory
   if (blocks) takeLock.lock()
-  else if (!takeLock.tryLock()) return false
+  else if (!takeLock.tryLock()) return BUSY
   const { ownerDied } = takeLock.token
+  let found
   try {
     if (ownerDied) memory.repair()
+    found = step(memory, argument)
   } finally {
     takeLock.unlock()
   }
   if (ownerDied) freed(memory, Infinity)
-  return ownerDied
+  return found
 }
+
+/** A taker may have died with a slot that nobody can use: frees it. False if there was none. */
+function recover (memory, blocks) {
+  return withTakeLock(memory, wasAbandoned, undefined, blocks) === true
+}
+
+const wasAbandoned = ({ takeLock }) => takeLock.token.ownerDied
 
 /** Slots have been given back. */
 function freed (memory, count) {
@@ -79,37 +88,28 @@ function freed (memory, count) {
 
 /** Takes a message, to use it or for good: a Lease, NOTHING, BUSY or ENDED. */
 function take (memory, toUse, blocks) {
-  const { filled, takeLock } = memory
-  if (blocks) takeLock.lock()
-  else if (!takeLock.tryLock()) return BUSY
-  const { ownerDied } = takeLock.token
-  let found
-  try {
-    if (ownerDied) memory.repair()
-    found = memory.takeNow(toUse)
-  } finally {
-    takeLock.unlock()
-  }
-  const isTaken = found !== NOTHING && found !== ENDED
-  if (ownerDied || (isTaken && !toUse)) freed(memory, ownerDied ? Infinity : 1)
+  const { filled } = memory
+  const found = withTakeLock(memory, takeNow, toUse, blocks)
+  if (found === NOTHING || found === BUSY) return found
   if (found === ENDED) filled.raise(Infinity)
-  else if (isTaken && memory.hasMessages) filled.wake(1)
+  else {
+    if (!toUse) freed(memory, 1)
+    if (memory.hasMessages) filled.wake(1)
+  }
   return found
 }
 
+const takeNow = (memory, toUse) => memory.takeNow(toUse)
+
 /** Ends the use of a message: true, or BUSY. */
 function finish (memory, lease, blocks) {
-  const { takeLock } = memory
-  if (blocks) takeLock.lock()
-  else if (!takeLock.tryLock()) return BUSY
-  const { ownerDied } = takeLock.token
-  try {
-    if (ownerDied) memory.repair()
-    memory.finish(lease)
-  } finally {
-    takeLock.unlock()
-  }
-  freed(memory, ownerDied ? Infinity : 1)
+  const found = withTakeLock(memory, finishNow, lease, blocks)
+  if (found !== BUSY) freed(memory, 1)
+  return found
+}
+
+function finishNow (memory, lease) {
+  memory.finish(lease)
   return true
 }
 
