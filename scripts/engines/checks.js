@@ -425,14 +425,15 @@ const checks = [
     }
   },
   {
-    what: 'a batch ends after its time: another process gets in between',
-    async check ({ team, name }) {
+    what: 'a batch ends after its time: where processes are in line, another one gets in between',
+    async check ({ team, name, engine }) {
       const [one, other] = await team.processes(2)
       const many = one.result('many', 'many', { name, requests: 32, milliseconds: 40, mode: 'exclusive' })
       await one.next(message => message.event === 'asked')
       const between = await passes(other, name)
       const { order } = await many
-      assert.ok(order[order.length - 1].token > between.token)
+      assert.ok(new Set(order.map(({ token }) => token)).size >= 16, 'of 40 ms, 50 ms begin two at most')
+      if (engine.isInLine) assert.ok(order[order.length - 1].token > between.token)
     }
   }
 ]
