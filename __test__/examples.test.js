@@ -18,7 +18,10 @@ const EXAMPLES = path.join(__dirname, '..', 'examples')
 const FIRST = { '.mjs': 14, '.mts': 22 }
 const MAJOR = Number(process.versions.node.split('.')[0])
 
-/** The output of each: lines, or a function that checks them. `args`: its arguments; `since`: the first major version with all it uses. */
+/**
+ * The output of each: lines, or a function that checks them. `args`: its arguments; `since`: the first major version with all it uses;
+ * `elsewhere`: why it does not run here.
+ */
 const expected = {
   'article-mutex': {
     lines: ['counted to 61000 of 61000; main\'s event loop went on meanwhile']
@@ -66,6 +69,7 @@ const expected = {
   'rate-limit': {
     lines: ['24 requests of 3 threads took 4 intervals']
   },
+  opentelemetry: { elsewhere: 'needs the SDK of OpenTelemetry: scripts/programs.js runs it' },
   processes: {
     lines: ['a process died with the lock', 'counted to 300']
   },
@@ -123,9 +127,9 @@ function run (folder, name, args) {
 }
 
 for (const name of fs.readdirSync(EXAMPLES).filter(name => !name.includes('.'))) {
-  const { args, lines, check, since = 0 } = expected[name] || assert.fail(`nothing is said here of what ${name} prints`)
+  const { args, lines, check, since = 0, elsewhere } = expected[name] || assert.fail(`nothing is said here of what ${name} prints`)
   const first = Math.max(since, FIRST[path.extname(mainOf(name))])
-  test(`examples/${name}`, { timeout: 120000, skip: MAJOR < first && `needs Node ${first}` }, async t => {
+  test(`examples/${name}`, { timeout: 120000, skip: elsewhere || (MAJOR < first && `needs Node ${first}`) }, async t => {
     const { code, signal, stdout, stderr } = await run(folderOf(t, name), name, args ? args(t) : [])
     assert.strictEqual(stderr, '')
     assert.deepStrictEqual([code, signal], [0, null])

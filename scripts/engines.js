@@ -16,6 +16,7 @@ const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command, whole } = require('./lib/arguments')
 const { succeed } = require('./lib/child')
+const { copyExample } = require('./lib/example')
 const { inParallel } = require('./lib/in-parallel')
 const { LOCKED, installed } = require('./lib/npm')
 const { Results } = require('./lib/results')
@@ -23,7 +24,7 @@ const { withScratch } = require('./lib/scratch')
 const { checks } = require('./engines/checks')
 const { engines } = require('./engines/abilities')
 const { comeAndGo } = require('./engines/kills')
-const { Place, install } = require('./engines/place')
+const { Place } = require('./engines/place')
 const servers = require('./engines/servers')
 const nodes = require('./nodes')
 
@@ -60,7 +61,7 @@ async function main () {
 async function checkCommonPart ({ node, scratch, modules, example }, results, only) {
   const what = 'the common part, over an engine that does as it is told'
   if (!only.test(what)) return
-  const home = install(path.join(scratch, 'common-part'), modules, example)
+  const home = copyExample(path.join(scratch, 'common-part'), modules, example)
   const program = path.join(__dirname, 'engines', 'common-part.mjs')
   await results.of(what, async () => (await succeed(node, ['--no-warnings', program, home], { timeout: 5 * 60 * 1000 })).trim())
 }
@@ -80,7 +81,7 @@ async function checkEngine ([name, engine], where, results, { only, kills }) {
 
 /** Runs the measurement of the example on all engines that are here. */
 async function measure ({ node, scratch, modules, example }) {
-  const home = install(path.join(scratch, 'measure'), modules, example)
+  const home = copyExample(path.join(scratch, 'measure'), modules, example)
   const { env, stop } = await servers.startAll(scratch)
   try {
     console.log(await succeed(node, [path.join(home, 'figure', 'measure.mts')], { env: { ...process.env, ...env }, timeout: 20 * 60 * 1000 }))

@@ -1,18 +1,21 @@
 'use strict'
 
 // `npm run test:programs`: other people's packages that start Workers, load code or are compiled to WebAssembly with threads give with each
-// entry preloaded what they give without.
+// entry preloaded what they give without. And the example with OpenTelemetry prints what it should.
 //
 //   node scripts/programs.js [--only text]
 //
-// The packages are those of __test__/programs/package-lock.json, and kept in the user's cache folder.
+// The packages are those of __test__/programs/package-lock.json and examples/opentelemetry/package-lock.json, and kept in the user's cache
+// folder.
 
 const assert = require('assert')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { run } = require('./lib/child')
-const { installed } = require('./lib/npm')
+const { copyExample } = require('./lib/example')
+const { LOCKED, installed } = require('./lib/npm')
 const { Results } = require('./lib/results')
+const { withScratch } = require('./lib/scratch')
 const { admits } = require('./lib/test-file')
 const nodes = require('./nodes')
 
@@ -67,6 +70,37 @@ async function check (node, program, cwd) {
   for (const entry of ENTRIES) assert.deepStrictEqual(await result(node, program, cwd, entry), plain, `with /${entry}`)
 }
 
+const OPENTELEMETRY = path.join(ROOT, 'examples', 'opentelemetry')
+
+/** What the example prints; of what depends on the time, only that it is there. */
+const MEASURED = [
+  /^the holder of the ledger has died: true$/m,
+  /^TimeoutError, AbortError$/m,
+  /^waiters of the ledger: 2$/m,
+  ...[
+    ['lock.wait.duration', 'AsyncLock orders', "'acquired'", '[1-9]\\d*', '0\\.\\d+'],
+    ['lock.wait.duration', 'named prices', "'acquired'", '[1-9]\\d*', '0\\.\\d+'],
+    ['lock.wait.duration', 'AsyncLock ledger', "'timed-out'", '1', '0\\.\\d+'],
+    ['lock.hold.duration', 'AsyncLock orders', 'undefined', '150', '0\\.\\d+'],
+    ['lock.hold.duration', 'named prices', 'undefined', '15', '0\\.\\d+'],
+    // Main had it from the dead holder, and then for the two that waited.
+    ['lock.hold.duration', 'AsyncLock ledger', 'undefined', '3', '0\\.\\d+'],
+    ['lock.wait.timeouts', 'AsyncLock ledger', 'undefined', '1'],
+    ['lock.wait.aborts', 'AsyncLock ledger', 'undefined', '1'],
+    ['lock.owner.deaths', 'AsyncLock ledger', 'undefined', '1']
+  ].map(([metric, lock, ...values]) => new RegExp(`│ '${metric}' *│ '${lock}' *│ ${values.join(' *│ ')} *│`))
+]
+
+async function checkExample (node) {
+  const modules = path.join(await installed('opentelemetry', OPENTELEMETRY, LOCKED), 'node_modules')
+  await withScratch(async scratch => {
+    const home = copyExample(scratch, modules, OPENTELEMETRY)
+    const { code, output } = await run(node.path, ['index.mjs'], { cwd: home, timeout: 60 * 1000, env: { ...process.env, FORCE_COLOR: '0' } })
+    assert.strictEqual(code, 0, output)
+    for (const pattern of MEASURED) assert.match(output, pattern)
+  })
+}
+
 async function main () {
   const { only } = argumentsOf(__filename, { only: { type: 'string', default: '' } })
   const results = new Results()
@@ -81,6 +115,11 @@ async function main () {
       else if (!admits({ range: program.range || '>=22' }, version)) results.skip(name, 'the package does not support this Node')
       else await results.of(name, () => check(node.path, program, folder))
     }
+    const name = `examples/opentelemetry, Node ${version}`
+    if (!name.includes(only)) continue
+    if (node.skipped) results.skip(name, node.skipped)
+    else if (!admits({ range: '>=22' }, version)) results.skip(name, 'the SDK does not support this Node')
+    else await results.of(name, () => checkExample(node))
   }
   results.close()
 }

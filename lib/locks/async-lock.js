@@ -16,7 +16,7 @@ const { milliseconds, waitOptions } = require('../waiting/options')
 const { acquire, acquireAsync, blockOrThrow, requireWorker, runHolding } = require('./held/acquire')
 const { LOCK, LOCKED, UNLOCKED } = require('./held/request')
 const runHoldingSync = require('./held/run-sync')
-const { UnlockToken, newHold } = require('./held/token')
+const { UnlockToken, newHold, theList } = require('./held/token')
 const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 const { FREE } = require('./held/word')
 
@@ -79,6 +79,7 @@ class AsyncLock {
     const index = word.find()
     if (index >= 0) {
       word.release(index, LOCK)
+      theList().holds.tell()
       return
     }
     requireStack()

@@ -95,6 +95,7 @@ function block (word, held, timeout, caller) {
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
+  theList().holds.end(theList(), index)
   try {
     return waitGivingBack(word.address, timeout, index, () => {
       theList().vacate()
@@ -103,6 +104,7 @@ function block (word, held, timeout, caller) {
   } finally {
     if (!isHeld(held)) acquire(held, Infinity, caller)
     useNotification()
+    theList().holds.tell()
   }
 }
 

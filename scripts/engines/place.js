@@ -2,28 +2,16 @@
 
 // Where the checks of an engine take place: its server, and a folder with the example and what it imports.
 
-const fs = require('fs')
 const path = require('path')
+const { copyExample } = require('../lib/example')
 const { Relay } = require('./relay')
 const { Team } = require('./team')
 const servers = require('./servers')
 
-const ROOT = path.join(__dirname, '..', '..')
-
-/** A folder with the example, in which what it imports is found. `modules`: the folder of the clients. Gives that of the sources. */
-function install (folder, modules, example) {
-  const home = path.join(folder, 'processes')
-  fs.mkdirSync(path.join(home, 'node_modules'), { recursive: true })
-  fs.cpSync(example, home, { recursive: true, filter: file => path.basename(file) !== 'node_modules' })
-  fs.symlinkSync(ROOT, path.join(home, 'node_modules', 'atomics-waitasync'), 'junction')
-  fs.symlinkSync(modules, path.join(folder, 'node_modules'), 'junction')
-  return home
-}
-
 class Place {
   static async make ({ name, engine, node, scratch, modules, example }) {
     const folder = path.join(scratch, name.replace(/ /g, '-'))
-    const home = install(folder, modules, example)
+    const home = copyExample(folder, modules, example)
     return new Place({ name, engine, node, folder, home, server: engine.server && await servers.start(engine.server, folder) })
   }
 
@@ -75,4 +63,4 @@ class Place {
   }
 }
 
-module.exports = { Place, install }
+module.exports = { Place }

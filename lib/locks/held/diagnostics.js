@@ -2,7 +2,7 @@
 
 /**
  * Publishes on `diagnostics_channel`, where Node has it, which threads and promises have waited for a lock, and which holders died. It
- * looks for subscribers only where something really waits, or was left behind by a dead thread.
+ * looks for subscribers only where something really waits, or was left behind by a dead thread. (How long something was held: holds.js.)
  */
 
 const { agent } = require('../../agent/agent')
@@ -16,6 +16,8 @@ const { nextTick } = process
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')
 const deathChannel = open('atomics-waitasync:owner-died')
+/** See holds.js. */
+exports.holdChannel = open('atomics-waitasync:hold')
 
 function open (name) {
   try {

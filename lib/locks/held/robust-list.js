@@ -28,7 +28,9 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
+const { holdChannel } = require('./diagnostics')
 const Finder = require('./finder')
+const Holds = require('./holds')
 const { createKeep, createRegister } = require('./memories')
 const createRoom = require('./room')
 const {
@@ -54,11 +56,13 @@ const LAST_SERIAL = 0x3fffffff
 function createRobustList (native) {
   const { binding, floats, operations, words } = native
   const finder = new Finder(words)
+  const holds = new Holds(binding)
 
   class RobustList extends createRoom(native) {
     constructor () {
       super()
       this.native = native
+      this.holds = holds
       // Where the last entry that has moved went.
       this.hole = 0
       // The latest serial number.
@@ -110,6 +114,7 @@ function createRobustList (native) {
       if (index >= this.room) this.resize()
       const { entries, held, serials } = this
       const serial = this.nextSerial()
+      if (holdChannel.hasSubscribers && token !== null) holds.begin(serial, request)
       entries[2 * index] = word.address
       entries[2 * index + 1] = request
       // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
@@ -120,6 +125,7 @@ function createRobustList (native) {
         if (next === UNAVAILABLE) {
           serials[index] = 0
           this.serial--
+          if (holds.count !== 0) holds.forget(serial)
           return false
         }
         if (request === LOCK) serials[index] = serial
@@ -143,6 +149,7 @@ function createRobustList (native) {
     takeInLine (word, request, token, takeName) {
       this.makeRoom()
       const serial = this.nextSerial()
+      if (holdChannel.hasSubscribers && token !== null) holds.begin(serial, request)
       floats[ADDRESS] = word.address
       words[KIND] = kindOf(request)
       words[AMOUNT] = amountOf(request)
@@ -150,7 +157,10 @@ function createRobustList (native) {
       else takeName(word.name)
       word.address = floats[ADDRESS]
       const answer = words[ANSWER]
-      if (answer < ACQUIRED) return false
+      if (answer < ACQUIRED) {
+        if (holds.count !== 0) holds.forget(serial)
+        return false
+      }
       if (token === null) return true
       const index = words[HELD] - 1
       this.held[index] = word
@@ -164,7 +174,8 @@ function createRobustList (native) {
     /** The entry at `index`, which native code has added, becomes that of a hold. */
     adopt (hold, index, ownerDied) {
       this.held[index] = hold.word
-      this.serials[index] = this.nextSerial()
+      const serial = this.serials[index] = this.nextSerial()
+      if (holdChannel.hasSubscribers) holds.begin(serial, hold.request)
       this.assign(hold, index, ownerDied)
     }
 
@@ -182,6 +193,7 @@ function createRobustList (native) {
         token.ownerDied = ownerDied
       } else {
         // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
+        if (holds.count !== 0) holds.rename(this.serials[index], serial)
         this.serials[index] = serial
       }
     }
@@ -251,6 +263,7 @@ function createRobustList (native) {
      */
     release (word, index, request, plainly) {
       const last = this.toEnd(index)
+      if (holds.count !== 0) holds.end(this, last)
       floats[RELEASING] = word.address
       if (plainly) word.array[0] = UNLOCKED
       else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
@@ -268,6 +281,7 @@ function createRobustList (native) {
     releaseInLine (index, tellsOfDeath = false, inJob = false) {
       const release = tellsOfDeath ? operations.passOn : inJob ? operations.giveBackInJob : operations.giveBack
       const last = words[ENTRY] = this.toEnd(index)
+      if (holds.count !== 0) holds.end(this, last)
       release()
       if (words[HELD] > last) return
       this.serials[last] = 0
@@ -282,13 +296,15 @@ function createRobustList (native) {
 
     /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. The caller as in `release`. */
     downgrade (index, ownerDied, { word, token }) {
+      if (holds.count !== 0) holds.end(this, index)
       token[INDEX] = index
-      token[SERIAL] = this.nextSerial()
+      const serial = token[SERIAL] = this.nextSerial()
+      if (holdChannel.hasSubscribers) holds.begin(serial, SHARED)
       token.ownerDied = ownerDied
       floats[RELEASING] = word.address
       store(word.array, 0, 1)
       this.entries[2 * index + 1] = SHARED
-      this.serials[index] = token[SERIAL]
+      this.serials[index] = serial
     }
 
     // ——— Debts and leases ———
@@ -303,6 +319,7 @@ function createRobustList (native) {
       const index = words[HELD]
       if (index >= this.room) this.resize()
       const serial = this.nextSerial()
+      if (holdChannel.hasSubscribers) holds.begin(serial, request)
       this.entries[2 * index] = thing.address
       this.entries[2 * index + 1] = request
       this.held[index] = thing
@@ -317,6 +334,7 @@ function createRobustList (native) {
       const index = this.indexOf(serial, hint)
       if (index < 0) return
       const last = this.toEnd(index)
+      if (holds.count !== 0) holds.end(this, last)
       if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
       words[HELD] = last
       this.serials[last] = 0

@@ -207,10 +207,11 @@ function release (index, tellsOfDeath, inJob = false) {
   const request = list.entries[2 * index + 1]
   if (!tellsOfDeath) {
     word.release(index, request, inJob)
-    return
+  } else {
+    list.releaseInLine(index, true)
+    if (request === LOCK) word.notifyHost()
   }
-  list.releaseInLine(index, true)
-  if (request === LOCK) word.notifyHost()
+  list.holds.tell()
 }
 
 /** Whether a value is a token, of whichever copy of this package. */

@@ -33,6 +33,7 @@ function owing (memory, step, argument, blocks) {
   } finally {
     list.strike(emptied, entry + 1)
     list.strike(filled, entry)
+    list.holds.tell()
   }
 }
 

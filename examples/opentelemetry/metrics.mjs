@@ -1,0 +1,55 @@
+/**
+ * Metrics of locks for OpenTelemetry, from what is published on Node's diagnostics_channel. Each thread publishes what concerns itself, so
+ * each calls `observeLocks`. The waiters are counted for the whole process: `observeWaiters` is called in one thread.
+ *
+ * A metric has a series for each name. If a program requests names without end, as one for each user, leave `lock.name` out for those.
+ */
+
+import diagnostics from 'node:diagnostics_channel'
+import { snapshot } from 'atomics-waitasync'
+
+const SECONDS = { unit: 's', advice: { explicitBucketBoundaries: [0.0001, 0.001, 0.01, 0.1, 1, 10] } }
+
+/** What a series is about. Undefined values are left out. */
+const attributesOf = ({ kind, mode, name }) => ({ 'lock.kind': kind, 'lock.mode': mode, 'lock.name': name })
+
+/** Counts and measures the waits, holds and deaths that this thread learns of. Returns a function that ends that. */
+function observeLocks (meter) {
+  const waited = meter.createHistogram('lock.wait.duration', { description: 'How long threads and promises waited', ...SECONDS })
+  const held = meter.createHistogram('lock.hold.duration', { description: 'How long locks were held', ...SECONDS })
+  const timeouts = meter.createCounter('lock.wait.timeouts', { description: 'Waits whose time was over' })
+  const aborts = meter.createCounter('lock.wait.aborts', { description: 'Waits that a signal ended' })
+  const deaths = meter.createCounter('lock.owner.deaths', { description: 'Locks that were taken over from a dead thread' })
+  const listeners = {
+    'atomics-waitasync:wait' (message) {
+      const attributes = attributesOf(message)
+      waited.record(message.milliseconds / 1000, { ...attributes, 'lock.outcome': message.outcome })
+      if (message.outcome === 'timed-out') timeouts.add(1, attributes)
+      if (message.outcome === 'aborted') aborts.add(1, attributes)
+    },
+    'atomics-waitasync:hold': message => held.record(message.milliseconds / 1000, attributesOf(message)),
+    'atomics-waitasync:owner-died': message => deaths.add(1, attributesOf(message))
+  }
+  for (const [name, listener] of Object.entries(listeners)) diagnostics.subscribe(name, listener)
+  return () => {
+    for (const [name, listener] of Object.entries(listeners)) diagnostics.unsubscribe(name, listener)
+  }
+}
+
+/** Observes how many threads and promises of the process wait, whenever the metrics are collected. */
+function observeWaiters (meter) {
+  const waiters = meter.createObservableGauge('lock.waiters', { description: 'Threads and promises that wait now' })
+  waiters.addCallback(result => {
+    const counts = new Map()
+    for (const { kind, mode, name } of snapshot().waiting) {
+      const key = JSON.stringify([kind, mode, name])
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+    }
+    for (const [key, count] of counts) {
+      const [kind, mode, name] = JSON.parse(key)
+      result.observe(count, attributesOf({ kind, mode: mode ?? undefined, name: name ?? undefined }))
+    }
+  })
+}
+
+export { observeLocks, observeWaiters }
