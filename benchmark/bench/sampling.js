@@ -137,4 +137,4 @@ function timesSlept () {
   return sum
 }
 
-module.exports = { fresh, median, now, quantile, resident, sleep, takeTurns, timeCalls, timesSlept }
+module.exports = { collect, fresh, median, now, quantile, resident, sleep, takeTurns, timeCalls, timesSlept }
