@@ -430,7 +430,7 @@ export class UnlockToken {
 
   /**
    * Releases the lock like {@link UnlockToken.unlock}, and the next exclusive holder's token has `ownerDied`: what the lock protects may
-   * be half changed. For a holder that failed halfway.
+   * be half changed. For a holder that failed halfway. The notification of a {@link Condition} that it owes goes to another waiter.
    *
    * @returns true the first time; false if the lock is not held
    * @throws {TypeError} the token is that of a share or of permits
@@ -480,8 +480,11 @@ export interface DeadlockLink {
  * written.
  *
  * A wait releases the lock and joins the line in one step with respect to {@link Condition.notify}. However it ends, the lock
- * is held again and the same token is live. If a thread dies after it was notified and before it has the lock again, the
- * notification goes to another waiter.
+ * is held again and the same token is live.
+ *
+ * A notified waiter owes the notification to the others until the hold that it gets back has ended in order: by `unlock()`, by a callback that
+ * succeeds, by `downgrade()` or by the next wait. If its thread dies before, if the callback of `executeLocked` fails, or after
+ * {@link UnlockToken.abandon}, it goes to another waiter.
  *
  * @example
  * ```js

@@ -63,8 +63,8 @@ const expected = {
   'named-cache': {
     lines: ['4 workers needed 5 versions; each was computed once: 5 times in all', 'held now: 0, awaited: 0']
   },
-  'bounded-queue': {
-    lines: ['4000 numbers went through 8 places, each once; a third producer died on the way']
+  'worker-pool': {
+    lines: ['60 of 60 jobs are done; 6 workers died on the way']
   },
   'rate-limit': {
     lines: ['24 requests of 3 threads took 4 intervals']

@@ -80,7 +80,7 @@ function createBlocking (native) {
    * notification cannot come too early from a thread that takes what was released. All of it is one operation: a waiter whose thread was
    * broken off in between would take notifications from the others.
    *
-   * Once notified, and until `useNotification` is called, the notification goes to another waiter if this thread ends.
+   * Once notified, the notification is in the register RELAY: it goes to another waiter if this thread ends, or `passOnNotification` is called.
    */
   function waitGivingBack (address, timeout, index, onReleased) {
     probeStack()
@@ -98,11 +98,12 @@ function createBlocking (native) {
     return RESULTS[answer]
   }
 
-  function useNotification () {
-    floats[RELAY] = 0
+  /** A notification in the register RELAY, which nobody has made use of, goes to another waiter. */
+  function passOnNotification () {
+    if (floats[RELAY] !== 0) operations.relay()
   }
 
-  return { claim, useNotification, wait, waitFor, waitGivingBack }
+  return { claim, passOnNotification, wait, waitFor, waitGivingBack }
 }
 
 /** The engine can interrupt a thread where a function is called. */

@@ -90,7 +90,7 @@ module.exports = function createSlots (native) {
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
     words[AMOUNT] = waiter.purpose
-    floats[RELAY] = waiter.onNotified !== undefined ? address : 0
+    setRelay(waiter.onNotified !== undefined ? address : 0)
     const answer = enqueue(operations.waitAsyncFor, slot)
     if (answer !== PENDING) return RESULTS[answer]
     waiter.slot = slot
@@ -114,12 +114,21 @@ module.exports = function createSlots (native) {
     floats[TIMEOUT] = timeout
     words[KIND] = kind
     words[AMOUNT] = amount
-    floats[RELAY] = relay
+    if (floats[RELAY] !== relay) setRelay(relay)
     const answer = enqueue(name === undefined ? operations.claimAsync : operations.claimNameAsync, slot, name)
     if (name !== undefined) word.address = floats[ADDRESS]
     if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
     claim.slot = slot
     return undefined
+  }
+
+  /**
+   * Sets the register RELAY. Another notification in it, which the engine kept this thread from using when it broke JavaScript off, goes to
+   * another waiter.
+   */
+  function setRelay (address) {
+    if (floats[RELAY] !== 0) operations.relay()
+    floats[RELAY] = address
   }
 
   /** Carries out the operation that enqueues the wait of a filled slot. Returns its answer. */
@@ -238,7 +247,7 @@ module.exports = function createSlots (native) {
     // A notification goes to another waiter if the thread ends before this one has made use of it: by its settlement first, then by
     // the register. Both may hold for a moment, never neither.
     const relayed = RESULTS[answer] === 'ok' && waiter.onNotified !== undefined
-    if (relayed) floats[RELAY] = waiter.word.address
+    if (relayed) setRelay(waiter.word.address)
     words[SETTLED] = n + 1
     waiter.settle(RESULTS[answer])
     if (relayed) floats[RELAY] = 0

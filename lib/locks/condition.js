@@ -5,6 +5,22 @@
  *
  * Its word is never written: it is only a location for waiters. Releasing the lock and starting to wait are one step with respect
  * to `notify`: the thread is enqueued before the lock is free.
+ *
+ * # A notification is owed
+ * Whoever notifies one waiter relies on it to look at the state. So a waiter that has been notified owes that to the others until the hold
+ * that it gets back ends in order: by `unlock()`, by a callback that succeeds, by `downgrade()`, or by the next wait. If it ends otherwise, the
+ * notification goes to another waiter. It is noted in exactly one place at every moment, and passes from one to the next with no call in between:
+ *
+ * | the thread | the notification is noted in | it goes to another waiter |
+ * |---|---|---|
+ * | has been notified, and was not told yet | the wait: `relayed` in src/node/blocking.rs, `relay` of a promise's in pending.rs | if the thread ends |
+ * | goes on, to take the lock | the register RELAY | if that fails, or the thread ends |
+ * | waits for the lock: a promise | the claim: `relay` in src/node/pending.rs | if the claim is cancelled, or the thread ends |
+ * | waits for the lock: blocked | the register RELAY | if the wait is broken off, or the thread ends |
+ * | holds the lock | the hold's entry in the robust list | after `abandon()`, after a callback that fails, or once the thread has ended |
+ *
+ * The entry goes with the hold, so no debt outlives it, and a wait that was not notified begins a hold that owes nothing. A thread that a time
+ * limit of `vm` breaks off before it has the lock passes the notification on when it waits next, or ends.
  */
 
 const { agent, requireStack } = require('../agent/agent')
@@ -89,21 +105,32 @@ function block (word, held, timeout, caller) {
   const told = wasTold(held.token)
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
-  const { useNotification, waitGivingBack } = agent()
+  const { waitGivingBack } = agent()
   if (isAwaited(held.word)) throw deadlock(caller, held.word, described(held.request), 'awaits')
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().holds.end(theList(), index)
+  let isNotified = false
   try {
-    return waitGivingBack(word.address, timeout, index, () => {
-      theList().vacate()
+    isNotified = waitGivingBack(word.address, timeout, index, () => {
+      theList().vacate(index)
       held.word.notifyHost()
     }) === 'ok'
+    return isNotified
   } finally {
+    if (isNotified) held.notifiedAt = word
+    lockAfterWait(held, caller)
+  }
+}
+
+/** Takes the lock again, blocking. Then the hold owes the notification, if there was one; or it goes to another waiter. */
+function lockAfterWait (held, caller) {
+  try {
     if (!isHeld(held)) acquire(held, Infinity, caller)
-    useNotification()
+  } finally {
+    agent().passOnNotification()
     theList().holds.tell()
   }
 }
@@ -166,7 +193,8 @@ async function awaitNotice (word, held, wait, steps, caller) {
         // Its wait repairs nothing.
         onEnqueued: () => {
           isReleased = true
-          release(indexOfHold(held), told)
+          if (told) held.word.noteDeath()
+          release(indexOfHold(held), false)
         },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)
@@ -186,9 +214,11 @@ async function awaitNotice (word, held, wait, steps, caller) {
 function lockNotified (word, held, steps, resolve, reject) {
   try {
     if (steps.reason !== undefined) throw steps.reason
-    reacquire(held, () => resolve('ok'), reject, steps, word)
+    held.notifiedAt = word
+    reacquire(held, () => resolve('ok'), reject, steps)
   } catch (reason) {
-    notice.notify(word, 1)
+    held.notifiedAt = undefined
+    agent().passOnNotification()
     reject(reason)
   }
 }

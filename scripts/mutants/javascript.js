@@ -10,6 +10,7 @@ const word = 'lib/locks/held/word.js'
 const finder = 'lib/locks/held/finder.js'
 const list = 'lib/locks/held/robust-list.js'
 const request = 'lib/locks/held/request.js'
+const owed = 'lib/locks/held/owed.js'
 const acquire = 'lib/locks/held/acquire.js'
 const token = 'lib/locks/held/token.js'
 const waiter = 'lib/waiting/waiter.js'
@@ -87,15 +88,14 @@ module.exports = [
   { what: 'an entry that has moved is looked for in one direction', file: list, find: '        if (below >= 0 && values[step * below] === value) return below\n', put: '', test: 'robust-list' },
   { what: 'the search for an entry that has moved begins anywhere', file: list, find: 'let above = this.hole < length ? this.hole : length - 1', put: 'let above = length >> 1', test: 'costs' },
   { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()\n      const { entries, held', put: 'if (this.capacity === 0) this.resize()\n      const { entries, held', test: 'async-lock' },
-  { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false, inJob = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false, inJob = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
+  { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'async-lock' },
   { what: 'a wait with a token that is unlocked goes on', file: token, find: '  steps.reject(notLocked(', put: '  if (false) steps.reject(notLocked(', test: 'condition' },
-  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOfHold(this), this.ownerDied)', put: 'release(indexOfHold(this), false)', test: 'robust-list' },
+  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOfHold(this), this.ownerDied, false, true)', put: 'release(indexOfHold(this), false, false, true)', test: 'robust-list' },
 
   // ——— waiting for a lock ———
-  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOfHold(this), this.ownerDied)', put: 'if (this.owned) {}', test: 'robust-list' },
+  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)', put: 'if (this.owned) {}', test: 'robust-list' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.request))\n', put: '', test: 'robust-list' },
-  { what: 'a claim that gives up keeps its notification', file: acquire, find: 'if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)', put: '', test: 'condition' },
-  { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token), inJob)) return', put: 'if (giveBack(token, false, inJob)) return', test: 'failing' },
+  { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token), inJob, failed)) return', put: 'if (giveBack(token, false, inJob, failed)) return', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading, false, inJob)', put: 'if (reading !== undefined) {}', test: 'failing' },
   { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolen(call)\n', put: '', test: 'lock-manager-threads' },
   { what: 'the entry of a stolen lock stays', file: 'lib/locks/named/names.js', find: '      grant.release(index)\n', put: '', test: 'lock-manager-threads' },
@@ -123,7 +123,7 @@ module.exports = [
   { what: 'a slot is not vacated', file: slots, find: '    vacate(slot)\n    if (resolve !== WAITER) {', put: '    if (resolve !== WAITER) {', test: 'memory' },
   { what: 'a cancelled wait is not vacated', file: slots, find: '    if (words[ANSWER] === 0) return false\n    vacate(waiter.slot)', put: '    if (words[ANSWER] === 0) return false', test: 'cancelled-claims' },
   { what: 'a blocked thread\'s gift is not accepted', file: blocking, find: '      if (isAlive) floats[GIVEN] = 0', put: '      floats[GIVEN] = 0', test: 'given-to-the-dying' },
-  { what: 'a notification of a blocked thread is used twice', file: blocking, find: '    floats[RELAY] = 0\n', put: '', test: 'condition' },
+  { what: 'a notification that JavaScript was kept from using is forgotten', file: slots, find: '    if (floats[RELAY] !== 0) operations.relay()\n', put: '', test: 'condition-deaths' },
   { what: 'the counter of another word is read', file: counters, find: 'word >>> 4 << 14) & mask', put: 'word >>> 4 << 14 ^ 1) & mask', test: 'notify' },
   { what: 'the death of a holder is looked for at another place', file: counters, find: 'mask + 1 + (ofWord(address / 4) & left - 1)', put: 'mask + 1 + (ofWord(address / 4 + 1) & left - 1)', test: 'async-lock-owner-death' },
 
@@ -161,12 +161,16 @@ module.exports = [
   { what: 'a promise that puts overtakes those before it', file: queueWaits, find: 'const found = owing(memory, put, first.written, false)', put: 'const found = owing(memory, put, this.written, false)', test: 'queue' },
 
   // ——— Condition, Barrier, Latch ———
-  { what: 'an awaiting Condition keeps its lock', file: condition, find: '          release(indexOfHold(held), told)\n', put: '', test: 'condition' },
-  { what: 'an awaiting Condition says that its holder has repaired', file: condition, find: 'release(indexOfHold(held), told)', put: 'release(indexOfHold(held), false)', test: 'failing' },
-  { what: 'a blocking wait says that its holder has repaired', file: condition, find: '  if (told) held.word.noteDeath()\n', put: '', test: 'failing' },
+  { what: 'an awaiting Condition keeps its lock', file: condition, find: '          release(indexOfHold(held), false)\n', put: '', test: 'condition' },
+  { what: 'an awaiting Condition says that its holder has repaired', file: condition, find: '          if (told) held.word.noteDeath()\n', put: '', test: 'failing' },
+  { what: 'a blocking wait says that its holder has repaired', file: condition, find: '  if (told) held.word.noteDeath()\n  const index', put: '  const index', test: 'failing' },
   { what: 'a blocking wait does not take the lock again', file: condition, find: 'if (!isHeld(held)) acquire(held, Infinity, caller)', put: '', test: 'condition' },
   { what: 'an aborted wait does not take the lock again', file: condition, find: '      if (isReleased) await lockAgain(held, steps)\n      throw reason', put: '      throw reason', test: 'condition' },
   { what: 'a timed-out wait does not take the lock again', file: condition, find: "    if (result !== 'ok') await lockAgain(held, steps)\n", put: '', test: 'condition' },
+  { what: 'a hold owes nothing', file: owed, find: '  entries[2 * index + 1] = number\n', put: '', test: 'condition-owed' },
+  { what: 'a notification of a blocked thread is used twice', file: owed, find: '  if (floats[RELAY] === address) floats[RELAY] = 0\n', put: '', test: 'condition' },
+  { what: 'a callback that fails keeps its notification', file: token, find: '!(failed && owes(number))', put: 'true', test: 'condition-owed' },
+  { what: 'a claim that has given up and is granted its lock keeps its notification', file: acquire, find: 'release(indexOfHold(this), this.ownerDied, false, true)', put: 'release(indexOfHold(this), this.ownerDied)', test: 'condition' },
   { what: 'a promise that asks its predicate first cannot be unref\'d', file: condition, find: '    steps.isPending = true\n', put: '', test: 'ref' },
   { what: 'a predicate is asked once', file: condition, find: '!isOver && !isLate; isOver = await predicate()) {', put: '!isOver && !isLate; isOver = true) {', test: 'condition' },
   { what: 'an error of a deadlock does not say of which lock', file: 'lib/waiting/errors.js', find: "  define(error, 'id', word.id, true, true)\n", put: '', test: 'lock-names' },

@@ -263,6 +263,12 @@ module.exports = [
   { what: 'a robust list that changes while it is read has no hold', file: 'src/node/robust_table.rs', find: 'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;', put: 'if true {\n                return false;', cargo: ['lib', 'whoever_holds'] },
   { what: 'what is being released in line has no holder', file: 'src/node/robust_table.rs', find: 'index < len || self.number(index) != 0', put: 'index < len', cargo: ['lib', 'whoever_holds'] },
 
+  // ——— what a hold owes ———
+  { what: 'an abandoned hold keeps its notification', file: 'src/node/locking.rs', find: '        self.robust_list.retract();\n        pass_on_notification(owed);', put: '        self.robust_list.retract();', test: 'condition-owed' },
+  { what: 'a dead thread keeps the notifications of its holds', file: 'src/node/ending.rs', find: 'contained(|| Given::Notification(location).pass_on());', put: 'let _ = location;', test: 'condition-deaths' },
+  { what: 'what a hold owes is passed on twice', file: 'src/node/delivery.rs', find: 'index >= progress.adopted', put: 'index >= progress.told', test: 'condition-deaths' },
+  { what: 'a claim that gives up keeps its notification', file: 'src/node/waiting.rs', find: '            pass_on_notification(claim.relay);\n', put: '', test: 'condition' },
+
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },
   { what: 'a writer enters beside readers', file: request, find: 'Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current == UNLOCKED).then_some(WRITING),', put: 'Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current >= UNLOCKED).then_some(WRITING),', cargo: ['line', ''] },

@@ -161,7 +161,6 @@ class Round {
     for (const { lock, condition, items } of arena.queues) {
       const token = lock.tryLock()
       if (token === null) continue
-      if (token.ownerDied) condition.notify()
       if (condition.waiters > 0 && this.random() < 0.5) {
         Atomics.add(arena.words, items, 1)
         condition.notify(1)

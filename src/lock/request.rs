@@ -71,6 +71,11 @@ pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
 
+/// The amount in such a number.
+pub const fn amount_of(packed: u64) -> u64 {
+    packed / KINDS
+}
+
 impl Request {
     /// From its number in `lib/locks/held/`, and the number of permits or of the request.
     pub const fn from_code(kind: u32, amount: u32) -> Self {
@@ -90,7 +95,7 @@ impl Request {
 
     /// From one number: see [`pack`].
     pub const fn from_packed(number: u64) -> Self {
-        Self::from_code((number % KINDS) as u32, (number / KINDS) as u32)
+        Self::from_code((number % KINDS) as u32, amount_of(number) as u32)
     }
 
     /// As one number: see [`pack`].

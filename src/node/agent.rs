@@ -281,7 +281,9 @@ impl Agent {
         |agent, _| agent.delivery.end(),
         // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
         Self::pass_on_mail,
-        |agent, ending| agent.robust_list.drain(|location, request| agent.leave_behind(location, request, ending)),
+        |agent, ending| {
+            agent.robust_list.drain(|location, request, owed| agent.leave_behind(location, request, owed, ending));
+        },
         |agent, _| NAMES.end(&STORE, &agent.outbox),
         |agent, _| {
             for (base, objects) in agent.memories.take() {
@@ -304,7 +306,8 @@ impl Agent {
     ];
 
     /// Passes on what an entry of the robust list stands for. What the thread owes is noted: that comes later.
-    fn leave_behind(&self, location: Location, request: Request, ending: &mut Ending) {
+    fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {
+        ending.owed.extend(owed);
         match request {
             Request::Debt => ending.debts.push(location),
             Request::Lease(words) => ending.release(location, words),

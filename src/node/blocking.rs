@@ -13,7 +13,7 @@ use crate::lock::{Outbox, Waiter};
 use crate::node::deadlock;
 use crate::node::environment::Environment;
 use crate::node::pending::{Noted, PLAIN, SharedNotes};
-use crate::node::process::{Given, STORE, gave_up, return_unused, service, word_at};
+use crate::node::process::{Given, STORE, gave_up, pass_on_notification, return_unused, service, word_at};
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::registry::REGISTRY;
 use crate::node::robust_list::RobustList;
@@ -347,9 +347,7 @@ impl Blocking {
 
     /// Passes on a notification of which this thread has made no use, if there is one.
     pub(super) fn relay(&self) {
-        if let Some(location) = self.registers.take_relay() {
-            Given::Notification(location).pass_on();
-        }
+        pass_on_notification(self.registers.take_relay());
     }
 
     pub(super) fn take_given(&self) -> Option<Given> {

@@ -34,6 +34,9 @@ struct Progress {
     mail: Mail,
     /// What the settlements gave to this thread and the robust list does not get, each with the settlement's index in the mail.
     given: Vec<(usize, Given)>,
+    /// Where this thread was notified before the settlements acquired a lock again, likewise. Once that is adopted, its hold owes the
+    /// notification.
+    owed: Vec<(usize, Location)>,
     /// How many of the settlements JavaScript has been told of.
     told: usize,
     /// How many of the settlements have what they acquired in the robust list, with tokens. Not less than `told`.
@@ -46,6 +49,7 @@ impl Progress {
     fn clear(&mut self) {
         self.mail.clear();
         self.given.clear();
+        self.owed.clear();
         (self.told, self.adopted, self.acquired) = (0, 0, 0);
     }
 
@@ -73,9 +77,14 @@ fn given_beside(wait: Noted, result: WaitResult) -> Option<Given> {
     match (wait.request, wait.relay) {
         _ if result == WaitResult::TimedOut => None,
         (Some(request), _) if !request.is_owned() => Some(Given::Acquired(wait.location, request)),
-        (_, Some(relay)) => Some(Given::Notification(relay)),
+        (None, Some(relay)) => Some(Given::Notification(relay)),
         _ => None,
     }
+}
+
+/// Where this thread was notified before a settled claim acquired its lock again.
+fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
+    wait.relay.filter(|_| wait.request.is_some() && result.is_acquired())
 }
 
 /// The settlements of an agent that are on their way to JavaScript.
@@ -159,7 +168,7 @@ impl Delivery {
 
     /// Takes the mail, and lets claims that have been woken try.
     fn collect(&self, progress: &mut Progress, pending: &Pending) {
-        let Progress { mail, given, .. } = progress;
+        let Progress { mail, given, owed, .. } = progress;
         self.outbox.take(mail);
         for slot in std::mem::take(&mut mail.retries) {
             if !contained(|| self.retry(slot, mail, pending)) && self.outbox.retry(slot) == Ring::Needed {
@@ -174,8 +183,9 @@ impl Delivery {
             if result == WaitResult::TimedOut {
                 gave_up(wait.and_then(|wait| wait.request));
             }
-            let thing = wait.and_then(|wait| given_beside(wait, result));
-            given.extend(thing.map(|thing| (index, thing)));
+            let Some(wait) = wait else { continue };
+            given.extend(given_beside(wait, result).map(|thing| (index, thing)));
+            owed.extend(owed_by(wait, result).map(|location| (index, location)));
         }
         pending.shrink();
     }
@@ -248,7 +258,9 @@ impl Delivery {
                 contained(|| Given::Acquired(location, request).pass_on());
             }
         }
-        for (_, given) in progress.given.into_iter().filter(|&(index, _)| index >= progress.told) {
+        let given = progress.given.into_iter().filter(|&(index, _)| index >= progress.told).map(|(_, given)| given);
+        let owed = progress.owed.into_iter().filter(|&(index, _)| index >= progress.adopted);
+        for given in given.chain(owed.map(|(_, location)| Given::Notification(location))) {
             contained(|| given.pass_on());
         }
     }

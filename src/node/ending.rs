@@ -14,6 +14,8 @@ pub(super) struct Ending {
     pub(super) given: Vec<Given>,
     /// The events of queues that the thread owes: once it holds nothing any more.
     pub(super) debts: Vec<Location>,
+    /// Where the notifications were given that the thread's holds owe: likewise.
+    pub(super) owed: Vec<Location>,
 }
 
 impl Ending {
@@ -27,6 +29,9 @@ impl Ending {
     pub(super) fn pay(&mut self) {
         for events in self.debts.drain(..) {
             contained(|| raise(events));
+        }
+        for location in self.owed.drain(..) {
+            contained(|| Given::Notification(location).pass_on());
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::delivery::Caller;
 use crate::node::pending::{CONDITION, Noted, PLAIN};
-use crate::node::process::{NAMES, STORE, claim_has_joined, return_unused, word_at};
+use crate::node::process::{NAMES, STORE, claim_has_joined, pass_on_notification, return_unused, word_at};
 use crate::node::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::node::registry::{Entry, REGISTRY};
 use crate::queue::location::Location;
@@ -54,7 +54,8 @@ impl Agent {
     /// Takes what is requested, or enqueues the promise in the slot for it.
     pub(super) fn claim_async(&self) -> Answer {
         let registers = &self.registers;
-        let relay = registers.take_relay();
+        // It stays there until the claim has it.
+        let relay = registers.relay();
         if !self.can_time_out() {
             return Answer::NoTimer;
         }
@@ -108,6 +109,7 @@ impl Agent {
         };
         self.robust_list.retract();
         let answer = self.add_pending(ticket, deadline, Some(noted));
+        self.registers.take_relay();
         claim_has_joined(noted.location);
         answer
     }
@@ -219,11 +221,21 @@ impl Agent {
         }
     }
 
-    /// As [`Self::give_back`], where what the lock protects may be half changed: the next exclusive holder is told of a death.
+    /// As [`Self::give_back`], after a failure: a notification that the hold owes goes to another waiter.
+    pub(super) fn give_back_and_pay(&self) -> bool {
+        let owed = self.robust_list.owed();
+        let was_held = self.give_back();
+        pass_on_notification(owed);
+        was_held
+    }
+
+    /// As [`Self::give_back_and_pay`], where what the lock protects may be half changed: the next exclusive holder is told of a death.
     pub(super) fn pass_on(&self) -> bool {
+        let owed = self.robust_list.owed();
         let Some((location, request)) = self.robust_list.remove() else { return true };
         let was_held = return_unused(location, request, WaitResult::AcquiredFromDead);
         self.robust_list.retract();
+        pass_on_notification(owed);
         was_held
     }
 

@@ -84,6 +84,8 @@ operations! {
     c"notify" finishes Everything: |agent| agent.notify();
     /// How many waiters there are at the location.
     c"waiterCount" finishes Everything: |agent| STORE.count(agent.registers.location());
+    /// A notification in the registers, which this thread will not use, goes to another waiter.
+    c"relay" finishes Everything: |agent| { agent.blocking.relay(); 0 };
     /// Removes the wait in the slot: answers 1, or 0 if the wait is settled already.
     c"cancel" finishes Everything: |agent| agent.cancel().into();
     /// Lets the wait in the slot keep the event loop alive.
@@ -109,7 +111,9 @@ operations! {
     c"giveBack" finishes Everything: |agent| agent.give_back().into();
     /// As `giveBack`, at the end of a job: what a promise of this thread is given is settled before this returns.
     c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
-    /// As `giveBack`, for what a dead holder may have left half changed: the next exclusive holder is told of a death.
+    /// As `giveBack`, after a failure: a notification that the hold owes goes to another waiter.
+    c"giveBackAndPay" finishes Everything: |agent| agent.give_back_and_pay().into();
+    /// As `giveBackAndPay`, for what a dead holder may have left half changed: the next exclusive holder is told of a death.
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.
     c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };

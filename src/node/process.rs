@@ -89,6 +89,13 @@ impl Given {
     }
 }
 
+/// A notification that this thread was given at a location, and will not use, goes to another waiter.
+pub(super) fn pass_on_notification(location: Option<Location>) {
+    if let Some(location) = location {
+        Given::Notification(location).pass_on();
+    }
+}
+
 /// Raises the events of a queue, which a dead thread owes: the two words at `events`, each with waiters of its own.
 ///
 /// A waiter reads its word before it looks for what it wants. So either it finds that the word has changed, or it is enqueued here.

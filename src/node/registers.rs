@@ -234,6 +234,11 @@ impl Registers {
         self.relay.set(to_number(location));
     }
 
+    /// The notification that this thread received and has not used.
+    pub(super) fn relay(&self) -> Option<Location> {
+        from_number(self.relay.get())
+    }
+
     pub(super) fn take_relay(&self) -> Option<Location> {
         from_number(self.relay.replace(0.0))
     }

@@ -104,19 +104,27 @@ impl RobustList {
         let entries = &table.entries()[..self.len() as usize];
         let (entry, last) = (entries.get(table.registers.index.get() as usize)?, entries.last()?);
         let removed = entry.get()?;
-        let (location, request) = last.get()?;
-        entry.set(location, request);
+        entry.copy(last);
         self.set_len(self.len() - 1);
         Some(removed)
     }
 
-    /// Calls `pass_on` with each entry, which is an announcement meanwhile, so that the holder is known at every moment.
-    pub(super) fn drain(&self, mut pass_on: impl FnMut(Location, Request)) {
+    /// Where the notification was given that is owed by the hold with the entry at the index in the registers.
+    pub(super) fn owed(&self) -> Option<Location> {
+        let table = self.table.get();
+        table.entries().get(table.registers.index.get() as usize)?.owed()
+    }
+
+    /// Calls `pass_on` with each entry, which is an announcement meanwhile, so that the holder is known at every moment; and with where the
+    /// notification was given that the hold owes.
+    pub(super) fn drain(&self, mut pass_on: impl FnMut(Location, Request, Option<Location>)) {
         while let Some(last) = self.len().checked_sub(1) {
             // From here on it is an announcement: the next holder may have it before `pass_on` returns.
             self.set_len(last);
-            if let Some((location, request)) = self.table.get().entries().get(last as usize).and_then(Entry::get) {
-                pass_on(location, request);
+            if let Some(entry) = self.table.get().entries().get(last as usize)
+                && let Some((location, request)) = entry.get()
+            {
+                pass_on(location, request, entry.owed());
             }
             self.retract();
         }

@@ -6,11 +6,14 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::lock::request::Request;
+use crate::lock::request::{Request, amount_of};
 use crate::node::registers::{RegistersRef, from_number, to_number};
 use crate::queue::location::Location;
 
 /// An entry: two JavaScript numbers.
+///
+/// If what is held is a lock, and its holder owes a notification, the request is negative, and its amount is the address of the notification's
+/// location, in words.
 #[repr(C)]
 pub(super) struct Entry {
     address: AtomicU64,
@@ -28,8 +31,24 @@ impl Entry {
     }
 
     pub(super) fn get(&self) -> Option<(Location, Request)> {
-        let request = f64::from_bits(self.request.load(Ordering::Relaxed)) as u64;
-        Some((self.location()?, Request::from_packed(request)))
+        Some((self.location()?, Request::from_packed(self.number().abs() as u64)))
+    }
+
+    fn number(&self) -> f64 {
+        f64::from_bits(self.request.load(Ordering::Relaxed))
+    }
+
+    /// Where the notification was given that the holder owes.
+    pub(super) fn owed(&self) -> Option<Location> {
+        let words = amount_of(-self.number() as u64) as usize;
+        (words > 0).then(|| Location::from_address(words * size_of::<u32>()))
+    }
+
+    /// Makes this a copy of another entry.
+    pub(super) fn copy(&self, other: &Self) {
+        for (ours, theirs) in [(&self.address, &other.address), (&self.request, &other.request)] {
+            ours.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 }
 
@@ -249,6 +268,25 @@ mod tests {
             change();
             self.serial(self.table.len()).store(0, Ordering::SeqCst);
         }
+    }
+
+    #[test]
+    fn an_entry_says_what_its_hold_owes() {
+        // As far away as user space goes.
+        let [lock, condition] = [8, (usize::MAX >> 16) & !3].map(Location::from_address);
+        let [entry, other] = [(); 2].map(|()| Entry { address: AtomicU64::new(0), request: AtomicU64::new(0) });
+        for request in [Request::Lock, Request::Exclusive] {
+            entry.set(lock, request);
+            assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), None));
+            // As `lib/locks/held/request.js` writes it.
+            let number = -(request.packed() as f64 + 4.0 * condition.address() as f64);
+            entry.request.store(number.to_bits(), Ordering::Relaxed);
+            assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), Some(condition)));
+            other.copy(&entry);
+            assert_eq!((other.get(), other.owed()), (Some((lock, request)), Some(condition)));
+        }
+        entry.set(lock, Request::Permits(u32::MAX));
+        assert_eq!((entry.get(), entry.owed()), (Some((lock, Request::Permits(u32::MAX))), None));
     }
 
     #[test]

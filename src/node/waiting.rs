@@ -4,7 +4,7 @@ use crate::clock::Timestamp;
 use crate::node::agent::Agent;
 use crate::node::blocking::BlockingWait;
 use crate::node::pending::Noted;
-use crate::node::process::{STORE, gave_up, return_unused, service, word_at};
+use crate::node::process::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
 use crate::node::registers::Answer;
 use crate::queue::result::WaitResult;
 use crate::queue::store::Withdrawal;
@@ -98,8 +98,10 @@ impl Agent {
         let slot = self.registers.slot.get();
         let Some(ticket) = self.pending.ticket(slot) else { return false };
         let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.recall(slot);
-        if cancelled {
-            gave_up(self.pending.remove(slot).and_then(|wait| wait.request));
+        if cancelled && let Some(claim) = self.pending.remove(slot).filter(|wait| wait.request.is_some()) {
+            gave_up(claim.request);
+            // It claimed its lock again after a notification.
+            pass_on_notification(claim.relay);
         }
         cancelled
     }

@@ -126,10 +126,10 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
   return false
 }
 
-/** Acquires again what was released, as a step of a promise. The last two arguments are as a Claim's. */
-function reacquire (hold, resolve, reject, steps, notifiedAt) {
+/** Acquires again what was released, as a step of a promise. */
+function reacquire (hold, resolve, reject, steps) {
   if (take(hold)) resolve()
-  else new PromisedClaim(hold, waitOptions(), resolve, reject, steps, notifiedAt).begin()
+  else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
 }
 
 /** What the promise of a Task resolves with if the task was refused: then it has the reason. */
@@ -140,17 +140,15 @@ class Claim extends Waiter {
   /**
    * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
    * @param {Steps} [steps] what this is a step of
-   * @param {object} [notifiedAt] if this thread claims the hold because it was notified at this word: the notification goes to
-   *   another waiter unless the claim is granted
    */
-  constructor (hold, { timeout, signal }, steps, notifiedAt) {
+  constructor (hold, { timeout, signal }, steps) {
     super(hold.word, signal, steps)
     this.request = hold.request
     this.token = hold.token
     this.serial = hold.serial
     this.index = hold.index
     this.timeout = timeout
-    if (notifiedAt !== undefined) this.notifiedAt = notifiedAt
+    if (hold.notifiedAt !== undefined) this.notifiedAt = hold.notifiedAt
     this.isReserved = false
     this.hasGivenUp = false
     this.ownerDied = false
@@ -185,7 +183,7 @@ class Claim extends Waiter {
     if (this.hasGivenUp) return
     this.hasGivenUp = true
     // If it is too late, what is granted is released when it comes.
-    if (this.dequeue()) this.notifyAnother()
+    this.dequeue()
     this.reject(reason)
     this.tell('aborted')
   }
@@ -211,15 +209,10 @@ class Claim extends Waiter {
       if (this.ownerDied) tellDeath(this.word, this.request, this.since)
       this.tell('acquired')
     } else {
-      // The news of a death that it came with goes on.
-      if (this.owned) release(indexOfHold(this), this.ownerDied)
+      // The news of a death that it came with goes on, and so does a notification.
+      if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)
       else this.word.addPermits(amountOf(this.request))
-      this.notifyAnother()
     }
-  }
-
-  notifyAnother () {
-    if (this.notifiedAt !== undefined) agent().notify(this.notifiedAt.address, 1)
   }
 
   end () {
@@ -240,13 +233,13 @@ class Claim extends Waiter {
   }
 }
 
-// Of few claims: where it notifies another; since when it waits, for diagnostics; what stalls.js knows of it; why it was refused.
+// Of few claims: where this thread was notified, as of a Hold; since when it waits, for diagnostics; what stalls.js knows of it; why it was refused.
 shield(Claim, ['notifiedAt', 'since', 'wait', 'reason'])
 
 /** The claim of a promise that has these functions. */
 class PromisedClaim extends Claim {
-  constructor (hold, wait, resolve, reject, steps, notifiedAt) {
-    super(hold, wait, steps, notifiedAt)
+  constructor (hold, wait, resolve, reject, steps) {
+    super(hold, wait, steps)
     this.resolve = resolve
     this.reject = reject
   }

@@ -11,6 +11,7 @@
 
 const { bare, createArray, createMap, now } = require('../../util/intrinsics')
 const { holdChannel } = require('./diagnostics')
+const { requestIn } = require('./owed')
 const { DEBT, INNER, LEASE, amountOf, described, isNamed, kindOf } = require('./request')
 
 const { nextTick } = process
@@ -57,7 +58,7 @@ class Holds {
     const serial = serials[index]
     const began = this.began.get(serial)
     if (began === undefined) return
-    this.ended[this.ended.length] = this.message(held[index], entries[2 * index + 1], now() - began)
+    this.ended[this.ended.length] = this.message(held[index], requestIn(entries[2 * index + 1]), now() - began)
     this.forget(serial)
     if (this.isDue) return
     this.isDue = true

@@ -18,6 +18,7 @@
  * - Entries move only between two increments of `words[MOVES]`, so that a thread that looks for one does not overlook it.
  * - Each entry has a serial number, which its token knows. A token is live while the list has an entry with its number: so an
  *   entry can be removed without finding its token. Behind the entries, all numbers are 0, but for a lock that is being taken.
+ * - What a hold owes is in its entry (see owed.js), and goes with it.
  * - `held[index]` is the word of the entry at `index`: what is held keeps its memory. Native code adds an entry before JavaScript can
  *   say so, and the engine may break JavaScript off in between: `expected` is the word until then.
  * - Only this file writes `words[HELD]`.
@@ -32,6 +33,7 @@ const { holdChannel } = require('./diagnostics')
 const Finder = require('./finder')
 const Holds = require('./holds')
 const { createKeep, createRegister } = require('./memories')
+const { owe } = require('./owed')
 const createRoom = require('./room')
 const {
   DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf, requestOf
@@ -186,7 +188,7 @@ function createRobustList (native) {
     }
 
     /** The numbered entry at `index` becomes that of a hold. No code of the user's runs. */
-    assign ({ serial, token }, index, ownerDied) {
+    assign ({ serial, token, notifiedAt }, index, ownerDied) {
       if (serial === NOT_HELD) {
         token[INDEX] = index
         token[SERIAL] = this.serials[index]
@@ -195,6 +197,7 @@ function createRobustList (native) {
         // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
         if (holds.count !== 0) holds.rename(this.serials[index], serial)
         this.serials[index] = serial
+        if (notifiedAt !== undefined) owe(this, index, notifiedAt)
       }
     }
 
@@ -275,11 +278,13 @@ function createRobustList (native) {
     }
 
     /**
-     * The same where there may be waiters, in native code, which tells the next exclusive holder of a death, or not.
+     * The same where there may be waiters, in native code.
+     * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death, after a failure
      * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new entries when it returns
+     * @param {boolean} failed whether what the hold owes goes to another waiter
      */
-    releaseInLine (index, tellsOfDeath = false, inJob = false) {
-      const release = tellsOfDeath ? operations.passOn : inJob ? operations.giveBackInJob : operations.giveBack
+    releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
+      const release = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay : inJob ? operations.giveBackInJob : operations.giveBack
       const last = words[ENTRY] = this.toEnd(index)
       if (holds.count !== 0) holds.end(this, last)
       release()

@@ -2,6 +2,7 @@
 
 /** Runs a callback with a hold that this thread blocks for, and gives the hold back, however the callback ends. */
 
+const { types: { isPromise } } = require('util')
 const { requireStack } = require('../../agent/agent')
 const { requireFunction, requireNoPromise } = require('../../waiting/options')
 const { acquireOrThrow } = require('./acquire')
@@ -22,7 +23,8 @@ module.exports = function runHoldingSync (hold, callback, options, caller, twin)
   let failed = true
   try {
     result = callback(token)
-    failed = false
+    // What else has a `then` is refused once nothing is held: reading that may run code.
+    failed = isPromise(result)
   } finally {
     giveBackAfter(token, failed)
   }

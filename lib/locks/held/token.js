@@ -11,6 +11,7 @@ const { agent, requireStack } = require('../../agent/agent')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
 const { notLocked } = require('../../waiting/errors')
+const { owes, requestIn } = require('./owed')
 const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
 const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
 
@@ -39,13 +40,14 @@ class UnlockToken {
   }
 
   /**
-   * Releases the lock as `unlock` does, and the next exclusive holder is told `ownerDied`: what the lock protects may be half changed.
+   * Releases the lock as `unlock` does, and the next exclusive holder is told `ownerDied`: what the lock protects may be half changed. A
+   * Condition's notification that the hold owes goes to another waiter.
    * @throws {TypeError} it is the token of a share or of permits
    */
   abandon () {
     const index = indexOf(this)
     if (index < 0) return rejectWait(this)
-    if (!isExclusive({ request: theList().entries[2 * index + 1] })) {
+    if (!isExclusive({ request: requestIn(theList().entries[2 * index + 1]) })) {
       throw new TypeError('abandon: the token must be that of a lock that is held exclusively, not of a share or of permits: use unlock()')
     }
     requireStack()
@@ -109,6 +111,8 @@ class Hold {
     // If the token is to stay the same: the serial number and the index that it knows. NOT_HELD if it is new.
     this.serial = serial
     this.index = index
+    // If it is taken again after a notification: the word of the Condition, whose notification it then owes.
+    this.notifiedAt = undefined
   }
 }
 bare(Hold)
@@ -121,7 +125,7 @@ function holdOf (token) {
   const index = indexOf(token)
   if (index < 0) return undefined
   const { entries, held, serials } = theList()
-  return new Hold(held[index], entries[2 * index + 1], token, serials[index], index)
+  return new Hold(held[index], requestIn(entries[2 * index + 1]), token, serials[index], index)
 }
 
 let list
@@ -168,11 +172,14 @@ function takeAgain (hold) {
   return true
 }
 
-/** `unlock` of a token of whatever kind, or `abandon`: that tells of a death. `inJob`: whether the job of a callback is about to end with it. */
-function giveBack (token, tellsOfDeath = false, inJob = false) {
+/**
+ * `unlock` of a token of whatever kind, or `abandon`: that tells of a death. `inJob`: whether the job of a callback is about to end with it;
+ * `failed`: whether by an error.
+ */
+function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
   const index = indexOf(token)
   if (index < 0) return rejectWait(token)
-  release(index, tellsOfDeath, inJob)
+  release(index, tellsOfDeath, inJob, failed)
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {
@@ -192,23 +199,27 @@ function wasTold (token) {
 
 /**
  * Releases what a callback was given this token for, in whatever form it is held now. If the callback ended by an error, it has not said
- * that it repaired what a dead holder left behind: so the next one is told, too.
+ * that it repaired what a dead holder left behind: so the next one is told, too. Nor has it made use of a notification.
  */
 function giveBackAfter (token, failed, inJob = false) {
-  if (giveBack(token, failed && wasTold(token), inJob)) return
+  if (giveBack(token, failed && wasTold(token), inJob, failed)) return
   const reading = readingTokens.get(token)
   if (reading !== undefined) giveBack(reading, false, inJob)
 }
 
-/** Releases what the entry at `index` stands for. Where that tells of a death, the next exclusive holder hears of it, unless this was a reader. */
-function release (index, tellsOfDeath, inJob = false) {
+/**
+ * Releases what the entry at `index` stands for. Where that tells of a death, the next exclusive holder hears of it, unless this was a reader.
+ * After a failure, a notification that it owes goes to another waiter.
+ */
+function release (index, tellsOfDeath, inJob = false, failed = false) {
   const list = theList()
   const word = list.held[index]
-  const request = list.entries[2 * index + 1]
-  if (!tellsOfDeath) {
+  const number = list.entries[2 * index + 1]
+  const request = requestIn(number)
+  if (!tellsOfDeath && !(failed && owes(number))) {
     word.release(index, request, inJob)
   } else {
-    list.releaseInLine(index, true)
+    list.releaseInLine(index, tellsOfDeath, inJob, failed)
     if (request === LOCK) word.notifyHost()
   }
   list.holds.tell()

@@ -62,6 +62,8 @@ function createWords (list) {
       this.onWebAssembly = onWebAssembly
       // The QueueMemory of which it is the first word.
       this.queue = undefined
+      // The word of the Condition whose notification the last hold of this owed: kept, since it has an address.
+      this.creditor = undefined
     }
 
     /**
