@@ -7,10 +7,20 @@
  */
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
-  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken', 'locks', 'snapshot'
+  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken', 'formatSnapshot', 'locks',
+  'snapshot'
 ]
 
 const load = () => require('./lib/entry.js')('index')
+
+/** Whether the environment asks for something that begins now: as in lib/util/is-asked.js, but only this file is loaded. */
+function isAsked () {
+  try {
+    return Boolean(process.env.ATOMICS_WAITASYNC_DUMP)
+  } catch (_) {
+    return false
+  }
+}
 
 /** An object that becomes what `load` returns when a property of it is read or written; if it is frozen, it passes that on. */
 function createLater () {
@@ -41,4 +51,4 @@ function createLater () {
   return later
 }
 
-module.exports = Atomics.waitAsync === undefined ? load() : createLater()
+module.exports = Atomics.waitAsync === undefined || isAsked() ? load() : createLater()

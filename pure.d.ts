@@ -1151,6 +1151,8 @@ export interface Entry {
   /** The same number for entries of the same word, or the same name. */
   id: number
   threadId: number
+  /** The `name` that its Worker was given, where Node tells it: 22.20, 24.6 and later. */
+  threadName?: string
   /** Whether the thread is blocked; if it waits and is not blocked, a promise is pending. */
   blocked: boolean
   /** How long this has been so; `NaN` if that is not known. */
@@ -1167,7 +1169,23 @@ export interface Entry {
  * for (const { kind, threadId, milliseconds } of held) console.log(kind, threadId, milliseconds)
  * ```
  */
-export function snapshot(): { held: Entry[], waiting: Entry[], cycles: CycleLink[][] }
+export function snapshot(): Snapshot
+
+/** What {@link snapshot} returns. */
+export interface Snapshot {
+  held: Entry[]
+  /** The waiters of one word are in the order of its line. */
+  waiting: Entry[]
+  cycles: CycleLink[][]
+}
+
+/**
+ * A snapshot as a table for people: rings first, then each lock with its holders and waiters. `ATOMICS_WAITASYNC_DUMP=SIGQUIT` in the
+ * environment has that signal write the same text to the standard error.
+ *
+ * @throws {TypeError} if it is not of this shape; one that was sent as JSON is
+ */
+export function formatSnapshot(snapshot: { held: readonly Entry[], waiting: readonly Entry[], cycles: readonly (readonly CycleLink[])[] }): string
 
 /** A thread of a ring of threads that wait for one another: it waits for what the next one holds, the last for what the first holds. */
 export interface CycleLink extends DeadlockLink {

@@ -9,9 +9,7 @@ const assert = require('assert')
 const { test } = require('./harness')
 const { api } = require('./subject')
 const { memory } = require('./fixtures/lock-toolbox')
-const { now, randomFrom, startWorker, until } = require('./fixtures/queue-toolbox')
-const { agent } = require('../lib/agent/agent')
-const { cyclesOf } = require('../lib/locks/held/cycles')
+const { now, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const { AsyncLock, RwLock, Semaphore, locks, snapshot } = api
 
@@ -201,90 +199,6 @@ test('threads that keep one order never seem to wait for one another', { timeout
   }
   Atomics.store(new Int32Array(sab), 4, 1)
   await Promise.all(workers.map(worker => worker.done()))
-})
-
-test('a cycle counts only if a second look finds each of its entries again', t => {
-  const { binding } = agent().native
-  const { snapshot: look } = binding
-  t.after(() => { binding.snapshot = look })
-  /** A look at this moment, in microseconds: who holds which AsyncLock and waits for which, since when. */
-  const text = (now, held, waiting) => {
-    const entries = list => list.map(([threadId, id, since]) => [0, null, id, threadId, true, since === undefined ? 0 : now - since])
-    return JSON.stringify({ now, held: entries(held), waiting: entries(waiting) })
-  }
-  const cyclesOfTwo = (...looks) => {
-    const texts = looks.map(([now, held, waiting]) => text(now, held, waiting))
-    binding.snapshot = () => texts.shift()
-    const { cycles } = snapshot()
-    assert.strictEqual(texts.length, 0)
-    return cycles.length
-  }
-  const held = [[1, 10, 333], [2, 11, 1001]]
-  const waiting = [[1, 11, 2000], [2, 10, 3001]]
-  const first = [12345, held, waiting]
-  assert.strictEqual(cyclesOfTwo(first, [56789, held, waiting]), 1)
-  assert.strictEqual(cyclesOfTwo(first, [56789, held, [[1, 11, 2000], [2, 10, 12346]]]), 0)
-  assert.strictEqual(cyclesOfTwo(first, [56789, held, [[1, 11, 2000]]]), 0)
-  assert.strictEqual(cyclesOfTwo(first, [56789, [[1, 10, 333], [2, 11, 12346]], waiting]), 0)
-  assert.strictEqual(cyclesOfTwo(first, [56789, [[1, 10, 333], [3, 11, 1001]], waiting]), 0)
-  // Of what is on its way to a promise of a blocked thread it is not known since when.
-  const given = [[1, 10], [2, 11, 1001]]
-  assert.strictEqual(cyclesOfTwo([12345, given, waiting], [56789, given, waiting]), 1)
-})
-
-/** What thread `a` waits for of thread `b`, by the definition: for tests of small snapshots. */
-function waitsFor ({ held, waiting }, a, b) {
-  const isBlocked = waiting.some(({ threadId, blocked }) => threadId === a && blocked)
-  const claims = waiting.filter(({ threadId, blocked, mode }) => threadId === a && blocked === isBlocked && mode !== 'permits')
-  return claims.some(({ id, mode }) => held.some(hold => hold.threadId === b && hold.id === id && (mode === 'exclusive' || hold.mode === 'exclusive')))
-}
-
-test('of random snapshots, each thread that is on a ring is on one that is returned, and each of these is one', () => {
-  const random = randomFrom(28)
-  const below = n => Math.floor(random() * n)
-  let rings = 0
-  for (let turn = 0; turn < 3000; turn++) {
-    const [threads, ids] = [1 + below(5), 1 + below(5)]
-    const entry = () => ({ kind: 'RwLock', id: below(ids), threadId: below(threads), blocked: false })
-    // A line has no shares behind writers here: those are in another test.
-    const held = Array.from({ length: below(8) }, () => Object.assign(entry(), { mode: 'shared' }))
-    held.sort((a, b) => a.threadId - b.threadId)
-    const waiting = Array.from({ length: below(8) }, () => Object.assign(entry(), { mode: 'exclusive' }))
-    for (let thread = 0; thread < threads; thread++) {
-      const own = waiting.filter(({ threadId }) => threadId === thread)
-      if (own.length > 0 && below(2) === 0) own[below(own.length)].blocked = true
-    }
-    const all = Array.from({ length: threads }, (_, n) => n)
-    const reach = all.map(a => all.map(b => a !== b && waitsFor({ held, waiting }, a, b)))
-    const edges = reach.map(row => row.slice())
-    for (const k of all) for (const a of all) for (const b of all) reach[a][b] = reach[a][b] || (reach[a][k] && reach[k][b])
-
-    const cycles = cyclesOf({ held, waiting })
-    rings += cycles.length
-    const found = new Set()
-    const texts = new Set()
-    for (const ring of cycles) {
-      texts.add(JSON.stringify(ring.map(({ threadId }) => threadId)))
-      ring.forEach(({ threadId, holds, waitsFor, blocked }, n) => {
-        const next = ring[(n + 1) % ring.length]
-        found.add(threadId)
-        assert.ok(held.includes(holds) && waiting.includes(waitsFor) && edges[threadId][next.threadId])
-        assert.deepStrictEqual([holds.threadId, waitsFor.threadId, waitsFor.blocked, waitsFor.id], [threadId, threadId, blocked, next.holds.id])
-      })
-      assert.strictEqual(ring[0].threadId, Math.min(...ring.map(({ threadId }) => threadId)))
-      assert.strictEqual(new Set(ring.map(({ threadId }) => threadId)).size, ring.length)
-    }
-    assert.strictEqual(texts.size, cycles.length)
-    assert.deepStrictEqual(all.filter(a => reach[a][a]), [...found].sort((a, b) => a - b))
-  }
-  assert.ok(rings > 500, rings)
-})
-
-test('rings of blocked threads come first, also where the same threads are on others', () => {
-  const entry = (threadId, id, blocked) => ({ kind: 'AsyncLock', mode: 'exclusive', threadId, id, blocked })
-  const held = [entry(0, 10, false), entry(1, 11, true), entry(2, 12, true)]
-  const waiting = [entry(0, 11, false), entry(1, 12, true), entry(2, 10, true), entry(2, 11, true)]
-  assert.deepStrictEqual(cyclesOf({ held, waiting }).map(ring => ring.map(({ threadId }) => threadId)), [[1, 2], [0, 1, 2]])
 })
 
 test('the cycles among 100 000 entries are found without delay', async t => {

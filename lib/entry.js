@@ -16,6 +16,7 @@ const globalObject = require('./util/global')
 const { define, defineProperty } = require('./util/intrinsics')
 const { requireStackToLoad } = require('./util/require-stack')
 const { describe } = require('./util/values')
+const isAsked = require('./util/is-asked')
 
 /** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
 const ENTRIES = {
@@ -64,7 +65,17 @@ function createEntry (name) {
     }
   }
   for (const name of Object.keys(late)) defineProperty(entry, name, loadedWhenRead(name))
+  if (isAsked()) start()
   return entry
+}
+
+/** Starts this thread's agent now: a program that hangs may not have used it. */
+function start () {
+  try {
+    require('./agent/agent').agent()
+  } catch (error) {
+    process.emitWarning(error.message)
+  }
 }
 
 /** The property that has an export's code loaded when it is read, and then becomes a plain one, where its object is not frozen. */

@@ -10,11 +10,12 @@ const { requireKilobytes, requireStackToLoad } = require('../util/require-stack'
 const {
   ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('../util/intrinsics')
-const { threadId } = require('../util/worker-threads')
+const { threadId, threadName } = require('../util/worker-threads')
 const { describe } = require('../util/values')
 const { load } = require('./binding')
 const createBlocking = require('./blocking')
 const { createCounters } = require('./counters')
+const armDumps = require('./dumps')
 const { ADDRESS, ANSWER, COUNT, EXPECTED, FLOATS, INTERRUPTED, WORDS } = require('./registers')
 const createSlots = require('./slots')
 const startingWorkers = require('./starting-workers')
@@ -41,7 +42,7 @@ function createAgent (binding) {
   // Bun has functions with libuv's names, but not its event loop.
   const hasLibuv = process.versions.bun === undefined
   const stallAfter = stallSetting(binding)
-  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, hasLibuv)
+  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, threadName, hasLibuv)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an install in
@@ -174,6 +175,7 @@ function createAgent (binding) {
       'unref\'d may not settle. ' + error.message, { code: PENDING })
   }
   if (process.versions.deno !== undefined) wakeInDeno()
+  armDumps(binding)
 
   return {
     native,

@@ -20,6 +20,11 @@ const LockManager = lateClass('LockManager', () => loads.lockManager().LockManag
 const UnlockToken = lateClass('UnlockToken', () => loads.token().UnlockToken)
 Object.setPrototypeOf(locks, LockManager.prototype)
 
+const ofSnapshots = {
+  formatSnapshot: (snapshot) => require('./held/snapshot').formatSnapshot(snapshot),
+  snapshot: () => require('./held/snapshot').snapshot()
+}
+
 /** The exports, by name. */
 const late = {
   AsyncLock: lateClass('AsyncLock', () => require('./async-lock'), UnlockToken),
@@ -33,12 +38,12 @@ const late = {
   Semaphore: lateClass('Semaphore', () => require('./semaphore'), UnlockToken),
   UnlockToken,
   locks,
-  snapshot: { snapshot: () => require('./held/snapshot').snapshot() }.snapshot
+  ...ofSnapshots
 }
 
 /** The export of that name, with its code. */
 function load (name) {
-  if (name === 'snapshot') {
+  if (ofSnapshots[name] !== undefined) {
     requireStackToLoad()
     require('./held/snapshot')
   } else {

@@ -10,4 +10,13 @@ try {
 
 const { isMainThread, threadId } = threads || { isMainThread: true, threadId: 0 }
 
-module.exports = { isMainThread, threadId, threads }
+/** The name that a program has given this thread; undefined if there is none, or this Node does not tell. */
+const threadName = nameOf(threads)
+
+function nameOf (threads) {
+  const name = threads && threads.threadName
+  // The second is what Node calls a Worker without a name.
+  return name === '' || name === 'WorkerThread' ? undefined : name
+}
+
+module.exports = { isMainThread, threadId, threadName, threads }

@@ -29,7 +29,6 @@ const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
-const cycles = 'lib/locks/held/cycles.js'
 const stalls = 'lib/locks/held/stalls.js'
 
 module.exports = [
@@ -57,13 +56,6 @@ module.exports = [
   { what: 'a claim that was broken off keeps no memory', file: list, find: 'if (this.entries[2 * index] === address) this.held[index] = this.expected', put: '', test: 'async-lock-memory' },
   { what: 'a claim that blocks needs no stack for what comes after it', file: acquire, find: '  requireStack()\n  const list', put: '  const list', test: 'stack-end' },
   { what: 'a lock is announced only once it is taken', file: list, find: '        if (request === LOCK) serials[index] = serial\n', put: '', test: 'robust-list' },
-
-  // ——— cycles ———
-  { what: 'a cycle of one look counts', file: 'lib/locks/held/snapshot.js', find: 'cycles: cycles.length === 0 ? cycles : confirmed(cycles, first)', put: 'cycles', test: 'cycles' },
-  { what: 'a blocked thread waits for what its promises wait for', file: cycles, find: ' || node.blocked !== claim.blocked', put: '', test: 'cycles' },
-  { what: 'a thread waits for itself', file: cycles, find: 'if (holds.threadId !== claim.threadId) append(node.edges', put: 'append(node.edges', test: 'cycles' },
-  { what: 'a reader does not wait for the writer ahead', file: cycles, find: '    toWriter(node, claim)\n', put: '', test: 'cycles' },
-  { what: 'a ring is returned once for each of its threads', file: cycles, find: 'to.isOnRing = true', put: 'to.isOnRing = false', test: 'cycles' },
 
   // ——— code of the program's within a wait ———
   { what: 'a token that was unlocked while its signal was joined waits', file: condition, find: '          if (!isHeld(held)) throw notHeld(caller)\n', put: '', test: 'hostile' },

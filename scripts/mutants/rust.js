@@ -15,6 +15,7 @@ const lockStore = 'src/lock/store.rs'
 const abandoned = 'src/lock/abandoned.rs'
 const memories = 'src/lock/memories.rs'
 const request = 'src/lock/request.rs'
+const rings = 'src/lock/rings.rs'
 const fairness = 'src/lock/fairness.rs'
 const waiter = 'src/queue/waiter.rs'
 const pace = 'src/node/pace.rs'
@@ -268,6 +269,25 @@ module.exports = [
   { what: 'a dead thread keeps the notifications of its holds', file: 'src/node/ending.rs', find: 'contained(|| Given::Notification(location).pass_on());', put: 'let _ = location;', test: 'condition-deaths' },
   { what: 'what a hold owes is passed on twice', file: 'src/node/delivery.rs', find: 'index >= progress.adopted', put: 'index >= progress.told', test: 'condition-deaths' },
   { what: 'a claim that gives up keeps its notification', file: 'src/node/waiting.rs', find: '            pass_on_notification(claim.relay);\n', put: '', test: 'condition' },
+
+  // ——— rings ———
+  {
+    what: 'a ring of one look counts',
+    file: rings,
+    find: 'rings.into_iter().filter(|ring| ring.iter().all(stands)).collect()',
+    put: '{ let _ = stands; rings }',
+    cargo: ['lib', 'a_ring_counts']
+  },
+  {
+    what: 'a blocked thread waits for what its promises wait for',
+    file: rings,
+    find: 'self.nodes[node].blocked != claim.blocked\n                || ',
+    put: '',
+    cargo: ['lib', 'rings']
+  },
+  { what: 'a thread waits for itself', file: rings, find: 'if thread != claim.thread && (', put: 'if (', cargo: ['lib', 'rings'] },
+  { what: 'a reader does not wait for the writer ahead', file: rings, find: '                self.add_writer(node, index, writer);\n', put: '                let _ = writer;\n', cargo: ['lib', 'a_reader'] },
+  { what: 'a ring is returned once for each of its threads', file: rings, find: 'is_on_ring = true', put: 'is_on_ring = false', cargo: ['lib', 'rings'] },
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },

@@ -61,6 +61,7 @@ pub mod memories;
 mod name_table;
 pub mod names;
 pub mod request;
+pub mod rings;
 mod store;
 
 pub use lines::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};

@@ -107,6 +107,7 @@ impl Agent {
         settle: sys::napi_value,
         tick: sys::napi_value,
         thread_id: u32,
+        thread_name: Option<String>,
         has_libuv: bool,
     ) -> Result<()> {
         if let Ok(former) = Self::of(env) {
@@ -144,6 +145,7 @@ impl Agent {
             known: Known {
                 number: NUMBERS.fetch_add(1, Ordering::Relaxed),
                 thread_id,
+                thread_name: thread_name.map(Arc::from),
                 outbox: Arc::clone(&agent.outbox),
                 blocked_thread: Arc::clone(&agent.blocking.thread),
                 notes: agent.pending.notes.clone(),

@@ -9,14 +9,15 @@ use napi_derive::napi;
 use crate::node::agent::Agent;
 use crate::node::process::{MEMORIES, STORE};
 use crate::node::registry::REGISTRY;
-use crate::node::{holders, images, operations, snapshot};
+use crate::node::snapshot::{self, Snapshot};
+use crate::node::{holders, images, operations};
 use crate::queue::location::Location;
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
 ///
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
-/// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` is that of
-/// `worker_threads`; `has_libuv`, unless it is false, that the event loop is libuv's.
+/// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` and `thread_name` are those
+/// of `worker_threads`; `has_libuv`, unless it is false, that the event loop is libuv's.
 #[napi(catch_unwind)]
 pub fn start(
     env: Env,
@@ -24,10 +25,21 @@ pub fn start(
     settle: Function<'_, u32, ()>,
     tick: Function<'_, (), ()>,
     thread_id: u32,
+    thread_name: Option<String>,
     has_libuv: Option<bool>,
 ) -> Result<Object<'static>> {
     // SAFETY: called from JavaScript, and the wrapper checked the types.
-    unsafe { Agent::start(env.raw(), registers.raw(), settle.raw(), tick.raw(), thread_id, has_libuv != Some(false)) }?;
+    unsafe {
+        Agent::start(
+            env.raw(),
+            registers.raw(),
+            settle.raw(),
+            tick.raw(),
+            thread_id,
+            thread_name,
+            has_libuv != Some(false),
+        )
+    }?;
     operations::create(&env)
 }
 
@@ -71,7 +83,7 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
 #[napi(catch_unwind)]
 pub fn snapshot(env: Env) -> Result<Option<String>> {
     Agent::of(env.raw())?.finish_release();
-    Ok(snapshot::snapshot())
+    Ok(Snapshot::take().json())
 }
 
 /// The cycle because of which this thread's last claim was refused, as JSON.

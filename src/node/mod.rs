@@ -9,6 +9,8 @@
 //! | `blocking` | the agent's thread, while it blocks |
 //! | `deadlock` | the cycles of blocked threads |
 //! | `snapshot` | what is held and awaited in this process |
+//! | `table` | the text of a snapshot, for people |
+//! | `dump` | that text at a signal |
 //! | `holders` | for how long at least each holder has held something, and which threads died holding a lock |
 //! | `delivery` | the settlements of an agent, on their way to JavaScript |
 //! | `pending` | the asynchronous waits of an agent, by slot, and notes on its waits for other threads to read |
@@ -34,6 +36,7 @@ mod blocking;
 mod deadlock;
 #[forbid(unsafe_code)]
 mod delivery;
+pub mod dump;
 #[forbid(unsafe_code)]
 mod ending;
 mod environment;
@@ -59,5 +62,6 @@ mod robust_table;
 #[forbid(unsafe_code)]
 mod snapshot;
 pub mod stalls;
+pub mod table;
 #[forbid(unsafe_code)]
 mod waiting;

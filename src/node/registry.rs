@@ -39,6 +39,8 @@ pub(super) struct Known {
     pub(super) number: u64,
     /// Its `worker_threads.threadId`.
     pub(super) thread_id: u32,
+    /// Its `worker_threads.threadName`, if a program has given it one.
+    pub(super) thread_name: Option<Arc<str>>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) blocked_thread: Arc<BlockedThread>,
     /// What its thread and its promises wait for.

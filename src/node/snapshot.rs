@@ -5,13 +5,17 @@
 //! the entries are right for one moment. Not reported: a lock that is passed between threads, without a waiter, just while the lists are
 //! read; and what has been taken out of an outbox and is not in the robust list yet, a moment later.
 //!
+//! A ring counts only if a second look finds all of its entries again: different buckets are read one after the other. If all were there
+//! from one look to the other, there was a moment between the two at which they were a ring.
+//!
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is only known as
 //! far as [`crate::node::holders`] says.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
 
@@ -20,6 +24,7 @@ use crate::lock::Waiter;
 use crate::lock::deadlock::is_kept_by;
 use crate::lock::names::Text;
 use crate::lock::request::{AWAITS_NOTIFICATION, Request, pack};
+use crate::lock::rings::{Has, Link, Seen, confirmed, rings};
 use crate::node::holders::{held_since, sight};
 use crate::node::json;
 use crate::node::pending::{PLAIN, PURPOSE_BITS};
@@ -50,6 +55,7 @@ pub(super) struct Entry {
     /// See [`crate::node::pending::Noted`].
     pub(super) purpose: u32,
     pub(super) thread_id: u32,
+    pub(super) thread_name: Option<Arc<str>>,
     pub(super) blocked: bool,
     /// Unknown for a promise of `Atomics.waitAsync` itself.
     pub(super) since: Option<Timestamp>,
@@ -57,12 +63,23 @@ pub(super) struct Entry {
 
 impl Entry {
     /// The first word of the thing that it is about. A lease, and a wait for a queue's events, are at another word of the queue.
-    fn place(&self) -> Location {
+    pub(super) fn place(&self) -> Location {
         match self.request {
             Some(Request::Lease(words)) => self.location.words_before(words),
             Some(_) => self.location,
             None => self.location.words_before(self.purpose >> PURPOSE_BITS),
         }
+    }
+
+    fn seen(&self) -> Seen {
+        let Self { location, request, thread_id, blocked, .. } = *self;
+        Seen { location, thread: thread_id, mode: request.and_then(Request::mode), blocked }
+    }
+
+    /// The same in two looks if the entry was there from one to the other.
+    fn key(&self) -> impl Eq + Hash + use<> {
+        let Self { location, request, thread_id, blocked, since, .. } = *self;
+        (location, request.map(Request::packed), thread_id, blocked, since)
     }
 
     /// With its name, if it has one. `None` for a named lock that was stolen or released meanwhile. Called with no bucket locked.
@@ -76,13 +93,13 @@ impl Entry {
 }
 
 /// An entry, and the name of its word.
-pub(super) struct Named(Entry, Option<Text>);
+pub(super) struct Named(pub(super) Entry, pub(super) Option<Text>);
 
 impl Named {
     /// The entry for `entryOf` in `lib/locks/held/request.js`, which has the words for its numbers.
     pub(super) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self(entry, name) = self;
-        let Entry { request, purpose, thread_id, blocked, since, .. } = entry;
+        let Entry { request, purpose, thread_id, thread_name, blocked, since, .. } = entry;
         let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
         write!(text, "[{request},")?;
         match name {
@@ -92,9 +109,14 @@ impl Named {
         write!(text, ",{},{thread_id},{blocked},", id(entry.place()))?;
         match since {
             // Whole microseconds of both, so that their sum is the same in every snapshot.
-            Some(since) => write!(text, "{}]", micros(now).saturating_sub(micros(*since))),
-            None => text.write_str("null]"),
+            Some(since) => write!(text, "{}", micros(now).saturating_sub(micros(*since)))?,
+            None => text.write_str("null")?,
         }
+        if let Some(name) = thread_name {
+            text.write_char(',')?;
+            json::string(text, &name.encode_utf16().collect::<Vec<_>>())?;
+        }
+        text.write_char(']')
     }
 }
 
@@ -104,8 +126,60 @@ pub(super) const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
 /// How often the robust lists are read for a bucket that has claims whose keepers are not found.
 const MOST_READINGS: usize = 4;
 
-/// What is held and awaited in this process, as JSON; and when it was read. `None` if a string of JavaScript cannot hold the text.
-pub(super) fn snapshot() -> Option<String> {
+/// What is held and awaited in this process.
+pub(super) struct Snapshot {
+    now: Timestamp,
+    pub(super) held: Vec<Named>,
+    pub(super) waiting: Vec<Named>,
+    pub(super) rings: Vec<Vec<Link>>,
+}
+
+impl Snapshot {
+    /// Stops no thread.
+    pub(super) fn take() -> Self {
+        let (held, waiting) = read();
+        let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named).collect());
+        let mut snapshot = Self { now: now(), held, waiting, rings: Vec::new() };
+        let seen = |entries: &[Named]| entries.iter().map(|Named(entry, _)| entry.seen()).collect::<Vec<_>>();
+        let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting));
+        if !rings.is_empty() {
+            let keys = |entries: &[Named]| entries.iter().map(|Named(entry, _)| entry.key()).collect::<Vec<_>>();
+            let (held, waiting) = read();
+            let again = [held, waiting].map(|entries| entries.iter().map(Entry::key).collect());
+            snapshot.rings = confirmed(rings, [&keys(&snapshot.held), &keys(&snapshot.waiting)], &again);
+        }
+        snapshot
+    }
+
+    /// How long ago this was, if it is known.
+    pub(super) fn age(&self, since: Option<Timestamp>) -> Option<Duration> {
+        since.map(|since| self.now.duration_since(since))
+    }
+
+    /// For `snapshot` in `lib/locks/held/snapshot.js`. `None` if a string of JavaScript cannot hold the text.
+    pub(super) fn json(&self) -> Option<String> {
+        json::text(|text| {
+            text.write_str("{\"held\":")?;
+            json::array(text, &self.held, |text, entry| entry.write(text, self.now))?;
+            text.write_str(",\"waiting\":")?;
+            json::array(text, &self.waiting, |text, entry| entry.write(text, self.now))?;
+            text.write_str(",\"cycles\":")?;
+            json::array(text, &self.rings, |text, ring| json::array(text, ring, write_link))?;
+            text.write_char('}')
+        })
+    }
+}
+
+/// Two indices: of what the thread has, in the list of what is held, or, below 0, `!index` in the other; and of what it waits for.
+fn write_link(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
+    match has {
+        Has::Held(index) => write!(text, "[{index},{waits_for}]"),
+        Has::Awaited(index) => write!(text, "[{},{waits_for}]", !index.cast_signed()),
+    }
+}
+
+/// What is held, and what is awaited.
+fn read() -> (Vec<Entry>, Vec<Entry>) {
     let (known, in_lists) = REGISTRY.held(|_| true, |_| true);
     sight(&known, &in_lists);
     // Where something may be on its way to its holder.
@@ -118,17 +192,7 @@ pub(super) fn snapshot() -> Option<String> {
     for (bucket, locations) in locations.iter().enumerate() {
         look(bucket, &known, locations, &mut held, &mut waiting);
     }
-    let now = now();
-    json::text(|text| {
-        let array = |text: &mut json::Text, entries: Vec<Entry>| {
-            json::array(text, entries.into_iter().filter_map(Entry::named), |text, entry| entry.write(text, now))
-        };
-        write!(text, "{{\"now\":{},\"held\":", micros(now))?;
-        array(text, held)?;
-        text.write_str(",\"waiting\":")?;
-        array(text, waiting)?;
-        text.write_char('}')
-    })
+    (held, waiting)
 }
 
 /// Adds what is held and awaited in a bucket, read in its critical section. At `locations` something was held, or may be on its way to its
@@ -199,6 +263,7 @@ pub(super) fn entry(agent: &Known, location: Location, request: Request, since: 
         request: Some(request),
         purpose: PLAIN,
         thread_id: agent.thread_id,
+        thread_name: agent.thread_name.clone(),
         blocked: agent.notes.sleep().is_some(),
         since,
     }
@@ -213,7 +278,8 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     let just_begun = if blocked || request.is_some() { JUST_BEGUN } else { None };
     let since = noted.map(|noted| noted.since).or(just_begun);
     let purpose = noted.map_or(PLAIN, |noted| noted.purpose);
-    Entry { location, request, purpose, thread_id: agent.thread_id, blocked, since }
+    let thread_name = agent.thread_name.clone();
+    Entry { location, request, purpose, thread_id: agent.thread_id, thread_name, blocked, since }
 }
 
 /// What an agent has been given that may not be in its robust list yet.

@@ -81,6 +81,7 @@ function entryOf (written) {
     ...kind === 'Semaphore' ? { amount: amountOf(request) } : null,
     id: written[2],
     threadId: written[3],
+    ...written.length > 6 ? { threadName: written[6] } : null,
     blocked: written[4],
     // It is not known of a promise of `Atomics.waitAsync` itself.
     milliseconds: microseconds === null ? NaN : microseconds / 1000

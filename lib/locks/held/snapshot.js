@@ -3,44 +3,47 @@
 /** `snapshot()`: what is held and awaited in this process by means of this package, and which threads wait for one another. */
 
 const { agent } = require('../../agent/agent')
-const { trunc } = require('../../util/intrinsics')
-const { cyclesOf } = require('./cycles')
+const { TypeError } = require('../../util/intrinsics')
+const { describe, isObject } = require('../../util/values')
 const { entryOf, parseList } = require('./request')
 
-/** The entries, and when they were read, in microseconds. */
-function look () {
-  const { now, held, waiting } = parseList(agent().native.binding.snapshot(), 'snapshot')
-  for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n])
-  for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n])
-  return { now, held, waiting }
-}
-
-/** A key that is the same in two looks if the entry was there from one to the other. */
-function keyOf ({ kind, mode, id, threadId, blocked, milliseconds }, now) {
-  // 0 milliseconds: it has just begun, or is on its way to a promise of a blocked thread.
-  const since = milliseconds === 0 ? 'now' : now - trunc(1000 * milliseconds + 0.5)
-  return kind + mode + ' ' + id + ' ' + threadId + blocked + since
-}
-
-/**
- * The cycles of one look that a second look has, too. Different locks are read one after the other. If all entries of a cycle were there
- * from one look to the other, there was a moment between the two at which they were a cycle.
- */
-function confirmed (cycles, first) {
-  const { now, held, waiting } = look()
-  const seen = new Set()
-  for (const entry of held) seen.add('held' + keyOf(entry, now))
-  for (const entry of waiting) seen.add(keyOf(entry, now))
-  const heldAt = (entry) => 'held' + keyOf(entry, first.now)
-  const stands = ({ holds, waitsFor }) => seen.has(keyOf(waitsFor, first.now)) &&
-    // A writer ahead in a line holds nothing there.
-    (seen.has(heldAt(holds)) || seen.has(keyOf(holds, first.now)))
-  return cycles.filter((links) => links.every(stands))
+/** A link of a ring, from its two indices: see `write_link` in src/node/snapshot.rs. */
+function linkOf ({ held, waiting }, indices) {
+  const has = indices[0]
+  const waitsFor = waiting[indices[1]]
+  const { threadId, blocked } = waitsFor
+  return { threadId, holds: has < 0 ? waiting[~has] : held[has], waitsFor, blocked }
 }
 
 exports.snapshot = function snapshot () {
-  const first = look()
-  const { held, waiting } = first
-  const cycles = cyclesOf(first)
-  return { held, waiting, cycles: cycles.length === 0 ? cycles : confirmed(cycles, first) }
+  const state = parseList(agent().native.binding.snapshot(), 'snapshot')
+  const { held, waiting, cycles } = state
+  for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n])
+  for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n])
+  for (let n = 0; n < cycles.length; n++) {
+    const ring = cycles[n]
+    for (let k = 0; k < ring.length; k++) ring[k] = linkOf(state, ring[k])
+  }
+  return { held, waiting, cycles }
+}
+
+/** Whether a value has another type than native code wants, as Node-API has it. */
+function isMismatch (error) {
+  switch (isObject(error) && error.code) {
+    case 'ArrayExpected': case 'BooleanExpected': case 'InvalidArg': case 'NumberExpected': case 'ObjectExpected': case 'StringExpected': return true
+    default: return false
+  }
+}
+
+exports.formatSnapshot = function formatSnapshot (snapshot) {
+  let reason = ''
+  if (isObject(snapshot)) {
+    try {
+      return agent().native.binding.formatSnapshot(snapshot)
+    } catch (error) {
+      if (!isMismatch(error)) throw error
+      reason = ': ' + error.message
+    }
+  }
+  throw new TypeError('formatSnapshot: snapshot must be what snapshot() returns, not ' + describe(snapshot) + reason)
 }

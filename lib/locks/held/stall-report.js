@@ -2,16 +2,45 @@
 
 /** The text of a stall: what is awaited, who holds it, what that thread waits for, and the cycle, if there is one. */
 
+const { append } = require('../../util/intrinsics')
 const { threadId: own } = require('../../util/worker-threads')
 const { cycleText } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
-const { createObstacles } = require('./cycles')
 const { described } = require('./request')
 const { snapshot } = require('./snapshot')
 
 const { round } = Math
 /** How many holders are described. */
 const MOST = 3
+
+const isExclusive = ({ mode }) => mode === 'exclusive'
+/** Permits, and what is no lock, have another mode or none. */
+const isOfLock = (entry) => isExclusive(entry) || entry.mode === 'shared'
+
+/** What each claim of a snapshot waits for: permits may be released by each of their holders, but also by other threads. */
+function createObstacles ({ held, waiting }) {
+  // By id.
+  const holders = new Map()
+  const writers = new Map()
+  // By claim for a share.
+  const ahead = new Map()
+  for (const hold of held) {
+    const list = holders.get(hold.id)
+    if (list === undefined) holders.set(hold.id, [hold])
+    // One entry for each thread is enough, and a thread's are next to each other.
+    else if (list[list.length - 1].threadId !== hold.threadId) append(list, hold)
+  }
+  for (const claim of waiting) {
+    if (isExclusive(claim)) writers.set(claim.id, claim)
+    else if (isOfLock(claim) && writers.has(claim.id)) ahead.set(claim, writers.get(claim.id))
+  }
+  return {
+    /** The entries of those who hold what `claim` waits for. */
+    holdersFor: (claim) => (holders.get(claim.id) || []).filter((hold) => claim.mode !== 'shared' || isExclusive(hold)),
+    /** The entry of the writer that `claim`, for a share, waits behind; undefined if there is none. */
+    writerAhead: (claim) => ahead.get(claim)
+  }
+}
 
 const nounOfEntry = (entry) => entry.kind === 'wait' ? 'a notification' : nounOf(entry)
 
