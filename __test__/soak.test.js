@@ -21,7 +21,7 @@ const SEED = numberArgument('--seed', 1 + Date.now() % 1e6)
 console.log(`# --seconds ${SECONDS} --seed ${SEED}`)
 
 // The last two use the package's own queue, whatever the global Atomics has.
-for (const only of ['locks', 'queues', 'values', ...(subject.name === 'force' ? ['names', 'values,locks,names,queues'] : [])]) {
+for (const only of ['locks', 'queues', 'messages', 'values', ...(subject.name === 'force' ? ['names', 'values,locks,names,queues,messages'] : [])]) {
   test(`no law of ${only} is broken while threads give up, abort and die, and processes end`, { timeout: 120000 + SECONDS * 1000 }, async t => {
     const main = require.resolve('../scripts/soak/main')
     const { code, signal, stdout, stderr } = await runNode(t, ['--expose-gc', main, String(SECONDS), String(SEED), only], { env: { SUBJECT: subject.name } })

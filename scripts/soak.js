@@ -21,7 +21,7 @@ const nodes = require('./nodes')
 const setup = require('./setup')
 
 const MAIN = path.join(__dirname, 'soak', 'main.js')
-const GROUPS = ['values', 'locks', 'names', 'queues']
+const GROUPS = ['values', 'locks', 'names', 'queues', 'messages']
 /** How long it may take to end a round. Milliseconds. */
 const GRACE = 90000
 

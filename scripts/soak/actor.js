@@ -7,7 +7,7 @@ const { threadId } = require('worker_threads')
 const Arena = require('./arena')
 const { Atomics, TinyController, busy, now, randomOf, slowness, sleep } = require('./subject')
 
-const { ACTORS } = Arena
+const { ACTORS, LANES } = Arena
 /** What an aborted wait rejects with. */
 const ABORTED = 'aborted by the soak'
 const ON_PURPOSE = 'thrown by the soak'
@@ -188,6 +188,7 @@ class Actor {
   /** The index of an object of a kind. Threads that may die use values of their own, since what they were told may be lost. */
   index (kind) {
     const count = Arena.COUNT[kind]
+    if (kind === 'messages') return this.arena.queueOf(this.below(LANES))
     if (kind !== 'value') return this.below(count)
     // Half of the time one of a few, so that they meet.
     const most = this.chance(0.5) ? 8 : count / 2

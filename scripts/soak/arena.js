@@ -6,6 +6,7 @@
 // An actor is one sequence of operations; a thread has up to ACTORS of them. The number of an actor is
 // `ACTORS * id + n`, where `id` is its thread's. It is what the ledger calls a holder.
 
+const { TAIL, FREED, HEAD, MOST_POSITIONS, RETURNS } = require('../../lib/locks/queue/layout')
 const { Atomics, api } = require('./subject')
 
 const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
@@ -14,20 +15,43 @@ const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
 const IDS = 256
 const ACTORS = 4
 // A name needs no words, but the others are found by its kind, too.
-const COUNT = { value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, barrier: 2, latch: 1, name: 4 }
+/** Instances of Queue are closed one after the other: so many lanes, each with so many queues, of which one is in use at a time. */
+const LANES = 3
+const GENERATIONS = 12
+const COUNT = { value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, messages: LANES * GENERATIONS, barrier: 2, latch: 1, name: 4 }
 const KINDS = Object.keys(COUNT)
+/** Of all queues of a lane; the first lane has one consumer. */
+const CAPACITIES = [5, 1, 3]
+const MESSAGE_SIZE = 107
+/** Messages of one round. */
+const MESSAGES = 2 ** 17
 const PERMITS = 5
 const TICKETS = 4096
 const GATE_TIMES = 16
 const BIG = typeof BigInt64Array === 'function' ? 16 : 0
 
+const laneOf = (queue) => Math.floor(queue / GENERATIONS)
+/** How many words a Queue has. */
+const queueWords = (queue) => api.Queue.byteLength(CAPACITIES[laneOf(queue)], MESSAGE_SIZE) / 4
+
+/** How many words an object takes, with those behind it that must not be written. An instance of Queue begins at a multiple of 8. */
+function spaceFor (kind, index) {
+  switch (kind) {
+    case 'value': return 1
+    case 'queue': return 6
+    case 'messages': return queueWords(index) + 2
+    default: return 2
+  }
+}
+
 // Each object has a word that must not be written behind it. Values lie side by side: their words must stay 0.
 const places = {}
 let length = 1
 for (const kind of KINDS) {
-  places[kind] = Array.from({ length: COUNT[kind] }, () => {
+  length += length % 2
+  places[kind] = Array.from({ length: COUNT[kind] }, (_, index) => {
     const at = length
-    length += kind === 'value' ? 1 : kind === 'queue' ? 6 : 2
+    length += spaceFor(kind, index)
     return at
   })
   length++
@@ -37,7 +61,8 @@ const BIG_AT = length / 2
 const WORDS = length + 2 * BIG
 const tested = new Set([].concat(...KINDS.filter(kind => kind !== 'queue').map(kind => places[kind]),
   // The lock, the condition and the number of items.
-  ...places.queue.map(at => [at, at + 2, at + 4])))
+  ...places.queue.map(at => [at, at + 2, at + 4]),
+  ...places.messages.map((at, queue) => Array.from({ length: queueWords(queue) }, (_, word) => at + word))))
 const canary = (at) => tested.has(at) || at >= length ? 0 : 0x5EED0000 | at
 
 // The words of the ledger: from the name of a field to where its first word is.
@@ -59,6 +84,12 @@ field('fifoState', COUNT.fifo * TICKETS)
 for (const kind of ['lock', 'rw', 'name']) for (const what of ['Holder', 'Taken', 'Inherited', 'First', 'Last']) field(kind + what, COUNT[kind])
 for (const name of ['inUse', 'semaphoreTaken']) field(name, COUNT.semaphore)
 field('queueTaken', COUNT.queue)
+// By message, see operations/messages.js: what became of it, its deliveries to `use`, and which actor has put it into which queue.
+for (const name of ['fate', 'attempts', 'origin']) field(name, MESSAGES)
+for (const name of ['messageCount', 'consumer']) field(name, 1)
+field('generation', LANES)
+// By queue: how many died while they took of it, or used a message of it.
+for (const name of ['takersDied', 'usersDied']) field(name, COUNT.messages)
 field('generations', COUNT.barrier * ACTORS * 16)
 field('leaders', COUNT.barrier)
 // By thread: whether it is dying or dead; whether it computes for long; whether it has begun; its threadId, when it is gone.
@@ -66,6 +97,8 @@ for (const name of ['isDying', 'isPaused', 'isOnline', 'gone']) field(name, IDS)
 // By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when it began.
 for (const name of ['rwReads', 'nameReads']) field(name, IDS * ACTORS)
 field('uses', IDS * ACTORS * COUNT.semaphore)
+// By actor: 1 + the queue of which it takes or uses a message.
+for (const name of ['taking', 'using']) field(name, IDS * ACTORS)
 for (const name of ['operation', 'object', 'since']) field(name, IDS * ACTORS)
 
 /** An object as one number: its kind and index. */
@@ -101,6 +134,9 @@ class Arena {
       latches: view(api.Latch, 'latches', 'latch', 0, { count: steady })
     }
     const { queueLocks, conditions } = this.instances
+    const format = (n) => n % 2 === 0 ? 'clone' : 'json'
+    this.instances.messages = places.messages.map((at, n) => clones ? new api.Queue(clones.messages[n], { format: format(n) })
+      : new api.Queue(this.buffers.words, { byteOffset: 4 * at, capacity: CAPACITIES[laneOf(n)], messageSize: MESSAGE_SIZE, format: format(n) }))
     Object.assign(this, this.instances)
     this.queues = queueLocks.map((lock, n) => ({ lock, condition: conditions[n], items: this.place('queue', n, 4) }))
     if (!buffers) for (const semaphore of this.semaphores) semaphore.release(PERMITS)
@@ -147,6 +183,53 @@ class Arena {
     return this.add('fifoNotified', index, Atomics.notify(this.words, this.place('fifo', index), count))
   }
 
+  /** The queue of a lane that is in use. */
+  queueOf (lane) { return lane * GENERATIONS + this.get('generation', lane) }
+
+  /** Closes a queue, if there is another one for its lane. */
+  closeQueue (queue) {
+    const lane = laneOf(queue)
+    const generation = queue % GENERATIONS
+    if (generation === GENERATIONS - 1) return
+    this.messages[queue].close()
+    Atomics.compareExchange(this.ledger, this.at('generation', lane), generation, generation + 1)
+  }
+
+  /** The number of a new message, which an actor will put into a queue; undefined if there were too many. */
+  newMessage (actor, queue) {
+    const id = this.add('messageCount', 0, 1)
+    if (id >= MESSAGES) return undefined
+    this.set('origin', id, actor * COUNT.messages + queue)
+    return id
+  }
+
+  /** How many died while they used a message of a queue, or are about to. */
+  usersLost (queue) {
+    let lost = 0
+    for (let actor = 0; actor < this.actors; actor++) if (this.get('using', actor) === queue + 1 && this.isDying(actor)) lost++
+    // Behind those: one that is buried meanwhile is counted twice, and not overlooked.
+    return lost + this.get('usersDied', queue)
+  }
+
+  /** What changes in the memory of a queue whenever a message is put, taken, used or comes back. */
+  changesOf (queue) {
+    return [TAIL, HEAD, FREED, RETURNS].map(word => Atomics.load(this.words, this.place('messages', queue, word))).join()
+  }
+
+  /** Whether a queue has a free slot, and is open. Reads its words alone: a method might repair what a dead thread has left. */
+  hasRoom (queue) {
+    const [tail, freed] = [TAIL, FREED].map(word => Atomics.load(this.words, this.place('messages', queue, word)))
+    const capacity = CAPACITIES[laneOf(queue)]
+    const wrap = Math.floor(MOST_POSITIONS / capacity) * capacity
+    return (tail & 1) === 0 && ((tail >>> 1) - freed + wrap) % wrap < capacity
+  }
+
+  /** Opens a queue again that nobody uses, which no program can. */
+  reopen (queue) {
+    Atomics.and(this.words, this.place('messages', queue, TAIL), ~1)
+    return this.messages[queue]
+  }
+
   /** Whether the thread of an actor is dying or dead. */
   isDying (actor) { return this.get('isDying', Math.floor(actor / ACTORS)) === 1 }
 
@@ -165,6 +248,11 @@ class Arena {
         const cell = this.at('uses', actor * COUNT.semaphore + n)
         this.add('inUse', n, -this.ledger[cell])
         this.ledger[cell] = 0
+      }
+      for (const [doing, died] of [['taking', 'takersDied'], ['using', 'usersDied']]) {
+        const queue = this.get(doing, actor) - 1
+        if (queue >= 0) this.add(died, queue, 1)
+        this.set(doing, actor, 0)
       }
       this.set('operation', actor, 0)
     }
@@ -192,4 +280,4 @@ class Arena {
   }
 }
 
-module.exports = Object.assign(Arena, { ACTORS, BIG, COUNT, GATE_TIMES, IDS, PERMITS, TICKETS, encode })
+module.exports = Object.assign(Arena, { ACTORS, BIG, COUNT, GATE_TIMES, GENERATIONS, IDS, LANES, MESSAGES, PERMITS, TICKETS, encode })

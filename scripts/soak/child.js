@@ -15,11 +15,15 @@ const expected = (seed) => {
   return { way, code: way === 'throw' ? 1 : way === 'by itself' ? 0 : 7, random }
 }
 
+/** Behind the words. */
+const QUEUE_AT = 32
+
 /** Holds, awaits and blocks. */
 function entangle (words, random, mayBlock) {
   const lock = new api.AsyncLock(words.buffer)
   const rw = new api.RwLock(words.buffer, { byteOffset: 4 })
   const semaphore = new api.Semaphore(words.buffer, { byteOffset: 8 })
+  const queue = new api.Queue(words.buffer, { byteOffset: QUEUE_AT, capacity: 2, messageSize: 16 })
   const refuse = () => {}
   const acts = [
     () => lock.tryLock(),
@@ -27,9 +31,13 @@ function entangle (words, random, mayBlock) {
     () => lock.lockAsync({ timeout: random() * 200 }).catch(refuse),
     () => rw.executeShared(() => new Promise(() => {}), { timeout: random() * 20 }).catch(refuse),
     () => semaphore.use(1, () => {}, { timeout: random() * 100 }).catch(refuse),
+    () => queue.tryPut(random()),
+    () => queue.putAsync(random(), { timeout: random() * 100 }).catch(refuse),
+    () => queue.takeAsync({ timeout: random() * 100 }).catch(refuse),
+    () => queue.use(() => new Promise(() => {}), { timeout: random() * 20 }).catch(refuse),
     () => Atomics.notify(words, 4, 1)
   ]
-  for (let n = 0; n < 20; n++) acts[Math.floor(random() * acts.length)]()
+  for (let n = 0; n < 30; n++) acts[Math.floor(random() * acts.length)]()
   if (!mayBlock) return
   parentPort.postMessage('entangled')
   // Only the end of the process ends this.
@@ -38,7 +46,7 @@ function entangle (words, random, mayBlock) {
 
 function main (seed) {
   const { way, random } = expected(seed)
-  const words = new Int32Array(new SharedArrayBuffer(32))
+  const words = new Int32Array(new SharedArrayBuffer(QUEUE_AT + api.Queue.byteLength(2, 16)))
   const workers = Array.from({ length: way === 'by itself' ? 0 : 1 + Math.floor(random() * 3) }, (_, n) => {
     return new Worker(__filename, { workerData: { words, seed: seed + n + 1 } })
   })

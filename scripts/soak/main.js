@@ -15,6 +15,7 @@ const Actor = require('./actor')
 const Arena = require('./arena')
 const { expected } = require('./child')
 const { GROUPS, all: operations, operationsOf } = require('./operations')
+const { checkMessages, feed: feedMessages } = require('./operations/messages')
 const { libraryFile, target } = require('../../lib/agent/target')
 const { Atomics, MAJOR, api, now, randomOf, slowness, sleep, until } = require('./subject')
 
@@ -64,6 +65,9 @@ class Round {
     this.died = 0
     this.children = 0
     this.arena.set('start', 0, Math.floor(now()))
+    this.arena.set('consumer', 0, ACTORS * this.below(this.arena.steady))
+    // Behind those of main.
+    this.feeder = new Actor(this.arena, { id: 0, n: ACTORS - 1, blocks: false, steady: true, seed: this.seed })
   }
 
   /** Says what is wrong and what the threads are at, and ends the process. */
@@ -167,6 +171,7 @@ class Round {
       }
       token.unlock()
     }
+    feedMessages(this.feeder)
   }
 
   /** In the end, all that may wait for something that nobody does any more. */
@@ -175,6 +180,7 @@ class Round {
     this.sweep()
     for (let n = 0; n < COUNT.gate; n++) Atomics.notify(arena.words, arena.place('gate', n))
     for (const { condition } of arena.queues) condition.notify()
+    for (const queue of arena.messages) queue.close()
   }
 
   isOver () { return this.arena.get('stop') !== 0 || this.arena.get('violated') === 1 }
@@ -253,6 +259,7 @@ class Round {
       for (const each of generations) expect(`barrier ${n}: generations`, each, arena.get('leaders', n))
       expect(`barrier ${n}: its word`, arena.words[arena.place('barrier', n)], arena.get('leaders', n) << 16)
     }
+    wrong.push(...checkMessages(this.feeder))
     if (wrong.length > 0) throw new Error(wrong.join('\n'))
   }
 

@@ -14,6 +14,7 @@ const groups = {
   locks: require('./operations/locks'),
   names: require('./operations/names'),
   queues: require('./operations/queues'),
+  messages: require('./operations/messages').operations,
   rest: require('./operations/rest')
 }
 const GROUPS = Object.keys(groups)

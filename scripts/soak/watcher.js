@@ -3,7 +3,7 @@
 // Looks at everything of a round, 20 times a second, from a thread that takes part in nothing. Its laws:
 //
 // - nothing that is free stays free for a second while somebody waits for it and can run
-// - no item is left in a queue for a second while a consumer waits
+// - no item is left in a queue for a second while a consumer waits; in a Queue, no room either while a producer waits
 // - no operation lasts for MOST_TICKS
 // - a snapshot agrees with itself
 //
@@ -29,10 +29,11 @@ const { words } = arena
 
 /** The last snapshot, by name: how many hold it, and how many wait. */
 let named = {}
+/** Those who wait in it. */
+let waiting = []
 /** What can stay free: whether it is free, a count that changes when it is taken, and how many wait for it. */
 const things = []
-const watch = (kind, index, isFree, waiters) => {
-  const taken = () => arena.get(`${kind}Taken`, index)
+const watch = (kind, index, isFree, waiters, taken = () => arena.get(`${kind}Taken`, index)) => {
   things.push({ name: `${kind} ${index}`, object: Arena.encode(kind, index), isFree, taken, waiters, since: undefined })
 }
 const is = (kind, index, value) => Atomics.load(words, arena.place(kind, index)) === value
@@ -42,6 +43,13 @@ arena.semaphores.forEach((semaphore, n) => watch('semaphore', n, () => is('semap
 arena.queues.forEach(({ lock, condition, items }, n) => {
   watch('queue', n, () => is('queue', n, 0), () => lock.waiters)
   watch('queue', n, () => is('queue', n, 0) && Atomics.load(words, items) > 0, () => condition.waiters)
+})
+arena.messages.forEach((queue, n) => {
+  const { id } = queue
+  const waitersTo = (...modes) => () => waiting.filter(entry => entry.kind === 'Queue' && entry.id === id && modes.includes(entry.mode)).length
+  const changes = () => arena.changesOf(n)
+  watch('messages', n, () => queue.length > 0, waitersTo('take', 'use'), changes)
+  watch('messages', n, () => arena.hasRoom(n), waitersTo('put'), changes)
 })
 for (let n = 0; n < COUNT.name; n++) {
   const count = what => (named[arena.nameOf(n)] || { held: 0, waiting: 0 })[what]
@@ -66,6 +74,7 @@ function check () {
   const seen = look(arena)
   if (seen.problem !== undefined) return violation(seen.problem)
   named = {}
+  waiting = seen.waiting
   for (const what of ['held', 'waiting']) {
     for (const { name } of seen[what]) if (name !== undefined) (named[name] = named[name] || { held: 0, waiting: 0 })[what]++
   }
