@@ -17,7 +17,7 @@ const { targets } = require('../scripts/lib/targets')
 
 const root = path.join(__dirname, '..')
 const NAMES = PARTS.map(({ name }) => name)
-const CLASSES = ['AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore', 'UnlockToken']
+const CLASSES = ['AsyncLock', 'Barrier', 'Condition', 'Latch', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken']
 
 /** A folder with them, entries and the native library. */
 function bundled (t) {

@@ -18,11 +18,15 @@ const CLASSES = {
   Semaphore: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
   Condition: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
   Barrier: { options: { parties: 2 }, keys: ['buffer', 'byteOffset', 'kind', 'parties'] },
-  Latch: { options: { count: 2 }, keys: ['buffer', 'byteOffset', 'count', 'kind'] }
+  Latch: { options: { count: 2 }, keys: ['buffer', 'byteOffset', 'count', 'kind'] },
+  Queue: { options: { capacity: 2, messageSize: 8 }, keys: ['buffer', 'byteOffset', 'capacity', 'kind', 'messageSize'] }
 }
 const NAMES = Object.keys(CLASSES)
 
-const make = (name, sab = new SharedArrayBuffer(16), byteOffset = 8) => new api[name](sab, Object.assign({ byteOffset }, CLASSES[name].options))
+const bytesOf = (name) => name === 'Queue' ? api.Queue.byteLength(2, 8) : 4
+/** Memory for one behind so many bytes. */
+const memoryFor = (name, before = 8) => new SharedArrayBuffer(before + bytesOf(name))
+const make = (name, sab = memoryFor(name), byteOffset = 8) => new api[name](sab, Object.assign({ byteOffset }, CLASSES[name].options))
 
 /** What a port makes of a value. */
 async function posted (value) {
@@ -52,6 +56,7 @@ for (const name of NAMES) {
 
   test(`${name}: a port makes a plain object of it, from which the constructor makes it again, and again`, async () => {
     const original = make(name)
+    const before = Array.from(new Int32Array(original.buffer))
     let instance = original
     for (let n = 0; n < 3; n++) {
       const clone = await posted(instance)
@@ -64,7 +69,8 @@ for (const name of NAMES) {
       assertSameWord(original, instance)
       if (further !== undefined) assert.strictEqual(instance[further], options[further])
     }
-    assert.deepStrictEqual(Array.from(new Int32Array(original.buffer)), [0, 0, 0, 0], 'nothing is written')
+    assert.deepStrictEqual(Array.from(new Int32Array(original.buffer)), before, 'nothing is written')
+    if (name !== 'Queue') assert.ok(before.every(word => word === 0))
   })
 
   test(`${name}: the constructors of the other classes refuse it, and its clone`, async () => {
@@ -133,7 +139,7 @@ for (const name of NAMES) {
         this.extra = extra
       }
     }
-    const original = new Mine(new SharedArrayBuffer(4), { nested: [1] })
+    const original = new Mine(memoryFor(name, 0), { nested: [1] })
     const clone = await posted(original)
     assert.deepStrictEqual(clone.extra, { nested: [1] })
     const again = new Mine(clone, clone.extra)
@@ -143,7 +149,7 @@ for (const name of NAMES) {
   })
 
   test(`${name}: what looks like a clone and is none is refused, with a word on what is wrong`, () => {
-    const buffer = new SharedArrayBuffer(16)
+    const buffer = memoryFor(name, 12)
     const rest = Object.assign({ byteOffset: 8 }, options)
     const trap = { enumerable: true, get () { throw new Error('a getter was called') } }
     const refused = (given, type, pattern) => assert.throws(() => new Class(given), (error) => {
@@ -160,7 +166,7 @@ for (const name of NAMES) {
     for (const given of noClone) refused(given, TypeError, /^\w+: buffer must be a SharedArrayBuffer, or the clone of an instance, not (an object|a function)$/)
     for (const byteOffset of [undefined, null, '8', 1.5, NaN, {}]) refused(Object.assign({ buffer }, rest, { byteOffset }), TypeError, /byteOffset must be an integer, not /)
     refused(Object.defineProperty(Object.assign({ buffer }, rest), 'byteOffset', trap), TypeError, /byteOffset must be an integer, not undefined/)
-    for (const byteOffset of [-4, 2, 16, 2 ** 31, 2 ** 53]) refused(Object.assign({ buffer }, rest, { byteOffset }), RangeError, /byteOffset must be a multiple of 4 from 0 to 12/)
+    for (const byteOffset of [-4, 2, 16, 2 ** 31, 2 ** 53]) refused(Object.assign({ buffer }, rest, { byteOffset }), RangeError, /byteOffset must be a multiple of [48] from 0 to 12/)
     if (further !== undefined) {
       for (const value of [undefined, null, '2', 1.5]) refused(Object.assign({ buffer }, rest, { [further]: value }), TypeError, /must be an integer, not /)
       for (const value of [-1, 2 ** 31]) refused(Object.assign({ buffer }, rest, { [further]: value }), RangeError, /must be from [01] to /)
@@ -168,7 +174,7 @@ for (const name of NAMES) {
     }
     const thrown = new Error('from a trap')
     assert.throws(() => new Class(new Proxy({}, { getOwnPropertyDescriptor () { throw thrown } })), error => error === thrown)
-    assert.deepStrictEqual(Array.from(new Int32Array(buffer)), [0, 0, 0, 0])
+    assert.ok(new Int32Array(buffer).every(word => word === 0))
   })
 
   test(`${name}: properties of Object.prototype are no part of a clone`, () => {
@@ -186,14 +192,15 @@ for (const name of NAMES) {
 }
 
 test('all classes have buffer and byteOffset; an AsyncLock has sab and i32a, too', () => {
-  const sab = new SharedArrayBuffer(16)
   for (const name of NAMES) {
-    for (const byteOffset of [0, 12, -0]) {
+    const sab = memoryFor(name, 16)
+    for (const byteOffset of [0, 16, -0]) {
       const instance = make(name, sab, byteOffset)
       assert.strictEqual(instance.buffer, sab)
       assert.ok(Object.is(instance.byteOffset, byteOffset + 0), name)
     }
   }
+  const sab = new SharedArrayBuffer(16)
   const lock = make('AsyncLock', sab, 12)
   assert.strictEqual(lock.sab, sab)
   assert.deepStrictEqual([lock.i32a.buffer, lock.i32a.byteOffset, lock.i32a.length], [sab, 12, 1])

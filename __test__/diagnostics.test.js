@@ -12,7 +12,7 @@ const { api } = require('./subject')
 const { TinyController, memory, untilWaiters } = require('./fixtures/lock-toolbox')
 const { runChild, startWorker, until } = require('./fixtures/queue-toolbox')
 
-const { AsyncLock, Latch, RwLock, Semaphore, locks, snapshot } = api
+const { AsyncLock, Latch, Queue, RwLock, Semaphore, locks, snapshot } = api
 
 let diagnostics
 try {
@@ -69,6 +69,51 @@ test('a promise that waited is told of with its outcome; one that did not is not
     { kind: 'Semaphore', mode: 'permits', name: undefined, outcome: 'acquired' }
   ])
   assert.ok(messages[1].milliseconds >= 10, messages[1].milliseconds)
+})
+
+test('waits for a Queue are told of, by promises and by threads, each once', options, async t => {
+  const messages = subscribe(t, 'wait')
+  const queue = Queue.create({ capacity: 1, messageSize: 16, name: 'jobs' })
+  const late = { timeout: 10 }
+  await queue.putAsync(1)
+  await assert.rejects(queue.putAsync(2, { timeout: 0 }), { name: 'TimeoutError' })
+  await assert.rejects(queue.putAsync(2, late), { name: 'TimeoutError' })
+  const puts = [3, 4].map(n => queue.putAsync(n))
+  assert.strictEqual(queue.tryTake(), 1)
+  for (const [n, put] of [[3, puts[0]], [4, puts[1]]]) {
+    await put
+    assert.strictEqual(queue.tryTake(), n)
+  }
+  const { signal, abort } = new TinyController()
+  const aborted = queue.takeAsync({ signal })
+  abort()
+  await assert.rejects(aborted)
+  const uses = [1, 2].map(() => queue.use(() => {}))
+  await queue.putAsync(5)
+  await uses[0]
+  queue.close()
+  await uses[1]
+  const expected = [['put', 'timed-out'], ['put', 'acquired'], ['put', 'acquired'], ['take', 'aborted'], ['use', 'acquired'], ['use', 'ended']]
+  assert.deepStrictEqual(messages.map(facts), expected.map(([mode, outcome]) => ({ kind: 'Queue', mode, name: 'jobs', outcome })))
+  assert.ok(messages.every(({ id }) => id === queue.id) && messages[0].milliseconds >= 10, JSON.stringify(messages))
+
+  const blocking = Queue.create({ capacity: 1, messageSize: 16 })
+  const worker = startWorker(t, ({ api, data, require }) => {
+    const messages = []
+    require('diagnostics_channel').channel('atomics-waitasync:wait').subscribe(message => messages.push(message))
+    const queue = new api.Queue(data)
+    for (const timeout of [0, 10]) try { queue.take({ timeout }) } catch (_) {}
+    queue.put('taken')
+    queue.put('used')
+    for (let n = 0; n < 2; n++) queue.useSync(() => {})
+    return messages.map(({ mode, outcome, id }) => [mode, outcome, id])
+  }, blocking)
+  await until(() => blocking.length === 1 && blocking.waiters === 1, 'it waits for room')
+  assert.strictEqual(await blocking.takeAsync(), 'taken')
+  await until(() => blocking.ended || (blocking.length === 0 && blocking.waiters === 1), 'it waits for a message')
+  blocking.close()
+  const { id } = blocking
+  assert.deepStrictEqual(await worker.done(), [['take', 'timed-out', id], ['put', 'acquired', id], ['use', 'ended', id]])
 })
 
 test('a thread that blocked tells of it itself', options, async t => {

@@ -69,6 +69,7 @@ test('without a native library, every name is there, and says so when it is used
       const uses = ['AsyncLock', 'Condition', 'RwLock', 'Semaphore'].map((name) => () => new api[name](sab)).concat(
         () => new api.Barrier(sab, { parties: 1 }),
         () => new api.Latch(sab, { count: 1 }),
+        () => new api.Queue(new SharedArrayBuffer(1024), { capacity: 1, messageSize: 8 }),
         () => { class Mine extends api.AsyncLock {} return new Mine(sab) },
         () => api.locks.request('name', () => {}),
         () => api.snapshot(),

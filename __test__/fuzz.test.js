@@ -67,6 +67,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
   const sab = new SharedArrayBuffer(256)
   const words = new Int32Array(sab)
   const family = new SharedArrayBuffer(64)
+  const messages = new SharedArrayBuffer(8 + api.Queue.byteLength(2, 12) + 8)
   const arrays = [words, new Int32Array(8), new Uint8Array(sab), new Float64Array(2), new Int32Array(sab, 8, 2), theirs('new Int32Array(new SharedArrayBuffer(64)).fill(' + value + ')')]
   if (hasBigInt64) arrays.push(new BigInt64Array(new SharedArrayBuffer(64)).fill(BigInt(value)), new BigUint64Array(sab))
   words.fill(value)
@@ -94,7 +95,8 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
     semaphore: () => new api.Semaphore(family, { byteOffset: 24 }),
     condition: () => new api.Condition(family, { byteOffset: 28 }),
     barrier: () => new api.Barrier(family, { byteOffset: 32, parties: 1 + below(2) }),
-    latch: () => new api.Latch(family, { byteOffset: 36, count: below(3) })
+    latch: () => new api.Latch(family, { byteOffset: 36, count: below(3) }),
+    queue: () => new api.Queue(messages, { byteOffset: 8, capacity: 2, messageSize: 12, format: pick(['clone', 'json']) })
   }
   const tokens = []
   const values = [
@@ -105,6 +107,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
     () => pick(arrays), () => pick(arrays), () => pick(arrays), () => pick(buffers), () => pick(buffers), () => pick(buffers),
     () => ({ timeout: below(3) }), () => ({ timeout: pick([NaN, '1', -1, 1e300, null]) }), () => ({ byteOffset: pick([0, 4, 8, 3, -4, 256, 1.5, '4', null]) }),
     () => ({ parties: below(4) }), () => ({ count: below(4) - 1 }), () => ({ signal: signal(), timeout: 1 }), () => ({ signal: signal() }), () => ({ signal: hostile() }), () => ({ unknown: 1 }),
+    () => ({ capacity: pick([0, 1, 2, 3, 2 ** 28, 2 ** 29]), messageSize: pick([-1, 0, 12, 13, 2 ** 28]) }), () => ({ format: pick(['clone', 'json', 'x', null]) }),
     () => ({ steal: below(2) }), () => ({ get timeout () { throw thrown } }), () => ({ target: {}, force: true }), () => ({ target: hostile() }),
     () => pick(tokens) || null, () => Object.create(api.UnlockToken.prototype), () => Object.assign(Object.create(api.UnlockToken.prototype), pick(tokens)),
     ...Object.keys(make).map(name => make[name]), ...Object.keys(make).map(name => () => Object.create(make[name]())),
@@ -139,6 +142,14 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
     }
     Atomics.store(new Int32Array(family), 6, 0)
     new api.Condition(family, { byteOffset: 28 }).notify()
+    letMessagesGo()
+  }
+  // Whatever waits is notified; a closed queue is opened again, which no program can.
+  const letMessagesGo = () => {
+    const queue = make.queue()
+    Atomics.and(new Int32Array(messages), 2 + 33, ~1)
+    while (queue.tryTake() !== undefined);
+    queue.tryPut(1)
   }
 
   const run = async () => {
@@ -153,7 +164,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
       if (blocks) {
         if (label === 'wait') args[3] = 1
         // Its options are the first, second or third argument.
-        else if (/\.(wait|waitFor|lock\w*|acquire|hold)$|Sync$/.test(label)) for (const place of [0, 1, 2]) args[place] = tokens.includes(args[place]) ? args[place] : place === 1 && fn.length > 2 ? ignore : { timeout: 1 }
+        else if (/\.(wait|waitFor|lock\w*|acquire|hold|put|take)$|Sync$/.test(label)) for (const place of [0, 1, 2]) args[place] = tokens.includes(args[place]) ? args[place] : place === 1 && fn.length > 2 ? ignore : { timeout: 1 }
       }
       try {
         keep(label, part === 'new' ? Reflect.construct(fn, args, random() < 0.9 ? fn : pick([Object, Array, pick(classes).Class])) : Reflect.apply(fn, receiver, args))
@@ -168,6 +179,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
       await sleep(2)
     }
     for (const name of names()) wrong.push(`the name ${name} is held`)
+    for (const end of [0, 1, messages.byteLength / 4 - 2, messages.byteLength / 4 - 1]) if (new Int32Array(messages)[end] !== 0) wrong.push('bytes beside a queue were written')
     words.forEach((word, at) => { if (word !== value) wrong.push(`word ${at} was written: ${word}`) })
     return { wrong: wrong.slice(0, 20), callees: callees.length, promises: promises.length }
   }

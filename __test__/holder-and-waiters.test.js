@@ -13,7 +13,7 @@ const { TinyController, newLock, rejection } = require('./fixtures/lock-toolbox'
 const { startWorker, until } = require('./fixtures/queue-toolbox')
 
 const MAIN = 0
-const OPTIONS = { Barrier: { parties: 9 }, Latch: { count: 1 } }
+const OPTIONS = { Barrier: { parties: 9 }, Latch: { count: 1 }, Queue: { capacity: 1, messageSize: 8 } }
 
 for (const name of ['AsyncLock', 'RwLock']) {
   const setUp = () => {
@@ -158,9 +158,9 @@ test('Condition: waiters', async () => {
   token.unlock()
 })
 
-test('they are read-only, not enumerable, of instances only; a Semaphore, Condition, Barrier and Latch have no holder', async () => {
-  for (const name of ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch']) {
-    const thing = new api[name](newLock().sab, OPTIONS[name])
+test('they are read-only, not enumerable, of instances only; a Semaphore, Condition, Barrier, Latch and Queue have no holder', async () => {
+  for (const name of ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue']) {
+    const thing = api[name].create(OPTIONS[name])
     const expected = name.endsWith('Lock') ? ['holder', 'waiters'] : ['waiters']
     for (const key of ['holder', 'waiters']) {
       assert.strictEqual(key in thing, expected.includes(key), `${name}.${key}`)

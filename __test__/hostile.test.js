@@ -101,7 +101,8 @@ function oneOfEach () {
     semaphore: new api.Semaphore(sab, { byteOffset: 16 }),
     condition: new api.Condition(sab, { byteOffset: 24 }),
     barrier: new api.Barrier(sab, { byteOffset: 32, parties: 2 }),
-    latch: new api.Latch(sab, { byteOffset: 40, count: 1 })
+    latch: new api.Latch(sab, { byteOffset: 40, count: 1 }),
+    queue: api.Queue.create({ capacity: 2, messageSize: 8 })
   }
 }
 
@@ -134,7 +135,12 @@ test('no value that is reached from an instance or a token is an address, and hi
 
 test('instances have no properties of their own but those that are documented', () => {
   const { sab, ...things } = oneOfEach()
-  const keys = { lock: ['kind', 'buffer', 'byteOffset', 'sab', 'i32a'], barrier: ['kind', 'buffer', 'byteOffset', 'parties'], latch: ['kind', 'buffer', 'byteOffset', 'count'] }
+  const keys = {
+    lock: ['kind', 'buffer', 'byteOffset', 'sab', 'i32a'],
+    barrier: ['kind', 'buffer', 'byteOffset', 'parties'],
+    latch: ['kind', 'buffer', 'byteOffset', 'count'],
+    queue: ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize']
+  }
   for (const name of Object.keys(things)) {
     assert.deepStrictEqual(Object.keys(things[name]), keys[name] || ['kind', 'buffer', 'byteOffset'], name)
     assert.strictEqual(Object.getOwnPropertyNames(things[name]).length, Object.keys(things[name]).length)
@@ -175,7 +181,8 @@ const CALLS = {
   semaphore: ['release', 'tryAcquire', ['acquireAsync', 1, late], ['use', 1, () => {}, late], 'tryHold', ['holdAsync', 1, late]],
   condition: ['notify'],
   barrier: [['waitAsync', late]],
-  latch: [['waitAsync', late], 'countDown']
+  latch: [['waitAsync', late], 'countDown'],
+  queue: ['tryTake', ['tryPut', 1], ['takeAsync', late], ['putAsync', 1, late], ['use', () => {}, late], 'close']
 }
 
 test('a method that is called on another receiver throws a TypeError, or works on the instance behind it', async () => {

@@ -46,11 +46,15 @@ for (const gib of [1, 2, 4, 6, 8]) {
   test(`${gib} GiB: every class, at either end`, async t => {
     const buffer = allocate(t, bytes)
     const options = { Barrier: { parties: 1 }, Latch: { count: 1 } }
+    const queue = { capacity: 1, messageSize: 8 }
+    const last = bytes - api.Queue.byteLength(1, 8)
     for (const byteOffset of offsets) {
       const words = new Int32Array(buffer, byteOffset - 4, 3)
       for (const name of ['AsyncLock', 'Barrier', 'Condition', 'Latch', 'RwLock', 'Semaphore']) {
         assert.ok(new api[name](buffer, Object.assign({ byteOffset }, options[name])), name)
       }
+      const { length } = new api.Queue(buffer, Object.assign({ byteOffset: Math.min(byteOffset, last) }, queue))
+      assert.strictEqual(length, 0)
       const lock = new api.AsyncLock(buffer, { byteOffset })
       const token = lock.tryLock()
       assert.deepStrictEqual(Array.from(words), [0, 1, 0])
@@ -68,4 +72,6 @@ test('where the host\'s Atomics would reach another word, constructors throw', {
   for (const byteOffset of [4 * GIB, 5 * GIB - 4]) {
     assert.throws(() => new api.AsyncLock(buffer, { byteOffset }), error => error instanceof RangeError && /^AsyncLock: byteOffset must be less than 4294967296 on Node 10, /.test(error.message))
   }
+  // Not its first word, but others of it.
+  assert.throws(() => new api.Queue(buffer, { byteOffset: 4 * GIB - 8, capacity: 1, messageSize: 8 }), /^RangeError: Queue: byteOffset must be less than 4294967/)
 })

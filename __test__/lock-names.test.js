@@ -8,11 +8,18 @@
 const assert = require('assert')
 const { inspect } = require('util')
 const { test } = require('./harness')
-const { api: { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, locks, snapshot } } = require('./subject')
+const { api: { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore, locks, snapshot } } = require('./subject')
 const { memory, rejection } = require('./fixtures/lock-toolbox')
 const { runChild, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const MAJOR = parseInt(process.versions.node, 10)
+
+const QUEUE = { capacity: 1, messageSize: 8 }
+/** What constructors need beside a place. */
+const FURTHER = { Barrier: { parties: 2 }, Latch: { count: 1 }, Queue: QUEUE }
+
+/** Memory for two. */
+const twice = (kind) => memory(2 * (kind === 'Queue' ? Queue.byteLength(1, 8) : 4))
 
 /** Each class: how an instance is made so that it must be awaited, and what waits for it. `noun`: in messages, without a name and with one. */
 const CLASSES = {
@@ -42,6 +49,11 @@ const CLASSES = {
     create: (sab, options) => new Latch(sab, Object.assign({ count: 1 }, options)),
     wait: (latch, options) => latch.waitAsync(options),
     noun: ['a Latch', 'Latch "the name"']
+  },
+  Queue: {
+    create: (sab, options) => new Queue(sab, Object.assign({}, QUEUE, options)),
+    wait: (queue, options) => queue.takeAsync(options),
+    noun: ['a message of a Queue', 'a message of Queue "the name"']
   }
 }
 
@@ -52,13 +64,13 @@ for (const kind of Object.keys(ALL)) {
   const { create } = ALL[kind]
 
   test(`${kind}: the last name given stands, for all instances on its bytes and for no others`, () => {
-    const sab = memory(8)
+    const sab = twice(kind)
     const first = create(sab)
     assert.strictEqual(first.name, '')
     const named = create(sab, { name: 'the name' })
     assert.deepStrictEqual([first.name, named.name, create(sab).name], ['the name', 'the name', 'the name'])
-    assert.ok(inspect(first).startsWith(`${kind} { name: 'the name', `), inspect(first))
-    const other = create(sab, { byteOffset: 4 })
+    assert.ok(inspect(first, { breakLength: Infinity, compact: true }).startsWith(`${kind} { name: 'the name', `), inspect(first))
+    const other = create(sab, { byteOffset: sab.byteLength / 2 })
     assert.strictEqual(other.name, '')
     assert.ok(!inspect(other).includes('name'), inspect(other))
     create(sab, { name: 'é\n"' + '\ud83d\ude00'.repeat(126) })
@@ -66,23 +78,23 @@ for (const kind of Object.keys(ALL)) {
   })
 
   test(`${kind}: an id is a positive integer, that of its bytes in every thread`, async t => {
-    const sab = memory(8)
-    const [one, same, other] = [create(sab), create(sab), create(sab, { byteOffset: 4 })]
+    const sab = twice(kind)
+    const [one, same, other] = [create(sab), create(sab), create(sab, { byteOffset: sab.byteLength / 2 })]
     assert.ok(Number.isSafeInteger(one.id) && one.id > 0, String(one.id))
     assert.strictEqual(same.id, one.id)
     assert.notStrictEqual(other.id, one.id)
     create(sab, { name: 'the name' })
-    const worker = startWorker(t, ({ api, data: { kind, sab } }) => {
-      const { id, name } = new api[kind](sab, { Barrier: { parties: 2 }, Latch: { count: 1 } }[kind])
-      new api[kind](sab, Object.assign({ name: 'that of the worker' }, { Barrier: { parties: 2 }, Latch: { count: 1 } }[kind])) // eslint-disable-line no-new
+    const worker = startWorker(t, ({ api, data: { kind, sab, further } }) => {
+      const { id, name } = new api[kind](sab, further)
+      new api[kind](sab, Object.assign({ name: 'that of the worker' }, further)) // eslint-disable-line no-new
       return { id, name }
-    }, { kind, sab })
+    }, { kind, sab, further: FURTHER[kind] })
     assert.deepStrictEqual(await worker.done(), { id: one.id, name: 'the name' })
     assert.strictEqual(one.name, 'that of the worker')
   })
 
   test(`${kind}: a name must be a string of 1 to 256 characters, and leaves nothing if it is not`, () => {
-    const sab = memory(4)
+    const sab = twice(kind)
     for (const name of [null, 1, Symbol('x'), {}, new String('x')]) { // eslint-disable-line no-new-wrappers
       assert.throws(() => create(sab, { name }), error => error instanceof TypeError && error.message.startsWith(`${kind}: name must be a string, not `))
     }
@@ -104,7 +116,7 @@ for (const kind of Object.keys(CLASSES)) {
 
   for (const named of [false, true]) {
     test(`${kind}: a TimeoutError ${named ? 'has the name' : 'says the kind'}, the id and the holder, and snapshots have the same`, async () => {
-      const instance = create(memory(4), named ? { name: 'the name' } : undefined)
+      const instance = create(twice(kind), named ? { name: 'the name' } : undefined)
       const held = hold(instance)
       const pending = wait(instance, { timeout: 50 })
       const { waiting } = snapshot()
@@ -120,7 +132,7 @@ for (const kind of Object.keys(CLASSES)) {
   }
 
   test(`${kind}: the stack of an awaited TimeoutError has the function that awaits`, { skip: MAJOR < 14 && 'this Node has no asynchronous stacks' }, async () => {
-    const instance = create(memory(4))
+    const instance = create(twice(kind))
     hold(instance)
     async function theFunctionThatAwaits () {
       await wait(instance, { timeout: 5 })

@@ -117,11 +117,14 @@ test('constructors: an unknown option is a TypeError that lists the known ones',
     Barrier: 'parties, byteOffset and name',
     Condition: 'byteOffset and name',
     Latch: 'count, byteOffset and name',
+    Queue: 'capacity, messageSize, format, byteOffset and name',
     RwLock: 'byteOffset and name',
     Semaphore: 'byteOffset and name'
   }
+  const further = { Queue: { capacity: 1, messageSize: 8 } }
   for (const name of Object.keys(lists)) {
-    const options = Object.assign({}, name in classes ? classes[name].options : {})
+    const options = Object.assign({}, name in classes ? classes[name].options : further[name])
+    const memory = () => new SharedArrayBuffer(name === 'Queue' ? api.Queue.byteLength(1, 8) : 16)
     for (const key of ['offset', 'byteoffset', 'timeout', '']) {
       assert.throws(() => new api[name](memory(), Object.assign({ [key]: 4 }, options)), (error) => {
         assert.ok(error instanceof TypeError, String(error))

@@ -12,13 +12,14 @@ const { test } = require('./harness')
 const { api } = require('./subject')
 
 const WITHOUT_OPTIONS = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition']
-const OPTIONS = { Barrier: { parties: 2 }, Latch: { count: 2 } }
+const OPTIONS = { Barrier: { parties: 2 }, Latch: { count: 2 }, Queue: { capacity: 2, messageSize: 8 } }
 const NAMES = [...WITHOUT_OPTIONS, ...Object.keys(OPTIONS)]
 
 /** Checks that an instance is a view of new, zero-filled memory of the least size. */
 function assertOwn (instance, Class) {
   assert.ok(instance instanceof Class)
-  assert.strictEqual(instance.buffer.byteLength, Class.byteLength)
+  const { byteLength } = Class
+  assert.strictEqual(instance.buffer.byteLength, typeof byteLength === 'function' ? byteLength(2, 8) : byteLength)
   assert.strictEqual(instance.byteOffset, 0)
   assert.strictEqual(new Int32Array(instance.buffer)[0], 0)
 }

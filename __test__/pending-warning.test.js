@@ -64,6 +64,10 @@ test('the warning names each promise by its kind, and says whether this thread h
     new api.Condition(buffer()).waitAsync(new api.AsyncLock(buffer()).tryLock())
     new api.Barrier(buffer(), { parties: 2 }).waitAsync()
     new api.Latch(buffer(), { count: 1 }).waitAsync()
+    const queues = [1, 2].map(() => api.Queue.create({ capacity: 1, messageSize: 8 }))
+    queues[0].takeAsync()
+    queues[1].tryPut(1)
+    queues[1].putAsync(2)
   }), [
     'an AsyncLock' + DRY,
     'an RwLock (exclusive)' + DRY + ITSELF,
@@ -72,7 +76,9 @@ test('the warning names each promise by its kind, and says whether this thread h
     'permits of a Semaphore' + DRY + ITSELF,
     'a Condition' + DRY,
     'the other parties of a Barrier' + DRY,
-    'a Latch' + DRY
+    'a Latch' + DRY,
+    'a message of a Queue' + DRY,
+    'room in a Queue' + DRY
   ].map(text => PENDING + text))
 })
 

@@ -6,26 +6,42 @@
 
 // A thread that ends at any point of any step of a queue: nothing is lost, nothing comes twice, and whoever waits goes on, though no thread is started
 // and no time limit helps.
+//
+//   node __test__/queue-deaths.test.js [--rounds n]
 
 const assert = require('assert')
 const path = require('path')
 const { Worker } = require('worker_threads')
 const { test } = require('./harness')
 const { api } = require('./subject')
-const { MAJOR, startWorker, until } = require('./fixtures/queue-toolbox')
+const { MAJOR, numberArgument, startWorker, until } = require('./fixtures/queue-toolbox')
 const size = require('./fixtures/size')
+const slowness = require('./fixtures/slowness')
 
 const { Queue } = api
 
+/** How many threads have ended before they were done. */
+let ended = 0
+
+const BROKEN = ', broken off by a time limit of vm,'
+
 /** A thread that ends at a point, see fixtures/queue-victim.js. */
 async function startVictim (t, queue, way, point, value, awaited) {
-  const worker = new Worker(path.join(__dirname, 'fixtures', 'queue-victim.js'), { workerData: { clone: queue, way, value, point, awaited } })
+  const limit = way.endsWith(BROKEN) ? slowness * 200 : undefined
+  const workerData = { clone: queue, way: way.replace(BROKEN, ''), value, point, awaited, limit }
+  const worker = new Worker(path.join(__dirname, 'fixtures', 'queue-victim.js'), { workerData })
   t.after(() => worker.terminate())
   const victim = { isDone: false, isOver: false, ended: new Promise(resolve => worker.once('exit', resolve)) }
   await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
   victim.begin = () => {
-    worker.on('message', () => { victim.isDone = victim.isOver = true })
-    victim.ended.then(() => { victim.isOver = true })
+    worker.on('message', message => {
+      victim.isDone = message === 'done'
+      victim.isOver = true
+    })
+    victim.ended.then(() => {
+      if (!victim.isDone) ended++
+      victim.isOver = true
+    })
     worker.postMessage('begin')
   }
   /** Resolves when it has ended, or done what it should. */
@@ -105,10 +121,14 @@ async function atEachPoint (sign, scenario) {
   assert.ok(point > 2, 'it ends nowhere')
 }
 
-for (const kind of Object.keys(survivors)) {
+/** All of it, so many times. */
+const ROUNDS = numberArgument('--rounds', 1)
+const KINDS = [].concat(...new Array(ROUNDS).fill(Object.keys(survivors)))
+
+for (const kind of KINDS) {
   const survive = survivors[kind]
 
-  for (const way of ['put', 'putAsync']) {
+  for (const way of ['put', 'putAsync', 'put' + BROKEN]) {
     test(`${way} ends anywhere: a taker, a ${kind}, gets the message if it is in`, t => atEachPoint(1, async point => {
       const queue = Queue.create({ capacity: 2, messageSize: 64 })
       const taker = survive(t, queue, 'take')
@@ -124,6 +144,7 @@ for (const kind of Object.keys(survivors)) {
       return victim.isDone
     }))
 
+    if (way.endsWith(BROKEN)) continue
     test(`${way} that waited and was notified ends anywhere: another putter, a ${kind}, puts`, t => atEachPoint(1, async point => {
       const queue = Queue.create({ capacity: 1, messageSize: 64 })
       queue.tryPut('first')
@@ -148,7 +169,7 @@ for (const kind of Object.keys(survivors)) {
     }))
   }
 
-  for (const way of ['take', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails']) {
+  for (const way of ['take', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails', ...['take', 'useSync', 'useSyncFails'].map(way => way + BROKEN)]) {
     test(`${way} ends anywhere: a putter, a ${kind}, gets the slot if it is free`, t => atEachPoint(1, async point => {
       const queue = Queue.create({ capacity: 1, messageSize: 64 })
       queue.tryPut('first')
@@ -157,11 +178,12 @@ for (const kind of Object.keys(survivors)) {
       const victim = await startVictim(t, queue, way, point)
       victim.begin()
       await victim.over()
-      const keeps = way.endsWith('Fails')
+      const keeps = way.includes('Fails')
       await assertPut(queue, putter, victim, keeps)
       return victim.isDone
     }))
 
+    if (way.endsWith(BROKEN)) continue
     test(`${way} that waited and was notified ends anywhere: another taker, a ${kind}, gets what it has not taken`, t => atEachPoint(1, async point => {
       const queue = Queue.create({ capacity: 2, messageSize: 64 })
       const victim = await startVictim(t, queue, way, point)
@@ -218,7 +240,7 @@ for (const kind of Object.keys(survivors)) {
     await assertWhole(queue)
   })
 
-  for (const way of ['useSync', 'use']) {
+  for (const way of ['useSync', 'use', 'useSync' + BROKEN]) {
     test(`the end of ${way} ends anywhere: it comes again, or its slot is free for a ${kind}`, t => atEachPoint(-1, async point => {
       const queue = Queue.create({ capacity: 1, messageSize: 64 })
       queue.tryPut('first')
@@ -275,3 +297,8 @@ for (const kind of Object.keys(survivors)) {
     return victims[0].isDone && victims[1].isDone
   }))
 }
+
+test('threads have ended at many points', () => {
+  console.log(`# ${ended} threads have ended`)
+  assert.ok(ended > 100 * ROUNDS / STEP, `${ended}`)
+})

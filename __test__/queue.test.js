@@ -277,6 +277,35 @@ test('takes that give up take nothing, and leave the notification to the next', 
   assert.strictEqual(await queue.takeAsync({ timeout: 0 }), 'there')
 })
 
+test('wrong options, an aborted signal and one that throws: nothing is put or taken, and nobody waits', async () => {
+  const failure = new Error('no listeners here')
+  const aborted = new TinyController({ reason: 'before' })
+  aborted.abort()
+  const cases = [
+    [null, error => /options must be an object, not null/.test(error.message)],
+    [{ timeOut: 1 }, error => error instanceof TypeError && /timeOut/.test(error.message)],
+    [{ timeout: Symbol('s') }, error => error instanceof TypeError],
+    [{ signal: {} }, error => error instanceof TypeError && /signal must be an AbortSignal/.test(error.message)],
+    [{ get timeout () { throw failure } }, error => error === failure],
+    [{ signal: aborted.signal }, error => error === 'before']
+  ]
+  const joining = { signal: { aborted: false, addEventListener () { throw failure } } }
+  // With something to do at once, and without.
+  for (const isFree of [true, false]) {
+    const [full, empty] = [1, 1].map(capacity => make({ capacity }))
+    full.tryPut('first')
+    const [putTo, takeFrom] = isFree ? [empty, full] : [full, empty]
+    const forms = { putAsync: options => putTo.putAsync('more', options), takeAsync: options => takeFrom.takeAsync(options), use: options => takeFrom.use(() => {}, options) }
+    for (const form of Object.keys(forms)) {
+      for (const [options, isRight] of isFree ? cases : cases.concat([[joining, error => error === failure]])) {
+        const error = await rejection(forms[form](options))
+        assert.ok(isRight(error), `${form}: ${error}`)
+        assert.deepStrictEqual([full.length, empty.length, full.waiters, empty.waiters], [1, 0, 0, 0], form)
+      }
+    }
+  }
+})
+
 test('blocking forms time out, too', async t => {
   const queue = make({ capacity: 1 })
   const worker = startWorker(t, ({ api, data }) => {

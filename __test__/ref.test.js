@@ -25,12 +25,15 @@ const FORMS = {
   waitForAsync: it => it.condition.waitForAsync(it.ownToken(), () => it.isReady),
   'Barrier waitAsync': it => it.barrier.waitAsync(),
   'Latch waitAsync': it => it.latch.waitAsync(),
+  putAsync: it => it.full.putAsync(2),
+  takeAsync: it => it.empty.takeAsync(),
+  'Queue use': it => it.empty.use(() => {}),
   'waitAsync with a signal': it => it.api.waitAsync(it.word, 0, 0, undefined, { signal: { aborted: false, addEventListener () {} } }).value
 }
 
 /** For other processes, too, so it sees nothing of this file. */
 function createThings (api) {
-  const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
+  const { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore } = api
   const buffer = () => new SharedArrayBuffer(4)
   const it = {
     lock: new AsyncLock(buffer()),
@@ -39,11 +42,14 @@ function createThings (api) {
     condition: new Condition(buffer()),
     barrier: new Barrier(buffer(), { parties: 2 }),
     latch: new Latch(buffer(), { count: 1 }),
+    empty: Queue.create({ capacity: 1, messageSize: 8 }),
+    full: Queue.create({ capacity: 1, messageSize: 8 }),
     api,
     word: new Int32Array(buffer()),
     isReady: false,
     ownToken: () => new AsyncLock(buffer()).tryLock()
   }
+  it.full.tryPut(1)
   const [token, writing] = [it.lock.tryLock(), it.rwLock.tryLock()]
   it.letGo = () => {
     it.isReady = true
@@ -53,6 +59,8 @@ function createThings (api) {
     it.condition.notify()
     it.barrier.waitAsync()
     it.latch.countDown()
+    it.empty.tryPut(1)
+    it.full.tryTake()
     api.notify(it.word, 0)
   }
   return it

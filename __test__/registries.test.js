@@ -34,7 +34,7 @@ test('file A waits, file B uses every lock', async t => {
     ;(async () => {
       await first
       endA()
-      const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, waitAsync, notify } = fileB('pure')
+      const { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore, waitAsync, notify } = fileB('pure')
       const sab = words.buffer
       const lock = new AsyncLock(sab)
       const token = lock.tryLock()
@@ -50,11 +50,15 @@ test('file A waits, file B uses every lock', async t => {
       said.push(await new Barrier(sab, { byteOffset: 16, parties: 1 }).waitAsync())
       new Latch(sab, { byteOffset: 20, count: 1 }).countDown()
       await new Latch(sab, { byteOffset: 20, count: 1 }).waitAsync()
+      const queue = Queue.create({ capacity: 1, messageSize: 8 })
+      const message = queue.takeAsync()
+      queue.tryPut(7)
+      said.push(await message)
       const third = waitAsync(words, 9, 0).value
       said.push(notify(words, 9), await third)
       say(said)
     })()`)
-  assert.deepStrictEqual(seen, [true, 1, true, true, true, { leader: true }, 1, 'ok'])
+  assert.deepStrictEqual(seen, [true, 1, true, true, true, { leader: true }, 7, 1, 'ok'])
 })
 
 test('file A locks, file B waits', async t => {

@@ -11,11 +11,16 @@ const { api } = require('./subject')
 const { waiters } = require('./fixtures/family-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
 
-const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
+const { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore } = api
 
 /** Something to wait for, by name: `(options) => promise`, pending until the signal says otherwise; `at` is where its waiters stand. */
 function pendingForms () {
-  const sab = new SharedArrayBuffer(28)
+  const options = { capacity: 1, messageSize: 8 }
+  const bytes = Queue.byteLength(1, 8)
+  const sab = new SharedArrayBuffer(32 + 2 * bytes)
+  const empty = new Queue(sab, Object.assign({ byteOffset: 32 }, options))
+  const full = new Queue(sab, Object.assign({ byteOffset: 32 + bytes }, options))
+  full.tryPut(1)
   const lock = new AsyncLock(sab)
   const rwLock = new RwLock(sab, { byteOffset: 4 })
   const condition = new Condition(sab, { byteOffset: 12 })
@@ -38,7 +43,11 @@ function pendingForms () {
       { at: 12, name: 'Condition waitForAsync', run: options => condition.waitForAsync(ownLock(), () => false, options) },
       { at: 16, name: 'Barrier waitAsync', run: options => barrier.waitAsync(options) },
       { at: 20, name: 'Latch waitAsync', run: options => latch.waitAsync(options) },
-      { at: 24, name: 'waitAsync', run: options => api.waitAsync(new Int32Array(sab), 6, 0, undefined, options).value }
+      { at: 24, name: 'waitAsync', run: options => api.waitAsync(new Int32Array(sab), 6, 0, undefined, options).value },
+      { at: 32, name: 'Queue takeAsync', run: options => empty.takeAsync(options) },
+      { at: 32, name: 'Queue use', run: options => empty.use(() => {}, options) },
+      // Who puts waits for an event of its own.
+      { at: 32 + bytes + 64, name: 'Queue putAsync', run: options => full.putAsync(1, options) }
     ]
   }
 }

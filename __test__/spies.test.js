@@ -11,7 +11,7 @@ const { runForJSON, runNode } = require('./fixtures/run-node')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
 const ENTRIES = ['index', 'force', 'keep-alive', 'pure', 'web-locks']
-const CLASSES = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'UnlockToken', 'Lock', 'LockManager']
+const CLASSES = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue', 'UnlockToken', 'Lock', 'LockManager']
 const root = path.join(__dirname, '..')
 const entryFile = (name) => JSON.stringify(path.join(root, name + '.js'))
 

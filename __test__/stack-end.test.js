@@ -181,6 +181,19 @@ const COLD = {
     if (!token.unlock()) throw new Error('the lock was not held')
     return isDone
   },
+  'a message of a Queue is put, or not': (api, dive) => {
+    const queue = api.Queue.create({ capacity: 1, messageSize: 4 })
+    const { error } = dive(() => queue.put(7))
+    if (queue.length !== Number(error === undefined)) throw new Error(`it says ${error}, and ${queue.length} are in`)
+    return error === undefined
+  },
+  'a message of a Queue is used, or comes back': (api, dive) => {
+    const queue = api.Queue.create({ capacity: 1, messageSize: 4 })
+    queue.tryPut(7)
+    const { error } = dive(() => queue.useSync(() => {}))
+    if (queue.inUse !== 0 || queue.length !== Number(error !== undefined)) throw new Error(`it says ${error}, and ${queue.length} are in, ${queue.inUse} in use`)
+    return error === undefined
+  },
   'requestSync gives the name back': (api, dive) => dive(() => api.locks.requestSync('cold', () => {})).error === undefined,
   'request of a held name waits, or rejects': async (api, dive, settled) => {
     let free
@@ -468,6 +481,49 @@ for (const [name, ...forms] of [['AsyncLock', 'lockAsync', 'executeLocked'], ['R
       }, { name, form })
     })
   }
+}
+
+for (const form of ['tryPut', 'put', 'putAsync', 'tryTake', 'take', 'takeAsync', 'useSync', 'use']) {
+  const isAsync = form === 'use' || form.endsWith('Async')
+  test(`Queue.${form} has done what it says, or nothing`, { skip: isAsync && LEAVES_EXCEPTIONS }, async t => {
+    await inWorker(t, async (atTheEndOfTheStack, { api, data: form }) => {
+      const puts = /put/i.test(form)
+      const uses = /use/.test(form)
+      const options = { capacity: 1, messageSize: 4, format: 'json' }
+      const bytes = api.Queue.byteLength(1, 4)
+      const sab = new SharedArrayBuffer(bytes * DEPTHS * PADDINGS)
+      const queues = Array.from({ length: DEPTHS * PADDINGS }, (_, n) => new api.Queue(sab, Object.assign({ byteOffset: bytes * n }, options)))
+      if (!puts) for (const queue of queues) queue.tryPut(7)
+      const results = queues.map(() => undefined)
+      let used = 0
+      const argument = puts ? 7 : uses ? () => { used++ } : undefined
+      let at = 0
+      const counts = atTheEndOfTheStack(() => {
+        const n = at++
+        results[n] = queues[n][form](argument)
+        if (form === 'put') results[n] = true
+      })
+      const isDone = async result => {
+        try {
+          const value = await result
+          return puts ? value !== undefined || form === 'putAsync' : uses ? value === true : value === 7
+        } catch (error) {
+          if (!(error instanceof RangeError)) throw error
+          return false
+        }
+      }
+      let done = 0
+      for (let n = 0; n < queues.length; n++) {
+        const says = results[n] !== undefined && await isDone(results[n])
+        done += Number(says)
+        const { length, inUse, waiters } = queues[n]
+        if (inUse !== 0 || waiters !== 0 || length !== Number(says === puts)) throw new Error(`it says ${says}, but ${length} wait, ${inUse} are in use, and ${waiters} waiters`)
+        if (queues[n].tryPut(8) !== (length === 0)) throw new Error('the slot is lost')
+      }
+      if (uses && used < done) throw new Error(`${used} callbacks ran, and ${done} uses ended`)
+      return counts
+    }, form)
+  })
 }
 
 test('a promise form without stack left takes nothing, and leaves no waiter', async () => {

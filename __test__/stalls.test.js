@@ -97,6 +97,38 @@ test('names, shares and permits are reported, blocked or by promises', async t =
   assert.strictEqual(reports.length, 6, stderr)
 })
 
+test('waits for room in a Queue are reported, with the threads that use its messages; those for a message are not', async t => {
+  const { reports, stderr } = await run(t, async ({ api, startWorker, until }) => {
+    const [full, own, empty] = [1, 1, 1].map(capacity => api.Queue.create({ capacity, messageSize: 16 }))
+    const named = new api.Queue(full, { name: 'jobs' })
+    for (const queue of [full, own]) queue.tryPut(1)
+    own.use(() => new Promise(() => {}))
+    const user = startWorker(({ api, data: { full }, post }) => {
+      new api.Queue(full).useSync(() => {
+        post('used')
+        api.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+      })
+    }, { full })
+    await user.next()
+    named.putAsync(2)
+    own.putAsync(2)
+    empty.takeAsync()
+    empty.use(() => {})
+    startWorker(({ api, data: { full } }) => { new api.Queue(full).put(3) }, { full })
+    startWorker(({ api, data: { empty } }) => { new api.Queue(empty).take() }, { empty })
+    const isOver = ({ kind, blocked, milliseconds }) => kind === 'Queue' && blocked && milliseconds > 1000
+    await until(() => api.snapshot().waiting.filter(isOver).length === 2)
+    process.exit()
+  })
+  const cause = 'room in Queue "jobs", of which thread 1 has messages in use. Thread 1 is blocked, and waits for a notification.'
+  assert.deepStrictEqual(reports.sort(), [
+    `A promise of thread 0 has been pending for N ms, and waits for ${cause}`,
+    'A promise of thread 0 has been pending for N ms, and waits for room in a Queue, of which thread 0 has messages in use. This thread uses them itself.',
+    `Thread 2 has been blocked for N ms, and waits for ${cause}`
+  ], stderr)
+  assert.ok(FIRST_FRAME.test(stderr), stderr)
+})
+
 test('a request without a caller on its stack is reported with the frames that there are', async t => {
   const { stderr } = await run(t, ({ api }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))

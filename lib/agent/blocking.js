@@ -30,10 +30,15 @@ function createBlocking (native) {
     return RESULTS[answer]
   }
 
-  /** The same for an Int32Array and a class of locks/, whose number is `purpose`. */
-  function waitFor (address, value, timeout, purpose) {
+  /** The same for an Int32Array and a class of locks/, whose number is `purpose`. `onSlice` is called between two slices of the sleep. */
+  function waitFor (address, value, timeout, purpose, onSlice) {
     words[AMOUNT] = purpose
-    return wait(address, false, value, timeout, operations.waitFor)
+    native.onTick = onSlice
+    try {
+      return wait(address, false, value, timeout, operations.waitFor)
+    } finally {
+      native.onTick = undefined
+    }
   }
 
   /**

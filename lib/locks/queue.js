@@ -7,19 +7,20 @@
  * delivered again. queue/memory.js has the steps, and why a thread may die at any of them.
  */
 
-const { RangeError, TypeError, isInteger } = require('../util/intrinsics')
+const { RangeError, TypeError, bare, isInteger, shield } = require('../util/intrinsics')
 const { option } = require('../util/options')
 const { describe } = require('../util/values')
 const { hideFrames, queueClosed, throwIfAborted, timeoutError } = require('../waiting/errors')
 const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
+const { contextOfWait } = require('./held/diagnostics')
 const { captureCall } = require('./held/stalls')
 const { becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./held/view')
 const { FORMATS, write } = require('./queue/format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
-const { BUSY, ENDED, NOTHING, QueueMemory } = require('./queue/memory')
-const { LATE, close, finish, owing, put, putBack, putBlocking, recover, take, takeBlocking } = require('./queue/steps')
+const { BUSY, ENDED, LATE, NOTHING, QueueMemory } = require('./queue/memory')
+const { blocking, close, finish, owing, put, putBack, putBlocking, recover, take, takeBlocking } = require('./queue/steps')
 const { finishLater, isPutting, putLater, takeLater } = require('./queue/waits')
 
 const SHAPE = {
@@ -75,7 +76,7 @@ class Queue {
     const memory = memoryOf(this)
     const { timeout } = waitOptions(options, 'put', false)
     const written = messageOf(memory, value, 'put')
-    const found = owing(memory, putBlocking, { written, timeout })
+    const found = blocking(memory, putBlocking, { written, timeout, told: undefined })
     if (found === ENDED) throw queueClosed('put')
     if (found === LATE) throw lateError(memory, 'put', timeout)
   }
@@ -98,7 +99,7 @@ class Queue {
     requireWorker('take', 'takeAsync()')
     const memory = memoryOf(this)
     const { timeout } = waitOptions(options, 'take', false)
-    const found = owing(memory, takeBlocking, { toUse: false, timeout, caller: 'take' })
+    const found = blocking(memory, takeBlocking, { toUse: false, timeout, caller: 'take', told: undefined })
     if (found === LATE) throw lateError(memory, 'take', timeout)
     return found === ENDED ? undefined : found.value
   }
@@ -124,7 +125,7 @@ class Queue {
     const memory = memoryOf(this)
     requireFunction(callback, 'useSync')
     const { timeout } = waitOptions(options, 'useSync', false)
-    const lease = owing(memory, takeBlocking, { toUse: true, timeout, caller: 'useSync' })
+    const lease = blocking(memory, takeBlocking, { toUse: true, timeout, caller: 'useSync', told: undefined })
     if (lease === LATE) throw lateError(memory, 'use', timeout)
     if (lease === ENDED) return false
     const delivery = new Delivery(lease)
@@ -184,6 +185,8 @@ class MessagesAsync {
   }
 }
 
+for (const Class of [Messages, MessagesAsync]) shield(Class, ['next'])
+
 /** What a callback of `use` is told of its message, and what it says of it. */
 class Delivery {
   constructor ({ attempt }) {
@@ -191,10 +194,12 @@ class Delivery {
     this.given = { attempt, putBack: () => { this.isPutBack = true } }
   }
 }
+bare(Delivery)
 
 function newSteps () {
   const steps = new Steps()
   steps.call = captureCall()
+  steps.context = contextOfWait()
   return steps
 }
 

@@ -109,6 +109,7 @@ module.exports = {
   },
   or,
   parse,
+  setPrototypeOf,
   store,
   stringify,
   sub,

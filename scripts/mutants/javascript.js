@@ -24,6 +24,7 @@ const operations = 'lib/atomics/abstract-operations.js'
 const waitSignals = 'lib/atomics/signals.js'
 const queueSteps = 'lib/locks/queue/steps.js'
 const queueMemory = 'lib/locks/queue/memory.js'
+const queueToldWait = 'lib/locks/queue/told-wait.js'
 const queueWaits = 'lib/locks/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
@@ -150,6 +151,9 @@ module.exports = [
   { what: 'a full queue takes one more', file: queueMemory, find: 'position) >= this.capacity) return NOTHING', put: 'position) > this.capacity) return NOTHING', test: 'queue' },
   { what: 'the end of a queue is told to one taker', file: queueSteps, find: 'if (found === ENDED) filled.raise(Infinity)', put: 'if (found === ENDED) filled.raise(0)', test: 'queue-deaths' },
   { what: 'an error in a use removes the message', file: queueSteps, find: '  add(memory.first.array, 0, 1)\n', put: '', test: 'queue' },
+  { what: 'a step of a queue that a time limit has broken off stays so', file: queueSteps, find: 'if (begun.memory !== undefined) backOut()', put: '', test: 'queue-deaths' },
+  { what: 'a message whose use was broken off as it began stays in use', file: queueSteps, find: 'if (memory.lease !== undefined) memory.strike(memory.lease)', put: '', test: 'queue-deaths' },
+  { what: 'a wait for a message counts as a stall', file: queueToldWait, find: 'const mayStall = mode === PUT', put: 'const mayStall = true', test: 'stalls' },
   { what: 'a promise that puts overtakes those before it', file: queueWaits, find: 'const found = owing(memory, put, first.written, false)', put: 'const found = owing(memory, put, this.written, false)', test: 'queue' },
 
   // ——— Condition, Barrier, Latch ———

@@ -55,27 +55,31 @@ function entryOf ({ word, request }, waiting, blocked) {
 
 /** The threads that hold what an entry waits for; or the writer ahead in the line, if it waits only for that writer. */
 function keepersOf (entry, { holdersFor, writerAhead }) {
-  const holders = holdersFor(entry).map(({ threadId }) => threadId)
+  // One may have several messages of a queue in use.
+  const holders = [...new Set(holdersFor(entry).map(({ threadId }) => threadId))]
   const writer = writerAhead(entry)
   return holders.length > 0 || writer === undefined ? { verb: 'holds', list: holders } : { verb: 'is ahead', list: [writer.threadId] }
 }
 
 const isPermits = ({ mode }) => mode === 'permits'
+const isOfQueue = ({ kind }) => kind === 'Queue'
 
 /** What an entry waits for, and who keeps it waiting. */
 function waitText (entry, obstacles) {
   const { verb, list } = keepersOf(entry, obstacles)
   const noun = nounOfEntry(entry)
+  if (isOfQueue(entry) && (entry.mode !== 'put' || list.length === 0)) return noun
   if (list.length === 0) return noun + (entry.mode === undefined || isPermits(entry) ? '' : ', of which no holder is known')
   if (verb === 'is ahead') return noun + ' behind thread ' + list[0]
   const more = list.length > MOST ? ' and ' + (list.length - MOST) + ' more' : ''
   const names = (list.length === 1 ? 'thread ' : 'threads ') + list.slice(0, MOST).join(', ') + more
+  if (isOfQueue(entry)) return noun + ', of which ' + names + (list.length === 1 ? ' has' : ' have') + ' messages in use'
   return noun + (isPermits(entry) ? ', some of which ' : ' that ') + names + (list.length === 1 ? ' holds' : ' hold')
 }
 
 /** What a thread that keeps this one waiting does. */
-function doingOf (threadId, waiting, obstacles) {
-  if (threadId === own) return ' This thread holds it itself.'
+function doingOf (threadId, entry, waiting, obstacles) {
+  if (threadId === own) return isOfQueue(entry) ? ' This thread uses them itself.' : ' This thread holds it itself.'
   const waits = waiting.filter(entry => entry.threadId === threadId)
   const [blocked] = waits.filter(entry => entry.blocked)
   if (blocked !== undefined) return ' Thread ' + threadId + ' is blocked, and waits for ' + waitText(blocked, obstacles) + '.'
@@ -100,7 +104,7 @@ module.exports = function stallText (hold, age, blocked) {
   if (entry === undefined) return undefined
   const obstacles = createObstacles(state)
   let text = begin + waitText(entry, obstacles) + '.'
-  for (const threadId of keepersOf(entry, obstacles).list.slice(0, MOST)) text += doingOf(threadId, waiting, obstacles)
+  for (const threadId of keepersOf(entry, obstacles).list.slice(0, MOST)) text += doingOf(threadId, entry, waiting, obstacles)
   const ring = cycles.find(links => links.some(({ waitsFor }) => waitsFor.threadId === own && waitsFor.id === entry.id))
   if (ring !== undefined) text += ' These threads wait for one another: ' + cycleText(ring) + '.'
   return text

@@ -126,8 +126,10 @@ function requirePlace (byteOffset, bytes, alignment, length, owner) {
     throw new RangeError(owner + ': byteOffset must be a multiple of ' + alignment + ' from 0 to ' + last + ', so that ' + bytes +
       ' bytes fit into the buffer, not ' + describe(byteOffset))
   }
-  if (byteOffset >= WRAPS) {
-    throw new RangeError(owner + ': byteOffset must be less than ' + WRAPS + ' on Node 10, whose Atomics would access another word, not ' +
+  // Words are BYTES long.
+  const end = WRAPS - bytes + BYTES
+  if (byteOffset >= end) {
+    throw new RangeError(owner + ': byteOffset must be less than ' + end + ' on Node 10, whose Atomics would access another word, not ' +
       describe(byteOffset))
   }
 }

@@ -13,7 +13,7 @@
 const { Buffer } = require('buffer')
 const { types: { isSharedArrayBuffer } } = require('util')
 const v8 = require('v8')
-const { TypeError, apply, getName, getOwnPropertyDescriptor, parse, stringify } = require('../../util/intrinsics')
+const { TypeError, apply, bare, getName, getOwnPropertyDescriptor, parse, setPrototypeOf, stringify } = require('../../util/intrinsics')
 const { TypedArrayLength } = require('../../util/typed-arrays')
 const { describe, isObject } = require('../../util/values')
 
@@ -45,6 +45,7 @@ class Written {
     return this
   }
 }
+bare(Written)
 
 const isUint8Array = (value) => isObject(value) && apply(getName, value, []) === 'Uint8Array'
 
@@ -83,21 +84,33 @@ function copyOf (bytes, size) {
   return copy
 }
 
-/** Copies what was written to the bytes of a queue, a Buffer, from `at` on. */
-function put (bytes, at, written) {
-  if (written.format === TEXT) apply(encodeText, bytes, [written.text, at, written.size, 'utf8'])
-  else if (written.size > 0) apply(set, bytes, [written.bytes, at])
-}
+/** The bytes of a queue. */
+class Bytes {
+  constructor (buffer, byteOffset, length) {
+    this.buffer = buffer
+    this.byteOffset = byteOffset
+    this.bytes = new Uint8Array(buffer, byteOffset, length)
+    // Not by `Buffer.from`, which reads properties that may have been patched.
+    setPrototypeOf(this.bytes, Buffer.prototype)
+  }
 
-/** Copies a message out of the bytes of a queue: its text or its bytes, which are memory of its own. */
-function take (bytes, at, size, format) {
-  if (format === TEXT) return apply(decodeText, bytes, ['utf8', at, at + size])
-  return copyOf(new Uint8Array(bytes.buffer, bytes.byteOffset + at, size), size)
+  /** Copies what was written to them, from `at` on. */
+  put (at, written) {
+    if (written.format === TEXT) apply(encodeText, this.bytes, [written.text, at, written.size, 'utf8'])
+    else if (written.size > 0) apply(set, this.bytes, [written.bytes, at])
+  }
+
+  /** Copies a message out of them: its text or its bytes, which are memory of its own. */
+  take (at, size, format) {
+    if (format === TEXT) return apply(decodeText, this.bytes, ['utf8', at, at + size])
+    return copyOf(new Uint8Array(this.buffer, this.byteOffset + at, size), size)
+  }
 }
+bare(Bytes)
 
 /** The value of what `take` has copied. */
 function read (copy, format) {
   return format === RAW ? copy : format === TEXT ? parse(copy) : deserialize(copy)
 }
 
-module.exports = { CLONE, FORMATS, put, read, take, write }
+module.exports = { Bytes, CLONE, FORMATS, read, write }

@@ -7,6 +7,7 @@
 
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, operationError } = require('../../agent/registers')
+const { bare } = require('../../util/intrinsics')
 const { INNER } = require('../held/request')
 const { INDEX, SERIAL } = require('../held/robust-list')
 const { UnlockToken, newHold, theList } = require('../held/token')
@@ -44,10 +45,21 @@ class InnerLock {
     if (index >= 0) word.release(index, INNER)
   }
 
+  /** Whether this thread has it, as in a step that was broken off. Before a token was made of it, that knows only the list. */
+  get isHeld () {
+    return this.word.find() >= 0
+  }
+
+  /** Releases it in that case. */
+  release () {
+    this.word.release(this.word.find(), INNER)
+  }
+
   /** Whether the thread died that held it last, or may have. */
   get mayBeAbandoned () {
     return agent().native.counters.peek(this.word.abandoned) !== 0
   }
 }
+bare(InnerLock)
 
 module.exports = InnerLock

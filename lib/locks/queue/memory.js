@@ -26,7 +26,7 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { Int32Array, RangeError, add, compareExchange, createMap, load, or, store } = require('../../util/intrinsics')
+const { Int32Array, RangeError, add, bare, compareExchange, createMap, load, or, store } = require('../../util/intrinsics')
 const { LEASE: LEASE_KIND, requestOf } = require('../held/request')
 const { theList } = require('../held/token')
 const { createWord } = require('../held/word')
@@ -37,10 +37,7 @@ const {
   LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
 } = require('./layout')
 
-const { Buffer } = require('buffer')
-
 const { floor } = Math
-const { from: bufferFrom } = Buffer
 
 /** How many formats there is room for in SIZE. */
 const FORMATS = 4
@@ -52,6 +49,13 @@ const NOTHING = Symbol('nothing')
 const BUSY = Symbol('busy')
 /** The queue is closed, and for takers there is nothing left. */
 const ENDED = Symbol('ended')
+/** The time is over. */
+const LATE = Symbol('late')
+
+// Purposes of waits: see waiting/kinds.js.
+const PUT = 4
+const TAKE = 5
+const USE = 6
 
 /** What this thread has in use and has still to put, by the address of a queue's first word. */
 const accounts = createMap()
@@ -96,6 +100,7 @@ class Events {
     return agent().waiterCount(this.second.address) + agent().waiterCount(this.address)
   }
 }
+bare(Events)
 
 /** A message in use by this thread. */
 class Lease {
@@ -117,6 +122,7 @@ class Lease {
     return format.read(this.copy, this.format)
   }
 }
+bare(Lease)
 
 class QueueMemory {
   /** @throws {RangeError} another thread has made it with other numbers */
@@ -125,7 +131,7 @@ class QueueMemory {
     this.capacity = capacity
     this.messageSize = messageSize
     this.words = new Int32Array(buffer, byteOffset, bytes / 4)
-    this.bytes = bufferFrom(buffer, byteOffset, bytes)
+    this.bytes = new format.Bytes(buffer, byteOffset, bytes)
     this.slots = slotsBegin(capacity)
     this.stride = slotWords(messageSize)
     this.wrap = floor(MOST_POSITIONS / capacity) * capacity
@@ -135,6 +141,8 @@ class QueueMemory {
     this.first = first
     this.filled = new Events(this.first, word(FILLED))
     this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
+    // That of the step in which this thread is: see `backOut` in steps.js.
+    this.lease = undefined
     this.putLock = new InnerLock(word(PUT_LOCK))
     this.takeLock = new InnerLock(word(TAKE_LOCK))
     // What promises wait for, and at which words of the queue that is.
@@ -265,7 +273,7 @@ class QueueMemory {
     const at = this.slotAt(this.slotOf(position))
     words[at + ATTEMPT] = 0
     words[at + SIZE] = written.size * FORMATS + written.format
-    format.put(this.bytes, 4 * (at + BYTES), written)
+    this.bytes.put(4 * (at + BYTES), written)
     // Unless it is closed now.
     return compareExchange(words, TAIL, tail, 2 * this.after(position, 1)) === tail ? true : ENDED
   }
@@ -292,7 +300,7 @@ class QueueMemory {
     const lease = new Lease(this, slot, words[at + ATTEMPT] + 1)
     lease.format = words[at + SIZE] % FORMATS
     const size = (words[at + SIZE] - lease.format) / FORMATS
-    lease.copy = format.take(this.bytes, 4 * (at + BYTES), size, lease.format)
+    lease.copy = this.bytes.take(4 * (at + BYTES), size, lease.format)
     if (toUse) {
       this.take(lease)
       if (!isReturned) store(words, at + MARK, head + 1)
@@ -308,9 +316,10 @@ class QueueMemory {
   /** Takes the lease of a slot that nobody uses. */
   take (lease) {
     const list = theList()
+    this.lease = lease
+    this.account(1)
     lease.entry = list.length
     lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index))
-    this.account(1)
   }
 
   /** Gives a slot back to the putters. */
@@ -359,16 +368,18 @@ class QueueMemory {
 
   /** The end of a use, without an error. */
   finish (lease) {
+    this.lease = lease
     store(this.words, this.slotAt(lease.slot) + MARK, 0)
     this.strike(lease)
     this.free(lease.slot)
   }
 
-  /** Releases a lease. With MARK still set, the message has come back. */
+  /** Releases a lease. With MARK still set, the message has come back. A step that is broken off here may count it twice, and never not at all. */
   strike (lease) {
-    theList().strike(lease.serial, lease.entry, lease)
     this.account(-1)
+    theList().strike(lease.serial, lease.entry, lease)
   }
 }
+bare(QueueMemory)
 
-module.exports = { BUSY, ENDED, NOTHING, QueueMemory }
+module.exports = { BUSY, ENDED, LATE, NOTHING, PUT, TAKE, USE, QueueMemory }

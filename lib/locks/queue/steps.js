@@ -10,31 +10,53 @@ const { countdown } = require('../../waiting/notice')
 const { DEBT } = require('../held/request')
 const { theList } = require('../held/token')
 const { FILLED, EMPTIED } = require('./layout')
-const { BUSY, ENDED, NOTHING } = require('./memory')
+const { BUSY, ENDED, LATE, NOTHING, PUT, TAKE, USE } = require('./memory')
+const ToldWait = require('./told-wait')
 
-// Purposes of waits: see waiting/kinds.js.
-const PUT = 4
-const TAKE = 5
-const USE = 6
-
-/** What a blocking form answers when its time is over. */
-const LATE = Symbol('late')
+/** The queue with which this thread is in a step, and the serial numbers of what it owes. */
+const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0 }
 
 /** Carries out a step; until its end this thread owes both events. */
 function owing (memory, step, argument, blocks) {
   agent().requireStack()
+  if (begun.memory !== undefined) backOut()
   const list = theList()
   // Where the entries are, unless others move.
   const entry = list.length
-  const filled = list.enter(memory.filled, DEBT)
-  const emptied = list.enter(memory.emptied, DEBT)
+  begun.memory = memory
+  const filled = begun.filled = list.enter(memory.filled, DEBT)
+  const emptied = begun.emptied = list.enter(memory.emptied, DEBT)
   try {
     return step(memory, argument, blocks)
   } finally {
     list.strike(emptied, entry + 1)
     list.strike(filled, entry)
+    memory.lease = undefined
+    begun.memory = undefined
+    // Subscribers may use the queue.
     list.holds.tell()
   }
+}
+
+/** A time limit of `vm` has broken off this thread's last step: does now what the thread's death would have done. */
+function backOut () {
+  const { memory, filled, emptied } = begun
+  const list = theList()
+  if (memory.lease !== undefined) memory.strike(memory.lease)
+  if (memory.takeLock.isHeld) {
+    memory.repair()
+    memory.takeLock.release()
+  }
+  if (memory.putLock.isHeld) memory.putLock.release()
+  for (let n = 0; n < 2; n++) {
+    const events = n === 0 ? memory.filled : memory.emptied
+    add(events.word.array, 0, 1)
+    events.raise(Infinity)
+  }
+  list.strike(emptied, 0)
+  list.strike(filled, 0)
+  memory.lease = undefined
+  begun.memory = undefined
 }
 
 /** Puts a message: true, NOTHING, BUSY or ENDED. */
@@ -116,6 +138,7 @@ function finishNow (memory, lease) {
 
 /** Puts a message that is in use back: it is delivered again. */
 function putBack (memory, lease) {
+  memory.lease = lease
   memory.strike(lease)
   add(memory.first.array, 0, 1)
   memory.filled.raise(1)
@@ -130,26 +153,28 @@ function close (memory) {
 
 // ——— Forms that block ———
 
-/** Puts a message: true, ENDED or LATE. */
-function putBlocking (memory, { written, timeout }) {
+/** Puts a message: true, ENDED or LATE. If it waits, `wait` gets a ToldWait, which its caller ends. */
+function putBlocking (memory, wait) {
+  const { written, timeout } = wait
   const left = countdown(timeout)
   const { emptied } = memory
-  let isLate = false
+  let isLate = timeout === 0
   for (;;) {
     const { count } = emptied
     const found = put(memory, written, true)
     if (found !== NOTHING) return found
     if (isLate) return LATE
     if (memory.leases === memory.capacity) throw deadlock('put', memory.first, { kind: 'Queue', mode: 'put' }, 'has all messages in use of')
-    isLate = wait(emptied.second, count, left(), PUT + PURPOSES * EMPTIED)
+    isLate = block(memory, emptied, count, left(), PUT + PURPOSES * EMPTIED, wait)
   }
 }
 
-/** Takes a message: a Lease, ENDED or LATE. */
-function takeBlocking (memory, { toUse, timeout, caller }) {
+/** Takes a message, likewise: a Lease, ENDED or LATE. */
+function takeBlocking (memory, wait) {
+  const { toUse, timeout, caller } = wait
   const left = countdown(timeout)
   const { filled } = memory
-  let isLate = false
+  let isLate = timeout === 0
   for (;;) {
     const { count } = filled
     const found = take(memory, toUse, true)
@@ -158,13 +183,24 @@ function takeBlocking (memory, { toUse, timeout, caller }) {
     if (memory.isClosed && memory.ready === 0 && memory.leases > 0 && memory.leases === memory.taken) {
       throw deadlock(caller, memory.first, { kind: 'Queue', mode: 'take' }, 'has all messages in use of')
     }
-    isLate = wait(filled.second, count, left(), (toUse ? USE : TAKE) + PURPOSES * FILLED)
+    isLate = block(memory, filled, count, left(), (toUse ? USE : TAKE) + PURPOSES * FILLED, wait)
   }
 }
 
-/** Blocks until a word has changed. True if the time is over. */
-function wait (word, value, timeout, purpose) {
-  return agent().waitFor(word.address, value, timeout, purpose) === 'timed-out'
+/** Blocks until the events have gone on from `count`. True if the time is over. */
+function block (memory, { second }, count, timeout, purpose, wait) {
+  if (wait.told === undefined) wait.told = new ToldWait(memory.first, purpose % PURPOSES)
+  return agent().waitFor(second.address, count, timeout, purpose, wait.told.onSlice) === 'timed-out'
 }
 
-module.exports = { LATE, PUT, TAKE, USE, close, finish, owing, put, putBack, putBlocking, recover, take, takeBlocking }
+/** What the channel of diagnostics is told of a wait that has found this. */
+const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'ended' : 'acquired'
+
+/** Carries out a step that blocks, and tells of the wait if there was one. */
+function blocking (memory, step, wait) {
+  const found = owing(memory, step, wait)
+  if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
+  return found
+}
+
+module.exports = { blocking, close, finish, outcomeOf, owing, put, putBack, putBlocking, recover, take, takeBlocking }

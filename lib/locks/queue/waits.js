@@ -19,8 +19,9 @@ const { countdown } = require('../../waiting/notice')
 const Waiter = require('../../waiting/waiter')
 const { DEBT, LOCKED } = require('../held/request')
 const { theList } = require('../held/token')
-const { BUSY, NOTHING } = require('./memory')
-const { LATE, PUT, TAKE, USE, finish, owing, put, take } = require('./steps')
+const { BUSY, LATE, NOTHING, PUT, TAKE, USE } = require('./memory')
+const { finish, outcomeOf, owing, put, take } = require('./steps')
+const ToldWait = require('./told-wait')
 
 const UNLIMITED = { __proto__: null, timeout: Infinity, signal: undefined }
 
@@ -41,10 +42,12 @@ class QueueWaiter extends Waiter {
     // While this waits for the lock, the serial number of what this thread owes, and where that entry was; 0: it owes nothing.
     this.debt = 0
     this.entry = 0
-    this.isLate = false
+    this.isLate = timeout === 0
     this.isOver = false
     // The result of a wait that did not begin.
     this.answer = undefined
+    // A ToldWait, once it has had to wait.
+    this.told = undefined
   }
 
   /** A notification that this has not used goes to another waiter. */
@@ -69,6 +72,7 @@ class QueueWaiter extends Waiter {
     } catch (error) {
       this.giveWay()
       reject(error)
+      this.tell('aborted')
     }
   }
 
@@ -82,11 +86,13 @@ class QueueWaiter extends Waiter {
     if (found !== NOTHING && found !== BUSY) {
       this.leave()
       this.resolve(found)
+      this.tell(outcomeOf(found))
       return false
     }
     if (this.isLate) {
       this.giveWay()
       this.resolve(LATE)
+      this.tell(outcomeOf(LATE))
       return false
     }
     this.waitFor(found === BUSY)
@@ -128,7 +134,18 @@ class QueueWaiter extends Waiter {
     if (this.waitsForLock) this.side.events.wake(1)
   }
 
+  /** It has to wait. */
+  announce () {
+    if (this.told === undefined) this.told = new ToldWait(this.memory.first, this.mode, this.steps)
+  }
+
+  /** It waits no more. Subscribers may run, which may use the queue: so what waits has been settled. */
+  tell (outcome) {
+    if (this.told !== undefined) this.told.ends(outcome)
+  }
+
   enqueue () {
+    this.announce()
     const { address } = this.word
     if (this.waitsForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
     return agent().waitPair(address, this.first, this.second, this.left(), this)
@@ -153,6 +170,7 @@ class QueueWaiter extends Waiter {
     if (this.slot >= 0 && !this.dequeue()) return
     this.giveWay()
     this.reject(reason)
+    this.tell('aborted')
   }
 }
 
@@ -168,12 +186,14 @@ class Taker extends QueueWaiter {
   }
 }
 
-/** A promise that ends the use of a message. */
+/** A promise that ends the use of a message. Its wait, which lasts for a step of another thread, is told of nowhere. */
 class Finisher extends QueueWaiter {
   constructor (memory, lease, resolve, reject) {
     super(memory, memory.takers, USE, UNLIMITED, undefined, resolve, reject)
     this.lease = lease
   }
+
+  announce () {}
 
   attempt () {
     return owing(this.memory, finish, this.lease, false)
@@ -230,6 +250,7 @@ class Putter extends QueueWaiter {
       // If it is too late, it has been notified, and passes that on.
       first.dequeue()
       first.resolve(found)
+      first.tell(outcomeOf(found))
     }
   }
 }

@@ -1,0 +1,39 @@
+'use strict'
+
+/**
+ * A wait for a queue, as the channel of diagnostics and the reports of stalls have it. It begins when there is nothing to put or to take for the first
+ * time, and ends with the call. That of a taker is no stall: there may be nothing to do for as long as the program likes.
+ */
+
+const { bare } = require('../../util/intrinsics')
+const { waited, waits } = require('../held/diagnostics')
+const { NOTIFICATION, requestOf } = require('../held/request')
+const { waitBegins, waitEnds, whileBlocked } = require('../held/stalls')
+const { PUT } = require('./memory')
+
+class ToldWait {
+  /**
+   * @param {object} word the queue's first
+   * @param {number} mode PUT, TAKE or USE
+   * @param {Steps} [steps] those of the promise that waits; otherwise this thread blocks
+   */
+  constructor (word, mode, steps) {
+    this.word = word
+    this.request = requestOf(NOTIFICATION, mode)
+    this.since = waits(steps === undefined ? undefined : steps.context)
+    const mayStall = mode === PUT
+    // Of a thread that blocks.
+    this.onSlice = mayStall && steps === undefined ? whileBlocked(this) : undefined
+    // Of a promise.
+    this.wait = mayStall && steps !== undefined ? waitBegins(this, steps.call) : undefined
+  }
+
+  /** @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome */
+  ends (outcome) {
+    if (this.wait !== undefined) waitEnds(this.wait)
+    if (this.since !== undefined) waited(this.since, this, outcome)
+  }
+}
+bare(ToldWait)
+
+module.exports = ToldWait
