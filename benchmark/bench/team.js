@@ -21,9 +21,9 @@ class Member {
     this.failed.catch(() => {})
   }
 
-  ask (request) {
+  ask (request, transfer) {
     const answer = new Promise(resolve => this.worker.once('message', resolve))
-    this.worker.postMessage(request)
+    this.worker.postMessage(request, transfer)
     return Promise.race([answer, this.failed])
   }
 

@@ -29,7 +29,7 @@ function judge (figure, values) {
 }
 
 /** What else than the host a goal may be compared with. */
-const NAMES = { host: '', floor: ' the floor', 'async-mutex': ' async-mutex', 'web-locks': ' Web Locks' }
+const NAMES = { host: '', floor: ' the floor', 'async-mutex': ' async-mutex', 'web-locks': ' Web Locks', multithreading: ' multithreading' }
 
 function judgeGoal (goal, values, noise = 0) {
   const { most, least } = goal
