@@ -1445,6 +1445,135 @@ fn lose_register_death() {
     });
 }
 
+/// One side of a queue of messages, as `lib/locks/queue/` uses it: how many there are, and the two words of the event that says so. Threads
+/// wait for the second word, promises at the first for both.
+struct Events {
+    store: Arc<WaiterListStore>,
+    first: AtomicU32,
+    second: AtomicU32,
+    messages: AtomicU32,
+}
+
+impl Events {
+    const PROMISES: Location = Location::from_address(HERE.address() + 4);
+
+    fn new() -> Arc<Self> {
+        let [first, second, messages] = [(); 3].map(|()| AtomicU32::new(0));
+        let events = Self { store: store(), first, second, messages };
+        for word in [&events.first, &events.second, &events.messages] {
+            word.store(0, SeqCst);
+        }
+        for location in [HERE, Self::PROMISES] {
+            let thread = Waiter::Thread(this_thread());
+            assert!(events.store.enqueue(location, thread, NEVER, || false).is_none());
+        }
+        Arc::new(events)
+    }
+
+    /// Puts a message, and raises the event.
+    fn put(&self) {
+        self.messages.fetch_add(1, SeqCst);
+        self.second.fetch_add(1, SeqCst);
+        self.wake_first();
+    }
+
+    /// Pays what a thread that has ended owed: raises both words.
+    fn pay(&self) {
+        self.first.fetch_add(1, SeqCst);
+        self.second.fetch_add(1, SeqCst);
+        self.wake_first();
+    }
+
+    fn wake_first(&self) {
+        for location in [HERE, Self::PROMISES] {
+            if self.store.counter(location).load(SeqCst) != 0 {
+                self.store.notify(location, 1, None);
+            }
+        }
+    }
+
+    fn take(&self) -> bool {
+        self.messages.compare_exchange(1, 0, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Blocks the calling thread until there is a message, or may be.
+    fn await_message(&self) {
+        let seen = self.second.load(SeqCst);
+        if self.messages.load(SeqCst) == 0 {
+            block(&self.store, &this_thread(), || self.second.load(SeqCst) == seen);
+        }
+    }
+
+    /// A promise takes a message, which `put` puts meanwhile.
+    fn take_by_promise(put: fn(&Self)) {
+        let events = Self::new();
+        let putter = spawn({
+            let events = events.clone();
+            move || put(&events)
+        });
+        let agent = Agent::new();
+        loop {
+            let seen = [events.first.load(SeqCst), events.second.load(SeqCst)];
+            if events.take() {
+                break;
+            }
+            let is_equal = || [events.first.load(SeqCst), events.second.load(SeqCst)] == seen;
+            let waiter = Waiter::Agent(Arc::clone(&agent.outbox), 0);
+            if events.store.enqueue(Self::PROMISES, waiter, NEVER, is_equal).is_some() {
+                assert_eq!(agent.await_settlements(1), [(0, WaitResult::Ok)]);
+            }
+        }
+        putter.join().unwrap();
+    }
+}
+
+/// One of two that wait for a message is woken, and ends before it has taken it: the other has it, since the first one owed a
+/// notification. Without that, this model deadlocks.
+#[test]
+fn put_debt_take() {
+    bounded_model(|| {
+        let events = Events::new();
+        let victim = spawn({
+            let events = events.clone();
+            move || {
+                events.await_message();
+                events.pay();
+            }
+        });
+        let taker = spawn({
+            let events = events.clone();
+            move || {
+                while !events.take() {
+                    events.await_message();
+                }
+            }
+        });
+        events.put();
+        taker.join().unwrap();
+        // If it has not been woken.
+        events.put();
+        victim.join().unwrap();
+        assert_eq!(events.messages.load(SeqCst), 1);
+    });
+}
+
+/// A promise compares both words, though a message raises only the second: it is not enqueued behind a message that it has not seen.
+#[test]
+fn put_promise() {
+    bounded_model(|| Events::take_by_promise(Events::put));
+}
+
+/// The same where the thread that has put the message ends before it has raised the event.
+#[test]
+fn put_death_promise() {
+    bounded_model(|| {
+        Events::take_by_promise(|events| {
+            events.messages.fetch_add(1, SeqCst);
+            events.pay();
+        });
+    });
+}
+
 /// Two locks in one bucket, and the threads that hold them.
 struct TwoLocks {
     store: WaiterListStore,
