@@ -221,14 +221,18 @@ async function awaitPut (queue, value, options, steps) {
 
 async function awaitTake (queue, options, steps) {
   const memory = memoryOf(queue)
-  const lease = await awaitLease(memory, false, waitOptions(options, 'takeAsync'), steps, awaitTake)
+  const wait = waitOptions(options, 'takeAsync')
+  let lease = takeAtOnce(memory, false, wait)
+  if (lease === NOTHING) lease = await awaitLease(memory, false, wait, steps, awaitTake)
   return lease === ENDED ? undefined : lease.value
 }
 
 async function awaitUse (queue, callback, options, steps) {
   const memory = memoryOf(queue)
   requireFunction(callback, 'use')
-  const lease = await awaitLease(memory, true, waitOptions(options, 'use'), steps, awaitUse)
+  const wait = waitOptions(options, 'use')
+  let lease = takeAtOnce(memory, true, wait)
+  if (lease === NOTHING) lease = await awaitLease(memory, true, wait, steps, awaitUse)
   if (lease === ENDED) return false
   const delivery = new Delivery(lease)
   try {
@@ -240,6 +244,13 @@ async function awaitUse (queue, callback, options, steps) {
   if (delivery.isPutBack) owing(memory, putBack, lease)
   else if (owing(memory, finish, lease, false) === BUSY) await finishLater(memory, lease)
   return true
+}
+
+/** Takes a message that is there, without a promise: a Lease, ENDED, or NOTHING, also where another thread takes one. */
+function takeAtOnce (memory, toUse, { signal }) {
+  throwIfAborted(signal)
+  const found = owing(memory, take, toUse, false)
+  return found === BUSY ? NOTHING : found
 }
 
 /** A promise of a Lease or ENDED; its TimeoutError has the frames of `caller`'s caller. */
