@@ -143,8 +143,8 @@ module.exports = [
   { what: 'a detached array is accepted', file: operations, find: '    apply(values, typedArray, [])\n', put: '', test: 'bad-input' },
 
   // ——— Queue ———
-  { what: 'a thread in a step of a queue owes takers nothing', file: queueSteps, find: 'const filled = list.enter(memory.filled, DEBT)', put: 'const filled = 0', test: 'queue-deaths' },
-  { what: 'a thread in a step of a queue owes putters nothing', file: queueSteps, find: 'const emptied = list.enter(memory.emptied, DEBT)', put: 'const emptied = 0', test: 'queue-deaths' },
+  { what: 'a thread in a step of a queue owes takers nothing', file: queueSteps, find: 'begun.filled = list.enter(memory.filled, DEBT)', put: '0', test: 'queue-deaths' },
+  { what: 'a thread in a step of a queue owes putters nothing', file: queueSteps, find: 'begun.emptied = list.enter(memory.emptied, DEBT)', put: '0', test: 'queue-deaths' },
   { what: 'a slot that a dead taker has left lost stays so', file: queueMemory, find: 'if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)', put: '', test: 'queue-deaths' },
   { what: 'a message is passed before it is marked', file: queueMemory, find: 'if (!isReturned) store(words, at + MARK, head + 1)', put: '', test: 'queue' },
   { what: 'what has come back waits for its turn', file: queueMemory, find: 'if (returns === words[LOOKED]) return NOTHING', put: 'if (load(words, HEAD) !== this.tail) return NOTHING', test: 'queue' },
