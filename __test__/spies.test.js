@@ -28,7 +28,7 @@ const USE = `
       typeof api.snapshot().held, api.locks === api.locks, api.AsyncLock === api.AsyncLock, typeof api.engine]
   }
 `
-const USED = [21, 0, true, 0, 0, 'object', true, true, 'string']
+const USED = [22, 0, true, 0, 0, 'object', true, true, 'string']
 
 const HOLDS = {
   freeze: 'Object.freeze(api)',
