@@ -68,12 +68,6 @@ test('each kind of hold, in whichever way it begins and ends, is told of once', 
   assert.deepStrictEqual(modes(), [EXCLUSIVE], 'unlock of the lock')
   lock.tryLock().abandon()
   assert.deepStrictEqual(modes(), [EXCLUSIVE], 'abandon')
-  const debtor = lock.tryLock()
-  const waited = condition.waitAsync(debtor)
-  condition.notify()
-  await waited
-  debtor.unlock()
-  assert.deepStrictEqual(modes(), [EXCLUSIVE, EXCLUSIVE], 'a hold that owes a notification')
   await lock.executeLocked(() => {})
   assert.deepStrictEqual(modes(), [EXCLUSIVE], 'executeLocked')
   await assert.rejects(lock.executeLocked(() => { throw new Error('of the callback') }))

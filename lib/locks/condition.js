@@ -7,7 +7,7 @@
  * to `notify`: the thread is enqueued before the lock is free.
  *
  * # A notification is owed
- * Whoever notifies one waiter relies on it to look at the state. So a waiter that has been notified owes that to the others until the hold
+ * A thread that notifies one waiter relies on it to look at the state. So a waiter that has been notified owes that to the others until the hold
  * that it gets back ends in order: by `unlock()`, by a callback that succeeds, by `downgrade()`, or by the next wait. If it ends otherwise, the
  * notification goes to another waiter. It is noted in exactly one place at every moment, and passes from one to the next with no call in between:
  *
