@@ -166,7 +166,6 @@ module.exports = [
   { what: 'a hold owes nothing', file: owed, find: '  entries[2 * index + 1] = number\n', put: '', test: 'condition-owed' },
   { what: 'a notification of a blocked thread is used twice', file: owed, find: '  if (floats[RELAY] === address) floats[RELAY] = 0\n', put: '', test: 'condition' },
   { what: 'a callback that fails keeps its notification', file: token, find: '!(failed && owes(number))', put: 'true', test: 'condition-owed' },
-  { what: 'a claim that has given up and is granted its lock keeps its notification', file: acquire, find: 'release(indexOfHold(this), this.ownerDied, false, true)', put: 'release(indexOfHold(this), this.ownerDied)', test: 'condition' },
   { what: 'a promise that asks its predicate first cannot be unref\'d', file: condition, find: '    steps.isPending = true\n', put: '', test: 'ref' },
   { what: 'a predicate is asked once', file: condition, find: '!isOver && !isLate; isOver = await predicate()) {', put: '!isOver && !isLate; isOver = true) {', test: 'condition' },
   { what: 'an error of a deadlock does not say of which lock', file: 'lib/waiting/errors.js', find: "  define(error, 'id', word.id, true, true)\n", put: '', test: 'lock-names' },
