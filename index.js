@@ -16,7 +16,7 @@ const load = () => require('./lib/entry.js')('index')
 /** Whether the environment asks for something that begins now: as in lib/util/is-asked.js, but only this file is loaded. */
 function isAsked () {
   try {
-    return Boolean(process.env.ATOMICS_WAITASYNC_DUMP)
+    return Boolean(process.env.ATOMICS_WAITASYNC_DUMP || process.env.ATOMICS_WAITASYNC_PROFILE)
   } catch (_) {
     return false
   }

@@ -17,7 +17,7 @@ const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'queue', 'rw-loc
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
 const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'recipes', 'web-locks']
-const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'testing']
+const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'profiling', 'testing']
 
 const MAJOR = Number(process.versions.node.split('.')[0])
 
@@ -62,7 +62,7 @@ function sourcesIn (folder, extension) {
   return text
 }
 
-const CODES = /\b(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_(?:PENDING|STALL|WORKER|CONTEXT|LOCKS))\b/
+const CODES = /\b(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_(?:PENDING|PROFILE|STALL|WORKER|CONTEXT|LOCKS))\b/
 
 test('docs/errors.md has every code and every name that the package gives an error or a warning', () => {
   const text = textOf('errors.md')
@@ -93,6 +93,14 @@ test('docs/processes.md has the programs and the figures of its example, and lea
   const example = path.join(folder, '..', 'examples', 'processes')
   const there = fs.readdirSync(example).filter(name => name.endsWith('.mts') && name !== 'index.mts')
   assert.deepStrictEqual(Array.from(text.match(/^\/\/ [\w-]+\.mts$/gm), line => line.slice(3)).sort(), there.sort())
+})
+
+test('the lines in the table of docs/profiling.md are those of its example that wait', () => {
+  const rows = textOf('profiling.md').match(/^\| \d+ ms .*$/gm)
+  const example = fs.readFileSync(path.join(folder, '..', 'examples', 'contention', 'worker.mjs'), 'utf8').split('\n')
+  const places = rows.map(row => /worker\.mjs:(\d+)` \| (.*) \|$/.exec(row))
+  assert.ok(places.length >= 3)
+  for (const [row, line] of places) assert.ok(/lock|wait\(\)/.test(example[line - 1]), row)
 })
 
 test('links lead to files and headings that are there', () => {

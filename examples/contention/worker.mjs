@@ -15,14 +15,29 @@ function work (milliseconds) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }
 
-start.wait()
-for (let turn = 0; turn < turns; turn++) {
-  own.lock().unlock()
-  const access = turn % 10 === 0 ? cache.lock() : cache.lockShared()
-  work(turn % 10 === 0 ? 1 : 0.1)
-  access.unlock()
+function refresh () {
+  const token = cache.lock()
+  work(1)
+  token.unlock()
+}
+
+function look () {
+  const share = cache.lockShared()
+  work(0.1)
+  share.unlock()
+}
+
+function send () {
   const token = shared.lock()
   work(0.5)
   token.unlock()
+}
+
+start.wait()
+for (let turn = 0; turn < turns; turn++) {
+  own.lock().unlock()
+  if (turn % 10 === 0) refresh()
+  else look()
+  send()
 }
 parentPort.postMessage(table)

@@ -16,6 +16,7 @@ const { load } = require('./binding')
 const createBlocking = require('./blocking')
 const { createCounters } = require('./counters')
 const armDumps = require('./dumps')
+const startProfile = require('./profiles')
 const { ADDRESS, ANSWER, COUNT, EXPECTED, FLOATS, INTERRUPTED, WORDS } = require('./registers')
 const createSlots = require('./slots')
 const startingWorkers = require('./starting-workers')
@@ -46,8 +47,8 @@ function createAgent (binding) {
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an install in
-  // this thread leaves its Workers to the host's queue. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `onTick`:
-  // what `tick` calls.
+  // this thread leaves its Workers to the host's queue. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `profiles`:
+  // whether waits are recorded. `onTick`: what `tick` calls.
   const native = {
     binding,
     counters,
@@ -58,6 +59,7 @@ function createAgent (binding) {
     onSteal: undefined,
     besideHost: false,
     stallAfter,
+    profiles: startProfile(binding),
     onTick: undefined,
     inRootContext: (run) => { inRootContext(binding, run) }
   }

@@ -29,11 +29,12 @@ const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const notice = require('../waiting/notice')
 const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
+const { blockBegins, blockEnds, onSlice, sampleOf } = require('../waiting/profile')
 const Steps = require('../waiting/steps')
 const { acquire, reacquire, requireWorker } = require('./held/acquire')
 const { contextOfWait } = require('./held/diagnostics')
 const { described } = require('./held/request')
-const { captureCall } = require('./held/stalls')
+const { callOf } = require('./held/stalls')
 const { holdOf, indexOfHold, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
 const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 
@@ -84,7 +85,8 @@ class Condition {
 /** For what is told of the steps, which native code may begin: outside of the call. */
 function stepsOfCall () {
   const steps = new Steps()
-  steps.call = captureCall()
+  steps.call = callOf()
+  if (agent().native.profiles) sampleOf(steps)
   steps.context = contextOfWait()
   return steps
 }
@@ -105,22 +107,25 @@ function block (word, held, timeout, caller) {
   const told = wasTold(held.token)
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
-  const { waitGivingBack } = agent()
+  const { native, waitGivingBack } = agent()
   if (isAwaited(held.word)) throw deadlock(caller, held.word, described(held.request), 'awaits')
   requireStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().holds.end(theList(), index)
+  if (native.profiles) blockBegins(notice.nounOfWait, { address: word.address, purpose: notice.CONDITION })
   let isNotified = false
   try {
     isNotified = waitGivingBack(word.address, timeout, index, () => {
       theList().vacate(index)
       held.word.notifyHost()
+      if (native.profiles) native.onTick = onSlice
     }) === 'ok'
     return isNotified
   } finally {
     if (isNotified) held.notifiedAt = word
+    if (native.profiles) blockEnds()
     lockAfterWait(held, caller)
   }
 }

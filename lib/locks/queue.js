@@ -15,7 +15,7 @@ const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/o
 const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
 const { contextOfWait } = require('./held/diagnostics')
-const { captureCall } = require('./held/stalls')
+const { callOf } = require('./held/stalls')
 const { becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./held/view')
 const { FORMATS, write } = require('./queue/format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
@@ -198,7 +198,7 @@ bare(Delivery)
 
 function newSteps () {
   const steps = new Steps()
-  steps.call = captureCall()
+  steps.call = callOf()
   steps.context = contextOfWait()
   return steps
 }

@@ -5,7 +5,8 @@
 const { agent } = require('../agent/agent')
 const { Promise, load, max, now } = require('../util/intrinsics')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
-const { NOTIFIED, nounOf } = require('./kinds')
+const { NOTIFIED, PURPOSES, nounOf } = require('./kinds')
+const { alongside, blockBegins, blockEnds } = require('./profile')
 const Waiter = require('./waiter')
 
 // What a notification is awaited for: the indexes of `NOTIFIED`.
@@ -13,6 +14,9 @@ const WAIT = 0
 const CONDITION = 1
 const BARRIER = 2
 const LATCH = 3
+
+/** Of a word. */
+const BYTES = 4
 
 /** Without inherited ones, which could be a program's. */
 const NO_HOOKS = { __proto__: null }
@@ -81,12 +85,31 @@ function waitUntil (word, isOver, timeout, purpose) {
     const value = load(word.array, 0)
     if (isOver(value)) return
     if (result === 'timed-out') throw lateError(word, timeout, purpose)
-    result = agent().waitFor(word.address, value, left(), purpose)
+    result = blockFor(word.address, value, left(), purpose)
   }
 }
 
+/** Blocks for a notification at a word, and records that. The result is that of the agent's `waitFor`. */
+function blockFor (address, value, timeout, purpose, onSlice) {
+  const { native, waitFor } = agent()
+  if (!native.profiles) return waitFor(address, value, timeout, purpose, onSlice)
+  blockBegins(nounOfWait, { address, purpose })
+  try {
+    return waitFor(address, value, timeout, purpose, alongside(onSlice))
+  } finally {
+    blockEnds()
+  }
+}
+
+/** A noun phrase for a thing, by the address of one of its words and the purpose of a wait there. */
+function nounOfWait ({ address, purpose }) {
+  const name = agent().native.binding.labelOf(address - BYTES * ((purpose - purpose % PURPOSES) / PURPOSES))
+  const { kind, mode } = NOTIFIED[purpose % PURPOSES]
+  return nounOf({ kind, mode, name: name === null ? undefined : name })
+}
+
 /**
- * The same, by a promise.
+ * As `waitUntil`, by a promise.
  * @param {Steps} steps of the user's promise, which settles soon after this
  * @param {Function} caller the async function that awaits this: the error's stack begins behind it
  */
@@ -126,4 +149,6 @@ function countdown (timeout) {
   return () => max(0, end - now())
 }
 
-module.exports = { BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, countdown, notify, waitAsync, waitUntil, waitUntilAsync }
+module.exports = {
+  BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, blockFor, countdown, notify, nounOfWait, waitAsync, waitUntil, waitUntilAsync
+}

@@ -16,6 +16,7 @@ const { agent } = require('../agent/agent')
 const { bare, createMap, shield } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
 const { reasonOfAbort } = require('./errors')
+const { promiseBegins, promiseEnds } = require('./profile')
 
 /** The keys of the words for which a warning has been given. */
 const warned = createMap()
@@ -46,6 +47,7 @@ class Waiter {
         this.end()
         return
       }
+      if (agent().native.profiles) this.recorded = promiseBegins(this)
       result = this.enqueue()
     } catch (error) {
       this.end()
@@ -74,7 +76,13 @@ class Waiter {
   /** It is not enqueued any more, or never was. */
   end () {
     this.slot = -1
+    if (this.recorded !== undefined) this.endRecord()
     abortSignals.leave(this)
+  }
+
+  endRecord () {
+    promiseEnds(this.recorded)
+    this.recorded = undefined
   }
 
   /** Lets it keep the event loop alive, or not. False if it is not enqueued. */
@@ -94,7 +102,8 @@ class Waiter {
   }
 }
 bare(Waiter)
-// Those that have none take no memory for it. `onEnqueued` is called once it is enqueued, before anything else can run.
-shield(Waiter, ['steps', 'onEnqueued'])
+// Those that have none take no memory for it. `onEnqueued` is called once it is enqueued, before anything else can run. `recorded`: by what
+// profile.js knows the wait, if it is recorded.
+shield(Waiter, ['steps', 'onEnqueued', 'recorded'])
 
 module.exports = Waiter

@@ -108,7 +108,7 @@ module.exports = [
   { what: 'an abort begins near the end of the stack', file: signals, find: '      requireStack()\n', put: '', test: 'stack-end' },
   { what: 'a step that is rejected goes on', file: steps, find: 'if (this.waiter !== undefined) this.waiter.giveUp(reason)', put: '', test: 'condition' },
   { what: 'a notification is not used at once', file: notice, find: 'else this.onNotified(this.resolve, this.reject)', put: 'else this.resolve(result)', test: 'condition' },
-  { what: 'a wait for a word ends with the first notification', file: notice, find: '    result = agent().waitFor(word.address, value, left(), purpose)', put: '    agent().waitFor(word.address, value, left(), purpose); return', test: 'latch', orTest: 'barrier' },
+  { what: 'a wait for a word ends with the first notification', file: notice, find: '    result = blockFor(word.address, value, left(), purpose)', put: '    blockFor(word.address, value, left(), purpose); return', test: 'latch', orTest: 'barrier' },
 
   // ——— settling ———
   { what: 'a settlement that fails takes the others along', file: slots, find: '        nextTick(() => { throw error })', put: '        throw error', test: 'settling' },
@@ -176,5 +176,11 @@ module.exports = [
   { what: 'a party withdraws from the next generation', file: barrier, find: 'if (generation(state) !== mine) return false\n', put: '', test: 'barrier', orTest: 'soak' },
   { what: 'the leader wakes one', file: barrier, find: 'notify(word, Infinity)\n    return LEADER', put: 'notify(word, 1)\n    return LEADER', test: 'barrier' },
   { what: 'an open latch wakes nobody', file: latch, find: 'if (next === this.count) notify(word, Infinity)\n', put: '', test: 'latch' },
-  { what: 'a latch counts on when it is open', file: latch, find: 'const next = min(this.count, happened + amount)', put: 'const next = happened + amount', test: 'latch' }
+  { what: 'a latch counts on when it is open', file: latch, find: 'const next = min(this.count, happened + amount)', put: 'const next = happened + amount', test: 'latch' },
+
+  // ——— holds and waits that are told of ———
+  { what: 'a hold of a Condition\'s token does not end by its wait', file: condition, find: '  theList().holds.end(theList(), index)\n', put: '', test: 'hold-channel' },
+  { what: 'a thread that never turns its loop tells of no hold', file: 'lib/locks/held/token.js', find: '  list.holds.tell()\n', put: '', test: 'hold-channel' },
+  { what: 'a thread takes a stack for each wait', file: 'lib/waiting/profile.js', find: 'this.factor *= 2', put: 'this.factor *= 1', test: 'profile' },
+  { what: 'a thread that waits for ever is not recorded', file: 'lib/waiting/profile.js', find: '  if (blocked.number === 0) blocked.number = record(1)', put: '  return', test: 'profile' }
 ]

@@ -19,6 +19,7 @@ const rings = 'src/lock/rings.rs'
 const fairness = 'src/lock/fairness.rs'
 const waiter = 'src/queue/waiter.rs'
 const pace = 'src/node/pace.rs'
+const profile = 'src/node/profile.rs'
 
 module.exports = [
   // ——— fences and orderings ———
@@ -303,5 +304,10 @@ module.exports = [
   { what: 'a thread that finds no cycle is not published', file: 'src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
   { what: 'a thread that holds a lock is looked at again and again', file: 'src/node/locking.rs', find: 'if is_certain || now()', put: 'if now()', test: 'costs' },
   { what: 'a promise that is granted a lock while its thread blocks is not looked at', file: 'src/node/blocking.rs', find: 'self.outbox.granted() != self.grants_seen.get()', put: 'false', test: 'deadlock' },
-  { what: 'a thread that is broken off does not interrupt the other blocked ones', file: 'src/node/registry.rs', find: '            thread.interrupt();', put: '            let _ = thread;', test: 'termination', otherSystems: true }
+  { what: 'a thread that is broken off does not interrupt the other blocked ones', file: 'src/node/registry.rs', find: '            thread.interrupt();', put: '            let _ = thread;', test: 'termination', otherSystems: true },
+
+  // ——— the profile of waits ———
+  { what: 'a wait that is recorded for others counts for itself only', file: profile, find: '.saturating_mul(self.factor.into())', put: '', cargo: ['lib', 'a_wait_counts'] },
+  { what: 'the waits of a thread do not end with it', file: 'src/node/agent.rs', find: '        |agent, _| profile::end_thread(agent.id()),', put: '        |_, _| {},', test: 'profile' },
+  { what: 'the file is not written at the end', file: profile, find: '        contained(write_now);', put: '', test: 'profile' }
 ]

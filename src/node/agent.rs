@@ -27,6 +27,7 @@ use crate::node::holders;
 use crate::node::pace::Pace;
 use crate::node::pending::Pending;
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
+use crate::node::profile;
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, Known, REGISTRY};
 use crate::node::robust_list::RobustList;
@@ -229,7 +230,7 @@ impl Agent {
         }
     }
 
-    fn id(&self) -> AgentId {
+    pub(super) fn id(&self) -> AgentId {
         Arc::as_ptr(&self.outbox).addr()
     }
 
@@ -270,7 +271,7 @@ impl Agent {
     }
 
     /// The steps of an agent's end.
-    const END: [fn(&Self, &mut Ending); 13] = [
+    const END: [fn(&Self, &mut Ending); 14] = [
         |agent, ending| ending.given.extend(agent.registers.take_relay().map(Given::Notification)),
         |agent, _| agent.blocking.take_given().into_iter().for_each(Given::pass_on),
         |agent, _| agent.blocking.end_watch(),
@@ -303,6 +304,7 @@ impl Agent {
         |agent, _| agent.finish_release(),
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
         |_, ending| ending.pay(),
+        |agent, _| profile::end_thread(agent.id()),
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];

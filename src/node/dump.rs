@@ -35,6 +35,7 @@ mod signals {
 
     use super::refused;
     use crate::node::environment::contained;
+    use crate::node::profile;
     use crate::node::snapshot::Snapshot;
     use crate::node::table;
     use crate::sync::lock;
@@ -180,6 +181,7 @@ mod signals {
     fn dump() {
         let text = table::text_of(&Snapshot::take());
         write_error(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
+        profile::write_now();
     }
 
     /// Writes to the standard error, which Node may have made one that does not block.

@@ -10,7 +10,7 @@ use crate::node::agent::Agent;
 use crate::node::process::{MEMORIES, STORE};
 use crate::node::registry::REGISTRY;
 use crate::node::snapshot::{self, Snapshot};
-use crate::node::{holders, images, operations};
+use crate::node::{holders, images, operations, profile};
 use crate::queue::location::Location;
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
@@ -90,6 +90,20 @@ pub fn snapshot(env: Env) -> Result<Option<String>> {
 #[napi(catch_unwind)]
 pub fn cycle(env: Env) -> Result<Option<String>> {
     Ok(Agent::of(env.raw())?.blocking.cycle.take())
+}
+
+/// A wait of this thread, which is recorded in the place of `factor` waits, began so many milliseconds ago: for what, and by which stack.
+/// Gives its number.
+#[napi(catch_unwind)]
+pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64) -> Result<u32> {
+    Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor, milliseconds))
+}
+
+/// A wait of this thread is over.
+#[napi(catch_unwind)]
+pub fn wait_ends(env: Env, number: u32) -> Result<()> {
+    profile::end(Agent::of(env.raw())?.id(), number);
+    Ok(())
 }
 
 /// The number that stands for the word at an address in what users see.

@@ -19,6 +19,7 @@
 //! | `robust_list`, `robust_table` | what a thread holds, so that it can be passed on when the thread dies; how other threads read it |
 //! | `registers` | the words through which operands and answers pass |
 //! | `stalls` | after how long a wait is reported |
+//! | `profile`, `cpuprofile`, `stacks` | how long was waited, by the stacks of the calls; the file's format; the table of stacks |
 //! | `environment` | the Node-API calls of an agent |
 //! | `json` | the text in which larger answers pass |
 //! | `freed` | whether memory has been freed |
@@ -32,6 +33,8 @@
 mod agent;
 #[forbid(unsafe_code)]
 mod blocking;
+#[forbid(unsafe_code)]
+mod cpuprofile;
 #[forbid(unsafe_code)]
 mod deadlock;
 #[forbid(unsafe_code)]
@@ -55,12 +58,15 @@ mod operations;
 mod pace;
 mod pending;
 mod process;
+pub mod profile;
 mod registers;
 mod registry;
 mod robust_list;
 mod robust_table;
 #[forbid(unsafe_code)]
 mod snapshot;
+#[forbid(unsafe_code)]
+mod stacks;
 pub mod stalls;
 pub mod table;
 #[forbid(unsafe_code)]

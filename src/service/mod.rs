@@ -10,6 +10,7 @@
 //!   by a thread that is broken off (`vm` has time limits) between freeing the word and looking at its counter. So while there are
 //!   claims, the service looks at their words now and then: `looks`. Not at those of names, which only native code changes.
 //! - **Event loops** of blocked threads: `watch`.
+//! - What the process asks it to do now and then: [`Service::every`].
 //!
 //! A duty is an async function with a bell of its own. A panic of one stops no other, and it begins again.
 

@@ -100,6 +100,16 @@ impl Service {
         self.looks.claim_has_joined();
     }
 
+    /// Calls `work` again and again, for ever. A panic of one call stops no other.
+    pub fn every(&self, period: Duration, work: impl Fn() + Send + 'static) {
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(period).await;
+                let _ = catch_unwind(AssertUnwindSafe(&work));
+            }
+        });
+    }
+
     /// Watches the event loop of the calling thread, which has noted that it is blocked. Whether it is watched.
     pub(crate) fn watch(&self, watch: &Arc<Watch>) -> bool {
         watch.begin(&self.signals, self.runtime.handle())

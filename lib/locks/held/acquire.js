@@ -9,6 +9,7 @@ const { isMainThread } = require('../../util/worker-threads')
 const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
 const { nounOf } = require('../../waiting/kinds')
 const { requireFunction, waitOptions } = require('../../waiting/options')
+const { alongside, blockBegins, blockEnds } = require('../../waiting/profile')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { EXCLUSIVE, LOCK, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
@@ -46,12 +47,16 @@ function block (hold, timeout, caller) {
   const list = theList()
   list.makeRoom()
   const since = waits()
+  const { profiles } = agent().native
+  const onSlice = profiles ? alongside(whileBlocked(hold)) : whileBlocked(hold)
+  if (profiles) blockBegins(nounOfHold, hold)
   list.expect(word)
-  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, whileBlocked(hold), nameIn(hold))
+  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice, nameIn(hold))
   const ownerDied = answer === ACQUIRED_FROM_DEAD
   const isAcquired = ownerDied || answer === ACQUIRED
   if (isAcquired && isOwned(request)) list.adoptLast(hold, ownerDied)
   list.expected = undefined
+  if (profiles) blockEnds()
   if (answer === HELD_HERE) throw deadlock(caller, word, described(request), 'holds')
   if (answer === AWAITED_HERE) throw deadlock(caller, word, described(request), 'awaits')
   if (answer === DEADLOCK) throw deadlockCycle(caller, word, described(request), cycleOf(agent().native.binding.cycle()))
@@ -62,6 +67,12 @@ function block (hold, timeout, caller) {
     // No stack is left for the calls. It is held all the same.
   }
   return isAcquired
+}
+
+/** A noun phrase for what is requested. */
+function nounOfHold ({ word, request }) {
+  const { kind, mode } = described(request)
+  return nounOf({ kind, mode, name: word.name })
 }
 
 /** The name, where a lock is requested by its name; undefined elsewhere. */
@@ -228,8 +239,7 @@ class Claim extends Waiter {
   }
 
   get waitsFor () {
-    const { kind, mode } = described(this.request)
-    return nounOf({ kind, mode, name: this.word.name })
+    return nounOfHold(this)
   }
 }
 

@@ -9,18 +9,14 @@
  */
 
 const { writeSync } = require('fs')
-const path = require('path')
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { Error, bare, createMap, max, now } = require('../../util/intrinsics')
+const { bare, createMap, max, now } = require('../../util/intrinsics')
+const { captureCall, stackOf } = require('../../waiting/call-stacks')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** How many promises are reported one by one in each period. */
 const MOST = 5
-/** The package's own frames, and as many as an error has otherwise. */
-const FRAMES = 20
-/** The folder of the package's code. */
-const LIB = path.join(__dirname, '..', '..') + path.sep
 
 /** A wait that has begun. */
 class Wait {
@@ -43,25 +39,14 @@ let isWatched = false
 
 const isOn = () => agent().native.stallAfter !== 0
 
-/** Where this call came from, as an error; undefined if no stall will be reported. */
-function captureCall () {
-  if (!isOn()) return undefined
-  const { stackTraceLimit } = Error
-  try {
-    if (stackTraceLimit < FRAMES) Error.stackTraceLimit = FRAMES
-  } catch (_) {
-    // `Error` is frozen.
-  }
-  const call = new Error()
-  if (Error.stackTraceLimit !== stackTraceLimit) Error.stackTraceLimit = stackTraceLimit
-  return call
-}
+/** Where this call came from; undefined if no stall will be reported. */
+const callOf = () => isOn() ? captureCall() : undefined
 
 /**
  * A promise begins to wait. Returns what `waitEnds` wants; undefined if no stall will be reported.
  * @param {Error} [call] where the promise came from of which this is a step
  */
-function waitBegins (hold, call = captureCall()) {
+function waitBegins (hold, call = callOf()) {
   if (call === undefined) return undefined
   const wait = new Wait(hold, call)
   watch(agent().native.stallAfter)
@@ -111,7 +96,7 @@ function warn (wait) {
 /** A function that native code calls between the slices in which this thread blocks; undefined if no stall will be reported. */
 function whileBlocked (hold) {
   if (!isOn()) return undefined
-  const wait = new Wait(hold, captureCall())
+  const wait = new Wait(hold, callOf())
   let isReported = false
   return () => {
     if (isReported || wait.age < agent().native.stallAfter) return
@@ -123,14 +108,4 @@ function whileBlocked (hold) {
 
 const textOf = ({ hold, age }, blocked) => require('./stall-report')(hold, age, blocked)
 
-/** The frames of an error's stack, from the package's caller on; all of them if the stack has no caller. */
-function stackOf ({ stack }) {
-  const lines = ('' + stack).split('\n')
-  let caller = 1
-  while (caller < lines.length && isOwn(lines[caller])) caller++
-  return lines.slice(caller === lines.length ? 1 : caller).join('\n')
-}
-
-const isOwn = (line) => line.includes(LIB) || line.includes('new Promise (<anonymous>)')
-
-module.exports = { captureCall, waitBegins, waitEnds, whileBlocked }
+module.exports = { callOf, waitBegins, waitEnds, whileBlocked }

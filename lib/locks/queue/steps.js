@@ -6,7 +6,7 @@ const { agent } = require('../../agent/agent')
 const { add } = require('../../util/intrinsics')
 const { deadlock } = require('../../waiting/errors')
 const { PURPOSES } = require('../../waiting/kinds')
-const { countdown } = require('../../waiting/notice')
+const { blockFor, countdown } = require('../../waiting/notice')
 const { DEBT } = require('../held/request')
 const { theList } = require('../held/token')
 const { FILLED, EMPTIED } = require('./layout')
@@ -190,7 +190,7 @@ function takeBlocking (memory, wait) {
 /** Blocks until the events have gone on from `count`. True if the time is over. */
 function block (memory, { second }, count, timeout, purpose, wait) {
   if (wait.told === undefined) wait.told = new ToldWait(memory.first, purpose % PURPOSES)
-  return agent().waitFor(second.address, count, timeout, purpose, wait.told.onSlice) === 'timed-out'
+  return blockFor(second.address, count, timeout, purpose, wait.told.onSlice) === 'timed-out'
 }
 
 /** What the channel of diagnostics is told of a wait that has found this. */

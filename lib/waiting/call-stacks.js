@@ -1,0 +1,36 @@
+'use strict'
+
+/** Where calls of the package came from. */
+
+const path = require('path')
+const { Error } = require('../util/intrinsics')
+
+/** The package's own frames, and as many as an error has otherwise. */
+const FRAMES = 20
+/** The folder of the package's code. */
+const LIB = path.join(__dirname, '..') + path.sep
+
+/** Where this call came from, as an error: its stack becomes a text when that is read. */
+function captureCall () {
+  const { stackTraceLimit } = Error
+  try {
+    if (stackTraceLimit < FRAMES) Error.stackTraceLimit = FRAMES
+  } catch (_) {
+    // `Error` is frozen.
+  }
+  const call = new Error()
+  if (Error.stackTraceLimit !== stackTraceLimit) Error.stackTraceLimit = stackTraceLimit
+  return call
+}
+
+/** The frames of an error's stack, from the package's caller on; all of them if the stack has no caller. */
+function stackOf ({ stack }) {
+  const lines = ('' + stack).split('\n')
+  let caller = 1
+  while (caller < lines.length && isOwn(lines[caller])) caller++
+  return lines.slice(caller === lines.length ? 1 : caller).join('\n')
+}
+
+const isOwn = (line) => line.includes(LIB) || line.includes('new Promise (<anonymous>)')
+
+module.exports = { captureCall, stackOf }
