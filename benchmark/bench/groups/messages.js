@@ -5,7 +5,7 @@
 const { MessageChannel } = require('worker_threads')
 const { now, takeTurns } = require('../sampling')
 const { available } = require('../locks')
-const { Member } = require('../team')
+const { Member, cores, tie } = require('../team')
 
 /** Messages on the way at most, whatever carries them. */
 const CAPACITY = 1024
@@ -169,10 +169,11 @@ const pong = (port, count) => new Promise(resolve => {
 })
 
 const threads = {
-  /** Is told what to do, says that it is ready, and does it. */
+  /** Is told what to do, says that it is ready, and does it; or where to run. */
   end () {
     let work
-    return async ({ role, task, ends, count }) => {
+    return async ({ role, task, ends, count, core }) => {
+      if (core !== undefined) return tie(core)
       if (role === undefined) return work(count)
       work = await { putter, taker, player }[role](task, ends)
       return true
@@ -192,6 +193,8 @@ async function run ({ rounds, quick }) {
     const names = ['host', 'ours', 'again'].concat(available(stream.peers || []))
     Object.assign(results, await takeTurns(names, rounds(9), async variant => ({ [figure]: await rate(members, variant, stream, quick ? 2000 : MESSAGES) })))
   }
+  const places = cores()
+  if (places !== undefined && places.length > 1) await Promise.all([0, 1].map(n => members[n].ask({ core: places[n] })))
   Object.assign(results, await takeTurns(['host', 'ours', 'again'], rounds(15), async variant => ({ 'message-trip': await trip(members, variant, quick ? 100 : TRIPS) })))
   await Promise.all(members.map(member => member.end()))
   return results
