@@ -336,6 +336,19 @@ test('a busy event loop whose promise was notified keeps no blocked thread waiti
 
 // ——— Using ———
 
+test('the callback of use runs at once if a message is there', async () => {
+  const queue = make()
+  const seen = []
+  queue.tryPut('there')
+  const first = queue.use(value => { seen.push(value) })
+  seen.push('returned')
+  const second = queue.use(value => { seen.push(value) })
+  queue.tryPut('awaited')
+  seen.push('put')
+  await Promise.all([first, second])
+  assert.deepStrictEqual(seen, ['there', 'returned', 'put', 'awaited'])
+})
+
 test('a message is removed when its use has ended; an error, or putBack(), gives it back, with its attempts', async () => {
   const queue = make()
   queue.tryPut('job')
