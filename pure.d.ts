@@ -892,9 +892,29 @@ export class Lock {
 
   readonly name: string
   readonly mode: LockMode
-  /** Whether the thread of the last exclusive holder ended while it held the name: what it protects may be half changed. */
+  /**
+   * Whether the thread of the last exclusive holder ended while it held the name, or abandoned it: what it protects may be half changed.
+   */
   readonly ownerDied: boolean
+  /** Whether this request stole the name from a holder that lives: its callback may still run. */
+  readonly tookOver: boolean
+  /** Whether another request has stolen the name: this callback runs on without it. */
+  readonly stolen: boolean
+  /** Aborts when another request steals the name; undefined on a Node without `AbortController`. */
+  readonly signal: AbortSignalIfAny
+
+  /**
+   * When the callback has ended, the next exclusive holder has `ownerDied`: what the name protects may be half changed. For a callback that
+   * failed halfway.
+   *
+   * @returns false if the name is not held any more
+   * @throws {TypeError} the name is shared
+   */
+  abandon(): boolean
 }
+
+/** `AbortSignal`, if the library has it. */
+type AbortSignalIfAny = typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : AbortSignalLike | undefined
 
 /** The options of {@link LockManager.request}. */
 export interface LockOptions {
@@ -936,7 +956,7 @@ export interface LockManagerSnapshot {
 }
 
 /**
- * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `ownerDied` and `requestSync` besides.
+ * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `requestSync`, and what a {@link Lock} has besides.
  *
  * First come, first served. A thread that ends gives back what it holds.
  *

@@ -3,6 +3,6 @@
  * in the Workers that it starts from then on. It does not touch `Atomics`.
  *
  * `./pure` describes the exports, among them `locks`, which is what `navigator.locks` is now. The type of the global `navigator.locks`
- * stays that of the DOM's library or of Node's types, which know no `timeout`, `ownerDied` and `requestSync`.
+ * stays that of the DOM's library or of Node's types, which know no `timeout`, `requestSync`, nor what a `Lock` has besides.
  */
 export * from './pure'

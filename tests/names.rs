@@ -147,8 +147,9 @@ impl World {
     }
 
     fn steal(&mut self, name: usize, agent: usize) {
-        let (_, request, result) = self.names.steal(&self.store, &text(name), self.requester(agent));
+        let (_, request, result, took_over) = self.names.steal(&self.store, &text(name), self.requester(agent));
         let line = self.model.get_mut(&name).unwrap();
+        assert_eq!(took_over, line.requests.iter().any(|request| request.pending.is_none()));
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
             self.expected_steals[stolen.agent].push(stolen.id);
             // It may not have repaired anything yet.
@@ -370,7 +371,7 @@ fn no_agent_is_rung_while_the_names_are_locked() {
     assert_eq!(take_mail().settlements.len(), 1);
     assert!(names.end_grant(&store, second, WaitResult::AcquiredFromDead));
     assert_eq!(take_mail().settlements.len(), 1);
-    let (_, thief, _) = names.steal(&store, &text(0), requester());
+    let (_, thief, ..) = names.steal(&store, &text(0), requester());
     assert_eq!(take_mail().losses, [third]);
     assert!(names.release(&store, thief.id().unwrap()));
     assert_eq!(rung.load(Ordering::SeqCst), 3);

@@ -139,7 +139,7 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
         }
         timed(|| {
             for text in &texts[..100] {
-                let (_, thief, _) = names.steal(&store, text, requester());
+                let (_, thief, ..) = names.steal(&store, text, requester());
                 assert!(names.release(&store, thief.id().expect("it is a named lock's")));
             }
         })

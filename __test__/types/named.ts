@@ -22,6 +22,10 @@ export async function accepted(): Promise<void> {
   const { held, pending }: LockManagerSnapshot = await locks.query()
   const ids: string[] = held.concat(pending).map(({ clientId, mode, name }: LockInfo) => clientId + mode + name)
 
+  const abandoned: boolean = await locks.request('name', lock => lock.abandon())
+  const robbed: boolean[] = await locks.request('name', { steal: true }, lock => [lock.tookOver, lock.stolen])
+  await locks.request('name', lock => locks.request('other', { signal: lock.signal }, () => {}))
+
   const sync: number = locks.requestSync('name', lock => lock.name.length)
   locks.requestSync('name', { mode: 'exclusive', timeout: 5 }, lock => lock.ownerDied)
   locks.requestSync('name', { ifAvailable: true }, lock => lock === null)
@@ -66,6 +70,8 @@ export async function refused(): Promise<void> {
   locks.requestSync('name', { signal: anything }, () => {})
   // @ts-expect-error nor does it steal
   locks.requestSync('name', { steal: true }, () => {})
+  // @ts-expect-error found out, not set
+  await locks.request('name', lock => { lock.stolen = false })
   // @ts-expect-error only the package makes them
   new LockManager()
   // @ts-expect-error only a request makes them

@@ -31,6 +31,7 @@ const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
 const stalls = 'lib/locks/held/stalls.js'
+const names = 'lib/locks/named/names.js'
 
 module.exports = [
   // ——— words ———
@@ -90,10 +91,16 @@ module.exports = [
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.request))\n', put: '', test: 'robust-list' },
   { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token), inJob, failed)) return', put: 'if (giveBack(token, false, inJob, failed)) return', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading, false, inJob)', put: 'if (reading !== undefined) {}', test: 'failing' },
-  { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolen(call)\n', put: '', test: 'lock-manager-threads' },
-  { what: 'the entry of a stolen lock stays', file: 'lib/locks/named/names.js', find: '      grant.release(index)\n', put: '', test: 'lock-manager-threads' },
+  { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolenError(call.name)\n', put: '', test: 'lock-manager-threads' },
+  { what: 'the entry of a stolen lock stays', file: names, find: '    this.release(index)\n', put: '', test: 'lock-manager-threads' },
   { what: 'a stolen share is not found', file: list, find: 'this.entries[2 * index + 1] !== shared && ', put: '', test: 'lock-manager-threads' },
-  { what: 'a name that is not used loses the news of a death', file: 'lib/locks/named/names.js', find: 'giveBack(this.token, failed && this.token.ownerDied, inJob)', put: 'giveBack(this.token, false, inJob)', test: 'failing' },
+  { what: 'a name that is not used loses the news of a death', file: names, find: '(failed && this.token.ownerDied)', put: 'false', test: 'failing' },
+  { what: 'a name that was abandoned is given back as any', file: names, find: 'this.isAbandoned || ', put: '', test: 'lock-stolen' },
+  { what: 'a theft from nobody takes over', file: names, find: 'words[AMOUNT] !== 0', put: 'true', test: 'lock-stolen' },
+  { what: 'a robbed callback learns nothing before its event loop turns', file: names, find: '    if (index >= 0 && !isHeld(index)) this.lose(index)\n', put: '', test: 'lock-stolen' },
+  { what: 'a callback that has ended is not told that it was robbed', file: names, find: '    this.isStolen = true\n    this.tellOfLoss()\n    return false\n', put: '    return false\n', test: 'lock-stolen' },
+  { what: 'a signal that is asked for after a theft is not aborted', file: names, find: '      if (wasStolen) this', put: '      if (false) this', test: 'lock-stolen' },
+  { what: 'a request that learns of a theft while its callback begins waits for ever', file: 'lib/locks/named/lock-manager.js', find: '  if (grant.isStolen) reject()\n  else grant', put: '  grant', test: 'lock-stolen' },
   { what: 'a downgrade says that the writer has repaired', file: word, find: '      if (ownerDied) this.noteDeath()\n', put: '', test: 'failing' },
   { what: 'a callback that was awaited hands over by a turn of the event loop', file: acquire, find: '      inJob = true\n      result = await result', put: '      inJob = false\n      result = await result', test: 'one-thread' },
   { what: 'a name is handed over by a turn of the event loop', file: 'lib/locks/named/lock-manager.js', find: 'grant.end(false, true)', put: 'grant.end(false)', test: 'one-thread' },
@@ -132,7 +139,7 @@ module.exports = [
   { what: 'a wait begins although its signal is aborted', file: waitSignals, find: '  if (signal.aborted) {', put: '  if (false) {', test: 'wait-async-signal' },
   { what: 'a time-out of 0 is cancelled', file: functions, find: 'if (signal !== undefined && t !== 0) return', put: 'if (signal !== undefined) return', test: 'wait-async-signal' },
   { what: 'a wait that is over holds the loop', file: 'lib/atomics/keep-alive.js', find: '    clearInterval(pending.get(promise))\n', put: '', test: 'keep-alive' },
-  { what: 'each copy of the package leaves its realm with the agent', file: 'lib/locks/named/names.js', find: 'if (native.onSteal === undefined) native', put: 'native', test: 'realms' },
+  { what: 'each copy of the package leaves its realm with the agent', file: names, find: 'if (native.onSteal === undefined) native', put: 'native', test: 'realms' },
   { what: 'each install keeps its realm', file: 'lib/contexts.js', find: 'n === 0 ? strong(each) : weak(each)', put: 'strong(each)', test: 'realms' },
   { what: 'each copy of the package replaces the parent of Worker', file: 'lib/workers/reach.js', find: 'if (!isInterposed(HostWorker)) state', put: 'state', test: 'realms' },
   { what: 'the watch for stalls keeps a context', file: stalls, find: 'agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })', put: 'setTimeout(turns, milliseconds).unref()', test: 'async-context' },

@@ -139,13 +139,14 @@ impl Names {
         table.names.get(text).filter(|name| !table.is_requested_by(outbox, name)).cloned()
     }
 
-    /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it.
+    /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it. Returns, too, whether
+    /// anyone held it.
     pub fn steal(
         &self,
         store: &WaiterListStore,
         text: &[u16],
         requester: Requester,
-    ) -> (Location, Request, WaitResult) {
+    ) -> (Location, Request, WaitResult, bool) {
         let mut losers: Vec<Arc<Outbox>> = Vec::new();
         let taken = {
             // A steal wakes nobody.
@@ -153,6 +154,7 @@ impl Names {
             let (name, id) = (table.name(text), table.next_id());
             let (location, request) = (name.location(), Request::Named(Mode::Exclusive, id));
             let (result, stolen) = store.steal(location, request, &name.word);
+            let took_over = !stolen.is_empty();
             for id in stolen {
                 if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.take(id)
                     && outbox.lose(id) == Ring::Needed
@@ -161,7 +163,7 @@ impl Names {
                 }
             }
             table.insert(id, Live { name, mode: Mode::Exclusive, requester });
-            (location, request, result)
+            (location, request, result, took_over)
         };
         for outbox in losers {
             outbox.ring();

@@ -239,6 +239,12 @@ impl Agent {
         was_held
     }
 
+    /// Returns whether the entry at the index of the robust list is no named lock that was stolen.
+    pub(super) fn is_held(&self) -> bool {
+        let stolen = |(location, request): (Location, Request)| request.id().is_some_and(|id| !STORE.holds(location, id));
+        !self.robust_list.at_index().is_some_and(stolen)
+    }
+
     /// JavaScript has changed the word while a waiter was counted there: the line is served.
     pub(super) fn released(&self) {
         let location = self.registers.location();

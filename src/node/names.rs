@@ -85,8 +85,9 @@ impl Agent {
 
     /// Takes the name alone, from everyone who holds it.
     pub(super) fn steal_name(&self, text: &[u16]) -> Answer {
-        let (location, request, result) = NAMES.steal(&STORE, text, self.requester());
+        let (location, request, result, took_over) = NAMES.steal(&STORE, text, self.requester());
         self.registers.set_location(location);
+        self.registers.amount.set(took_over.into());
         self.acquired(location, request, result)
     }
 

@@ -117,6 +117,8 @@ operations! {
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.
     c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
+    /// Answers 0 if the entry at the index of the robust list is a named lock that was stolen.
+    c"isHeld" finishes Everything: |agent| agent.is_held().into();
     /// JavaScript has changed the word at the location while a waiter was counted there.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Answers whether the last holder of what JavaScript has just taken died.
@@ -133,7 +135,7 @@ operations! {
     c"claimNameAsync" finishes Everything: |agent, text| agent.claim_name_async(&text).into();
     /// Takes the name, or blocks. Answers `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.
     c"claimName" finishes Everything: |agent, text| agent.claim_name(&text);
-    /// Takes the name alone, from everyone who holds it.
+    /// Takes the name alone, from everyone who holds it. The amount is then 0 if nobody did.
     c"stealName" finishes Everything: |agent, text| agent.steal_name(&text).into();
 }
 

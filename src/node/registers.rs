@@ -46,7 +46,7 @@ pub(super) struct Registers {
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
     /// How many permits are requested; or the number of the purpose of a wait. Of a lock that a promise claims: not 0 if this thread holds
-    /// it. After `free`: the `threadId` of the holder.
+    /// it. After `free`: the `threadId` of the holder. After `stealName`: not 0 if the name was held.
     pub(super) amount: Cell<u32>,
     /// What the last operation answered.
     pub(super) answer: Cell<u32>,

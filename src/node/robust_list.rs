@@ -97,6 +97,12 @@ impl RobustList {
         }
     }
 
+    /// The entry at the index in the registers.
+    pub(super) fn at_index(&self) -> Option<(Location, Request)> {
+        let table = self.table.get();
+        table.entries()[..self.len() as usize].get(table.registers.index.get() as usize)?.get()
+    }
+
     /// Removes the entry at the index in the registers, which the caller then releases. Until [`Self::retract`] it is
     /// an announcement, with the serial number that it had.
     pub(super) fn remove(&self) -> Option<(Location, Request)> {

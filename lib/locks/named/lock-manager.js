@@ -11,54 +11,23 @@
  */
 
 const { agent, requireStack } = require('../../agent/agent')
-const { Promise, TypeError, append, bare, defineProperty } = require('../../util/intrinsics')
-const showState = require('../../util/inspect')
+const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
 const { option, requireOptions } = require('../../util/options')
 const NODE_VERSION = require('../../util/node-version')
-const { describe, isObject, quote } = require('../../util/values')
+const { describe, isObject } = require('../../util/values')
 const { LATE, abortReason, unlessLate } = require('../../waiting/errors')
 const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
 const { Claim, blockOrThrow, lateError, requireWorker } = require('../held/acquire')
 const { parseList } = require('../held/request')
-const { newGrant, steal, take } = require('./names')
+const { Lock, asInterface } = require('./lock')
+const { newGrant, steal, stolenError, take } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
 const EXCLUSIVE = 'exclusive'
 const SHARED = 'shared'
 const SYNC_OPTIONS = ['ifAvailable', 'mode', 'timeout', 'signal', 'steal']
-
-// The fields of a Lock.
-const NAME = Symbol('name')
-const MODE = Symbol('mode')
-const OWNER_DIED = Symbol('ownerDied')
-
-/** What a callback is given. It is a description only: what has to be released is the grant, which has no way out of this module. */
-class Lock {
-  constructor () {
-    throw new TypeError('Lock: illegal constructor; locks.request passes a Lock to its callback')
-  }
-
-  get name () { return fieldOf(this, NAME) }
-  get mode () { return fieldOf(this, MODE) }
-  /** Whether the thread of the last exclusive holder ended while it held the name. */
-  get ownerDied () { return fieldOf(this, OWNER_DIED) }
-}
-showState(Lock, ({ name, mode, ownerDied }) => ({ name, mode, ownerDied }))
-
-function fieldOf (lock, field) {
-  if (!isObject(lock) || lock[field] === undefined) throw new TypeError('Lock: illegal invocation; this must be a Lock')
-  return lock[field]
-}
-
-/** Makes a Lock. */
-function GrantedLock (name, shared, { token: { ownerDied } }) {
-  this[NAME] = name
-  this[MODE] = shared ? SHARED : EXCLUSIVE
-  this[OWNER_DIED] = ownerDied
-}
-GrantedLock.prototype = Lock.prototype
 
 class LockManager {
   constructor () {
@@ -228,7 +197,6 @@ function requireNoTimeout (call, caller) {
 
 const nowOf = (call) => call.steal ? 'steal' : 'ifAvailable'
 const notSupported = (message) => createException('NotSupportedError', message)
-const stolen = ({ name }) => createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
 const reasonOf = (signal) => signal.reason === undefined ? createException('AbortError', 'The operation was aborted') : abortReason(signal)
 
 // ——— Holding ———
@@ -261,24 +229,26 @@ async function runHolding (call) {
   try {
     const { callback, signal } = call
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
-    if (grant !== null && grant.isStolen) throw stolen(call)
-    let result = callback(grant === null ? null : new GrantedLock(call.name, call.shared, grant))
+    if (grant !== null && grant.isStolen) throw stolenError(call.name)
+    let result = callback(grant === null ? null : grant.given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
     if (grant === null || grant.end(false, true)) call.resolve(result)
-    else call.reject(stolen(call))
+    else call.reject(stolenError(call.name))
   } catch (error) {
     if (grant === null || grant.end(true, true)) call.reject(error)
-    else call.reject(stolen(call))
+    else call.reject(stolenError(call.name))
   }
 }
 
-/** Lets the promise reject when this thread hears of a steal, which is in a later turn than `take`. */
+/** Lets the promise reject when this thread hears of a steal, which may have been while the callback began. */
 function rejectIfStolen (call, grant) {
-  grant.onStolen = () => call.reject(stolen(call))
+  const reject = () => call.reject(stolenError(call.name))
+  if (grant.isStolen) reject()
+  else grant.onStolen = reject
 }
 
 /** Puts a request into its line. */
@@ -324,21 +294,16 @@ function runHoldingSync (call) {
   let failed = true
   let isStolen
   try {
-    result = callback(grant === null ? null : new GrantedLock(name, shared, grant))
+    result = callback(grant === null ? null : grant.given)
     failed = false
   } finally {
     isStolen = grant !== null && !grant.end(failed)
   }
   requireNoPromise(result, 'requestSync: callback', 'request()')
-  if (isStolen) throw stolen(call)
+  if (isStolen) throw stolenError(call.name)
   return result
 }
 
-// ——— The classes as WebIDL has them ———
-
-for (const [Class, names] of [[Lock, ['name', 'mode', 'ownerDied']], [LockManager, ['request', 'requestSync', 'query']]]) {
-  for (const name of names) defineProperty(Class.prototype, name, { enumerable: true })
-  defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
-}
+asInterface(LockManager, ['request', 'requestSync', 'query'])
 
 module.exports = { Lock, LockManager }

@@ -5,12 +5,16 @@
  * (src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
  */
 
-const { agent } = require('../../agent/agent')
-const { ANSWER } = require('../../agent/registers')
+const { agent, requireStack } = require('../../agent/agent')
+const { AMOUNT, ANSWER, ENTRY } = require('../../agent/registers')
+const globalObject = require('../../util/global')
+const { quote } = require('../../util/values')
 const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
 const { NOT_HELD } = require('../held/robust-list')
-const { giveBack, newToken, theList } = require('../held/token')
+const { giveBack, indexOfHold, newToken, theList } = require('../held/token')
 const { Location, takeInLine } = require('../held/word')
+const { createException } = require('./dom-exception')
+const { GrantedLock } = require('./lock')
 
 /**
  * The right to a name, until it is released or stolen: a Hold, and the word of this Hold, since a name is requested anew each time. It never
@@ -30,10 +34,26 @@ class Grant extends Location {
     this.index = 0
     /** Of the native word, once the name has been requested. */
     this.address = 0
+    /** Whether it was stolen from a living holder. */
+    this.tookOver = false
+    /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */
+    this.isAbandoned = false
     /** Whether another request has stolen the name, as far as this thread has heard. */
     this.isStolen = false
-    /** Called in a later turn of the event loop, at most once, if another request steals the name: see `steal`. */
+    /** Called at most once, if another request steals the name: in a later turn of the event loop, or when this thread asks. */
     this.onStolen = undefined
+    /** The Lock that stands for it, once a callback has got it; and the AbortController of its signal, once that was asked for. */
+    this.lock = this.controller = undefined
+  }
+
+  get isShared () {
+    return this.request === NAMED_SHARED
+  }
+
+  /** What a callback is given. */
+  get given () {
+    if (this.lock === undefined) this.lock = new GrantedLock(this)
+    return this.lock
   }
 
   /**
@@ -41,7 +61,51 @@ class Grant extends Location {
    * holder is told of a death of which this one was told.
    */
   end (failed, inJob = false) {
-    return giveBack(this.token, failed && this.token.ownerDied, inJob) && agent().native.words[ANSWER] !== 0
+    if (!giveBack(this.token, this.isAbandoned || (failed && this.token.ownerDied), inJob)) return false
+    if (agent().native.words[ANSWER] !== 0) return true
+    this.isStolen = true
+    this.tellOfLoss()
+    return false
+  }
+
+  // ——— Stolen ———
+
+  /** Whether another request has stolen the name. Native code is asked, since this thread may not have heard of it. */
+  get wasStolen () {
+    if (this.isStolen) return true
+    requireStack()
+    const index = indexOfHold(this)
+    if (index >= 0 && !isHeld(index)) this.lose(index)
+    return this.isStolen
+  }
+
+  get isHeld () {
+    return !this.wasStolen && indexOfHold(this) >= 0
+  }
+
+  /** The name was stolen: the entry at `index` goes. What the callback still does, it does without the name. */
+  lose (index) {
+    this.isStolen = true
+    this.release(index)
+    this.tellOfLoss()
+  }
+
+  tellOfLoss () {
+    const { controller, onStolen } = this
+    if (onStolen !== undefined) onStolen()
+    if (controller !== undefined) controller.abort(stolenError(this.name))
+  }
+
+  /** Aborts when the name is stolen; undefined where there is no AbortController. */
+  get signalOfLoss () {
+    const { wasStolen } = this
+    if (this.controller === undefined) {
+      const { AbortController } = globalObject
+      if (typeof AbortController !== 'function') return undefined
+      this.controller = new AbortController()
+      if (wasStolen) this.controller.abort(stolenError(this.name))
+    }
+    return this.controller.signal
   }
 
   // ——— As of a Word ———
@@ -69,10 +133,25 @@ function newGrant (name, shared) {
 /** Takes the name, if that needs no waiting. No call that may fail follows. */
 const take = (grant) => takeInLine(grant, grant.request, grant.token, agent().native.operations.takeName)
 
-/** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. */
-const steal = (grant) => takeInLine(grant, grant.request, grant.token, agent().native.operations.stealName)
+/** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. No call that may fail follows. */
+function steal (grant) {
+  const { operations, words } = agent().native
+  const isTaken = takeInLine(grant, grant.request, grant.token, operations.stealName)
+  grant.tookOver = words[AMOUNT] !== 0
+  return isTaken
+}
 
-/** Tells the grants that were stolen from this thread. Their entries go: what the callbacks still do, they do without the name. */
+/** Whether the entry at `index`, that of a grant, is still held. */
+function isHeld (index) {
+  const { operations, words } = agent().native
+  words[ENTRY] = index
+  operations.isHeld()
+  return words[ANSWER] !== 0
+}
+
+const stolenError = (name) => createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
+
+/** Tells the grants that were stolen from this thread. */
 function tellOfSteals () {
   const { operations, words } = agent().native
   const list = theList()
@@ -80,14 +159,12 @@ function tellOfSteals () {
     operations.nextStolen()
     const number = words[ANSWER] >>> 0
     if (number === 0) return
-    // Undefined: it was released before this thread heard of the steal.
+    // Undefined: it was released, or had asked, before this thread heard of the steal.
     const index = list.findNamed(number)
     const grant = list.held[index]
     if (grant === undefined) continue
-    grant.isStolen = true
     try {
-      grant.release(index)
-      if (grant.onStolen !== undefined) grant.onStolen()
+      grant.lose(index)
     } catch (error) {
       // It must not keep the others from being told: it is reported as an uncaught error.
       process.nextTick(() => { throw error })
@@ -95,4 +172,4 @@ function tellOfSteals () {
   }
 }
 
-module.exports = { newGrant, steal, take }
+module.exports = { newGrant, steal, stolenError, take }

@@ -1,0 +1,73 @@
+'use strict'
+
+/**
+ * `Lock`: what a request for a name passes to its callback. It describes a grant, to which other code has no way: a Lock has a function that puts
+ * its grant into an object of this module.
+ */
+
+const { TypeError, defineProperty, shield } = require('../../util/intrinsics')
+const showState = require('../../util/inspect')
+const { isObject } = require('../../util/values')
+
+const SHOW = Symbol('atomics-waitasync.grant')
+
+/** The grant that a Lock shows. */
+const shown = { grant: undefined }
+
+class Lock {
+  constructor () {
+    throw new TypeError('Lock: illegal constructor; locks.request passes a Lock to its callback')
+  }
+
+  get name () { return grantOf(this).name }
+  get mode () { return grantOf(this).isShared ? 'shared' : 'exclusive' }
+  /** Whether the thread of the last exclusive holder ended while it held the name, or its callback abandoned it. */
+  get ownerDied () { return grantOf(this).token.ownerDied }
+  /** Whether it was stolen from a living holder. */
+  get tookOver () { return grantOf(this).tookOver }
+  /** Whether another request has stolen it. */
+  get stolen () { return grantOf(this).wasStolen }
+  /** An AbortSignal that aborts when another request steals it; undefined where there is no AbortController. */
+  get signal () { return grantOf(this).signalOfLoss }
+
+  /**
+   * When the callback has ended, the next exclusive holder is told `ownerDied`: what the name protects may be half changed. False if the name is
+   * not held any more.
+   * @throws {TypeError} the name is shared
+   */
+  abandon () {
+    const grant = grantOf(this)
+    if (!grant.isHeld) return false
+    if (grant.isShared) throw new TypeError('abandon: the lock must be held exclusively, not shared')
+    grant.isAbandoned = true
+    return true
+  }
+}
+shield(Lock, [SHOW])
+showState(Lock, ({ name, mode, ownerDied }) => ({ name, mode, ownerDied }))
+
+function grantOf (lock) {
+  const show = isObject(lock) ? lock[SHOW] : undefined
+  // Cleared before, since a function that is not ours may show nothing; and after, since it may show another.
+  shown.grant = undefined
+  if (show !== undefined) show()
+  const { grant } = shown
+  shown.grant = undefined
+  if (grant === undefined) throw new TypeError('Lock: illegal invocation; this must be a Lock')
+  return grant
+}
+
+/** Makes the Lock of a grant. */
+function GrantedLock (grant) {
+  this[SHOW] = () => { shown.grant = grant }
+}
+GrantedLock.prototype = Lock.prototype
+
+/** Gives a class the members of an interface, as WebIDL has them. */
+function asInterface (Class, members) {
+  for (const name of members) defineProperty(Class.prototype, name, { enumerable: true })
+  defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
+}
+asInterface(Lock, ['name', 'mode', 'ownerDied', 'tookOver', 'stolen', 'signal', 'abandon'])
+
+module.exports = { GrantedLock, Lock, asInterface }
