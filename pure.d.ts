@@ -245,6 +245,20 @@ export interface AwaitOptions extends BlockOptions {
   signal?: AbortSignalLike | undefined
 }
 
+/** The `repair` of a method that runs a callback with a lock held. */
+export interface RepairOption<Token, Result = unknown> {
+  /**
+   * Repairs what a dead holder, or one that failed, may have left half changed. If the lock says `ownerDied`, this is called before the callback,
+   * always with an exclusive hold, and awaited where the method awaits. After it the callback's token has `ownerDied: false`. If it fails, or
+   * gives its lock back, the callback is not called, the method fails, and the next holder has `ownerDied`. An exclusive callback that then ends
+   * with an error leaves `ownerDied` to the next holder, unless it has unlocked or downgraded its token.
+   */
+  repair?: ((token: Token) => Result) | undefined
+}
+
+/** What a synchronous repair returns: no promise. */
+export type NoPromise = void | null | undefined | boolean | number | string | symbol | (object & { then?: undefined })
+
 /** The position in a buffer. An option that is not listed is a `TypeError`. */
 export interface ViewOptions {
   /** Bytes, a multiple of 4. By default 0, or that of the clone, which is then the only value allowed. */
@@ -303,7 +317,7 @@ export class AsyncLock {
   static readonly LOCKED: 1
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options?: NewOptions): AsyncLock
+  static create(options?: NewOptions & RepairOption<UnlockToken>): AsyncLock
 
   /** In memory of its own, as {@link AsyncLock.create} makes it. */
   constructor()
@@ -318,7 +332,7 @@ export class AsyncLock {
    * new Worker(file, { workerData: lock }) // in the worker: new AsyncLock(workerData)
    * ```
    */
-  constructor(sab: SharedBuffer | ViewClone, options?: ViewOptions)
+  constructor(sab: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<UnlockToken>)
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'AsyncLock'
@@ -378,8 +392,10 @@ export class AsyncLock {
    * callback fails. A callback that may have failed halfway calls {@link UnlockToken.abandon} first: then the next holder has `ownerDied`.
    *
    * The promise settles like the callback's result. It rejects like that of {@link lockAsync} without calling the callback.
+   *
+   * @param options by default with the `repair` of this instance
    */
-  executeLocked<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  executeLocked<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<UnlockToken>): Promise<T>
 
   /**
    * Blocks until this thread holds the lock, runs `callback`, and releases the lock, also if the callback fails. Workers only.
@@ -387,7 +403,7 @@ export class AsyncLock {
    * @returns the callback's result
    * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it returns a promise
    */
-  executeLockedSync<T>(callback: (token: UnlockToken) => Synchronous<T>, options?: BlockOptions): T
+  executeLockedSync<T>(callback: (token: UnlockToken) => Synchronous<T>, options?: BlockOptions & RepairOption<UnlockToken, NoPromise>): T
 
   /**
    * Releases the lock, whichever token it was taken with.
@@ -677,7 +693,7 @@ export class RwLock {
   static readonly byteLength: 4
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options?: NewOptions): RwLock
+  static create(options?: NewOptions & RepairOption<ExclusiveToken>): RwLock
 
   /** In memory of its own, as {@link RwLock.create} makes it. */
   constructor()
@@ -691,7 +707,7 @@ export class RwLock {
    * const rw = new RwLock()
    * ```
    */
-  constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
+  constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<ExclusiveToken>)
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'RwLock'
@@ -723,13 +739,13 @@ export class RwLock {
   /** Waits without blocking until this thread may read; rejects like {@link AsyncLock.lockAsync}. */
   lockSharedAsync(options?: AwaitOptions): Promise<SharedToken>
   /** Runs `callback` when this thread may write; then releases the lock, also if the callback fails. */
-  executeLocked<T>(callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  executeLocked<T>(callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>): Promise<T>
   /** Runs `callback` when this thread may read; then releases the lock, also if the callback fails. */
-  executeShared<T>(callback: (token: SharedToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  executeShared<T>(callback: (token: SharedToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>): Promise<T>
   /** {@link RwLock.executeLocked}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
-  executeLockedSync<T>(callback: (token: ExclusiveToken) => Synchronous<T>, options?: BlockOptions): T
+  executeLockedSync<T>(callback: (token: ExclusiveToken) => Synchronous<T>, options?: BlockOptions & RepairOption<ExclusiveToken, NoPromise>): T
   /** {@link RwLock.executeShared}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
-  executeSharedSync<T>(callback: (token: SharedToken) => Synchronous<T>, options?: BlockOptions): T
+  executeSharedSync<T>(callback: (token: SharedToken) => Synchronous<T>, options?: BlockOptions & RepairOption<ExclusiveToken, NoPromise>): T
 }
 
 /** The right to write under an {@link RwLock}. */
@@ -917,7 +933,7 @@ export class Lock {
 type AbortSignalIfAny = typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : AbortSignalLike | undefined
 
 /** The options of {@link LockManager.request}. */
-export interface LockOptions {
+export interface LockOptions extends RepairOption<Lock> {
   /** By default `'exclusive'`. */
   mode?: LockMode | undefined
   /** Do not wait: if the name is not available, the callback is called with null. Not together with `signal`, `steal` or `timeout`. */
@@ -934,7 +950,7 @@ export interface LockOptions {
 }
 
 /** The options of {@link LockManager.requestSync}. */
-export interface LockSyncOptions extends BlockOptions {
+export interface LockSyncOptions extends BlockOptions, RepairOption<Lock, NoPromise> {
   /** By default `'exclusive'`. */
   mode?: LockMode | undefined
   /** Do not wait: if the name is not available, the callback is called with null. Not together with `timeout`. */

@@ -16,7 +16,7 @@ const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
 const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'queue', 'rw-lock', 'semaphore']
 const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
 
-const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'recipes', 'web-locks']
+const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'recipes', 'repair', 'web-locks']
 const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'profiling', 'testing']
 
 const MAJOR = Number(process.versions.node.split('.')[0])

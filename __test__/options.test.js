@@ -54,7 +54,7 @@ const wrong = (known) => [
 test('forms that await: an unknown option, and a time-out that is no number, are a TypeError that says so', async () => {
   for (const { label, form, blocks, call } of FORMS) {
     if (blocks) continue
-    for (const [options, message] of wrong('timeout and signal')) {
+    for (const [options, message] of wrong(/execute/.test(form) ? 'timeout, signal and repair' : 'timeout and signal')) {
       const error = await rejection(call(options))
       assert.ok(error instanceof TypeError, `${label}: ${error}`)
       assert.strictEqual(error.message, `${form}: ${message}`, label)
@@ -66,7 +66,7 @@ test('an unknown option of a form that blocks, and signal too, is refused by nam
   const member = await startMember(t, allocate())
   for (const { label, form, blocks, inThread } of FORMS) {
     if (!blocks) continue
-    for (const [options, message] of wrong('timeout')) {
+    for (const [options, message] of wrong(/execute/.test(form) ? 'timeout and repair' : 'timeout')) {
       const error = await rejection(inThread(member, options))
       assert.strictEqual(error.name, 'TypeError', label)
       assert.strictEqual(error.message, `${form}: ${message}`, label)
@@ -113,12 +113,12 @@ test('an option may be inherited, but not from Object.prototype', async () => {
 
 test('constructors: an unknown option is a TypeError that lists the known ones', () => {
   const lists = {
-    AsyncLock: 'byteOffset and name',
+    AsyncLock: 'repair, byteOffset and name',
     Barrier: 'parties, byteOffset and name',
     Condition: 'byteOffset and name',
     Latch: 'count, byteOffset and name',
     Queue: 'capacity, messageSize, format, byteOffset and name',
-    RwLock: 'byteOffset and name',
+    RwLock: 'repair, byteOffset and name',
     Semaphore: 'byteOffset and name'
   }
   const further = { Queue: { capacity: 1, messageSize: 8 } }

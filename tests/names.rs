@@ -31,13 +31,19 @@ fn text(name: usize) -> Vec<u16> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Expected {
-    id: u32,
+    at: (Location, Request),
     mode: Mode,
     agent: usize,
     /// While it is pending.
     pending: Option<(u32, Ticket)>,
     /// Whether its holder was told of a death.
     told: bool,
+}
+
+impl Expected {
+    fn id(&self) -> u32 {
+        self.at.1.id().unwrap()
+    }
 }
 
 /// What is known of a name: its requests in the order in which they were made, and whether a dead holder is still to be reported.
@@ -125,19 +131,19 @@ impl World {
         let waits = if waits { Waits::As(waiter, Timestamp::NEVER) } else { Waits::Never };
         let requester = self.requester(agent);
         match self.names.request(&self.store, &text(name), mode, requester, waits.clone()) {
-            (_, request, Ok(Claimed::Now(result))) => {
+            (location, request, Ok(Claimed::Now(result))) => {
                 assert!(at_once);
                 let line = self.model.get_mut(&name).unwrap();
                 assert_eq!(result, line.told(mode));
                 let told = result == WaitResult::AcquiredFromDead;
-                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending: None, told });
+                line.requests.push(Expected { at: (location, request), mode, agent, pending: None, told });
             }
             (location, request, Ok(Claimed::Pending(ticket))) => {
                 self.tickets.insert(slot, (location, ticket));
                 assert!(!at_once && matches!(waits, Waits::As(..)));
                 let pending = Some((slot, ticket));
                 let line = self.model.get_mut(&name).unwrap();
-                line.requests.push(Expected { id: request.id().unwrap(), mode, agent, pending, told: false });
+                line.requests.push(Expected { at: (location, request), mode, agent, pending, told: false });
             }
             (_, _, Err(refusal)) => {
                 assert!(!at_once && matches!(waits, Waits::Never));
@@ -147,23 +153,34 @@ impl World {
     }
 
     fn steal(&mut self, name: usize, agent: usize) {
-        let (_, request, result, took_over) = self.names.steal(&self.store, &text(name), self.requester(agent));
+        let (location, request, result, took_over) = self.names.steal(&self.store, &text(name), self.requester(agent));
         let line = self.model.get_mut(&name).unwrap();
         assert_eq!(took_over, line.requests.iter().any(|request| request.pending.is_none()));
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
-            self.expected_steals[stolen.agent].push(stolen.id);
+            self.expected_steals[stolen.agent].push(stolen.id());
+            assert!(!self.store.repaired(stolen.at.0, stolen.at.1));
             // It may not have repaired anything yet.
             line.left_behind |= stolen.told;
         }
         assert_eq!(result, line.told(Mode::Exclusive));
         let told = result == WaitResult::AcquiredFromDead;
-        let taken = Expected { id: request.id().unwrap(), mode: Mode::Exclusive, agent, pending: None, told };
+        let taken = Expected { at: (location, request), mode: Mode::Exclusive, agent, pending: None, told };
         line.requests.push(taken);
+    }
+
+    /// A writer that holds the name repairs what it protects.
+    fn repair(&mut self, name: usize, index: usize) {
+        let Expected { at, mode, pending, told, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
+        if *mode == Mode::Exclusive && pending.is_none() {
+            assert!(self.store.repaired(at.0, at.1));
+            *told = false;
+        }
     }
 
     /// A request ends, and how.
     fn end(&mut self, name: usize, index: usize, dies: bool) {
-        let Expected { id, mode, agent, pending, .. } = self.model.get_mut(&name).unwrap().requests.remove(index);
+        let ended = self.model.get_mut(&name).unwrap().requests.remove(index);
+        let (id, Expected { mode, agent, pending, .. }) = (ended.id(), ended);
         match pending {
             None if dies => {
                 self.names.end_grant(&self.store, id, WaitResult::AcquiredFromDead);
@@ -222,8 +239,9 @@ impl World {
             let here = found.iter().filter(|info| *info.name == text(name));
             let here: Vec<_> = here.map(|info| (info.id, info.mode, info.thread_id as usize, info.held)).collect();
             let expected = line.requests.iter();
-            let expected: Vec<_> =
-                expected.map(|request| (request.id, request.mode, request.agent, request.pending.is_none())).collect();
+            let expected: Vec<_> = expected
+                .map(|request| (request.id(), request.mode, request.agent, request.pending.is_none()))
+                .collect();
             assert_eq!(here, expected);
         }
         for (steals, expected) in self.steals.iter_mut().zip(&mut self.expected_steals) {
@@ -251,6 +269,7 @@ fn names_are_granted_as_the_model_says() {
                 0..=3 => world.request(name, mode, agent, true),
                 4 => world.request(name, mode, agent, false),
                 5 if random.one_in(2) => world.steal(name, agent),
+                6 if len > 0 => world.repair(name, random.below(len)),
                 7 if random.one_in(6) => world.end_agent(agent),
                 8..=11 if len > 0 => world.end(name, random.below(len), random.one_in(4)),
                 _ => {}

@@ -48,3 +48,34 @@ semaphore.useSync(() => 5)
 lock.executeLockedSync(() => 5, { signal: anything })
 // @ts-expect-error a reader's token cannot be downgraded
 rw.executeSharedSync(token => { token.downgrade() })
+
+// A repair.
+const words = new Int32Array(buffer)
+const repaired: number = lock.executeLockedSync(() => 5, { timeout: 5, repair: token => { words[0] = token.ownerDied ? 1 : 0 } })
+lock.executeLockedSync(() => {}, { repair: () => words.fill(0) })
+lock.executeLockedSync(() => {}, { repair: () => 5 })
+lock.executeLockedSync(() => {}, { repair: () => anything })
+lock.executeLockedSync(() => {}, { repair: undefined })
+rw.executeLockedSync(token => token.downgrade(), { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
+rw.executeSharedSync(() => {}, { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
+const ofInstances = [new AsyncLock(buffer, { repair: async token => token.locked }), new RwLock(buffer, { repair: token => token.downgrade() })]
+const inTheirOwn = [AsyncLock.create({ name: 'a', repair: () => {} }), RwLock.create({ repair: async token => token.downgrade() })]
+
+export async function awaits(): Promise<void> {
+  const repaired: number = await lock.executeLocked(() => 5, { signal: undefined, repair: async token => token.locked })
+  await rw.executeLocked(token => token.downgrade(), { repair: token => token.downgrade() })
+  await rw.executeShared(token => token.unlock(), { repair: async token => token.downgrade() })
+  // @ts-expect-error a token protects nothing that a callback could repair
+  await lock.lockAsync({ repair: () => {} })
+  // @ts-expect-error nor do permits
+  await semaphore.use(1, () => {}, { repair: () => {} })
+  // @ts-expect-error a function
+  await lock.executeLocked(() => 5, { repair: null })
+}
+
+// @ts-expect-error a promise
+lock.executeLockedSync(() => 5, { repair: async () => {} })
+// @ts-expect-error a promise
+rw.executeSharedSync(() => 5, { repair: () => Promise.resolve() })
+// @ts-expect-error no Semaphore has one
+new Semaphore(buffer, { repair: () => {} })

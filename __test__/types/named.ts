@@ -26,6 +26,10 @@ export async function accepted(): Promise<void> {
   const robbed: boolean[] = await locks.request('name', { steal: true }, lock => [lock.tookOver, lock.stolen])
   await locks.request('name', lock => locks.request('other', { signal: lock.signal }, () => {}))
 
+  await locks.request('name', { repair: async lock => lock.abandon() }, lock => lock.mode)
+  await locks.request('name', { ifAvailable: true, repair: lock => lock.mode }, lock => lock === null)
+  locks.requestSync('name', { mode: 'shared', repair: lock => lock.name }, lock => lock.mode)
+
   const sync: number = locks.requestSync('name', lock => lock.name.length)
   locks.requestSync('name', { mode: 'exclusive', timeout: 5 }, lock => lock.ownerDied)
   locks.requestSync('name', { ifAvailable: true }, lock => lock === null)
@@ -70,6 +74,8 @@ export async function refused(): Promise<void> {
   locks.requestSync('name', { signal: anything }, () => {})
   // @ts-expect-error nor does it steal
   locks.requestSync('name', { steal: true }, () => {})
+  // @ts-expect-error a promise
+  locks.requestSync('name', { repair: async () => {} }, () => {})
   // @ts-expect-error found out, not set
   await locks.request('name', lock => { lock.stolen = false })
   // @ts-expect-error only the package makes them

@@ -14,8 +14,9 @@ const { threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
 const { milliseconds, waitOptions } = require('../waiting/options')
 const { acquire, acquireAsync, blockOrThrow, requireWorker, runHolding } = require('./held/acquire')
+const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./held/repair')
 const { LOCK, LOCKED, UNLOCKED } = require('./held/request')
-const runHoldingSync = require('./held/run-sync')
+const { runHoldingSync } = require('./held/run-sync')
 const { UnlockToken, newHold, theList } = require('./held/token')
 const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 const { FREE } = require('./held/word')
@@ -24,9 +25,11 @@ const INDEX = 0
 
 class AsyncLock {
   constructor (sab, options) {
-    const { array } = becomeView(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock')
+    const repair = repairOption(options, 'AsyncLock')
+    const { array } = becomeView(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock', REPAIRABLE)
     this.sab = this.buffer
     this.i32a = array
+    setRepair(this, repair)
   }
 
   get locked () {
@@ -71,7 +74,7 @@ class AsyncLock {
 
   executeLockedSync (callback, options) {
     requireWorker('executeLockedSync', 'executeLocked()')
-    return runHoldingSync(newHold(wordOf(this), LOCK), callback, options, 'executeLockedSync', 'executeLocked()')
+    return runHoldingSync(newHold(wordOf(this), LOCK), callback, options, 'executeLockedSync', 'executeLocked()', this)
   }
 
   unlock () {
@@ -105,7 +108,7 @@ function nameOf (holder) {
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)
-defineView(AsyncLock, ['kind', 'buffer', 'byteOffset', 'sab', 'i32a'], ({ locked, holder, waiters }) => {
+defineView(AsyncLock, ['kind', 'buffer', 'byteOffset', 'sab', 'i32a', REPAIR], ({ locked, holder, waiters }) => {
   return locked ? { locked, holder: holder === null ? 'unknown' : 'thread ' + holder, waiters } : { locked, waiters }
 })
 

@@ -9,14 +9,17 @@
 
 const { load, max } = require('../util/intrinsics')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
+const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./held/repair')
 const { EXCLUSIVE, SHARED, WRITING } = require('./held/request')
-const runHoldingSync = require('./held/run-sync')
+const { runHoldingSync } = require('./held/run-sync')
 const { newHold, takeToken } = require('./held/token')
 const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 
 class RwLock {
   constructor (buffer, options) {
-    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock')
+    const repair = repairOption(options, 'RwLock')
+    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock', REPAIRABLE)
+    setRepair(this, repair)
   }
 
   /** Whether there is a writer. */
@@ -74,18 +77,18 @@ class RwLock {
 
   executeLockedSync (callback, options) {
     requireWorker('executeLockedSync', 'executeLocked()')
-    return runHoldingSync(exclusive(this), callback, options, 'executeLockedSync', 'executeLocked()')
+    return runHoldingSync(exclusive(this), callback, options, 'executeLockedSync', 'executeLocked()', this)
   }
 
   executeSharedSync (callback, options) {
     requireWorker('executeSharedSync', 'executeShared()')
-    return runHoldingSync(shared(this), callback, options, 'executeSharedSync', 'executeShared()')
+    return runHoldingSync(shared(this), callback, options, 'executeSharedSync', 'executeShared()', this)
   }
 }
 
 const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
 const shared = (lock) => newHold(wordOf(lock), SHARED)
 
-defineView(RwLock, ['kind', 'buffer', 'byteOffset'], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
+defineView(RwLock, ['kind', 'buffer', 'byteOffset', REPAIR], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
 
 module.exports = RwLock

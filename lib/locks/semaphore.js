@@ -12,7 +12,7 @@ const { RangeError, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
 const { MOST, PERMITS, SIGNALS, requestOf } = require('./held/request')
-const runHoldingSync = require('./held/run-sync')
+const { runHoldingSync } = require('./held/run-sync')
 const { newHold, takeToken } = require('./held/token')
 const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 

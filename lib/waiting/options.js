@@ -1,13 +1,15 @@
 'use strict'
 
-/** The options of everything that waits, `{ timeout, signal }`. */
+/** The options of everything that waits, `{ timeout, signal }`; and of what runs a callback with a lock held, `{ timeout, signal, repair }`. */
 
 const { TypeError, freeze } = require('../util/intrinsics')
 const { option, requireOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
 
-const UNLIMITED = freeze({ timeout: Infinity, signal: undefined })
+const UNLIMITED = freeze({ timeout: Infinity, signal: undefined, repair: undefined })
 const KNOWN = ['timeout', 'signal']
+const OF_CALLBACKS = ['timeout', 'signal', 'repair']
+const OF_BLOCKING_CALLBACKS = ['timeout', 'repair', 'signal']
 const SIGNAL = ['signal']
 
 /**
@@ -21,13 +23,28 @@ const SIGNAL = ['signal']
 function waitOptions (options, caller, signals = true, otherwise = Infinity) {
   if (options === undefined) return UNLIMITED
   requireOptions(options, KNOWN, caller, signals ? 2 : 1)
-  const timeout = option(options, 'timeout', otherwise)
+  return validated(option(options, 'timeout', otherwise), option(options, 'signal'), undefined, caller, signals)
+}
+
+/**
+ * The same, and `repair`.
+ * @param {Function} [standard] the repair if none is given
+ */
+function callbackOptions (options, caller, signals, standard) {
+  if (options === undefined && standard === undefined) return UNLIMITED
+  requireOptions(options, signals ? OF_CALLBACKS : OF_BLOCKING_CALLBACKS, caller, signals ? 3 : 2)
+  const timeout = option(options, 'timeout', Infinity)
   const signal = option(options, 'signal')
+  return validated(timeout, signal, option(options, 'repair', standard), caller, signals)
+}
+
+function validated (timeout, signal, repair, caller, signals) {
   if (signal !== undefined) {
     if (!signals) throw new TypeError(caller + ' blocks and takes no signal: use the asynchronous form')
     requireSignal(signal, caller)
   }
-  return { timeout: milliseconds(timeout, caller), signal }
+  if (repair !== undefined) requireFunction(repair, caller, 'repair')
+  return { timeout: milliseconds(timeout, caller), signal, repair }
 }
 
 /** The signal of options that may have nothing else; undefined if they have none. Throws likewise. */
@@ -77,4 +94,4 @@ function requireNoPromise (result, what, twin) {
   }
 }
 
-module.exports = { milliseconds, requireFunction, requireNoPromise, signalOption, waitOptions }
+module.exports = { callbackOptions, milliseconds, requireFunction, requireNoPromise, signalOption, waitOptions }

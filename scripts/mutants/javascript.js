@@ -32,6 +32,7 @@ const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
 const stalls = 'lib/locks/held/stalls.js'
 const names = 'lib/locks/named/names.js'
+const repair = 'lib/locks/held/repair.js'
 
 module.exports = [
   // ——— words ———
@@ -58,6 +59,23 @@ module.exports = [
   { what: 'a claim that was broken off keeps no memory', file: list, find: 'if (this.entries[2 * index] === address) this.held[index] = this.expected', put: '', test: 'async-lock-memory' },
   { what: 'a claim that blocks needs no stack for what comes after it', file: acquire, find: '  requireStack()\n  const list', put: '  const list', test: 'stack-end' },
   { what: 'a lock is announced only once it is taken', file: list, find: '        if (request === LOCK) serials[index] = serial\n', put: '', test: 'robust-list' },
+
+  // ——— repairs ———
+  { what: 'a repair that gives its lock back leaves no mark', file: token, find: '    this.word.noteDeath()\n', put: '', test: 'repair' },
+  { what: 'a repair that gave its lock back has ended well', file: token, find: "    if (index < 0) throw notLocked(caller + ': repair has", put: "    if (false) throw notLocked(caller + ': repair has", test: 'repair' },
+  { what: 'a death that was repaired is told again', file: token, find: '    forgetDeath(index)\n', put: '', test: 'repair' },
+  { what: 'the callback is told of a death that was repaired', file: token, find: '      this.token.ownerDied = false\n', put: '', test: 'repair' },
+  { what: 'an error in a callback that has a repair leaves no mark', file: token, find: '(hasRepair || wasTold(token))', put: 'wasTold(token)', test: 'repair' },
+  { what: 'a reader that was told repairs beside others', file: repair, find: '    if (!hold.isShared) {\n      await', put: '    if (true) {\n      await', test: 'repair' },
+  { what: 'each of many readers repairs', file: repair, find: '        if (writer.token.ownerDied) await', put: '        await', test: 'repair' },
+  { what: 'a reader does not look again whether a writer died', file: repair, find: '      share = await this.acquire(true, this.left)\n    } while (share !== null && share.token.ownerDied)', put: '      share = await this.acquire(true, this.left)\n    } while (false)', test: 'repair' },
+  { what: 'repairing counts as waiting', file: repair, find: '    await repair(hold.given)\n    hold.repaired(caller)\n    this.end += now() - since', put: '    await repair(hold.given)\n    hold.repaired(caller)', test: 'repair' },
+  { what: 'each wait has the whole time-out', file: repair, find: 'return max(0, this.end - now())', put: 'return 10000', test: 'repair' },
+  { what: 'a repair that blocks may return a promise', file: repair, find: "requireNoPromise(repair(hold.given), caller + ': repair', twin)", put: 'repair(hold.given)', test: 'repair' },
+  { what: 'a repair that abandons its name has ended well', file: names, find: '    if (this.isAbandoned) throw', put: '    if (false) throw', test: 'repair' },
+  { what: 'a thief is told of a death that was repaired', file: names, find: 'if (index < 0 || !forgetDeath(index)) {', put: 'if (index < 0) {', test: 'repair' },
+  { what: 'a request whose callback does not begin leaves a mark', file: 'lib/locks/named/lock-manager.js', find: '  let hasRepair = false\n', put: '  let hasRepair = true\n', test: 'repair' },
+  { what: 'a second wait of a promise is not found by ref and unref', file: acquire, find: 'if (promise !== undefined && task.slot >= 0) agent', put: 'if (false) agent', test: 'repair' },
 
   // ——— code of the program's within a wait ———
   { what: 'a token that was unlocked while its signal was joined waits', file: condition, find: '          if (!isHeld(held)) throw notHeld(caller)\n', put: '', test: 'hostile' },
@@ -89,15 +107,15 @@ module.exports = [
   // ——— waiting for a lock ———
   { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)', put: 'if (this.owned) {}', test: 'robust-list' },
   { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.request))\n', put: '', test: 'robust-list' },
-  { what: 'a callback that fails says that it has repaired', file: token, find: 'if (giveBack(token, failed && wasTold(token), inJob, failed)) return', put: 'if (giveBack(token, false, inJob, failed)) return', test: 'failing' },
+  { what: 'a callback that fails says that it has repaired', file: token, find: 'failed && (hasRepair || wasTold(token))', put: 'failed && hasRepair', test: 'failing' },
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading, false, inJob)', put: 'if (reading !== undefined) {}', test: 'failing' },
   { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolenError(call.name)\n', put: '', test: 'lock-manager-threads' },
   { what: 'the entry of a stolen lock stays', file: names, find: '    this.release(index)\n', put: '', test: 'lock-manager-threads' },
   { what: 'a stolen share is not found', file: list, find: 'this.entries[2 * index + 1] !== shared && ', put: '', test: 'lock-manager-threads' },
-  { what: 'a name that is not used loses the news of a death', file: names, find: '(failed && this.token.ownerDied)', put: 'false', test: 'failing' },
+  { what: 'a name that is not used loses the news of a death', file: names, find: '(hasRepair || token.ownerDied)', put: 'hasRepair', test: 'failing' },
   { what: 'a name that was abandoned is given back as any', file: names, find: 'this.isAbandoned || ', put: '', test: 'lock-stolen' },
   { what: 'a theft from nobody takes over', file: names, find: 'words[AMOUNT] !== 0', put: 'true', test: 'lock-stolen' },
-  { what: 'a robbed callback learns nothing before its event loop turns', file: names, find: '    if (index >= 0 && !isHeld(index)) this.lose(index)\n', put: '', test: 'lock-stolen' },
+  { what: 'a robbed callback learns nothing before its event loop turns', file: names, find: '    if (index >= 0 && wasStolen(index)) this.lose(index)\n', put: '', test: 'lock-stolen' },
   { what: 'a callback that has ended is not told that it was robbed', file: names, find: '    this.isStolen = true\n    this.tellOfLoss()\n    return false\n', put: '    return false\n', test: 'lock-stolen' },
   { what: 'a signal that is asked for after a theft is not aborted', file: names, find: '      if (wasStolen) this', put: '      if (false) this', test: 'lock-stolen' },
   { what: 'a request that learns of a theft while its callback begins waits for ever', file: 'lib/locks/named/lock-manager.js', find: '  if (grant.isStolen) reject()\n  else grant', put: '  grant', test: 'lock-stolen' },
@@ -105,7 +123,7 @@ module.exports = [
   { what: 'a callback that was awaited hands over by a turn of the event loop', file: acquire, find: '      inJob = true\n      result = await result', put: '      inJob = false\n      result = await result', test: 'one-thread' },
   { what: 'a name is handed over by a turn of the event loop', file: 'lib/locks/named/lock-manager.js', find: 'grant.end(false, true)', put: 'grant.end(false)', test: 'one-thread' },
   { what: 'what is granted within a release loses its word', file: list, find: '      if (words[HELD] > last) return\n', put: '', test: 'one-thread' },
-  { what: 'executeLocked does not unlock', file: acquire, find: '      giveBackAfter(token, failed, inJob)\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
+  { what: 'executeLocked does not unlock', file: acquire, find: '      giveBackAfter(token, failed, inJob, repairing !== undefined)\n    } catch (_) {', put: '    } catch (_) {', test: 'async-lock' },
   { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw lateError({ word, request }, 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
   { what: 'main blocks', file: acquire, find: 'if (isMainThread) throw', put: 'if (false) throw', test: 'async-lock' },
   { what: 'an aborted signal is not noticed', file: acquire, find: '  throwIfAborted(signal)\n  if (word.take(request, token)) return true', put: '  if (word.take(request, token)) return true', test: 'async-lock' },

@@ -239,6 +239,8 @@ module.exports = [
   { what: 'readers are not told of a death', file: abandoned, find: 'Some(Mode::Shared) => self.policy().abandoned.contains(&location),', put: 'Some(Mode::Shared) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
   { what: 'a thief is not told of a death of which the loser was told', file: 'src/lock/names.rs', find: 'if were_told {', put: 'if false {', cargo: ['names', ''] },
+  { what: 'a thief is told of a death that the loser has repaired', file: 'src/lock/abandoned.rs', find: 'told.map(|told| *told = false).is_some()', put: 'told.is_some()', cargo: ['names', ''] },
+  { what: 'a theft from nobody takes over', file: 'src/lock/names.rs', find: 'let took_over = !stolen.is_empty();', put: 'let took_over = true;', cargo: ['names', ''] },
   { what: 'a loser is not told of the theft', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(0) == Ring::Needed', cargo: ['names', ''] },
   { what: 'a loser is not rung', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(id) != Ring::Needed', cargo: ['names', 'rung'] },
   { what: 'a theft looks at all that is held', file: 'src/lock/names.rs', find: 'named.range((location, 0)..=(location, u32::MAX)).map(', put: 'named.iter().filter(|((at, _), _)| *at == location).map(', cargo: ['scale', 'stealing'] },

@@ -97,6 +97,19 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.take_note_of_death(location, request))
     }
 
+    /// The exclusive holder by `request` has repaired what a dead one left behind: nobody else is told of that, be it a thief. Returns false
+    /// if the lock was stolen before.
+    pub fn repaired(&self, location: Location, request: Request) -> bool {
+        self.critical_section_at(location, |section| {
+            let Some(id) = request.id() else {
+                section.take_note_of_death(location, request);
+                return true;
+            };
+            let told = section.policy_mut().named.get_mut(&(location, id));
+            told.map(|told| *told = false).is_some()
+        })
+    }
+
     /// Whether the lock at `location`, or at others that share its counter, is abandoned. JavaScript reads the counter itself.
     pub fn any_abandoned_near(&self, location: Location) -> bool {
         self.policy_counter(location).load(Ordering::SeqCst) != 0

@@ -239,10 +239,11 @@ impl Agent {
         was_held
     }
 
-    /// Returns whether the entry at the index of the robust list is no named lock that was stolen.
-    pub(super) fn is_held(&self) -> bool {
-        let stolen = |(location, request): (Location, Request)| request.id().is_some_and(|id| !STORE.holds(location, id));
-        !self.robust_list.at_index().is_some_and(stolen)
+    /// Returns whether the entry at the index of the robust list is a named lock that was stolen.
+    pub(super) fn was_stolen(&self) -> bool {
+        let stolen =
+            |(location, request): (Location, Request)| request.id().is_some_and(|id| !STORE.holds(location, id));
+        self.robust_list.at_index().is_some_and(stolen)
     }
 
     /// JavaScript has changed the word while a waiter was counted there: the line is served.
@@ -254,6 +255,11 @@ impl Agent {
     /// Returns whether the last holder of what JavaScript has just taken died.
     pub(super) fn take_note_of_death(&self) -> bool {
         STORE.take_note_of_death(self.registers.location(), self.registers.request())
+    }
+
+    /// What a dead holder left behind under the entry at the index is repaired. Returns false if that is a named lock that was stolen.
+    pub(super) fn repaired(&self) -> bool {
+        self.robust_list.at_index().is_some_and(|(location, request)| STORE.repaired(location, request))
     }
 
     /// Frees a lock that this thread does not hold, if no other thread is known to hold it.

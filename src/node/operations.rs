@@ -117,8 +117,11 @@ operations! {
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.
     c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
-    /// Answers 0 if the entry at the index of the robust list is a named lock that was stolen.
-    c"isHeld" finishes Everything: |agent| agent.is_held().into();
+    /// What a dead holder left behind under the entry at the index is repaired: nobody else is told. Answers 0 if that is a named lock
+    /// that was stolen.
+    c"repaired" finishes Everything: |agent| agent.repaired().into();
+    /// Answers whether the entry at the index of the robust list is a named lock that was stolen.
+    c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
     /// JavaScript has changed the word at the location while a waiter was counted there.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Answers whether the last holder of what JavaScript has just taken died.

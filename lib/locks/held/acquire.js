@@ -12,7 +12,8 @@ const { requireFunction, waitOptions } = require('../../waiting/options')
 const { alongside, blockBegins, blockEnds } = require('../../waiting/profile')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
-const { EXCLUSIVE, LOCK, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
+const { Repairing, optionsOf } = require('./repair')
+const { EXCLUSIVE, LOCK, SHARED, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
 const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
@@ -84,9 +85,12 @@ function acquireOrThrow (hold, options, caller) {
   return take(hold) ? hold.token : blockOrThrow(hold, timeout, caller)
 }
 
-/** The same for a hold that needs waiting. */
-function blockOrThrow (hold, timeout, caller) {
-  if (!block(hold, timeout, caller)) throw lateError(hold, timeout)
+/**
+ * The same for a hold that needs waiting.
+ * @param {number} [whole] the time-out of the call, if other waits have taken some of it
+ */
+function blockOrThrow (hold, timeout, caller, whole = timeout) {
+  if (!block(hold, timeout, caller)) throw lateError(hold, whole)
   return hold.token
 }
 
@@ -273,19 +277,23 @@ function requireWorker (what, instead) {
   if (isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
-/** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
-const begun = { claim: undefined }
+/** The claim that `run` has begun before it returned its promise, and its Repairing. Properties for the reason given in view.js. */
+const begun = { claim: undefined, repairing: undefined }
 
 /**
  * Runs `callback(token)` with what is requested of an instance's word, before this returns if that needs no waiting, and releases it, even
  * if `callback` throws. `request` is as that of `acquireAsync`.
  */
 function runHolding (instance, request, callback, options, caller) {
+  // That of a call whose repair calls this.
+  const outer = begun.repairing
   // A call that a time limit of `vm` interrupted may have left one.
-  begun.claim = undefined
+  begun.claim = begun.repairing = undefined
   const promise = run(instance, request, callback, options, caller)
-  const { claim } = begun
+  const { claim, repairing } = begun
   begun.claim = undefined
+  begun.repairing = outer
+  if (repairing !== undefined) repairing.promise = promise
   if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
   return promise
 }
@@ -294,12 +302,15 @@ async function run (instance, request, callback, options, caller) {
   const word = wordOf(instance)
   const wanted = typeof request === 'number' ? request : request()
   requireFunction(callback, caller)
-  const wait = waitOptions(options, caller)
-  const token = newToken(wanted)
+  // Permits protect nothing that could be repaired.
+  const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
+  const repairing = wait.repair === undefined ? undefined : repairingOf(word, wait, caller)
+  let token = newToken(wanted)
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
   if (!takeOrThrow(word, wanted, token, wait)) {
-    const task = newTask(word, wanted, token, wait)
+    const task = newTask(newHold(word, wanted, token), wait)
+    if (repairing !== undefined) repairing.claim = task
     const outcome = await started(task)
     if (outcome === LATE) throw hideFrames(lateError(task, task.timeout), run)
     if (outcome === REFUSED) throw task.reason
@@ -307,6 +318,10 @@ async function run (instance, request, callback, options, caller) {
   }
   let failed = true
   try {
+    if (repairing !== undefined && token.ownerDied) {
+      inJob = true
+      token = (await repairing.sound(newHold(word, wanted, token))).token
+    }
     let result = callback(token)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
@@ -317,18 +332,18 @@ async function run (instance, request, callback, options, caller) {
     return result
   } finally {
     try {
-      giveBackAfter(token, failed, inJob)
+      giveBackAfter(token, failed, inJob, repairing !== undefined)
     } catch (_) {
       // No stack is left for it. In a turn of its own there is.
       await undefined
-      giveBackAfter(token, failed)
+      giveBackAfter(token, failed, false, repairing !== undefined)
     }
   }
 }
 
-function newTask (word, request, token, wait) {
+function newTask (hold, wait) {
   requireStack()
-  return new Task(newHold(word, request, token), wait)
+  return new Task(hold, wait)
 }
 
 /** A promise of how the wait of a task ends: undefined, LATE or REFUSED. */
@@ -340,4 +355,31 @@ function started (task) {
   return promise
 }
 
-module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, requireWorker, runHolding }
+function repairingOf (word, wait, caller) {
+  const repairing = new Repairing(wait, caller, (isShared, timeout) => {
+    return acquireAgain(newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, repairing)
+  })
+  begun.repairing = repairing
+  return repairing
+}
+
+/** Acquires a hold for a promise that has had another. What is left of its time is `timeout`. */
+async function acquireAgain (hold, timeout, wait, repairing) {
+  const { signal } = wait
+  throwIfAborted(signal)
+  if (take(hold)) return hold
+  if (timeout > 0) {
+    const task = newTask(hold, { timeout, signal })
+    task.refed = repairing.claim === undefined || repairing.claim.refed
+    repairing.claim = task
+    const ended = started(task)
+    const { promise } = repairing
+    if (promise !== undefined && task.slot >= 0) agent().remember(promise, task)
+    const outcome = await ended
+    if (outcome === undefined) return hold
+    if (outcome === REFUSED) throw task.reason
+  }
+  throw hideFrames(lateError(hold, wait.timeout), acquireAgain)
+}
+
+module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, requireWorker, runHolding, take }

@@ -4,30 +4,52 @@
 
 const { types: { isPromise } } = require('util')
 const { requireStack } = require('../../agent/agent')
-const { requireFunction, requireNoPromise } = require('../../waiting/options')
-const { acquireOrThrow } = require('./acquire')
-const { giveBackAfter } = require('./token')
+const { requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
+const { blockOrThrow, take } = require('./acquire')
+const { Repairing, optionsOf } = require('./repair')
+const { EXCLUSIVE, SHARED } = require('./request')
+const { newHold } = require('./token')
 
 /**
  * Runs `callback(token)`.
  *
  * @param {string} twin the asynchronous form, for messages
+ * @param {object} [lock] the instance, if the form has a repair
  * @throws {TypeError} the callback returned a promise, which a blocked thread cannot await; the hold has been given back
  */
-module.exports = function runHoldingSync (hold, callback, options, caller, twin) {
+function runHoldingSync (hold, callback, options, caller, twin, lock) {
   requireFunction(callback, caller)
   // It must be possible to give back what has been taken.
   requireStack()
-  const token = acquireOrThrow(hold, options, caller)
+  const wait = lock === undefined ? waitOptions(options, caller, false) : optionsOf(lock, options, caller, false)
+  const repairing = wait.repair === undefined ? undefined : repairingOf(hold.word, wait, caller)
+  if (!take(hold)) blockOrThrow(hold, wait.timeout, caller)
+  return runWith(hold, callback, repairing, caller, twin)
+}
+
+/** The same with what has been acquired: a Hold or a Grant; null if a name was not available. */
+function runWith (hold, callback, repairing, caller, twin) {
   let result
+  let held = hold
   let failed = true
   try {
-    result = callback(token)
+    if (repairing !== undefined && hold !== null && hold.token.ownerDied) held = repairing.soundSync(hold, twin)
+    result = callback(held === null ? null : held.given)
     // What else has a `then` is refused once nothing is held: reading that may run code.
     failed = isPromise(result)
   } finally {
-    giveBackAfter(token, failed)
+    if (held !== null) held.end(failed, false, repairing !== undefined)
   }
   requireNoPromise(result, caller + ': callback', twin)
   return result
 }
+
+function repairingOf (word, wait, caller) {
+  return new Repairing(wait, caller, (isShared, timeout) => {
+    const hold = newHold(word, isShared ? SHARED : EXCLUSIVE)
+    if (!take(hold)) blockOrThrow(hold, timeout, caller, wait.timeout)
+    return hold
+  })
+}
+
+module.exports = { runHoldingSync, runWith }

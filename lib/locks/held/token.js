@@ -8,6 +8,7 @@
  */
 
 const { agent, requireStack } = require('../../agent/agent')
+const { ANSWER, ENTRY } = require('../../agent/registers')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
 const { notLocked } = require('../../waiting/errors')
@@ -114,8 +115,54 @@ class Hold {
     // If it is taken again after a notification: the word of the Condition, whose notification it then owes.
     this.notifiedAt = undefined
   }
+
+  // ——— For callback forms: a Grant, of named/names.js, has the same ———
+
+  /** What a callback is given. */
+  get given () {
+    return this.token
+  }
+
+  get isShared () {
+    return this.request === SHARED
+  }
+
+  /** See `giveBackAfter`. */
+  end (failed, inJob, hasRepair) {
+    giveBackAfter(this.token, failed, inJob, hasRepair)
+  }
+
+  /** A repair begins. Until it has ended well, the death is noted as if nobody had been told. */
+  noteDeath () {
+    this.word.noteDeath()
+  }
+
+  /**
+   * A repair has ended well: nobody else is told of the death.
+   * @throws {Error} with code ERR_NOT_LOCKED if the repair has given the lock back
+   */
+  repaired (caller) {
+    const index = indexOfHold(this)
+    if (index < 0) throw notLocked(caller + ': repair has given the lock back, so it is not known to be repaired')
+    forgetDeath(index)
+    try {
+      this.token.ownerDied = false
+    } catch (_) {
+      // It is frozen.
+    }
+  }
 }
 bare(Hold)
+
+/**
+ * What a dead holder left behind under the entry at `index` is repaired: nobody else is told. False if that is a named lock that was stolen.
+ */
+function forgetDeath (index) {
+  const { operations, words } = theList().native
+  words[ENTRY] = index
+  operations.repaired()
+  return words[ANSWER] !== 0
+}
 
 /** A hold with a new token. */
 const newHold = (word, request, token = newToken(request)) => new Hold(word, request, token, NOT_HELD, 0)
@@ -199,10 +246,11 @@ function wasTold (token) {
 
 /**
  * Releases what a callback was given this token for, in whatever form it is held now. If the callback ended by an error, it has not said
- * that it repaired what a dead holder left behind: so the next one is told, too. Nor has it made use of a notification.
+ * that it repaired what a dead holder left behind: so the next one is told, too, as it is if the callback has a repair. Nor has the callback
+ * made use of a notification.
  */
-function giveBackAfter (token, failed, inJob = false) {
-  if (giveBack(token, failed && wasTold(token), inJob, failed)) return
+function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
+  if (giveBack(token, failed && (hasRepair || wasTold(token)), inJob, failed)) return
   const reading = readingTokens.get(token)
   if (reading !== undefined) giveBack(reading, false, inJob)
 }
@@ -245,6 +293,7 @@ function rejectWait (token) {
 
 module.exports = {
   UnlockToken,
+  forgetDeath,
   giveBack,
   giveBackAfter,
   holdOf,

@@ -16,10 +16,12 @@ const { option, requireOptions } = require('../../util/options')
 const NODE_VERSION = require('../../util/node-version')
 const { describe, isObject } = require('../../util/values')
 const { LATE, abortReason, unlessLate } = require('../../waiting/errors')
-const { milliseconds, requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
+const { milliseconds, requireFunction, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
 const { Claim, blockOrThrow, lateError, requireWorker } = require('../held/acquire')
+const { Repairing } = require('../held/repair')
 const { parseList } = require('../held/request')
+const { runWith } = require('../held/run-sync')
 const { Lock, asInterface } = require('./lock')
 const { newGrant, steal, stolenError, take } = require('./names')
 const locks = require('./manager')
@@ -27,7 +29,7 @@ const locks = require('./manager')
 const { pid } = process
 const EXCLUSIVE = 'exclusive'
 const SHARED = 'shared'
-const SYNC_OPTIONS = ['ifAvailable', 'mode', 'timeout', 'signal', 'steal']
+const SYNC_OPTIONS = ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal']
 
 class LockManager {
   constructor () {
@@ -92,7 +94,10 @@ class Call {
     this.steal = false
     this.signal = undefined
     this.timeout = Infinity
+    this.repair = this.repairing = undefined
     this.promise = this.resolve = this.reject = undefined
+    // The last claim of it.
+    this.claim = undefined
     // What it has been granted: a Grant, or null if the name was not available; if it has to be awaited, a promise of the Grant.
     this.grant = this.later = undefined
     // Settles `later`.
@@ -150,6 +155,9 @@ function readOptions (call, options, caller) {
   if (caller === 'requestSync') requireSyncOptions(options)
   call.ifAvailable = Boolean(option(options, 'ifAvailable'))
   call.shared = isShared(option(options, 'mode'), caller)
+  const repair = option(options, 'repair')
+  if (repair !== undefined) requireFunction(repair, caller, 'repair')
+  call.repair = repair
   const signal = option(options, 'signal')
   if (signal !== undefined) call.signal = waitOptions({ signal }, caller).signal
   call.steal = Boolean(option(options, 'steal'))
@@ -158,7 +166,7 @@ function readOptions (call, options, caller) {
 
 /** No code is written for a standard of `requestSync`: so an option that it does not have is an error. */
 function requireSyncOptions (options) {
-  requireOptions(options, SYNC_OPTIONS, 'requestSync', 3)
+  requireOptions(options, SYNC_OPTIONS, 'requestSync', 4)
   for (const name of ['signal', 'steal']) {
     if (option(options, name) !== undefined) throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
   }
@@ -207,6 +215,9 @@ const REJECTS_OVERFLOWS = NODE_VERSION < 12
 /** Takes a name at once, or puts the request into its line. */
 function takeOrEnqueue (call) {
   if (REJECTS_OVERFLOWS) requireStack()
+  if (call.repair !== undefined) {
+    call.repairing = new Repairing(call, 'request', (isShared, timeout) => acquireAgain(call, isShared, timeout))
+  }
   const grant = newGrant(call.name, call.shared)
   // Before the name is taken: afterwards there might be no stack for it.
   runHolding(call)
@@ -223,13 +234,21 @@ async function runHolding (call) {
   // The caller of `request` returns first.
   await undefined
   if (call.later !== undefined) await call.later
-  const { grant } = call
+  let { grant } = call
   // The request has failed.
   if (grant === undefined) return
+  let hasRepair = false
   try {
-    const { callback, signal } = call
+    const { callback, repairing, signal } = call
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
     if (grant !== null && grant.isStolen) throw stolenError(call.name)
+    if (repairing !== undefined && grant !== null) {
+      if (grant.token.ownerDied) {
+        rejectIfStolen(call, grant)
+        grant = await repairing.sound(grant)
+      }
+      hasRepair = true
+    }
     let result = callback(grant === null ? null : grant.given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
@@ -239,9 +258,30 @@ async function runHolding (call) {
     if (grant === null || grant.end(false, true)) call.resolve(result)
     else call.reject(stolenError(call.name))
   } catch (error) {
-    if (grant === null || grant.end(true, true)) call.reject(error)
-    else call.reject(stolenError(call.name))
+    if (grant !== null) grant.end(true, true, hasRepair)
+    call.reject(grant !== null && grant.isStolen ? stolenError(call.name) : error)
   }
+}
+
+/** Acquires the name again, for a call that has had it. Returns null if that is not available. */
+async function acquireAgain (call, isShared, timeout) {
+  const { signal } = call
+  if (signal !== undefined && signal.aborted) throw reasonOf(signal)
+  const grant = nextGrant(call, isShared)
+  if (!take(grant)) {
+    if (call.ifAvailable) return null
+    enqueue(call, grant, timeout)
+    await call.later
+  }
+  call.grant = grant
+  rejectIfStolen(call, grant)
+  return grant
+}
+
+/** A new grant, in the place of one that has been given back. */
+function nextGrant (call, isShared) {
+  if (call.grant !== undefined && call.grant.isStolen) throw stolenError(call.name)
+  return newGrant(call.name, isShared)
 }
 
 /** Lets the promise reject when this thread hears of a steal, which may have been while the callback began. */
@@ -252,15 +292,18 @@ function rejectIfStolen (call, grant) {
 }
 
 /** Puts a request into its line. */
-function enqueue (call, grant) {
+function enqueue (call, grant, timeout = call.timeout) {
   requireStack()
   call.later = new Promise((resolve) => { call.goOn = resolve })
   call.grant = grant
-  if (call.timeout === 0) {
+  if (timeout === 0) {
     call.ended(LATE)
     return
   }
   const claim = new CallClaim(grant, call)
+  claim.timeout = timeout
+  if (call.claim !== undefined) claim.refed = call.claim.refed
+  call.claim = claim
   claim.begin()
   if (claim.slot >= 0) agent().remember(call.promise, claim)
 }
@@ -282,25 +325,19 @@ class CallClaim extends Claim {
 }
 
 function runHoldingSync (call) {
-  const { name, shared, ifAvailable, timeout, callback } = call
+  const { name, shared, ifAvailable, timeout, callback, repair } = call
   // What has been taken must be released.
   requireStack()
-  let grant = newGrant(name, shared)
-  if (!take(grant)) {
-    if (ifAvailable) grant = null
-    else blockOrThrow(grant, timeout, 'requestSync')
+  const request = (isShared, left) => {
+    const grant = nextGrant(call, isShared)
+    const isAvailable = take(grant)
+    if (!isAvailable && !ifAvailable) blockOrThrow(grant, left, 'requestSync', timeout)
+    call.grant = isAvailable || !ifAvailable ? grant : null
+    return call.grant
   }
-  let result
-  let failed = true
-  let isStolen
-  try {
-    result = callback(grant === null ? null : grant.given)
-    failed = false
-  } finally {
-    isStolen = grant !== null && !grant.end(failed)
-  }
-  requireNoPromise(result, 'requestSync: callback', 'request()')
-  if (isStolen) throw stolenError(call.name)
+  const repairing = repair === undefined ? undefined : new Repairing(call, 'requestSync', request)
+  const result = runWith(request(shared, timeout), callback, repairing, 'requestSync', 'request()')
+  if (call.grant !== null && call.grant.isStolen) throw stolenError(name)
   return result
 }
 

@@ -50,7 +50,7 @@ function grantOf (lock) {
   const show = isObject(lock) ? lock[SHOW] : undefined
   // Cleared before, since a function that is not ours may show nothing; and after, since it may show another.
   shown.grant = undefined
-  if (show !== undefined) show()
+  if (typeof show === 'function') show()
   const { grant } = shown
   shown.grant = undefined
   if (grant === undefined) throw new TypeError('Lock: illegal invocation; this must be a Lock')

@@ -9,9 +9,10 @@ const { agent, requireStack } = require('../../agent/agent')
 const { AMOUNT, ANSWER, ENTRY } = require('../../agent/registers')
 const globalObject = require('../../util/global')
 const { quote } = require('../../util/values')
+const { notLocked } = require('../../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
 const { NOT_HELD } = require('../held/robust-list')
-const { giveBack, indexOfHold, newToken, theList } = require('../held/token')
+const { forgetDeath, giveBack, indexOfHold, newToken, theList } = require('../held/token')
 const { Location, takeInLine } = require('../held/word')
 const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
@@ -58,14 +59,32 @@ class Grant extends Location {
 
   /**
    * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the next exclusive
-   * holder is told of a death of which this one was told.
+   * holder is told of a death of which this one was told. And so it is where a callback that has a repair failed.
    */
-  end (failed, inJob = false) {
-    if (!giveBack(this.token, this.isAbandoned || (failed && this.token.ownerDied), inJob)) return false
+  end (failed, inJob = false, hasRepair = false) {
+    const { token } = this
+    if (!giveBack(token, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)) return false
     if (agent().native.words[ANSWER] !== 0) return true
     this.isStolen = true
     this.tellOfLoss()
     return false
+  }
+
+  /** A repair begins. If it does not end well, the next holder is told, since this one was; so is a thief. */
+  noteDeath () {}
+
+  /**
+   * A repair has ended well: nobody else is told of the death.
+   * @throws {Error} with code ERR_NOT_LOCKED if the repair has abandoned the name; an AbortError if that was stolen
+   */
+  repaired (caller) {
+    if (this.isAbandoned) throw notLocked(caller + ': repair has abandoned the lock')
+    const index = indexOfHold(this)
+    if (index < 0 || !forgetDeath(index)) {
+      if (index >= 0) this.lose(index)
+      throw stolenError(this.name)
+    }
+    this.token.ownerDied = false
   }
 
   // ——— Stolen ———
@@ -75,7 +94,7 @@ class Grant extends Location {
     if (this.isStolen) return true
     requireStack()
     const index = indexOfHold(this)
-    if (index >= 0 && !isHeld(index)) this.lose(index)
+    if (index >= 0 && wasStolen(index)) this.lose(index)
     return this.isStolen
   }
 
@@ -141,11 +160,11 @@ function steal (grant) {
   return isTaken
 }
 
-/** Whether the entry at `index`, that of a grant, is still held. */
-function isHeld (index) {
+/** Whether the name of the grant with the entry at `index` was stolen. */
+function wasStolen (index) {
   const { operations, words } = agent().native
   words[ENTRY] = index
-  operations.isHeld()
+  operations.wasStolen()
   return words[ANSWER] !== 0
 }
 
