@@ -77,7 +77,7 @@ for (const kind of Object.keys(survivors)) {
 
   for (const Lock of LOCKS) {
     for (const way of ['take', 'takeAsync']) {
-      test(`${Lock}: ${way} ends anywhere after its notification: another consumer, a ${kind}, takes the value`, t => atEachPoint(async point => {
+      test(`${Lock}: ${way} ends anywhere after its notification: another consumer, a ${kind}, takes the value`, t => atEachPoint(1, async point => {
         const queue = makeQueue(Lock)
         const victim = await startQueueVictim(t, queue, { way, point })
         const value = await valueComes(t, queue, victim, survive)
@@ -102,7 +102,7 @@ for (const kind of Object.keys(survivors)) {
     }
 
     for (const way of ['put', 'putAsync']) {
-      test(`${Lock}: ${way} ends anywhere after its notification: another producer, a ${kind}, gets the place`, t => atEachPoint(async point => {
+      test(`${Lock}: ${way} ends anywhere after its notification: another producer, a ${kind}, gets the place`, t => atEachPoint(1, async point => {
         const queue = makeQueue(Lock)
         const victim = await startQueueVictim(t, queue, { way, point })
         const values = await placeComes(t, queue, victim, survive)

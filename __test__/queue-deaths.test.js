@@ -10,13 +10,11 @@
 //   node __test__/queue-deaths.test.js [--rounds n]
 
 const assert = require('assert')
-const path = require('path')
-const { Worker } = require('worker_threads')
 const { test } = require('./harness')
 const { api } = require('./subject')
-const { MAJOR, numberArgument, startWorker, until } = require('./fixtures/queue-toolbox')
-const size = require('./fixtures/size')
+const { numberArgument, startWorker, until } = require('./fixtures/queue-toolbox')
 const slowness = require('./fixtures/slowness')
+const { STEP, atEachPoint, startVictim, watched } = require('./fixtures/victims')
 
 const { Queue } = api
 
@@ -26,26 +24,10 @@ let ended = 0
 const BROKEN = ', broken off by a time limit of vm,'
 
 /** A thread that ends at a point, see fixtures/queue-victim.js. */
-async function startVictim (t, queue, way, point, value, awaited) {
+async function startQueueVictim (t, queue, way, point, value, awaited) {
   const limit = way.endsWith(BROKEN) ? slowness * 200 : undefined
-  const workerData = { clone: queue, way: way.replace(BROKEN, ''), value, point, awaited, limit }
-  const worker = new Worker(path.join(__dirname, 'fixtures', 'queue-victim.js'), { workerData })
-  t.after(() => worker.terminate())
-  const victim = { isDone: false, isOver: false, ended: new Promise(resolve => worker.once('exit', resolve)) }
-  await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
-  victim.begin = () => {
-    worker.on('message', message => {
-      victim.isDone = message === 'done'
-      victim.isOver = true
-    })
-    victim.ended.then(() => {
-      if (!victim.isDone) ended++
-      victim.isOver = true
-    })
-    worker.postMessage('begin')
-  }
-  /** Resolves when it has ended, or done what it should. */
-  victim.over = () => until(() => victim.isOver, 'the victim is over')
+  const victim = await startVictim(t, 'queue-victim.js', { clone: queue, way: way.replace(BROKEN, ''), value, point, awaited, limit })
+  victim.ended.then(() => { if (!victim.isDone) ended++ })
   return victim
 }
 
@@ -61,12 +43,6 @@ const survivors = {
     }, { clone: queue, method, value })
     return watched(worker.done())
   }
-}
-
-function watched (promise) {
-  const survivor = { isOver: false, value: undefined }
-  survivor.ended = promise.then(value => Object.assign(survivor, { isOver: true, value }))
-  return survivor
 }
 
 const waiters = (queue, count) => until(() => queue.waiters === count, () => `${count} wait, not ${queue.waiters}`)
@@ -108,19 +84,6 @@ async function assertPut (queue, putter, victim, keeps) {
   await assertWhole(queue)
 }
 
-/** The small test takes one point in so many, and each Node others. */
-const STEP = size(1, 4)
-
-/** Calls `scenario` with each point until its victim lives to the end. */
-async function atEachPoint (sign, scenario) {
-  let point = 1 + MAJOR % STEP
-  for (;; point += STEP) {
-    if (await scenario(sign * point)) break
-    assert.ok(point < 60, 'it never ends')
-  }
-  assert.ok(point > 2, 'it ends nowhere')
-}
-
 /** All of it, so many times. */
 const ROUNDS = numberArgument('--rounds', 1)
 const KINDS = [].concat(...new Array(ROUNDS).fill(Object.keys(survivors)))
@@ -133,7 +96,7 @@ for (const kind of KINDS) {
       const queue = Queue.create({ capacity: 2, messageSize: 64 })
       const taker = survive(t, queue, 'take')
       await waiters(queue, 1)
-      const victim = await startVictim(t, queue, way, point, 'v')
+      const victim = await startQueueVictim(t, queue, way, point, 'v')
       victim.begin()
       await victim.over()
       await until(() => taker.isOver || queue.length === 0, 'the taker has what is there')
@@ -148,7 +111,7 @@ for (const kind of KINDS) {
     test(`${way} that waited and was notified ends anywhere: another putter, a ${kind}, puts`, t => atEachPoint(1, async point => {
       const queue = Queue.create({ capacity: 1, messageSize: 64 })
       queue.tryPut('first')
-      const victim = await startVictim(t, queue, way, point, 'v')
+      const victim = await startQueueVictim(t, queue, way, point, 'v')
       victim.begin()
       await untilAlone(queue, victim)
       const alive = queue.waiters
@@ -175,7 +138,7 @@ for (const kind of KINDS) {
       queue.tryPut('first')
       const putter = survive(t, queue, 'put', 's')
       await waiters(queue, 1)
-      const victim = await startVictim(t, queue, way, point)
+      const victim = await startQueueVictim(t, queue, way, point)
       victim.begin()
       await victim.over()
       const keeps = way.includes('Fails')
@@ -186,7 +149,7 @@ for (const kind of KINDS) {
     if (way.endsWith(BROKEN)) continue
     test(`${way} that waited and was notified ends anywhere: another taker, a ${kind}, gets what it has not taken`, t => atEachPoint(1, async point => {
       const queue = Queue.create({ capacity: 2, messageSize: 64 })
-      const victim = await startVictim(t, queue, way, point)
+      const victim = await startQueueVictim(t, queue, way, point)
       victim.begin()
       await untilAlone(queue, victim)
       const alive = queue.waiters
@@ -213,7 +176,7 @@ for (const kind of KINDS) {
     test(`${way}: a taker, a ${kind}, gets the message, at once`, async t => {
       const queue = Queue.create({ capacity: 2, messageSize: 64 })
       queue.tryPut('m')
-      const victim = await startVictim(t, queue, way, 0, undefined, 1)
+      const victim = await startQueueVictim(t, queue, way, 0, undefined, 1)
       victim.begin()
       await until(() => queue.length === 0, 'it is in use')
       const taker = survive(t, queue, 'take')
@@ -230,7 +193,7 @@ for (const kind of KINDS) {
     const queue = Queue.create({ capacity: 2, messageSize: 64 })
     queue.tryPut('m')
     queue.tryPut('n')
-    const victim = await startVictim(t, queue, 'useWithManyLocksAndEnd', 0, undefined, 2)
+    const victim = await startQueueVictim(t, queue, 'useWithManyLocksAndEnd', 0, undefined, 2)
     victim.begin()
     await until(() => queue.length === 0, 'both are in use')
     const takers = [survive(t, queue, 'take'), survive(t, queue, 'take')]
@@ -246,7 +209,7 @@ for (const kind of KINDS) {
       queue.tryPut('first')
       const putter = survive(t, queue, 'put', 's')
       await waiters(queue, 1)
-      const victim = await startVictim(t, queue, way, point)
+      const victim = await startQueueVictim(t, queue, way, point)
       victim.begin()
       await victim.over()
       await assertPut(queue, putter, victim, false)
@@ -257,7 +220,7 @@ for (const kind of KINDS) {
   test(`the last use of a closed queue ends anywhere: two takers, a ${kind} each, are told of the end`, t => atEachPoint(-1, async point => {
     const queue = Queue.create({ capacity: 1, messageSize: 64 })
     queue.tryPut('last')
-    const victim = await startVictim(t, queue, 'useSync', point, undefined, 2)
+    const victim = await startQueueVictim(t, queue, 'useSync', point, undefined, 2)
     victim.begin()
     await until(() => queue.length === 0, 'it is in use')
     queue.close()
@@ -279,7 +242,7 @@ for (const kind of KINDS) {
     let isRefused = false
     putter.ended.catch(error => { isRefused = error.code === 'ERR_QUEUE_CLOSED' })
     await Promise.all([waiters(empty, 1), waiters(full, 1)])
-    const victims = await Promise.all([startVictim(t, empty, 'close', point), startVictim(t, full, 'close', point)])
+    const victims = await Promise.all([startQueueVictim(t, empty, 'close', point), startQueueVictim(t, full, 'close', point)])
     for (const victim of victims) victim.begin()
     await Promise.all(victims.map(victim => victim.over()))
     if (empty.closed) {
