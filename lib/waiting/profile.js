@@ -4,8 +4,8 @@
  * Records how long this thread waits, by the stacks of the waiting calls, if `ATOMICS_WAITASYNC_PROFILE` is set (`native.profiles`).
  * src/node/profile.rs adds up and writes the file.
  *
- * Taking a stack takes longer than many a wait. So a thread takes only so many in a second, and each of the waits that are recorded stands for
- * `factor` waits. A thread that blocks takes the stack once its wait is over, so that it joins the line as soon as without. If it sleeps for
+ * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each of the waits that are
+ * recorded stands for `factor` waits. A thread that blocks takes the stack once its wait is over, so that it joins the line as soon as without. If it sleeps for
  * longer than its first slice, it is recorded in any case, and then: so a thread that waits for ever is, too. Of a promise, only the call that
  * makes it knows the stack.
  */
@@ -17,9 +17,10 @@ const { captureCall, stackOf } = require('./call-stacks')
 const { floor, random } = Math
 const CODE = 'ATOMICS_WAITASYNC_PROFILE'
 
-/** After so many stacks a thread looks how long they took it, and that should be so many milliseconds: 500 in a second. */
-const ROUND = 50
-const SHORTEST = 100
+/** After so many stacks a thread looks which share of the time since then they took: with more, or less, it records fewer waits, or more. */
+const ROUND = 32
+const MOST = 0.02
+const LEAST = 0.005
 
 /** Chooses the waits that are recorded. */
 class Sampler {
@@ -28,6 +29,8 @@ class Sampler {
     this.skips = 0
     this.count = 0
     this.began = now()
+    // Milliseconds.
+    this.spent = 0
   }
 
   /** How many waits this one is recorded for; 0: it is not recorded. */
@@ -45,11 +48,12 @@ class Sampler {
 
   adapt () {
     const end = now()
-    const took = end - this.began
-    if (took < SHORTEST) this.factor *= 2
-    else if (took > 4 * SHORTEST && this.factor > 1) this.factor /= 2
+    const share = this.spent / (end - this.began)
+    if (share > MOST) this.factor *= 2
+    else if (share < LEAST && this.factor > 1) this.factor /= 2
     this.count = 0
     this.began = end
+    this.spent = 0
   }
 }
 bare(Sampler)
@@ -59,11 +63,14 @@ const sampler = new Sampler()
 /** The stack of the call that the program has made, as the number by which native code knows it. */
 function takeStack () {
   const { binding } = agent().native
+  const began = now()
   const text = textOfCall()
   if (text === '' && binding.tellsOfMissingStack()) {
     process.emitWarning(CODE + ': the stack of a wait is missing. Error.stackTraceLimit or Error.prepareStackTrace may be the reason', { code: CODE })
   }
-  return binding.stackNumber(text)
+  const number = binding.stackNumber(text)
+  sampler.spent += now() - began
+  return number
 }
 
 function textOfCall () {
