@@ -31,7 +31,6 @@ function waitOptions (options, caller, signals = true, otherwise = Infinity) {
  * @param {Function} [standard] the repair if none is given
  */
 function callbackOptions (options, caller, signals, standard) {
-  if (options === undefined && standard === undefined) return UNLIMITED
   requireOptions(options, signals ? OF_CALLBACKS : OF_BLOCKING_CALLBACKS, caller, signals ? 3 : 2)
   const timeout = option(options, 'timeout', Infinity)
   const signal = option(options, 'signal')
@@ -94,4 +93,4 @@ function requireNoPromise (result, what, twin) {
   }
 }
 
-module.exports = { callbackOptions, milliseconds, requireFunction, requireNoPromise, signalOption, waitOptions }
+module.exports = { UNLIMITED, callbackOptions, milliseconds, requireFunction, requireNoPromise, signalOption, waitOptions }

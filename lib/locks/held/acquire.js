@@ -277,23 +277,27 @@ function requireWorker (what, instead) {
   if (isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
-/** The claim that `run` has begun before it returned its promise, and its Repairing. Properties for the reason given in view.js. */
-const begun = { claim: undefined, repairing: undefined }
+/** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
+const begun = { claim: undefined }
+/** The Repairing of the `run` that has one, likewise. Apart, and only read where there is none: writing it would cost a lock a tenth. */
+const latest = { repairing: undefined }
 
 /**
  * Runs `callback(token)` with what is requested of an instance's word, before this returns if that needs no waiting, and releases it, even
  * if `callback` throws. `request` is as that of `acquireAsync`.
  */
 function runHolding (instance, request, callback, options, caller) {
-  // That of a call whose repair calls this.
-  const outer = begun.repairing
   // A call that a time limit of `vm` interrupted may have left one.
-  begun.claim = begun.repairing = undefined
-  const promise = run(instance, request, callback, options, caller)
-  const { claim, repairing } = begun
   begun.claim = undefined
-  begun.repairing = outer
-  if (repairing !== undefined) repairing.promise = promise
+  // That of a call whose repair calls this.
+  const outer = latest.repairing
+  const promise = run(instance, request, callback, options, caller)
+  const { claim } = begun
+  begun.claim = undefined
+  if (latest.repairing !== outer) {
+    latest.repairing.promise = promise
+    latest.repairing = outer
+  }
   if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
   return promise
 }
@@ -359,7 +363,7 @@ function repairingOf (word, wait, caller) {
   const repairing = new Repairing(wait, caller, (isShared, timeout) => {
     return acquireAgain(newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, repairing)
   })
-  begun.repairing = repairing
+  latest.repairing = repairing
   return repairing
 }
 

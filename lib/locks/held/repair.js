@@ -14,7 +14,7 @@ const { requireStack } = require('../../agent/agent')
 const { bare, define, max, now } = require('../../util/intrinsics')
 const { option } = require('../../util/options')
 const { isObject } = require('../../util/values')
-const { callbackOptions, requireFunction, requireNoPromise } = require('../../waiting/options')
+const { UNLIMITED, callbackOptions, requireFunction, requireNoPromise } = require('../../waiting/options')
 const { oneWord } = require('./view')
 
 const REPAIR = Symbol('atomics-waitasync.repair')
@@ -35,7 +35,10 @@ function setRepair (instance, repair) {
 }
 
 /** The options of a callback form of an instance. */
-const optionsOf = (instance, options, caller, signals) => callbackOptions(options, caller, signals, instance[REPAIR])
+function optionsOf (instance, options, caller, signals) {
+  const repair = instance[REPAIR]
+  return options === undefined && repair === undefined ? UNLIMITED : callbackOptions(options, caller, signals, repair)
+}
 
 /** A call of a callback form that has a repair. */
 class Repairing {
