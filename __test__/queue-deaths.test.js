@@ -25,7 +25,7 @@ const BROKEN = ', broken off by a time limit of vm,'
 
 /** A thread that ends at a point, see fixtures/queue-victim.js. */
 async function startQueueVictim (t, queue, way, point, value, awaited) {
-  const limit = way.endsWith(BROKEN) ? slowness * 200 : undefined
+  const limit = way.endsWith(BROKEN) ? slowness * 100 : undefined
   const victim = await startVictim(t, 'queue-victim.js', { clone: queue, way: way.replace(BROKEN, ''), value, point, awaited, limit })
   victim.ended.then(() => { if (!victim.isDone) ended++ })
   return victim
@@ -84,6 +84,9 @@ async function assertPut (queue, putter, victim, keeps) {
   await assertWhole(queue)
 }
 
+/** What is broken off is tried at each point. */
+const stepFor = (way) => way.endsWith(BROKEN) ? 1 : STEP
+
 /** All of it, so many times. */
 const ROUNDS = numberArgument('--rounds', 1)
 const KINDS = [].concat(...new Array(ROUNDS).fill(Object.keys(survivors)))
@@ -105,7 +108,7 @@ for (const kind of KINDS) {
       assert.ok(taker.value === 'v' || (taker.value === 'end' && !victim.isDone), taker.value)
       await assertWhole(queue)
       return victim.isDone
-    }))
+    }, stepFor(way)))
 
     if (way.endsWith(BROKEN)) continue
     test(`${way} that waited and was notified ends anywhere: another putter, a ${kind}, puts`, t => atEachPoint(1, async point => {
@@ -144,7 +147,7 @@ for (const kind of KINDS) {
       const keeps = way.includes('Fails')
       await assertPut(queue, putter, victim, keeps)
       return victim.isDone
-    }))
+    }, stepFor(way)))
 
     if (way.endsWith(BROKEN)) continue
     test(`${way} that waited and was notified ends anywhere: another taker, a ${kind}, gets what it has not taken`, t => atEachPoint(1, async point => {
@@ -214,7 +217,7 @@ for (const kind of KINDS) {
       await victim.over()
       await assertPut(queue, putter, victim, false)
       return victim.isDone
-    }))
+    }, stepFor(way)))
   }
 
   test(`the last use of a closed queue ends anywhere: two takers, a ${kind} each, are told of the end`, t => atEachPoint(-1, async point => {
