@@ -580,16 +580,23 @@ export class Condition {
 }
 
 /**
- * A number of permits: 4 bytes of shared memory, an `Int32` with the available permits. Zero-filled memory has none.
+ * A number of permits: 4 bytes of shared memory.
  *
- * First come, first served: a large request is not overtaken. Acquired permits have no owner, so one thread may release what
- * another acquired. Permits that are held, by {@link Semaphore.hold} or {@link Semaphore.use}, come back when their thread dies.
+ * With the option `permits` it is a limit: zero-filled memory has all of its permits, and the `Int32` counts those that are taken. They can
+ * only be held, by {@link Semaphore.hold} or {@link Semaphore.use}, and come back when their thread dies: so there are never more of them.
+ *
+ * Without the option it is a counted signal: zero-filled memory has no permits, {@link Semaphore.release} adds them, and the `Int32` has those
+ * that are available. Acquired permits have no owner, so one thread may release what another acquired.
+ *
+ * First come, first served: a large request is not overtaken.
  *
  * @example
  * ```js
- * const limit = new Semaphore(buffer)
- * limit.release(3) // once, in one thread
+ * const limit = Semaphore.create({ permits: 3 })
  * await limit.use(1, () => fetch(url)) // at most three at a time
+ *
+ * const ready = new Semaphore()
+ * ready.release() // wakes a thread that calls ready.acquire(), now or later
  * ```
  */
 export class Semaphore {
@@ -597,21 +604,23 @@ export class Semaphore {
   static readonly byteLength: 4
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options?: NewOptions): Semaphore
+  static create(options?: NewOptions & { permits?: number | undefined }): Semaphore
 
   /** In memory of its own, as {@link Semaphore.create} makes it. */
   constructor()
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
-   *   option is unknown
-   * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
+   * @param options.permits 1 to 2**31 - 1: the limit; the same in every thread, and in all views of the four bytes
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` or `permits` is not an integer or not the clone's, or
+   *   an option is unknown
+   * @throws {RangeError} `permits` is out of range, or `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    *
    * @example
    * ```js
-   * const limit = new Semaphore() // without permits: release adds them
+   * const limit = new Semaphore(buffer, { permits: 3 })
+   * new Worker(file, { workerData: limit }) // in the worker: new Semaphore(workerData)
    * ```
    */
-  constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
+  constructor(buffer: SharedBuffer | (ViewClone & { readonly permits?: number | undefined }), options?: ViewOptions & { permits?: number | undefined })
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Semaphore'
@@ -623,14 +632,16 @@ export class Semaphore {
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
-  /** The number of available permits. */
+  /** The number of available permits. Of a limit: `permits` minus the taken ones, negative while other views with a higher limit have more. */
   readonly available: number
+  /** The limit; `undefined` if there is none. */
+  readonly permits: number | undefined
 
   /**
    * Blocks until it has acquired `n` permits. Workers only.
    *
    * @param n 1 to 2**31 - 1, by default 1
-   * @throws {TypeError} on the main thread; `n` is not an integer
+   * @throws {TypeError} on the main thread; `n` is not an integer; this is a limit
    * @throws {RangeError} `n` is out of range
    * @throws {TimeoutError} the time is over
    */
@@ -645,7 +656,7 @@ export class Semaphore {
   /**
    * Adds permits.
    *
-   * @throws {TypeError} `n` is not an integer
+   * @throws {TypeError} `n` is not an integer; this is a limit
    * @throws {RangeError} `n` is out of range, or there would be more than 2**31 - 1 permits
    */
   release(n?: number): void
@@ -653,7 +664,11 @@ export class Semaphore {
   /**
    * Blocks until this thread holds `n` permits. They come back when the token is unlocked, or when the thread dies. Workers only.
    *
-   * @throws like {@link Semaphore.acquire}
+   * @param n 1 to 2**31 - 1, of a limit to `permits`; by default 1
+   * @throws {TypeError} on the main thread; `n` is not an integer
+   * @throws {RangeError} `n` is out of range
+   * @throws {TimeoutError} the time is over
+   * @throws {Error} `ERR_DEADLOCK`: of a limit, this thread holds so many that the others cannot give back enough
    */
   hold(n?: number, options?: BlockOptions): PermitsToken
 
@@ -669,7 +684,7 @@ export class Semaphore {
   /**
    * {@link Semaphore.use}, blocking. Workers only.
    *
-   * @throws like {@link Semaphore.acquire}; what the callback throws; and, after the release, a `TypeError` if it returns a promise
+   * @throws like {@link Semaphore.hold}; what the callback throws; and, after the release, a `TypeError` if it returns a promise
    */
   useSync<T>(n: number, callback: (token: PermitsToken) => Synchronous<T>, options?: BlockOptions): T
 }

@@ -8,8 +8,7 @@
 const assert = require('assert')
 const vm = require('vm')
 const { test } = require('./harness')
-const { api } = require('./subject')
-const { allocate, assertIntact, classes, thingsIn } = require('./fixtures/family-forms')
+const { allocate, assertIntact, classOf, classes, thingsIn } = require('./fixtures/family-forms')
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
 const { now, runChild, until } = require('./fixtures/queue-toolbox')
@@ -43,7 +42,7 @@ const late = (name) => name === 'Condition' ? 'late' : 'TimeoutError'
 // ——— what they are ———
 
 for (const name of NAMES) {
-  const Class = api[name]
+  const Class = classOf(name)
   const { options } = classes[name]
   const make = (buffer, more) => new Class(buffer, Object.assign({}, options, more))
 
@@ -64,7 +63,7 @@ for (const name of NAMES) {
     for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(new SharedArrayBuffer(4))]) {
       assert.throws(() => make(buffer), (error) => {
         assert.ok(error instanceof TypeError, String(error))
-        assert.ok(error.message.startsWith(`${name}: buffer must be a SharedArrayBuffer, or the clone of an instance, not `), error.message)
+        assert.ok(error.message.startsWith(`${Class.name}: buffer must be a SharedArrayBuffer, or the clone of an instance, not `), error.message)
         return true
       })
     }
@@ -75,20 +74,20 @@ for (const name of NAMES) {
     for (const byteOffset of [null, '4', 1.5, NaN, Infinity, {}, true]) {
       assert.throws(() => make(sab, { byteOffset }), (error) => {
         assert.ok(error instanceof TypeError, `${String(byteOffset)}: ${error}`)
-        assert.ok(error.message.startsWith(`${name}: byteOffset must be an integer, not `), error.message)
+        assert.ok(error.message.startsWith(`${Class.name}: byteOffset must be an integer, not `), error.message)
         return true
       })
     }
     for (const byteOffset of [-4, 1, 2, 3, 9, 12, 16, 2 ** 40]) {
       assert.throws(() => make(sab, { byteOffset }), (error) => {
         assert.ok(error instanceof RangeError, `${byteOffset}: ${error}`)
-        assert.ok(error.message.startsWith(`${name}: byteOffset must be a multiple of 4 from 0 to 8`), error.message)
+        assert.ok(error.message.startsWith(`${Class.name}: byteOffset must be a multiple of 4 from 0 to 8`), error.message)
         assert.ok(error.message.includes(String(byteOffset)), error.message)
         return true
       })
     }
     for (const size of [0, 3]) {
-      const message = `${name}: buffer is too small: ${size} bytes, 4 needed`
+      const message = `${Class.name}: buffer is too small: ${size} bytes, 4 needed`
       assert.throws(() => make(new SharedArrayBuffer(size)), error => error instanceof RangeError && error.message === message)
     }
     for (const wrong of [4, '4', null]) assert.throws(() => new Class(sab, wrong), TypeError)
@@ -116,8 +115,8 @@ test('a buffer may grow while a waiter is in it', { skip: !growable && 'no growa
     it.sab.grow(1 << 20)
     letGo()
     assert.strictEqual(await result, 'served', label)
-    assert.ok(it.thing instanceof api[name])
-    const far = new api[name](it.sab, Object.assign({ byteOffset: (1 << 20) - 4 }, classes[name].options))
+    assert.ok(it.thing instanceof classOf(name))
+    const far = new (classOf(name))(it.sab, Object.assign({ byteOffset: (1 << 20) - 4 }, classes[name].options))
     assert.strictEqual(far.byteOffset, (1 << 20) - 4)
   }
 })
@@ -370,7 +369,10 @@ test('giving up at the moment of being served: a waiter that is not served leave
       const sab = allocate()
       const it = thingsIn(sab, name)
       const [holder, next] = await Promise.all([startMember(t, sab), startMember(t, sab)])
-      if (name === 'RwLock') await holder.on('RwLock', AT)('tryLock')
+      const { of, options: further } = classes[name]
+      const onIt = holder.on(of || name, AT, further)
+      if (name === 'RwLock') await onIt('tryLock')
+      if (of !== undefined) await onIt('tryHold')
       const controller = new TinyController({ reason: 'abort' })
       const options = how === 'abort' ? { signal: controller.signal } : { timeout: 60 }
       const start = now()
@@ -385,8 +387,9 @@ test('giving up at the moment of being served: a waiter that is not served leave
       // From here on this loop does not turn until it is too late.
       const releases = {
         RwLock: () => holder.do('unlock', 'token'),
-        Semaphore: () => holder.on('Semaphore', AT)('release', 1),
-        Condition: () => holder.on('Condition', AT)('notify', 1)
+        Semaphore: () => onIt('release', 1),
+        'Semaphore with permits': () => holder.do('unlock', 'token'),
+        Condition: () => onIt('notify', 1)
       }
       const released = releases[name]()
       if (how === 'abort') {

@@ -99,6 +99,7 @@ function oneOfEach () {
     lock: new api.AsyncLock(sab),
     rw: new api.RwLock(sab, { byteOffset: 8 }),
     semaphore: new api.Semaphore(sab, { byteOffset: 16 }),
+    limit: new api.Semaphore(sab, { byteOffset: 48, permits: 2 }),
     condition: new api.Condition(sab, { byteOffset: 24 }),
     barrier: new api.Barrier(sab, { byteOffset: 32, parties: 2 }),
     latch: new api.Latch(sab, { byteOffset: 40, count: 1 }),
@@ -139,7 +140,8 @@ test('instances have no properties of their own but those that are documented', 
     lock: ['kind', 'buffer', 'byteOffset', 'sab', 'i32a'],
     barrier: ['kind', 'buffer', 'byteOffset', 'parties'],
     latch: ['kind', 'buffer', 'byteOffset', 'count'],
-    queue: ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize']
+    queue: ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize'],
+    limit: ['kind', 'buffer', 'byteOffset', 'permits']
   }
   for (const name of Object.keys(things)) {
     assert.deepStrictEqual(Object.keys(things[name]), keys[name] || ['kind', 'buffer', 'byteOffset'], name)
@@ -179,6 +181,7 @@ const CALLS = {
   lock: ['tryLock', 'lockIfAvailable', ['lockAsync', late], ['executeLocked', () => {}, late], 'unlock'],
   rw: ['tryLock', 'tryLockShared', ['lockAsync', late], ['lockSharedAsync', late], ['executeLocked', () => {}, late], ['executeShared', () => {}, late]],
   semaphore: ['release', 'tryAcquire', ['acquireAsync', 1, late], ['use', 1, () => {}, late], 'tryHold', ['holdAsync', 1, late]],
+  limit: ['tryHold', ['holdAsync', 1, late], ['use', 1, () => {}, late]],
   condition: ['notify'],
   barrier: [['waitAsync', late]],
   latch: [['waitAsync', late], 'countDown'],

@@ -119,7 +119,7 @@ test('constructors: an unknown option is a TypeError that lists the known ones',
     Latch: 'count, byteOffset and name',
     Queue: 'capacity, messageSize, format, byteOffset and name',
     RwLock: 'repair, byteOffset and name',
-    Semaphore: 'byteOffset and name'
+    Semaphore: 'permits, byteOffset and name'
   }
   const further = { Queue: { capacity: 1, messageSize: 8 } }
   for (const name of Object.keys(lists)) {
@@ -136,6 +136,14 @@ test('constructors: an unknown option is a TypeError that lists the known ones',
     // A property that is not enumerable, or whose key is no string, is no option.
     const marked = Object.defineProperty(Object.assign({ [Symbol('s')]: 1 }, options), 'hidden', { value: 1 })
     assert.ok(new api[name](memory(), marked))
+  }
+})
+
+test('constructors: a number that is wrong names no word', () => {
+  for (const [name, wrong] of [['Barrier', { parties: 0 }], ['Latch', { count: -1 }], ['Semaphore', { permits: 0 }]]) {
+    const sab = memory()
+    assert.throws(() => new api[name](sab, Object.assign({ name: 'wrong' }, wrong)), RangeError)
+    assert.strictEqual(new AsyncLock(sab).name, '', name)
   }
 })
 

@@ -378,27 +378,28 @@ test('a lock() that blocks gives the token, or throws and holds nothing', async 
   await other.done()
 })
 
-for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'executeLockedSync'], ['RwLock', 'executeSharedSync'], ['Semaphore', 'useSync']]) {
+for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'executeLockedSync'], ['RwLock', 'executeSharedSync'], ['Semaphore', 'useSync'], ['Semaphore with permits', 'useSync']]) {
   for (const rival of [false, true]) {
     test(`${name}.${form} gives back what it has taken, ${rival ? 'while another thread contends' : 'without contention'}`, async t => {
       const sab = new SharedArrayBuffer(4)
-      const thing = new api[name](sab)
+      const Class = form === 'useSync' ? api.Semaphore : api[name]
+      const thing = new Class(sab, name === 'Semaphore with permits' ? { permits: 1 } : {})
       if (name === 'Semaphore') thing.release(1)
       const stop = new Int32Array(new SharedArrayBuffer(4))
       const other = startWorker(t, ({ api, data: { thing, name, stop, form } }) => {
-        const mine = new api[name](thing)
+        const mine = new (form === 'useSync' ? api.Semaphore : api[name])(thing)
+        const token = { unlock: () => mine.release(1) }
+        const lock = name === 'Semaphore' ? () => { mine.acquire(1); return token } : form === 'useSync' ? () => mine.hold(1) : () => mine.lock()
         while (Atomics.load(stop, 0) === 0) {
-          if (form === 'useSync') mine.acquire(1)
-          const token = form === 'useSync' ? mine : mine.lock()
+          const held = lock()
           for (let end = Date.now() + 1; Date.now() < end;);
-          if (form === 'useSync') mine.release(1)
-          else token.unlock()
+          held.unlock()
         }
         return true
       }, { thing, name, stop: rival ? stop : new Int32Array(new SharedArrayBuffer(4)).fill(1), form })
       await inWorker(t, (atTheEndOfTheStack, { api, data: { thing: clone, name, form } }) => {
-        const thing = new api[name](clone)
-        const before = name === 'Semaphore' ? [1] : []
+        const thing = new (form === 'useSync' ? api.Semaphore : api[name])(clone)
+        const before = form === 'useSync' ? [1] : []
         const tokens = new Array(20000).fill(undefined)
         let attempts = 0
         const again = () => { again() }
@@ -419,7 +420,7 @@ for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'exec
       }, { thing, name, form })
       Atomics.store(stop, 0, 1)
       await other.done()
-      const free = name === 'Semaphore' ? thing.available : Number(thing.tryLock() !== null)
+      const free = form === 'useSync' ? thing.available : Number(thing.tryLock() !== null)
       assert.strictEqual(free, 1)
     })
   }
@@ -428,7 +429,8 @@ for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'exec
 for (const [name, ...forms] of [
   ['AsyncLock', 'lock', 'tryLock', 'lockIfAvailable'],
   ['RwLock', 'lock', 'tryLock', 'lockShared', 'tryLockShared'],
-  ['Semaphore', 'hold', 'tryHold', 'acquire', 'tryAcquire']
+  ['Semaphore', 'hold', 'tryHold', 'acquire', 'tryAcquire'],
+  ['Semaphore with permits', 'hold', 'tryHold']
 ]) {
   for (const form of forms) {
     test(`${name}.${form} has taken what it says, or nothing`, async t => {
@@ -436,7 +438,8 @@ for (const [name, ...forms] of [
         const sab = new SharedArrayBuffer(4 * DEPTHS * PADDINGS)
         const words = new Int32Array(sab)
         const permits = name === 'Semaphore' ? 1 : 0
-        const things = Array.from(words.fill(permits), (_, n) => new api[name](sab, { byteOffset: 4 * n }))
+        const [Class, options] = name === 'Semaphore with permits' ? [api.Semaphore, { permits: 1 }] : [api[name], {}]
+        const things = Array.from(words.fill(permits), (_, n) => new Class(sab, Object.assign({ byteOffset: 4 * n }, options)))
         const given = things.map(() => undefined)
         let at = 0
         const counts = atTheEndOfTheStack(() => {
@@ -452,14 +455,15 @@ for (const [name, ...forms] of [
   }
 }
 
-for (const [name, ...forms] of [['AsyncLock', 'lockAsync', 'executeLocked'], ['RwLock', 'lockAsync', 'executeShared'], ['Semaphore', 'holdAsync', 'acquireAsync']]) {
+for (const [name, ...forms] of [['AsyncLock', 'lockAsync', 'executeLocked'], ['RwLock', 'lockAsync', 'executeShared'], ['Semaphore', 'holdAsync', 'acquireAsync'], ['Semaphore with permits', 'holdAsync']]) {
   for (const form of forms) {
     test(`${name}.${form} has taken what its promise says, or nothing`, { skip: LEAVES_EXCEPTIONS }, async t => {
       await inWorker(t, async (atTheEndOfTheStack, { api, data: { name, form } }) => {
         const sab = new SharedArrayBuffer(4 * DEPTHS * PADDINGS)
         const words = new Int32Array(sab)
         const permits = name === 'Semaphore' ? 1 : 0
-        const things = Array.from(words.fill(permits), (_, n) => new api[name](sab, { byteOffset: 4 * n }))
+        const [Class, options] = name === 'Semaphore with permits' ? [api.Semaphore, { permits: 1 }] : [api[name], {}]
+        const things = Array.from(words.fill(permits), (_, n) => new Class(sab, Object.assign({ byteOffset: 4 * n }, options)))
         const promises = things.map(() => null)
         const argument = form.startsWith('execute') ? () => {} : undefined
         let at = 0

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
+use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by};
 use atomics_waitasync::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
 use atomics_waitasync::lock::request::Word;
 use atomics_waitasync::lock::{Claimed, Waiter, WaiterListStore};
@@ -73,6 +73,12 @@ struct Thread {
     taken: usize,
 }
 
+impl Thread {
+    fn held_at(&self, at: Location) -> impl Iterator<Item = Request> {
+        self.holds.iter().filter(move |hold| location(hold.0) == at).map(|hold| hold.1)
+    }
+}
+
 struct World {
     store: WaiterListStore,
     graph: WaitForGraph,
@@ -127,12 +133,15 @@ impl World {
         let keepers = self.store.while_waiting(blocked, |_, ahead, _| {
             let waiting =
                 threads.iter().filter(|thread| waits.iter().any(|waiting| Arc::ptr_eq(waiting, &thread.record)));
-            let holders = waiting.flat_map(|thread| {
-                let here = thread.holds.iter().filter(|hold| location(hold.0) == blocked.location);
-                let keeping = here.filter(|hold| is_kept_by(blocked.request, hold.1));
-                keeping.map(|hold| Keeper {
+            let (own, others): (Vec<_>, Vec<_>) =
+                waiting.partition(|thread| Arc::ptr_eq(&thread.record, &blocked.thread));
+            let own = own.into_iter().flat_map(|thread| thread.held_at(blocked.location));
+            let wanted = beside_own(blocked.request, own);
+            let holders = others.into_iter().flat_map(|thread| {
+                let keeping = thread.held_at(blocked.location).filter(move |&held| is_kept_by(wanted, held));
+                keeping.map(|held| Keeper {
                     thread: Arc::clone(&thread.record),
-                    obstacle: Obstacle::Holds(hold.1),
+                    obstacle: Obstacle::Holds(held),
                     holds: true,
                     claim: None,
                 })
@@ -168,7 +177,8 @@ impl World {
                     assert!(
                         thread.holds.iter().any(|&(at, request)| (location(at), request) == (before.location, held))
                     );
-                    assert!(is_kept_by(before.request, held));
+                    let waiter = threads.iter().find(|thread| Arc::ptr_eq(&thread.record, &before.thread)).unwrap();
+                    assert!(is_kept_by(beside_own(before.request, waiter.held_at(before.location)), held));
                 }
                 Obstacle::IsAhead(_) => assert_eq!(before.location, link.blocked.location),
             }
@@ -361,6 +371,9 @@ fn run_all(first: &[usize], scripts: &[Script]) -> (usize, usize) {
 const A: (usize, Request) = (0, Lock);
 const B: (usize, Request) = (1, Lock);
 const C: (usize, Request) = (2, Lock);
+/// One and both of the permits of a limit.
+const ONE: (usize, Request) = (0, Request::Limited { amount: 1, limit: 2 });
+const BOTH: (usize, Request) = (0, Request::Limited { amount: 2, limit: 2 });
 
 fn is_found(scripts: &[Script]) {
     is_found_after(&[], scripts);
@@ -424,6 +437,32 @@ fn a_writer_waits_for_each_of_its_readers() {
 #[test]
 fn no_cycle_of_readers() {
     is_never_found(&[(Patient, &[(0, Shared), (1, Shared)]), (Patient, &[(1, Shared), (0, Shared)])]);
+}
+
+#[test]
+fn a_cycle_of_a_lock_and_a_limit_of_which_one_thread_has_too_much() {
+    is_found(&[(Patient, &[BOTH, B]), (Patient, &[B, ONE])]);
+    is_found(&[(Patient, &[ONE, B]), (Patient, &[B, BOTH])]);
+    is_found(&[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, BOTH])]);
+}
+
+#[test]
+fn a_cycle_of_two_threads_that_want_more_of_a_limit() {
+    is_found(&[(Patient, &[ONE, ONE]), (Patient, &[ONE, ONE])]);
+    is_never_found(&[(Patient, &[ONE, ONE]), (GivesUp, &[ONE, ONE])]);
+}
+
+#[test]
+fn no_cycle_through_a_limit_that_has_room_beside_each_holder() {
+    is_never_found(&[(Patient, &[ONE, B]), (Patient, &[B, ONE])]);
+    is_never_found(&[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, ONE])]);
+}
+
+#[test]
+fn a_cycle_through_a_claim_of_a_limit_that_holds_nothing_and_is_ahead() {
+    is_found(&[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[B, ONE])]);
+    is_never_found(&[(Patient, &[ONE, B]), (GivesUp, &[BOTH]), (Patient, &[B, ONE])]);
+    is_found_after(&[0, 3], &[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[ONE]), (Patient, &[B, ONE])]);
 }
 
 #[test]

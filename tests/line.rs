@@ -70,6 +70,7 @@ impl Guard {
             Request::Lock | Request::Inner | Request::Exclusive => self.word.store(UNLOCKED, Ordering::SeqCst),
             Request::Shared => self.change(-1),
             Request::Permits(amount) | Request::Signals(amount) => self.change(i32::try_from(amount).unwrap()),
+            Request::Limited { amount, .. } => self.change(-i32::try_from(amount).unwrap()),
             Request::Named(..) => unreachable!("tests/names.rs has them"),
             Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
         }
@@ -100,6 +101,8 @@ mod property {
         Lock,
         ReadWriteLock,
         Semaphore,
+        /// A semaphore with a limit; or with two, by the view.
+        Limit,
     }
 
     #[derive(Debug, Clone)]
@@ -157,6 +160,14 @@ mod property {
             3 => (1..800_u64).prop_map(micros).prop_map(Operation::Tick),
             2 => Just(Operation::Expire),
         ]
+    }
+
+    /// How many permits of a limit the holder of this request has.
+    fn held(request: Request) -> i32 {
+        match request {
+            Request::Limited { amount, .. } => i32::try_from(amount).unwrap(),
+            _ => 0,
+        }
     }
 
     /// One in the list.
@@ -228,6 +239,8 @@ mod property {
                 (Kind::ReadWriteLock, _) => Request::Exclusive,
                 (Kind::Semaphore, 0..3) => Request::Permits(1 + what),
                 (Kind::Semaphore, _) => Request::Signals(what - 2),
+                (Kind::Limit, 0..4) => Request::Limited { amount: 1 + what, limit: 4 },
+                (Kind::Limit, _) => Request::Limited { amount: what - 3, limit: 2 },
             }
         }
 
@@ -239,6 +252,7 @@ mod property {
                 Kind::ReadWriteLock if self.holders.contains(&Request::Exclusive) => WRITING,
                 Kind::ReadWriteLock => i32::try_from(self.holders.len()).unwrap(),
                 Kind::Semaphore => self.permits,
+                Kind::Limit => self.holders.iter().map(|&request| held(request)).sum(),
             }
         }
 
@@ -247,6 +261,7 @@ mod property {
                 Request::Lock | Request::Inner | Request::Exclusive => self.value() == UNLOCKED,
                 Request::Shared => self.value() >= 0,
                 Request::Permits(amount) | Request::Signals(amount) => self.value() >= i32::try_from(amount).unwrap(),
+                Request::Limited { limit, .. } => self.value() + held(request) <= i32::try_from(limit).unwrap(),
                 Request::Named(..) => unreachable!("tests/names.rs has them"),
                 Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
             }
@@ -658,6 +673,55 @@ mod property {
         fn semaphore(operations in prop::collection::vec(operation(), 0..120)) {
             behaves(Kind::Semaphore, operations);
         }
+
+        #[test]
+        fn limit(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::Limit, operations);
+        }
+    }
+}
+
+/// The word of a semaphore with a limit, whatever a program has written there.
+mod limit {
+    use super::*;
+
+    const MOST: i32 = i32::MAX;
+
+    #[test]
+    fn grants_no_more_than_its_limit_and_no_word_stops_it_for_good() {
+        for value in [i32::MIN, -5, -1, 0, 1, 2, 3, MOST - 1, MOST] {
+            for (amount, limit) in [(1, 1), (1, 3), (3, 3), (1, MOST), (MOST, MOST)] {
+                let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) };
+                let request = Request::Limited { amount: amount.unsigned_abs(), limit: limit.unsigned_abs() };
+                let before = value.max(0);
+                let grants = i64::from(before) + i64::from(amount) <= i64::from(limit);
+                assert_eq!(request.take(&guard.word), grants, "{request:?} of {value}");
+                let after = guard.word.load(Ordering::SeqCst);
+                assert_eq!(after, if grants { before + amount } else { value });
+                guard.store.release(HERE, request, &guard.word);
+                let left = guard.word.load(Ordering::SeqCst);
+                assert_eq!(left, (after.max(0) - amount).max(0), "{request:?} given back to {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_view_is_judged_by_its_own_limit_in_the_order_of_the_line() {
+        let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(3) };
+        let [low, high] = [2, 5].map(|limit| Request::Limited { amount: 1, limit });
+        let blocked = [low, high].map(|request| guard.block(request));
+        let result = |index: usize| {
+            let (thread, ticket) = &blocked[index];
+            guard.store.park(*ticket, thread, Timestamp::NEVER, Timestamp::from_nanos(0))
+        };
+        guard.give(high);
+        // Two are taken: enough room for the second, which waits behind the first.
+        assert!(matches!((result(0), result(1)), (Woken::TimeOver, Woken::TimeOver)));
+        assert_eq!(guard.take(high), None, "no newcomer overtakes");
+        guard.give(high);
+        let acquired = Woken::Settled(WaitResult::Acquired);
+        assert_eq!([result(0), result(1)], [acquired; 2]);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 3);
     }
 }
 
@@ -833,7 +897,9 @@ mod stress {
             assert!(result.is_acquired(), "{result:?}");
             self.hear(request, result);
             let amount = match request {
-                Request::Permits(amount) | Request::Signals(amount) => i32::try_from(amount).unwrap(),
+                Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. } => {
+                    i32::try_from(amount).unwrap()
+                }
                 _ => 0,
             };
             let alone = matches!(request, Request::Lock | Request::Exclusive);
@@ -1039,6 +1105,11 @@ mod stress {
     #[test]
     fn semaphore() {
         storm(&[Request::Permits(1), Request::Signals(2), Request::Permits(3), Request::Signals(4)], PERMITS);
+    }
+
+    #[test]
+    fn limit() {
+        storm(&[1, 2, 3, 4].map(|amount| Request::Limited { amount, limit: PERMITS.unsigned_abs() }), 0);
     }
 }
 

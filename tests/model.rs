@@ -649,6 +649,7 @@ impl Lock {
             Request::Permits(amount) | Request::Signals(amount) => {
                 self.word.fetch_add(i32::try_from(amount).unwrap(), SeqCst);
             }
+            Request::Limited { amount, .. } => drop(self.word.fetch_sub(i32::try_from(amount).unwrap(), SeqCst)),
             Request::Named(..) => unreachable!("their words belong to native code"),
             Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
         }
@@ -1372,6 +1373,56 @@ fn add_permit_newcomer_claim() {
         assert_eq!(claimant.join().unwrap(), WaitResult::Acquired);
         newcomer.join().unwrap();
         semaphore.assert_holds(0);
+    });
+}
+
+/// The holder of a limit's only permit gives it back while one thread claims it in the line and another without a native call: they exclude
+/// each other, and the claim in the line does not sleep beside a free permit.
+#[test]
+fn limit_newcomer_claim() {
+    bounded_model(|| {
+        let limit = Lock::new(Request::Limited { amount: 1, limit: 1 }, 1);
+        let claimant = spawn({
+            let limit = limit.clone();
+            move || {
+                assert_eq!(limit.acquire(), WaitResult::Acquired);
+                limit.use_and_give();
+            }
+        });
+        let newcomer = spawn({
+            let limit = limit.clone();
+            move || {
+                u32::from(limit.take().is_some_and(|_| {
+                    limit.use_and_give();
+                    true
+                }))
+            }
+        });
+        limit.use_and_give();
+        claimant.join().unwrap();
+        let newcomers = newcomer.join().unwrap();
+        limit.assert_free_after(2 + newcomers);
+    });
+}
+
+/// The holder of one of a limit's two permits dies while the claim for both gives up: the claim for one behind it has it.
+#[test]
+fn limit_death_give_up() {
+    loom::model(|| {
+        let [one, two] = [1, 2].map(|amount| Request::Limited { amount, limit: 2 });
+        let (both, single) = (Agent::deaf(), Agent::deaf());
+        let limit = Lock::new(one, 2);
+        let quits = limit.line_up_for(two, &both, NEVER);
+        let ticket = limit.line_up(&single, NEVER);
+        let quitter = spawn({
+            let limit = limit.clone();
+            move || assert_eq!(limit.store.withdraw_agent(quits, &both.outbox, 0), Withdrawal::Done)
+        });
+        limit.store.abandon(HERE, one, &limit.word);
+        quitter.join().unwrap();
+        assert_eq!(limit.deliver(&single, ticket), Some(WaitResult::Acquired));
+        // The one that lives, and the one in the line.
+        limit.assert_holds(2);
     });
 }
 

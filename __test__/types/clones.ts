@@ -37,6 +37,8 @@ new AsyncLock(clone)
 new AsyncLock(lock)
 new RwLock(clone, { byteOffset: 8 })
 new Semaphore(workerData)
+new Semaphore({ buffer, byteOffset: 8, permits: 3 }, { permits: 3 })
+new Semaphore(new Semaphore(buffer, { permits: undefined }))
 new Condition({ buffer, byteOffset: 8 })
 new Barrier(barrier)
 new Barrier({ buffer, byteOffset: 0, parties: 3 })
@@ -66,6 +68,7 @@ clone.lock()
 // In memory of their own.
 const own: [AsyncLock, RwLock, Semaphore, Condition] = [new AsyncLock(), new RwLock(), new Semaphore(), new Condition()]
 const made: [AsyncLock, RwLock, Semaphore, Condition] = [AsyncLock.create(), RwLock.create({ name: 'table' }), Semaphore.create({}), Condition.create()]
+const limit: Semaphore = Semaphore.create({ permits: 3, name: 'connections' })
 const counted: [Barrier, Latch] = [Barrier.create({ parties: 2 }), Latch.create({ count: 2, name: 'ready' })]
 // @ts-expect-error a misspelt name must not make a lock that excludes nobody
 new AsyncLock(undefined)

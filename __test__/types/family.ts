@@ -19,6 +19,10 @@ export async function accepted(): Promise<void> {
   const got: boolean = semaphore.tryAcquire()
   const text: string = await semaphore.use(1, () => String(holds && got))
 
+  const limit = new Semaphore(buffer, { byteOffset: 24, permits: 3 })
+  const most: number | undefined = limit.permits
+  limit.hold(3, { timeout: most }).unlock()
+
   const rw = new RwLock(buffer, { byteOffset: 12 })
   const exclusive: ExclusiveToken = rw.lock()
   const shared: SharedToken = exclusive.downgrade()
@@ -42,6 +46,10 @@ new Barrier(buffer)
 new Latch(buffer, {})
 // @ts-expect-error no SharedArrayBuffer
 new Semaphore(8)
+// @ts-expect-error a limit is a number
+new Semaphore(buffer, { permits: '3' })
+// @ts-expect-error nothing raises a limit
+new Semaphore(buffer, { permits: 3 }).permits = 4
 // @ts-expect-error a blocked thread hears no signal
 new Latch(buffer, { count: 1 }).wait({ signal: 1 })
 // @ts-expect-error a reader's token cannot be downgraded

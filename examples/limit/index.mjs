@@ -15,20 +15,19 @@ const THREADS = 3
 
 const folder = fileURLToPath(new URL('../../docs', import.meta.url))
 const files = fs.readdirSync(folder).filter(name => name.endsWith('.md')).map(name => path.join(folder, name))
-// semaphore · latch · the next file · open files · the most that were ever open · bytes
+// limit · latch · the next file · open files · the most that were ever open · bytes
 const memory = new SharedArrayBuffer(4 * 6)
 const words = new Int32Array(memory)
-const semaphore = new Semaphore(memory)
-semaphore.release(LIMIT)
+const limit = new Semaphore(memory, { permits: LIMIT })
 
 // It takes all permits and dies. If they did not come back, no thread could ever open a file.
-const victim = new Worker(new URL('./victim.mjs', import.meta.url), { workerData: { memory, permits: LIMIT } })
+const victim = new Worker(new URL('./victim.mjs', import.meta.url), { workerData: { memory, limit } })
 await new Latch(memory, { count: 1, byteOffset: 4 }).waitAsync()
 await victim.terminate()
 
-const done = [readFiles(memory, files)]
+const done = [readFiles(memory, limit, files)]
 for (let n = 1; n < THREADS; n++) {
-  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { memory, files } })
+  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { memory, limit, files } })
   done.push(new Promise((resolve, reject) => worker.on('error', reject).on('exit', resolve)))
 }
 await Promise.all(done)
@@ -36,5 +35,5 @@ await Promise.all(done)
 const [, , , open, most, bytes] = words
 const expected = files.reduce((sum, file) => sum + fs.statSync(file).size, 0)
 if (bytes !== expected) throw new Error(`${bytes} bytes have been read, not ${expected}`)
-if (most > LIMIT || open !== 0 || semaphore.available !== LIMIT) throw new Error(`${most} files were open at a time`)
+if (most > LIMIT || open !== 0 || limit.available !== LIMIT) throw new Error(`${most} files were open at a time`)
 console.log(`${THREADS} threads have read ${files.length} files of ${bytes} bytes, at most ${most} at a time`)

@@ -1,6 +1,5 @@
 import fs from 'fs'
 import { promisify } from 'util'
-import { Semaphore } from 'atomics-waitasync'
 
 const readFile = promisify(fs.readFile)
 const NEXT = 2
@@ -8,15 +7,14 @@ const OPEN = 3
 const MOST = 4
 const BYTES = 5
 
-/** Reads the files that no other thread has taken, as many at once as the semaphore allows. */
-export default async function readFiles (memory, files) {
+/** Reads the files that no other thread has taken, as many at once as the limit allows. */
+export default async function readFiles (memory, limit, files) {
   const words = new Int32Array(memory)
-  const semaphore = new Semaphore(memory)
   const reading = []
   for (;;) {
     const n = Atomics.add(words, NEXT, 1)
     if (n >= files.length) break
-    reading.push(semaphore.use(1, async () => {
+    reading.push(limit.use(1, async () => {
       raise(words, MOST, Atomics.add(words, OPEN, 1) + 1)
       const content = await readFile(files[n])
       Atomics.add(words, BYTES, content.length)

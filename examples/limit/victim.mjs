@@ -1,9 +1,10 @@
 import { workerData } from 'worker_threads'
 import { Latch, Semaphore } from 'atomics-waitasync'
 
-const { memory, permits } = workerData
+const { memory, limit: clone } = workerData
+const limit = new Semaphore(clone)
 
-new Semaphore(memory).use(permits, () => {
+limit.use(limit.permits, () => {
   new Latch(memory, { count: 1, byteOffset: 4 }).countDown()
   return new Promise(resolve => setTimeout(resolve, 1e6))
 })

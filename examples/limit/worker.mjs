@@ -1,6 +1,7 @@
 import { workerData } from 'worker_threads'
+import { Semaphore } from 'atomics-waitasync'
 import readFiles from './read-files.mjs'
 
-const { memory, files } = workerData
+const { memory, limit, files } = workerData
 
-await readFiles(memory, files)
+await readFiles(memory, new Semaphore(limit), files)

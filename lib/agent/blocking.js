@@ -8,7 +8,7 @@
  */
 
 const {
-  ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, NO_TIMER, ENTRY, RELAY, RESULTS, TIMEOUT, WIDE, operationError
+  ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, LIMIT, NO_TIMER, ENTRY, RELAY, RESULTS, TIMEOUT, WIDE, operationError
 } = require('./registers')
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
@@ -67,6 +67,7 @@ function createBlocking (native) {
     floats[TIMEOUT] = timeout
     words[KIND] = kind
     words[AMOUNT] = amount
+    words[LIMIT] = word.limit
     if (name === undefined) {
       operations.claim()
     } else {

@@ -8,7 +8,7 @@
 const { Error } = require('../util/intrinsics')
 
 /** How many 32-bit words there are. Settlements are behind them. */
-exports.WORDS = 24
+exports.WORDS = 26
 
 // Indexes in a Float64Array on them.
 exports.ADDRESS = 0
@@ -35,6 +35,8 @@ exports.ANSWER = 18
 exports.SETTLED = 19
 /** Odd while entries of the robust list move; raised by two for each move. */
 exports.MOVES = 23
+/** How many permits may be taken together, where the kind of request has such a limit. */
+exports.LIMIT = 24
 
 // Answers: the numbers of `WaitResult`, of which the first three are results of a wait.
 exports.RESULTS = ['ok', 'not-equal', 'timed-out']

@@ -13,7 +13,7 @@
 
 const { createArray, createMap } = require('../util/intrinsics')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, KIND, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS, SETTLED, SLOT, TIMEOUT,
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, KIND, LIMIT, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS, SETTLED, SLOT, TIMEOUT,
   WIDE, WORDS, operationError
 } = require('./registers')
 
@@ -114,6 +114,7 @@ module.exports = function createSlots (native) {
     floats[TIMEOUT] = timeout
     words[KIND] = kind
     words[AMOUNT] = amount
+    words[LIMIT] = word.limit
     if (floats[RELAY] !== relay) setRelay(relay)
     const answer = enqueue(name === undefined ? operations.claimAsync : operations.claimNameAsync, slot, name)
     if (name !== undefined) word.address = floats[ADDRESS]

@@ -19,7 +19,7 @@ const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
 const { becomeView, defineView, oneWord, wordOf } = require('./held/view')
 
-const SHAPE = oneWord(['parties'])
+const SHAPE = oneWord(['parties'], requireParties)
 const MOST_PARTIES = 0xffff
 
 const generation = (state) => state >>> 16
@@ -28,10 +28,6 @@ const arrived = (state) => state & 0xffff
 class Barrier {
   constructor (buffer, options) {
     const { settings: { 0: parties } } = becomeView(this, buffer, options, 'Barrier', SHAPE)
-    if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
-    if (parties < 1 || parties > MOST_PARTIES) {
-      throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
-    }
     this.parties = parties
   }
 
@@ -53,6 +49,13 @@ class Barrier {
   waitAsync (options) {
     const steps = new Steps()
     return steps.of(awaitParties(this, options, steps))
+  }
+}
+
+function requireParties ({ 0: parties }) {
+  if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
+  if (parties < 1 || parties > MOST_PARTIES) {
+    throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
   }
 }
 

@@ -17,12 +17,12 @@ const { requireWorker } = require('./held/acquire')
 const { MOST } = require('./held/request')
 const { becomeView, defineView, oneWord, wordOf } = require('./held/view')
 
-const SHAPE = oneWord(['count'])
+const SHAPE = oneWord(['count'], ({ 0: count }) => { times(count, 'Latch: count', 0) })
 
 class Latch {
   constructor (buffer, options) {
     const { settings: { 0: count } } = becomeView(this, buffer, options, 'Latch', SHAPE)
-    this.count = times(count, 'Latch: count', 0)
+    this.count = count
   }
 
   /** How often it still has to happen. */

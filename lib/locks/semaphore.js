@@ -3,93 +3,135 @@
 /**
  * `Semaphore`: a number of permits, in four bytes of shared memory.
  *
- * The word holds the permits that are left: none in zero-filled memory, `release` adds them. No waiter is overtaken, so a large
- * `acquire(n)` is not starved. Acquired permits have no owner, since a semaphore is also a signal; those that are held
- * (`hold`, `use`) have a token, and are released when the thread dies.
+ * | made | the word counts the permits that are | zero-filled memory has | more permits come by |
+ * |---|---|---|---|
+ * | without `permits` | left | none | `release` |
+ * | with `permits`, its limit | taken | all | nothing |
+ *
+ * No waiter is overtaken, so a request for many permits is not starved. Acquired permits have no owner, since a semaphore is also a
+ * signal; those that are held (`hold`, `use`) have a token, and are released when the thread dies. The permits of a limit can only be held.
+ *
+ * A limit belongs to its view, and is sent along with its requests: if views of one word have different limits, each is judged by its own.
  */
 
-const { RangeError, TypeError, isInteger, load } = require('../util/intrinsics')
+const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
-const { MOST, PERMITS, SIGNALS, requestOf } = require('./held/request')
+const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./held/request')
 const { runHoldingSync } = require('./held/run-sync')
 const { newHold, takeToken } = require('./held/token')
-const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
+const { becomeView, defineView, newMemory, oneWord, wordOf } = require('./held/view')
+
+const SHAPE = oneWord(['permits'], requireLimit)
 
 class Semaphore {
   constructor (buffer, options) {
-    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'Semaphore')
+    const { settings: { 0: limit }, word } = becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'Semaphore', SHAPE)
+    if (limit === undefined) return
+    word.limit = limit
+    this.permits = limit
   }
 
-  /** The number of permits that are left. */
+  /** The number of permits that are left. Negative while views with a higher limit have taken more than this one's. */
   get available () {
-    return load(wordOf(this).array, 0)
+    const { array, limit } = wordOf(this)
+    const state = load(array, 0)
+    return limit === NO_LIMIT ? state : limit - max(state, 0)
   }
 
   acquire (n = 1, options = undefined) {
+    const word = wordOf(this)
+    requireNoLimit(word, 'acquire', 'use hold() or useSync()')
     requireWorker('acquire', 'acquireAsync() or use()')
-    acquireOrThrow(newHold(wordOf(this), signals(permits(n, 'acquire', 'options'))), options, 'acquire')
+    acquireOrThrow(newHold(word, signals(n, 'acquire', 'options')), options, 'acquire')
   }
 
   acquireAsync (n = 1, options = undefined) {
-    return acquireAsync(this, () => signals(permits(n, 'acquireAsync', 'options')), options, 'acquireAsync')
+    return acquireAsync(this, (word) => {
+      requireNoLimit(word, 'acquireAsync', 'use holdAsync() or use()')
+      return signals(n, 'acquireAsync', 'options')
+    }, options, 'acquireAsync')
   }
 
   tryAcquire (n = 1) {
-    const request = signals(permits(n, 'tryAcquire'))
-    return wordOf(this).take(request, null)
+    const word = wordOf(this)
+    requireNoLimit(word, 'tryAcquire', 'use tryHold()')
+    return word.take(signals(n, 'tryAcquire'), null)
   }
 
   release (n = 1) {
-    const amount = permits(n, 'release')
-    if (wordOf(this).addPermits(amount) === -1) {
+    const word = wordOf(this)
+    requireNoLimit(word, 'release', 'unlock() the token of hold(), or end the callback of use()')
+    const amount = permits(n, MOST, 'release')
+    if (word.addPermits(amount) === -1) {
       throw new RangeError('release: ' + amount + ' more permits would exceed ' + MOST)
     }
   }
 
   hold (n = 1, options = undefined) {
     requireWorker('hold', 'holdAsync() or use()')
-    return acquireOrThrow(newHold(wordOf(this), held(permits(n, 'hold', 'options'))), options, 'hold')
+    const word = wordOf(this)
+    return acquireOrThrow(newHold(word, held(word, n, 'hold', 'options')), options, 'hold')
   }
 
   holdAsync (n = 1, options = undefined) {
-    return acquireAsync(this, () => held(permits(n, 'holdAsync', 'options')), options, 'holdAsync')
+    return acquireAsync(this, (word) => held(word, n, 'holdAsync', 'options'), options, 'holdAsync')
   }
 
   tryHold (n = 1) {
-    const request = held(permits(n, 'tryHold'))
-    return takeToken(wordOf(this), request)
+    const word = wordOf(this)
+    return takeToken(word, held(word, n, 'tryHold'))
   }
 
   use (n, callback, options = undefined) {
-    return runHolding(this, () => held(permits(n, 'use', 'callback')), callback, options, 'use')
+    return runHolding(this, (word) => held(word, n, 'use', 'callback'), callback, options, 'use')
   }
 
   useSync (n, callback, options = undefined) {
     requireWorker('useSync', 'use()')
-    return runHoldingSync(newHold(wordOf(this), held(permits(n, 'useSync', 'callback'))), callback, options, 'useSync', 'use()')
+    const word = wordOf(this)
+    return runHoldingSync(newHold(word, held(word, n, 'useSync', 'callback')), callback, options, 'useSync', 'use()')
   }
 }
 
 /** Requests permits that have no owner, and so no token. */
-const signals = (n) => requestOf(SIGNALS, n)
-/** Requests permits that are released when this thread dies. */
-const held = (n) => requestOf(PERMITS, n)
+const signals = (n, caller, next) => requestOf(SIGNALS, permits(n, MOST, caller, next))
+
+/** Requests permits of a word that are released when this thread dies. */
+function held ({ limit }, n, caller, next) {
+  return limit === NO_LIMIT ? requestOf(PERMITS, permits(n, MOST, caller, next)) : requestOf(LIMITED, permits(n, limit, caller, next))
+}
 
 /**
  * A valid number of permits.
+ * @param {number} most how many there can be
  * @param {string} [next] the name of the caller's next parameter, for callers that may have forgotten n
  */
-function permits (n, caller, next) {
+function permits (n, most, caller, next) {
   if (!isInteger(n)) {
     const forgotten = next !== undefined && isObject(n)
     throw new TypeError(caller + ': n must be an integer, not ' + describe(n) +
       (forgotten ? '; for one permit write ' + caller + '(1, ' + next + ')' : ''))
   }
-  if (n < 1 || n > MOST) throw new RangeError(caller + ': n must be from 1 to ' + MOST + ', not ' + describe(n))
+  if (n < 1 || n > most) {
+    throw new RangeError(caller + ': n must be from 1 to ' + most + (most < MOST ? ', the limit of this semaphore' : '') + ', not ' + describe(n))
+  }
   return n
 }
 
-defineView(Semaphore, ['kind', 'buffer', 'byteOffset'], ({ available, waiters }) => ({ available, waiters }))
+/** Throws if the permits can only be held, and not acquired or released. */
+function requireNoLimit ({ limit }, caller, instead) {
+  if (limit !== NO_LIMIT) throw new TypeError(caller + ': the permits of a semaphore with a limit (permits: ' + limit + ') are held: ' + instead)
+}
+
+/** The limit that a constructor was given, if it was given one, must be valid. */
+function requireLimit ({ 0: limit }) {
+  if (limit === undefined) return
+  if (!isInteger(limit)) throw new TypeError('Semaphore: permits must be an integer, not ' + describe(limit))
+  if (limit < 1 || limit > MOST) throw new RangeError('Semaphore: permits must be from 1 to ' + MOST + ', not ' + describe(limit))
+}
+
+defineView(Semaphore, ['kind', 'buffer', 'byteOffset', 'permits'], ({ available, waiters }, { limit }) => (
+  limit === NO_LIMIT ? { available, waiters } : { permits: limit, available, waiters }))
 
 module.exports = Semaphore

@@ -119,19 +119,20 @@ class Arena {
     this.bigs = BIG > 0 ? new BigInt64Array(this.buffers.words, 8 * BIG_AT, BIG) : undefined
     this.ledger = new Int32Array(this.buffers.ledger)
     if (!buffers) for (let at = 0; at < WORDS; at++) this.words[at] = canary(at)
-    const view = (Class, name, kind, more, further) => {
-      const make = (at, n) => clones ? new Class(clones[name][n]) : new Class(this.buffers.words, Object.assign({ byteOffset: 4 * (at + more) }, further))
+    const view = (Class, name, kind, more, further = () => ({})) => {
+      const make = (at, n) => clones ? new Class(clones[name][n]) : new Class(this.buffers.words, Object.assign({ byteOffset: 4 * (at + more) }, further(n)))
       return places[kind].map(make)
     }
     /** All instances, by name. */
     this.instances = {
       locks: view(api.AsyncLock, 'locks', 'lock', 0),
       rws: view(api.RwLock, 'rws', 'rw', 0),
-      semaphores: view(api.Semaphore, 'semaphores', 'semaphore', 0),
+      // Every other one has a limit.
+      semaphores: view(api.Semaphore, 'semaphores', 'semaphore', 0, n => n % 2 === 1 ? { permits: PERMITS } : {}),
       queueLocks: view(api.AsyncLock, 'queueLocks', 'queue', 0),
       conditions: view(api.Condition, 'conditions', 'queue', 2),
-      barriers: view(api.Barrier, 'barriers', 'barrier', 0, { parties: steady }),
-      latches: view(api.Latch, 'latches', 'latch', 0, { count: steady })
+      barriers: view(api.Barrier, 'barriers', 'barrier', 0, () => ({ parties: steady })),
+      latches: view(api.Latch, 'latches', 'latch', 0, () => ({ count: steady }))
     }
     const { queueLocks, conditions } = this.instances
     const format = (n) => n % 2 === 0 ? 'clone' : 'json'
@@ -139,7 +140,7 @@ class Arena {
       : new api.Queue(this.buffers.words, { byteOffset: 4 * at, capacity: CAPACITIES[laneOf(n)], messageSize: MESSAGE_SIZE, format: format(n) }))
     Object.assign(this, this.instances)
     this.queues = queueLocks.map((lock, n) => ({ lock, condition: conditions[n], items: this.place('queue', n, 4) }))
-    if (!buffers) for (const semaphore of this.semaphores) semaphore.release(PERMITS)
+    if (!buffers) for (const semaphore of this.semaphores) if (semaphore.permits === undefined) semaphore.release(PERMITS)
   }
 
   place (kind, index, more = 0) { return places[kind][index] + more }

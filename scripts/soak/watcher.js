@@ -39,7 +39,7 @@ const watch = (kind, index, isFree, waiters, taken = () => arena.get(`${kind}Tak
 const is = (kind, index, value) => Atomics.load(words, arena.place(kind, index)) === value
 arena.locks.forEach((lock, n) => watch('lock', n, () => is('lock', n, 0), () => lock.waiters))
 arena.rws.forEach((rw, n) => watch('rw', n, () => is('rw', n, 0), () => rw.waiters))
-arena.semaphores.forEach((semaphore, n) => watch('semaphore', n, () => is('semaphore', n, PERMITS), () => semaphore.waiters))
+arena.semaphores.forEach((semaphore, n) => watch('semaphore', n, () => semaphore.available === PERMITS, () => semaphore.waiters))
 arena.queues.forEach(({ lock, condition, items }, n) => {
   watch('queue', n, () => is('queue', n, 0), () => lock.waiters)
   watch('queue', n, () => is('queue', n, 0) && Atomics.load(words, items) > 0, () => condition.waiters)

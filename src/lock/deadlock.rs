@@ -7,16 +7,18 @@
 //! | exclusive access | each holder |
 //! | a share | the writer, and the nearest blocked writer ahead of it in the line |
 //! | permits | nothing: any thread may add permits |
+//! | permits of a limit | each holder of so many that what it requests and holds does not fit beside them, and the nearest blocked thread ahead |
 //!
 //! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits for its turn in the
-//! line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it waits itself. Claims that have a
+//! line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it waits itself. That several holders together
+//! leave too little room of a limit is not enough: each of them may be the one that goes on. Claims that have a
 //! time-out, and those of promises, are left out: they may leave the line.
 //!
 //! # Why every cycle is found, by one thread
 //! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under the same lock. A thread
-//! that holds nothing need do neither: others wait for it only if it is a writer ahead of them, and its claim is found in the line. Such a
-//! claim joined before that of the reader behind it, which holds something, as a thread of the cycle waits for it. So when the last holder
-//! of a cycle looks, it sees the waits of all others. A writer ahead that holds something counts once it is published, as other holders
+//! that holds nothing need do neither: others wait for it only if its claim is ahead of theirs, and that is found in the line. Such a
+//! claim joined before the one behind it, whose thread holds something, as a thread of the cycle waits for it. So when the last holder
+//! of a cycle looks, it sees the waits of all others. One ahead that holds something counts once it is published, as other holders
 //! do: it may be the one that finds the cycle. So of what threads hold, only that of the published ones and of the searching one is read,
 //! and a thread that holds much makes no other's sleep dearer, as long as it does not block itself. A thread that finds a cycle is not published, so no other finds the same one. A promise that
 //! is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again after a slice of its
@@ -73,11 +75,20 @@ pub struct Link {
 
 /// Whether a thread that holds `held` keeps a claim with this request waiting.
 pub const fn is_kept_by(request: Request, held: Request) -> bool {
-    match request.mode() {
-        Some(Mode::Exclusive) => held.is_owned(),
-        Some(Mode::Shared) => held.is_exclusive(),
-        None => false,
+    match (request, request.mode()) {
+        (_, Some(Mode::Exclusive)) => held.is_owned(),
+        (_, Some(Mode::Shared)) => held.is_exclusive(),
+        (Request::Limited { amount, limit }, None) => match held {
+            Request::Limited { amount: held, .. } => held.saturating_add(amount) > limit,
+            _ => false,
+        },
+        (_, None) => false,
     }
+}
+
+/// What a claim with this request waits for while its thread keeps what it holds of the same word.
+pub fn beside_own(request: Request, own: impl Iterator<Item = Request>) -> Request {
+    own.fold(request, |sum, own| sum.and(own).unwrap_or(sum))
 }
 
 /// A thread that keeps another waiting.
@@ -178,7 +189,7 @@ impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
 
 impl WaiterListStore {
     /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the nearest blocked
-    /// writer ahead of it in the line, if it requests a share, and with what tells whether something that was granted has not been
+    /// thread ahead of it in the line that it waits behind, and with what tells whether something that was granted has not been
     /// stolen. `None` if the claim has been settled.
     pub fn while_waiting<R>(
         &self,
@@ -187,8 +198,9 @@ impl WaiterListStore {
     ) -> Option<R> {
         let waiter = Waiter::Thread(Arc::clone(&blocked.thread));
         self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
-            let writer = |other| match section.untimed(other) {
-                Some(Listed { waiter: Waiter::Thread(thread), claim: Some(request) }) if request.is_exclusive() => {
+            let keeps = |other: Request| other.is_exclusive() || matches!(blocked.request, Request::Limited { .. });
+            let keeper = |other| match section.untimed(other) {
+                Some(Listed { waiter: Waiter::Thread(thread), claim: Some(request) }) if keeps(*request) => {
                     Some(Blocked {
                         thread: Arc::clone(thread),
                         ticket: section.ticket(other),
@@ -198,8 +210,7 @@ impl WaiterListStore {
                 }
                 _ => None,
             };
-            let ahead =
-                if blocked.request.mode() == Some(Mode::Shared) { section.before(key).find_map(writer) } else { None };
+            let ahead = if blocked.request.is_exclusive() { None } else { section.before(key).find_map(keeper) };
             let policy = section.policy();
             let is_left = |granted: Request| granted.id().is_none_or(|id| policy.holds(location, id));
             body(policy.granted.get(&location), ahead, &is_left)

@@ -6,6 +6,7 @@
 //! | lock | 0 free, 1 locked | 0 → 1 |
 //! | read-write lock | 0 free, *n* readers, −1 a writer | *n* → *n* + 1, 0 → −1 |
 //! | semaphore | the permits that are left | *n* → *n* − *k* |
+//! | semaphore with a limit | the permits that are taken | *n* → *n* + *k*, up to the limit that comes with the request |
 //! | named lock | as of a read-write lock; the word is [`names`]' | likewise |
 //!
 //! JavaScript takes what is free, and gives back what nobody waits for, by one atomic operation and without a native call. A

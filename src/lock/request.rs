@@ -38,6 +38,8 @@ pub enum Mode {
 
 /// What a claim asks of its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+// So it is passed in two registers.
+#[repr(align(8))]
 pub enum Request {
     /// To lock a lock.
     Lock,
@@ -49,6 +51,14 @@ pub enum Request {
     Permits(u32),
     /// So many permits, which have no holder once they are taken.
     Signals(u32),
+    /// So many permits of a semaphore that has a limit; they return when their holder dies. An entry of a robust list keeps no limit: it has
+    /// [`NO_LIMIT`], since only taking asks for it.
+    Limited {
+        /// How many permits.
+        amount: u32,
+        /// How many may be taken together.
+        limit: u32,
+    },
     /// To have a named lock. The number distinguishes the request from all others of the process.
     Named(Mode, u32),
     /// To lock a lock that a queue uses within its steps. It is held for a moment, and users do not see it.
@@ -62,6 +72,9 @@ pub enum Request {
 
 /// In the place of a request's kind: a notification is awaited, and the amount is the number of the purpose.
 pub const AWAITS_NOTIFICATION: u32 = 7;
+
+/// In the place of a limit where nothing is taken.
+pub const NO_LIMIT: u32 = 0;
 
 /// How many kinds there is room for.
 const KINDS: u64 = 16;
@@ -77,8 +90,8 @@ pub const fn amount_of(packed: u64) -> u64 {
 }
 
 impl Request {
-    /// From its number in `lib/locks/held/`, and the number of permits or of the request.
-    pub const fn from_code(kind: u32, amount: u32) -> Self {
+    /// From its number in `lib/locks/held/`, the number of permits or of the request, and the limit, where it has one.
+    pub const fn from_code(kind: u32, amount: u32, limit: u32) -> Self {
         match kind {
             0 => Self::Lock,
             1 => Self::Shared,
@@ -89,13 +102,14 @@ impl Request {
             6 => Self::Named(Mode::Exclusive, amount),
             8 => Self::Inner,
             9 => Self::Lease(amount),
+            11 => Self::Limited { amount, limit },
             _ => Self::Debt,
         }
     }
 
     /// From one number: see [`pack`].
     pub const fn from_packed(number: u64) -> Self {
-        Self::from_code((number % KINDS) as u32, amount_of(number) as u32)
+        Self::from_code((number % KINDS) as u32, amount_of(number) as u32, NO_LIMIT)
     }
 
     /// As one number: see [`pack`].
@@ -111,6 +125,7 @@ impl Request {
             Self::Inner => pack(8, 0),
             Self::Lease(words) => pack(9, words),
             Self::Debt => pack(10, 0),
+            Self::Limited { amount, .. } => pack(11, amount),
         }
     }
 
@@ -134,6 +149,11 @@ impl Request {
         !matches!(self, Self::Signals(_) | Self::Debt)
     }
 
+    /// Whether a claim with this request waits for what others hold, and for nothing else.
+    pub const fn waits_for_holders(self) -> bool {
+        self.mode().is_some() || matches!(self, Self::Limited { .. })
+    }
+
     /// Whether it excludes every other request, so that its holder's death may leave work half done.
     pub const fn is_exclusive(self) -> bool {
         matches!(self.mode(), Some(Mode::Exclusive))
@@ -145,7 +165,7 @@ impl Request {
             Self::Lock | Self::Inner | Self::Exclusive => Some(Mode::Exclusive),
             Self::Shared => Some(Mode::Shared),
             Self::Named(mode, _) => Some(mode),
-            Self::Permits(_) | Self::Signals(_) | Self::Lease(_) | Self::Debt => None,
+            Self::Permits(_) | Self::Signals(_) | Self::Limited { .. } | Self::Lease(_) | Self::Debt => None,
         }
     }
 
@@ -153,6 +173,16 @@ impl Request {
     pub const fn id(self) -> Option<u32> {
         match self {
             Self::Named(_, id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// This and `other`, of one word and one thread, as one request; `None` if the two are not counted together.
+    pub fn and(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Limited { amount, limit }, Self::Limited { amount: more, .. }) => {
+                Some(Self::Limited { amount: amount.saturating_add(more), limit })
+            }
             _ => None,
         }
     }
@@ -166,6 +196,10 @@ impl Request {
             Self::Permits(amount) | Self::Signals(amount) => {
                 i32::try_from(amount).ok().and_then(|amount| current.checked_sub(amount)).filter(|&left| left >= 0)
             }
+            Self::Limited { amount, limit } => {
+                // A negative word, which only a program can have written, counts as 0.
+                current.max(0).checked_add_unsigned(amount).filter(|&taken| taken.unsigned_abs() <= limit)
+            }
             Self::Debt => Some(current),
         }
     }
@@ -176,6 +210,7 @@ impl Request {
             Self::Lock | Self::Inner | Self::Lease(_) | Self::Exclusive | Self::Named(Mode::Exclusive, _) => UNLOCKED,
             Self::Shared | Self::Named(Mode::Shared, _) => current.saturating_sub(1).max(0),
             Self::Permits(amount) | Self::Signals(amount) => current.saturating_add_unsigned(amount),
+            Self::Limited { amount, .. } => current.saturating_sub_unsigned(amount).max(0),
             Self::Debt => current,
         }
     }

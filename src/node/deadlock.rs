@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::now;
-use crate::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, is_kept_by};
+use crate::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by};
 use crate::lock::request::Request;
 use crate::node::holders::held_since;
 use crate::node::json;
@@ -23,7 +23,7 @@ static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 /// for `cycleOf` in `lib/locks/held/request.js`.
 pub(super) fn block(blocked: &Blocked) -> Option<String> {
     // What any thread may give keeps nobody waiting; and the holder of a lock within a queue waits for nothing.
-    if !is_kept_by(blocked.request, Request::Exclusive) || !blocked.request.is_visible() {
+    if !blocked.request.waits_for_holders() || !blocked.request.is_visible() {
         return None;
     }
     let cycle = GRAPH.block(blocked, |waits| {
@@ -58,9 +58,15 @@ impl Holders {
         let in_lists = in_lists.into_iter().map(|(agent, Held { location, request, .. })| (agent, (location, request)));
         let grants = known.iter().enumerate();
         let grants = grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |grant| (agent, grant)));
-        let mut held: HashMap<_, Vec<_>, _> = HashMap::default();
+        let mut held: HashMap<_, Vec<(usize, Request)>, _> = HashMap::default();
         for (agent, (location, request)) in in_lists.chain(grants) {
-            held.entry(location).or_default().push((agent, request));
+            let here = held.entry(location).or_default();
+            // Mostly a thread's entries follow one another.
+            match here.last_mut().filter(|(other, _)| *other == agent).map(|(_, before)| (before.and(request), before))
+            {
+                Some((Some(both), before)) => *before = both,
+                _ => here.push((agent, request)),
+            }
         }
         Self { known, held }
     }
@@ -71,9 +77,13 @@ impl Holders {
         let keepers = STORE.while_waiting(blocked, |granted, ahead, is_left| {
             let held = self.held.get(&location).into_iter().flatten();
             let held = held.map(|&(agent, held)| (&self.known[agent], held));
+            let is_own = |agent: &Known| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread);
+            let own = held.clone().filter(|(agent, _)| is_own(agent)).map(|(_, own)| own);
+            let beside_own = beside_own(request, own);
             let granted = self.known.iter().filter(|agent| granted.is_some_and(|waiter| agent.is(waiter)));
             let all = held.chain(granted.map(|agent| (agent, Request::Lock)));
-            let holders = all.filter(|&(_, held)| is_kept_by(request, held) && is_left(held));
+            let wanted = |agent| if is_own(agent) { request } else { beside_own };
+            let holders = all.filter(|&(agent, held)| is_kept_by(wanted(agent), held) && is_left(held));
             let holders = holders.map(|(agent, held)| Keeper {
                 thread: Arc::clone(&agent.blocked_thread),
                 obstacle: Obstacle::Holds(held),

@@ -59,6 +59,8 @@ pub(super) struct Registers {
     given_permits: Cell<u32>,
     /// Odd while JavaScript moves entries of the robust list; raised by two for each move.
     pub(super) moves: AtomicU32,
+    /// How many permits may be taken together, where the kind of request has such a limit.
+    limit: Cell<u32>,
 }
 
 /// See [`Registers::settled`].
@@ -184,7 +186,7 @@ impl Registers {
     }
 
     pub(super) fn request(&self) -> Request {
-        Request::from_code(self.kind.get(), self.amount.get())
+        Request::from_code(self.kind.get(), self.amount.get(), self.limit.get())
     }
 
     /// When the wait times out. With a time-out of 0 or less it does not wait at all.
@@ -291,6 +293,7 @@ mod tests {
             ("ANSWER", offset_of!(Registers, answer) / word),
             ("SETTLED", offset_of!(Registers, settled) / word),
             ("MOVES", offset_of!(Registers, moves) / word),
+            ("LIMIT", offset_of!(Registers, limit) / word),
             ("WORDS", size_of::<Registers>() / word),
             ("PENDING", u32::from(Answer::Pending) as usize),
             ("NO_TIMER", u32::from(Answer::NoTimer) as usize),

@@ -210,10 +210,8 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
             known.iter().flat_map(|agent| given_to(agent, granted).into_iter().map(move |given| (agent, given)));
         let given: Vec<_> = given.filter(|(_, (location, _))| concerns.contains(location)).collect();
         let claims = waiters.iter().filter_map(|(location, listed)| Some((*location, listed.claim?)));
-        let kept: Locations = claims
-            .filter(|(_, request)| is_kept_by(*request, Request::Exclusive))
-            .map(|(location, _)| location)
-            .collect();
+        let kept: Locations =
+            claims.filter(|(_, request)| request.waits_for_holders()).map(|(location, _)| location).collect();
         let (mut holders, mut in_lists) = (Vec::new(), Vec::new());
         for _ in 0..MOST_READINGS {
             (holders, in_lists) =

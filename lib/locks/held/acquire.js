@@ -13,10 +13,10 @@ const { alongside, blockBegins, blockEnds } = require('../../waiting/profile')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { Repairing, optionsOf } = require('./repair')
-const { EXCLUSIVE, LOCK, SHARED, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
+const { EXCLUSIVE, LIMITED, LOCK, SHARED, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
 const { NOT_HELD } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
-const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, release, takeAgain, theList } = require('./token')
+const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, permitsOf, release, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
 
 /**
@@ -37,7 +37,10 @@ function take (hold) {
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
   const { word, request } = hold
-  // Another thread may release permits while this one holds some.
+  // Another thread may release permits while this one holds some; but not those that this one holds of a limit.
+  if (kindOf(request) === LIMITED && permitsOf(word) + amountOf(request) > word.limit) {
+    throw deadlock(caller, word, described(request), 'holds')
+  }
   if (kindOf(request) <= EXCLUSIVE) {
     if (word.find() >= 0) throw deadlock(caller, word, described(request), 'holds')
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
@@ -100,12 +103,12 @@ const lateError = ({ word, request }, timeout) => timeoutError(word, described(r
  * A promise that is resolved once this thread has what is requested of an instance's word: with its token, if it has one. It rejects with
  * a TimeoutError, or the signal's reason. However it ends, nothing is lost: a grant that comes at the same moment is handed over.
  *
- * @param {number | () => number} request if it is a function that throws, the promise rejects
+ * @param {number | (word: Word) => number} request if it is a function that throws, the promise rejects
  */
 function acquireAsync (instance, request, options, caller) {
   try {
     const word = wordOf(instance)
-    const wanted = typeof request === 'number' ? request : request()
+    const wanted = typeof request === 'number' ? request : request(word)
     const wait = waitOptions(options, caller)
     const token = newToken(wanted)
     const value = token === null ? undefined : token
@@ -304,7 +307,7 @@ function runHolding (instance, request, callback, options, caller) {
 
 async function run (instance, request, callback, options, caller) {
   const word = wordOf(instance)
-  const wanted = typeof request === 'number' ? request : request()
+  const wanted = typeof request === 'number' ? request : request(word)
   requireFunction(callback, caller)
   // Permits protect nothing that could be repaired.
   const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)

@@ -27,6 +27,8 @@ const INNER = 8
 const LEASE = 9
 /** Nothing is held: if this thread dies, the events at that word are raised, since it owes that to those who wait for them. */
 const DEBT = 10
+/** As PERMITS, of a semaphore that has a limit: its word counts the permits that are taken, and the limit is the view's (word.js). */
+const LIMITED = 11
 
 /** How many kinds there is room for. */
 const KINDS = 16
@@ -36,6 +38,8 @@ const LOCKED = 1
 const WRITING = -1
 /** The largest number of readers or permits. */
 const MOST = 0x7fffffff
+/** In the place of a limit where there is none. */
+const NO_LIMIT = 0
 
 /** A value that no word holds. */
 const UNAVAILABLE = -0x80000000
@@ -98,17 +102,27 @@ function cycleOf (json) {
   return links
 }
 
-/** What a word that holds `current` holds after a request, other than LOCK, has been granted; UNAVAILABLE if it cannot be granted now. */
-function after (request, current) {
+/**
+ * What a word that holds `current` holds after a request, other than LOCK, has been granted; UNAVAILABLE if it cannot be granted now.
+ * @param {number} limit how many permits may be taken together; NO_LIMIT if the word does not count those
+ */
+function after (request, current, limit) {
   const kind = kindOf(request)
   if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
   if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : UNAVAILABLE
   if (kind === INNER || kind === LEASE) return current === UNLOCKED ? LOCKED : UNAVAILABLE
   const amount = amountOf(request)
-  return current >= amount ? current - amount : UNAVAILABLE
+  if (kind !== LIMITED) return current >= amount ? current - amount : UNAVAILABLE
+  // A negative word, which only a program can have written, counts as 0.
+  const taken = current > 0 ? current + amount : amount
+  return taken <= limit ? taken : UNAVAILABLE
 }
 
+/** By how much a word grows when permits that were held come back. */
+const comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request) : amountOf(request)
+
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, NOTIFICATION, INNER, LEASE, DEBT, UNLOCKED, LOCKED, WRITING, MOST, UNAVAILABLE,
-  after, amountOf, cycleOf, described, entryOf, isNamed, isOwned, kindOf, parseList, requestOf
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, NOTIFICATION, INNER, LEASE, DEBT, LIMITED, UNLOCKED, LOCKED,
+  WRITING, MOST, NO_LIMIT, UNAVAILABLE,
+  after, amountOf, comingBack, cycleOf, described, entryOf, isNamed, isOwned, kindOf, parseList, requestOf
 }

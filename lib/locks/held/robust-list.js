@@ -27,7 +27,7 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, LIMIT, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
 const { holdChannel } = require('./diagnostics')
 const Finder = require('./finder')
@@ -36,7 +36,7 @@ const { createKeep, createRegister } = require('./memories')
 const { owe } = require('./owed')
 const createRoom = require('./room')
 const {
-  DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, kindOf, requestOf
+  DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf, requestOf
 } = require('./request')
 
 // The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
@@ -123,7 +123,7 @@ function createRobustList (native) {
       let current = request === LOCK ? word.array[0] : load(word.array, 0)
       for (;;) {
         // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
-        const next = request !== LOCK ? after(request, current) : current === UNLOCKED ? LOCKED : UNAVAILABLE
+        const next = request !== LOCK ? after(request, current, word.limit) : current === UNLOCKED ? LOCKED : UNAVAILABLE
         if (next === UNAVAILABLE) {
           serials[index] = 0
           this.serial--
@@ -155,6 +155,7 @@ function createRobustList (native) {
       floats[ADDRESS] = word.address
       words[KIND] = kindOf(request)
       words[AMOUNT] = amountOf(request)
+      words[LIMIT] = word.limit
       if (takeName === undefined) operations.take()
       else takeName(word.name)
       word.address = floats[ADDRESS]
@@ -271,7 +272,7 @@ function createRobustList (native) {
       if (plainly) word.array[0] = UNLOCKED
       else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
       else if (request === SHARED) sub(word.array, 0, 1)
-      else add(word.array, 0, amountOf(request))
+      else add(word.array, 0, comingBack(request))
       words[HELD] = last
       this.serials[last] = 0
       this.held[last] = undefined

@@ -13,7 +13,7 @@ const { TypeError, bare, createWeakMap, define, shield } = require('../../util/i
 const showState = require('../../util/inspect')
 const { notLocked } = require('../../waiting/errors')
 const { owes, requestIn } = require('./owed')
-const { EXCLUSIVE, LOCK, SHARED, isOwned } = require('./request')
+const { EXCLUSIVE, LOCK, SHARED, amountOf, isOwned } = require('./request')
 const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
 
 /** By the token of a writer that has become a reader: its token as a reader. */
@@ -190,6 +190,17 @@ function isAwaited ({ address, key }) {
     agent().someWaiter((waiter) => waiter.isReserved && waiter.word.key === key)
 }
 
+/** How many permits of a word this thread holds. */
+function permitsOf ({ address }) {
+  const list = theList()
+  let permits = 0
+  if (list.find(address) < 0) return permits
+  for (let index = 0; index < list.length; index++) {
+    if (list.entries[2 * index] === address) permits += amountOf(list.entries[2 * index + 1])
+  }
+  return permits
+}
+
 /** The index of a token's entry in the robust list; -1 if there is none any more. */
 function indexOf (token) {
   const serial = token[SERIAL]
@@ -303,6 +314,7 @@ module.exports = {
   isToken,
   newHold,
   newToken,
+  permitsOf,
   release,
   takeAgain,
   takeToken,

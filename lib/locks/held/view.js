@@ -26,8 +26,14 @@ const LONGEST_NAME = 256
 const WRAPS = NODE_VERSION < 12 ? 2 ** 32 : Infinity
 const SHOW = Symbol('atomics-waitasync.word')
 
-/** The shape of a class whose state is one word, with these further settings. */
-const oneWord = (settings) => ({ __proto__: null, settings, others: [], sizeOf: () => BYTES, alignment: BYTES })
+/** The shape of a class whose state is one word, with these further settings. `check(values)` throws if they are wrong. */
+function oneWord (settings, check = () => {}) {
+  const sizeOf = (values) => {
+    check(values)
+    return BYTES
+  }
+  return { __proto__: null, settings, others: [], sizeOf, alignment: BYTES }
+}
 const ONE_WORD = oneWord([])
 
 /**

@@ -14,7 +14,7 @@ const { own } = require('../../realm')
 const { bare, compareExchange, load } = require('../../util/intrinsics')
 const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../../util/typed-arrays')
 const { ownerDied: tellDeath } = require('./diagnostics')
-const { INNER, LOCK, MOST, amountOf, kindOf } = require('./request')
+const { INNER, LOCK, MOST, NO_LIMIT, amountOf, kindOf } = require('./request')
 const { robustList } = require('./robust-list')
 
 /** `unlockUnheld` returns it if the lock is free. */
@@ -51,6 +51,7 @@ function createWords (list) {
    * - `counter`: the index of its counter of waiters
    * - `abandoned`: the index of the counter of what dead holders have left behind in its bucket
    * - `onWebAssembly`: whether it is in a WebAssembly memory
+   * - `limit`: of a view of a semaphore that has one: how many permits may be taken together; otherwise NO_LIMIT
    */
   class Word extends Location {
     constructor (array, address, onWebAssembly) {
@@ -60,6 +61,7 @@ function createWords (list) {
       this.counter = counters.ofWord(address / 4)
       this.abandoned = counters.abandonedOf(address)
       this.onWebAssembly = onWebAssembly
+      this.limit = NO_LIMIT
       // The QueueMemory of which it is the first word.
       this.queue = undefined
       // The word of the Condition whose notification the last hold of this owed: kept, since it has an address.

@@ -10,7 +10,7 @@ const { AMOUNT, ANSWER, ENTRY } = require('../../agent/registers')
 const globalObject = require('../../util/global')
 const { quote } = require('../../util/values')
 const { notLocked } = require('../../waiting/errors')
-const { NAMED_EXCLUSIVE, NAMED_SHARED } = require('../held/request')
+const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../held/request')
 const { NOT_HELD } = require('../held/robust-list')
 const { forgetDeath, giveBack, indexOfHold, newToken, theList } = require('../held/token')
 const { Location, takeInLine } = require('../held/word')
@@ -35,6 +35,7 @@ class Grant extends Location {
     this.index = 0
     /** Of the native word, once the name has been requested. */
     this.address = 0
+    this.limit = NO_LIMIT
     /** Whether it was stolen from a living holder. */
     this.tookOver = false
     /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */

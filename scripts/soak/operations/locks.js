@@ -157,8 +157,8 @@ function usePermits (actor, index) {
   const semaphore = arena.semaphores[index]
   const amount = 1 + actor.below(PERMITS)
   const cell = arena.at('uses', actor.number * COUNT.semaphore + index)
-  // What a dead thread has acquired without a token does not come back.
-  const withToken = !actor.steady || actor.chance(0.5)
+  // What a dead thread has acquired without a token does not come back, and nothing is acquired of a limit.
+  const withToken = !actor.steady || semaphore.permits !== undefined || actor.chance(0.5)
   return hold(actor, semaphore, withToken ? ['hold', 'holdAsync', 'tryHold'] : ['acquire', 'acquireAsync', 'tryAcquire'], 'use', {
     args: [amount],
     begin () {
