@@ -3,7 +3,7 @@
 //! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over (`lib/waiting/profile.js`). A wait that
 //! is not over counts for its time so far, and the waits of a thread end with it: so the file shows those who wait for ever, too.
 //!
-//! The service writes the file now and then, beside its place, and renames it: so it is whole at every moment. It is written once more when the
+//! The service has the file written now and then, beside its place, and renamed: so it is whole at every moment. It is written once more when the
 //! process ends. What is kept has bounds: stacks (see [`crate::node::stacks`]), and of each stack the first locks.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
-use std::{env, fs, io, process};
+use std::{env, fs, io, process, thread};
 
 use napi_derive::napi;
 
@@ -158,6 +158,13 @@ pub(super) fn write_now() {
     }
 }
 
+/// The same in a thread of its own: a full table takes longer than time-outs may be late.
+fn write_aside() {
+    if thread::Builder::new().name("atomics-profile".into()).spawn(|| contained(write_now)).is_err() {
+        write_now();
+    }
+}
+
 fn failure(error: &io::Error) -> String {
     format!("{VARIABLE}: cannot write {}: {error}", file().unwrap_or(Path::new("")).display())
 }
@@ -236,7 +243,7 @@ pub fn start_profile() -> Option<String> {
     at_exit();
     match service() {
         Some(service) => {
-            service.every(PERIOD, write_now);
+            service.every(PERIOD, write_aside);
             None
         }
         None => Some(format!(
