@@ -1,5 +1,4 @@
-// A worker dies in the middle of its critical section. The next holder gets the lock with `ownerDied`, so it can repair the
-// unfinished change before it goes on.
+// A worker dies in the middle of its critical section. Before the next holder goes on, the lock has it repair the unfinished change.
 //
 //   node examples/surviving-a-crash/index.mjs
 
@@ -8,8 +7,13 @@ import { AsyncLock } from 'atomics-waitasync'
 import accounts from './accounts.mjs'
 
 const sab = new SharedArrayBuffer(AsyncLock.byteLength + accounts.byteLength)
-const lock = new AsyncLock(sab)
 const bank = accounts(sab, AsyncLock.byteLength)
+const lock = new AsyncLock(sab, { repair })
+
+function repair ({ ownerDied }) {
+  console.log(`main has the lock, and knows: ownerDied is ${ownerDied}`)
+  bank.repair()
+}
 
 function transferInWorker (amount, crash) {
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { sab, amount, crash } })
@@ -28,11 +32,7 @@ const crash = transferInWorker(50, true)
 await crash
 console.log(`after a crash in the middle of a transfer of 50: ${bank}`)
 
-await lock.executeLocked(token => {
-  console.log(`main has the lock, and knows: ownerDied is ${token.ownerDied}`)
-  if (token.ownerDied) bank.repair()
-})
-console.log(`repaired: ${bank}`)
+await lock.executeLocked(() => console.log(`repaired: ${bank}`))
 
 await transferInWorker(50, false)
 await lock.executeLocked(token => console.log(`and on it goes: ${bank}, ownerDied is ${token.ownerDied}`))

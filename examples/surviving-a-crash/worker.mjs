@@ -4,12 +4,11 @@ import accounts from './accounts.mjs'
 
 const { sab, amount, crash } = workerData
 
-const lock = new AsyncLock(sab)
 const bank = accounts(sab, AsyncLock.byteLength)
+const lock = new AsyncLock(sab, { repair: bank.repair })
 
-const token = lock.lock()
-if (token.ownerDied) bank.repair()
-bank.begin(amount)
-if (crash) throw new Error('out of luck')
-bank.finish()
-token.unlock()
+lock.executeLockedSync(() => {
+  bank.begin(amount)
+  if (crash) throw new Error('out of luck')
+  bank.finish()
+})
