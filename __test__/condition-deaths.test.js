@@ -205,7 +205,8 @@ test('a thread that ends while it is told of the first of two locks, each after 
     Atomics.store(busy, 0, 1)
     while (Atomics.load(busy, 0) === 1);
   }, { memory })
-  await until(() => condition.waiters === 2, 'it waits')
+  // It is enqueued before its lock is free.
+  await until(() => condition.waiters === 2 && locks.every(lock => !lock.locked), 'it waits')
   const lock = new api.AsyncLock()
   const others = [0, 0, 0].map(() => {
     const token = lock.tryLock()
