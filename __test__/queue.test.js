@@ -277,6 +277,19 @@ test('takes that give up take nothing, and leave the notification to the next', 
   assert.strictEqual(await queue.takeAsync({ timeout: 0 }), 'there')
 })
 
+test('a promise that was aborted, or whose time is over, is remembered no more', async () => {
+  for (const [queue, method, argument] of [[make({ capacity: 1 }), 'putAsync', 'more'], [make(), 'takeAsync'], [make(), 'use', () => {}]]) {
+    if (method === 'putAsync') queue.tryPut('full')
+    const wait = options => method === 'takeAsync' ? queue.takeAsync(options) : queue[method](argument, options)
+    const controller = new TinyController()
+    const promises = [wait({ signal: controller.signal }), wait({ timeout: 1 })]
+    assert.deepStrictEqual(promises.map(promise => api.ref(promise)), [true, true])
+    controller.abort()
+    await Promise.all(promises.map(rejection))
+    assert.deepStrictEqual(promises.map(promise => api.ref(promise)), [false, false], method)
+  }
+})
+
 test('wrong options, an aborted signal and one that throws: nothing is put or taken, and nobody waits', async () => {
   const failure = new Error('no listeners here')
   const aborted = new TinyController({ reason: 'before' })

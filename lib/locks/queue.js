@@ -212,8 +212,11 @@ async function awaitPut (queue, value, options, steps) {
   throwIfAborted(wait.signal)
   let found = isPutting(memory) ? NOTHING : owing(memory, put, written, false)
   if (found === NOTHING || found === BUSY) {
-    found = await putLater(memory, written.kept(), wait, steps)
-    steps.end()
+    try {
+      found = await putLater(memory, written.kept(), wait, steps)
+    } finally {
+      steps.end()
+    }
   }
   if (found === ENDED) throw queueClosed('putAsync')
   if (found === LATE) throw hideFrames(lateError(memory, 'put', wait.timeout), awaitPut)
@@ -255,10 +258,13 @@ function takeAtOnce (memory, toUse, { signal }) {
 
 /** A promise of a Lease or ENDED; its TimeoutError has the frames of `caller`'s caller. */
 async function awaitLease (memory, toUse, wait, steps, caller) {
-  const found = await takeLater(memory, toUse, wait, steps)
-  steps.end()
-  if (found === LATE) throw hideFrames(lateError(memory, toUse ? 'use' : 'take', wait.timeout), caller)
-  return found
+  try {
+    const found = await takeLater(memory, toUse, wait, steps)
+    if (found === LATE) throw hideFrames(lateError(memory, toUse ? 'use' : 'take', wait.timeout), caller)
+    return found
+  } finally {
+    steps.end()
+  }
 }
 
 // ——— Arguments ———
