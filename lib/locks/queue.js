@@ -20,7 +20,7 @@ const { becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./
 const { FORMATS, write } = require('./queue/format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
 const { BUSY, ENDED, LATE, NOTHING, QueueMemory } = require('./queue/memory')
-const { blocking, close, finish, owing, put, putBack, putBlocking, recover, take, takeBlocking } = require('./queue/steps')
+const { blocking, close, finish, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking } = require('./queue/steps')
 const { finishLater, isPutting, putLater, takeLater } = require('./queue/waits')
 
 const SHAPE = {
@@ -136,8 +136,8 @@ class Queue {
       throw error
     } finally {
       // If the engine interrupts the callback, by a time limit, the message stays in use until this thread ends.
-      if (delivery.isPutBack) owing(memory, putBack, lease)
-      else owing(memory, finish, lease, true)
+      if (delivery.isPutBack) owingOn(memory, putBack, lease)
+      else owingOn(memory, finish, lease, true)
     }
     return true
   }
@@ -241,11 +241,11 @@ async function awaitUse (queue, callback, options, steps) {
   try {
     await callback(lease.value, delivery.given)
   } catch (error) {
-    owing(memory, putBack, lease)
+    owingOn(memory, putBack, lease)
     throw error
   }
-  if (delivery.isPutBack) owing(memory, putBack, lease)
-  else if (owing(memory, finish, lease, false) === BUSY) await finishLater(memory, lease)
+  if (delivery.isPutBack) owingOn(memory, putBack, lease)
+  else if (owingOn(memory, finish, lease, false) === BUSY) await finishLater(memory, lease)
   return true
 }
 

@@ -19,6 +19,11 @@ const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0 }
 /** Carries out a step; until its end this thread owes both events. */
 function owing (memory, step, argument, blocks) {
   agent().requireStack()
+  return owingOn(memory, step, argument, blocks)
+}
+
+/** The same for a call that has asked for the stack before, and has changed something since: the end of a use. */
+function owingOn (memory, step, argument, blocks) {
   if (begun.memory !== undefined) backOut()
   const list = theList()
   // Where the entries are, unless others move.
@@ -203,4 +208,4 @@ function blocking (memory, step, wait) {
   return found
 }
 
-module.exports = { blocking, close, finish, outcomeOf, owing, put, putBack, putBlocking, recover, take, takeBlocking }
+module.exports = { blocking, close, finish, outcomeOf, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking }
