@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
 use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by};
+use atomics_waitasync::lock::deadlock::{
+    Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
+};
 use atomics_waitasync::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
 use atomics_waitasync::lock::request::Word;
 use atomics_waitasync::lock::{Claimed, Waiter, WaiterListStore};
@@ -155,7 +157,7 @@ impl World {
                 holds: holds(&claim),
                 claim: Some(claim),
             });
-            holders.chain(ahead).collect()
+            holders.chain(up_to_one_for_all(ahead)).collect()
         });
         keepers.unwrap_or_default()
     }
@@ -475,6 +477,19 @@ fn a_cycle_past_writers_that_hold_nothing_and_are_ahead() {
     let writer: Script = (Patient, &[(0, Exclusive)]);
     is_found_after(&[0, 3], &[(Patient, &[(0, Shared), B]), writer, writer, (Patient, &[B, (0, Shared)])]);
     is_found(&[(Patient, &[(0, Shared), B]), writer, (Patient, &[B, (0, Exclusive)])]);
+}
+
+#[test]
+fn a_cycle_past_a_writer_ahead_that_finds_another_one_and_leaves() {
+    is_found_after(
+        &[0, 3],
+        &[
+            (Patient, &[(0, Shared), B]),
+            (Patient, &[(0, Exclusive)]),
+            (Patient, &[(2, Lock), (0, Exclusive)]),
+            (Patient, &[B, (0, Shared)]),
+        ],
+    );
 }
 
 #[test]

@@ -303,8 +303,9 @@ module.exports = [
   { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' },
 
   // Deadlocks, snapshots, names.
-  { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'if blocked.request.is_exclusive() { None } else { section.before(key).find_map(keeper) }', put: 'None', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
-  { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'src/lock/deadlock.rs', find: 'section.before(key).find_map(keeper)', put: 'section.before(key).next().and_then(keeper)', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
+  { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).filter(|_| false)', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
+  { what: 'a writer ahead that holds something stands for those ahead of it', file: 'src/lock/deadlock.rs', find: 'is_over |= !keeper.holds && matches!', put: 'is_over |= matches!', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
   { what: 'a claim of a limit does not wait for the one ahead of it', file: 'src/lock/deadlock.rs', find: 'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })', put: 'other.is_exclusive()', cargo: ['deadlock', 'a_cycle_through_a_claim'] },
   { what: 'what a thread holds of a limit leaves room for what it wants besides', file: 'src/lock/deadlock.rs', find: 'sum.and(own).unwrap_or(sum)', put: 'sum.and(own).map_or(sum, |_| sum)', cargo: ['deadlock', 'a_cycle_of_two_threads_that_want_more'] },
   { what: 'who holds a little of a limit keeps everyone waiting', file: 'src/lock/deadlock.rs', find: 'held.saturating_add(amount) > limit', put: 'held.saturating_add(amount) >= limit', cargo: ['deadlock', 'no_cycle_through_a_limit'] },

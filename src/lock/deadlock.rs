@@ -5,9 +5,9 @@
 //! |---|---|
 //! | a lock | its holder |
 //! | exclusive access | each holder |
-//! | a share | the writer, and the nearest blocked writer ahead of it in the line |
+//! | a share | the writer, and the blocked writers ahead of it in the line |
 //! | permits | nothing: any thread may add permits |
-//! | permits of a limit | each holder of so many that what it requests and holds does not fit beside them, and the nearest blocked thread ahead |
+//! | permits of a limit | each holder of so many that what it requests and holds does not fit beside them, and the blocked threads ahead |
 //!
 //! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits for its turn in the
 //! line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it waits itself. That several holders together
@@ -19,7 +19,8 @@
 //! that holds nothing need do neither: others wait for it only if its claim is ahead of theirs, and that is found in the line. Such a
 //! claim joined before the one behind it, whose thread holds something, as a thread of the cycle waits for it. So when the last holder
 //! of a cycle looks, it sees the waits of all others. One ahead that holds something counts once it is published, as other holders
-//! do: it may be the one that finds the cycle. So of what threads hold, only that of the published ones and of the searching one is read,
+//! do: it may be the one that finds the cycle. Then it leaves the line, and the one ahead of it, of which nobody knew, would keep
+//! those behind waiting: so a search asks about each thread ahead, up to one that stands for all ahead of it. So of what threads hold, only that of the published ones and of the searching one is read,
 //! and a thread that holds much makes no other's sleep dearer, as long as it does not block itself. A thread that finds a cycle is not published, so no other finds the same one. A promise that
 //! is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again after a slice of its
 //! sleep in which that has happened.
@@ -111,6 +112,17 @@ pub struct WaitForGraph {
     published: Mutex<HashMap<usize, Blocked, FxBuildHasher>>,
 }
 
+/// Those of the keepers ahead in a line, the nearest first, of which a search has to know. A writer that holds nothing waits for the same as
+/// all that are ahead of it, so it stands for them; and it stays, since it looks for no cycle.
+pub fn up_to_one_for_all(ahead: impl Iterator<Item = Keeper>) -> impl Iterator<Item = Keeper> {
+    let mut is_over = false;
+    ahead.take_while(move |keeper| {
+        let was_over = is_over;
+        is_over |= !keeper.holds && matches!(keeper.obstacle, Obstacle::IsAhead(request) if request.is_exclusive());
+        !was_over
+    })
+}
+
 fn key(thread: &Arc<BlockedThread>) -> usize {
     Arc::as_ptr(thread).addr()
 }
@@ -188,13 +200,13 @@ impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
 }
 
 impl WaiterListStore {
-    /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the nearest blocked
-    /// thread ahead of it in the line that it waits behind, and with what tells whether something that was granted has not been
+    /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the blocked threads ahead of
+    /// it in the line that it waits behind, the nearest first, and with what tells whether something that was granted has not been
     /// stolen. `None` if the claim has been settled.
     pub fn while_waiting<R>(
         &self,
         blocked: &Blocked,
-        body: impl FnOnce(Option<&Waiter>, Option<Blocked>, &dyn Fn(Request) -> bool) -> R,
+        body: impl FnOnce(Option<&Waiter>, &mut dyn Iterator<Item = Blocked>, &dyn Fn(Request) -> bool) -> R,
     ) -> Option<R> {
         let waiter = Waiter::Thread(Arc::clone(&blocked.thread));
         self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
@@ -210,10 +222,10 @@ impl WaiterListStore {
                 }
                 _ => None,
             };
-            let ahead = if blocked.request.is_exclusive() { None } else { section.before(key).find_map(keeper) };
+            let mut ahead = section.before(key).filter(|_| !blocked.request.is_exclusive()).filter_map(keeper);
             let policy = section.policy();
             let is_left = |granted: Request| granted.id().is_none_or(|id| policy.holds(location, id));
-            body(policy.granted.get(&location), ahead, &is_left)
+            body(policy.granted.get(&location), &mut ahead, &is_left)
         })
     }
 }

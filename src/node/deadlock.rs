@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use rustc_hash::FxBuildHasher;
 
 use crate::clock::now;
-use crate::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by};
+use crate::lock::deadlock::{Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all};
 use crate::lock::request::Request;
 use crate::node::holders::held_since;
 use crate::node::json;
@@ -96,7 +96,7 @@ impl Holders {
                 holds: holds(&claim.thread),
                 claim: Some(claim),
             });
-            holders.chain(ahead).collect()
+            holders.chain(up_to_one_for_all(ahead)).collect()
         });
         keepers.unwrap_or_default()
     }
