@@ -12,7 +12,7 @@ const { Atomics, api } = require('./subject')
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
 const size = require('./fixtures/size')
-const { MAJOR, now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+const { TURNS_ONCE_MORE, now, randomFrom, runChild, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const { AsyncLock, Condition, RwLock, UnlockToken } = api
 
@@ -20,9 +20,6 @@ const { AsyncLock, Condition, RwLock, UnlockToken } = api
 const LOCK = 0
 const CONDITION = 4
 const READY = 8
-
-/** Node 10 turns the event loop of a busy thread that it terminates once more, and then runs no promise's continuation. */
-const TURNS_ONCE_MORE = MAJOR < 12 && 'Node 10 calls into a thread that it has terminated'
 
 /** Both locks whose tokens a Condition takes. */
 const LOCKS = { AsyncLock: [AsyncLock, 'lock'], RwLock: [RwLock, 'lock'] }

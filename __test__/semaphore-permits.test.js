@@ -13,13 +13,11 @@ const { test } = require('./harness')
 const { api } = require('./subject')
 const { startMember, turns, untilWaiters, waiters, watch } = require('./fixtures/family-toolbox')
 const { TinyController, memory, rejection } = require('./fixtures/lock-toolbox')
-const { MAJOR, busy, now, randomFrom, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
+const { TURNS_ONCE_MORE, busy, now, randomFrom, sleep, startWorker, until } = require('./fixtures/queue-toolbox')
 
 const { Semaphore, UnlockToken } = api
 const MOST = 0x7fffffff
 const HELD = { ownerDied: false, locked: true }
-/** Node 10 turns the event loop of a busy thread that it terminates once more, and then runs no promise's continuation. */
-const TURNS_ONCE_MORE = MAJOR < 12 && 'Node 10 calls into a thread that it has terminated'
 
 function setUp (permits) {
   const sab = memory(4)
