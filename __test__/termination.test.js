@@ -16,7 +16,6 @@ const { MAJOR, busy, median, now, onAQuietMachine, runChild, sleep, starved, sta
 
 // Where a blocked thread cannot watch its event loop's descriptor, it checks every 30 ms whether it has been terminated.
 const PROMPTLY = watched ? 5 : 50
-const [SHARE, PERCENT] = watched ? [0.005, '0.5'] : [0.05, '5']
 
 /** How many times workers are loaded and terminated. */
 const ROUNDS = Number(process.env.ROUNDS || size(300, 60))
@@ -248,7 +247,7 @@ for (const how of ['exit', 'throw']) {
   }))
 }
 
-test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 90000 }, t => onAQuietMachine(async () => {
+test('20 blocked threads cost less than 5 % of a core', { timeout: 90000 }, t => onAQuietMachine(async () => {
   const array = words(1)
   const threads = await blockedThreads(t, array, 20)
   await sleep(200) // what a start-up leaves behind
@@ -263,7 +262,7 @@ test(`20 blocked threads cost less than ${PERCENT} % of a core`, { timeout: 9000
   await Promise.all(threads.map(thread => thread.terminate()))
   const share = Math.min.apply(null, shares) // other work in the process only adds to it
   // Emulated instructions take a multiple of the time.
-  assert.ok(share < slowness * SHARE, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
+  assert.ok(share < slowness * 0.05, shares.map(share => `${(100 * share).toFixed(2)} %`).join(', '))
 }))
 
 /** How often the threads of this process, but for this one, have gone to sleep. */
@@ -272,6 +271,20 @@ function timesSlept () {
   const status = id => fs.readFileSync(`/proc/self/task/${id}/status`, 'utf8')
   return others.reduce((sum, id) => sum + Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(status(id))[1]), 0)
 }
+
+test('20 threads that have just blocked wake 100 times a second together', { timeout: 90000, skip: !watched && 'they are not watched here' }, t => onAQuietMachine(async () => {
+  // Their number is the package's; the processor time of one is the machine's, from 0.02 to 0.7 ms.
+  const array = words(1)
+  const threads = await blockedThreads(t, array, 20)
+  await sleep(200)
+  const [before, begin] = [timesSlept(), now()]
+  await sleep(2000)
+  const perSecond = (timesSlept() - before) / (now() - begin) * 1000
+  const ended = await timeOf(() => Promise.all(threads.map(thread => thread.terminate())))
+  assert.ok(perSecond <= 100, `${perSecond}`)
+  // They have not read the messages of their start, which must not hide the end.
+  assert.ok(ended < slowness * 2000, `${ended} ms`)
+}))
 
 test('20 threads that have been blocked for long wake 5 times a second together', { timeout: 90000, skip: !watched && 'they are not watched here' }, t => onAQuietMachine(async () => {
   // A thread whose event loop is signalled after it has blocked sleeps in shorter slices: what its start still sends comes before.

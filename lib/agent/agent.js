@@ -35,15 +35,19 @@ const SPARE = 8
 /** How many settlements native code delivers at once. */
 const BATCH = 4096
 
+/** How an event loop learns that its thread is ended, for native code. Bun has functions with libuv's names, but not its event loop. */
+const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
+/** Node 12.11 was the first to have a signal of its own for the end of a worker. */
+const isBefore12dot11 = NODE_VERSION < 12 || (NODE_VERSION === 12 && parseInt(process.versions.node.split('.')[1], 10) < 11)
+const endSignal = process.versions.bun !== undefined ? UNKNOWN : isBefore12dot11 ? SHARED : OWN
+
 function createAgent (binding) {
   const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
   const floats = new Float64Array(buffer, 0, FLOATS)
   const words = new Int32Array(buffer)
   const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
-  // Bun has functions with libuv's names, but not its event loop.
-  const hasLibuv = process.versions.bun === undefined
   const stallAfter = stallSetting(binding)
-  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, threadName, hasLibuv)
+  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, threadName, endSignal)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an install in

@@ -35,6 +35,7 @@ use crate::queue::location::Location;
 use crate::queue::outbox::Settlement;
 use crate::queue::result::WaitResult;
 use crate::queue::store::Withdrawal;
+use crate::service::watch::EndSignal;
 
 /// A Node environment that uses the queue.
 pub(super) struct Agent {
@@ -98,7 +99,7 @@ impl Agent {
         }
     }
 
-    /// Makes the agent of `env`. `has_libuv`: whether its event loop is libuv's.
+    /// Makes the agent of `env`.
     ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, `settle` and `tick` are functions.
@@ -109,7 +110,7 @@ impl Agent {
         tick: sys::napi_value,
         thread_id: u32,
         thread_name: Option<String>,
-        has_libuv: bool,
+        end_signal: EndSignal,
     ) -> Result<()> {
         if let Ok(former) = Self::of(env) {
             former.abandon()?;
@@ -131,7 +132,7 @@ impl Agent {
             environment,
             registers,
             thread_id,
-            blocking: Blocking::new(environment, registers, &outbox, pending.notes.clone(), has_libuv),
+            blocking: Blocking::new(environment, registers, &outbox, pending.notes.clone(), end_signal),
             pending,
             robust_list: RobustList::new(environment, registers),
             delivery: Delivery::new(environment, registers, &outbox),

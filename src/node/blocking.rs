@@ -22,7 +22,7 @@ use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
 use crate::queue::result::WaitResult;
 use crate::queue::waiter_list::Ticket;
-use crate::service::watch::Watch;
+use crate::service::watch::{EndSignal, Watch};
 use crate::spinner::{BudgetedSpinner, Spinner};
 
 /// No thread sleeps longer than this, unless its event loop is watched.
@@ -108,19 +108,18 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    /// `has_libuv`: whether the environment's event loop is libuv's.
     pub(super) fn new(
         environment: Environment,
         registers: RegistersRef,
         outbox: &Arc<Outbox>,
         notes: SharedNotes,
-        has_libuv: bool,
+        end_signal: EndSignal,
     ) -> Self {
         let thread = Arc::new(BlockedThread::current());
         Self {
             environment,
             registers,
-            watch: Watch::new(environment.env, &thread, has_libuv),
+            watch: Watch::new(environment.env, &thread, end_signal),
             thread,
             notes,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
@@ -231,8 +230,8 @@ impl Blocking {
             }
             // JavaScript reports a stall here.
             if !self.environment.tick() {
-                // Whoever ends one thread often ends the others next, one after the other.
-                if !watched {
+                // Whoever ends one thread often ends the others next, one after the other, and they may not hear of it.
+                if !watched || self.watch.may_miss() {
                     REGISTRY.interrupt();
                 }
                 return Answer::Interrupted;

@@ -12,12 +12,13 @@ use crate::node::registry::REGISTRY;
 use crate::node::snapshot::{self, Snapshot};
 use crate::node::{holders, images, operations, profile};
 use crate::queue::location::Location;
+use crate::service::watch::EndSignal;
 
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
 ///
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
 /// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` and `thread_name` are those
-/// of `worker_threads`; `has_libuv`, unless it is false, that the event loop is libuv's.
+/// of `worker_threads`; `end_signal`: 0 if the event loop is not libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
 #[napi(catch_unwind)]
 pub fn start(
     env: Env,
@@ -26,7 +27,7 @@ pub fn start(
     tick: Function<'_, (), ()>,
     thread_id: u32,
     thread_name: Option<String>,
-    has_libuv: Option<bool>,
+    end_signal: Option<u32>,
 ) -> Result<Object<'static>> {
     // SAFETY: called from JavaScript, and the wrapper checked the types.
     unsafe {
@@ -37,7 +38,11 @@ pub fn start(
             tick.raw(),
             thread_id,
             thread_name,
-            has_libuv != Some(false),
+            match end_signal {
+                Some(0) => EndSignal::Unknown,
+                Some(1) => EndSignal::Shared,
+                _ => EndSignal::Own,
+            },
         )
     }?;
     operations::create(&env)

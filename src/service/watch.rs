@@ -8,7 +8,8 @@
 //! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which something is
 //! added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed when one of the same kind is pending
 //! already; then the thread returns when its slice ends. So once the loop has been signalled during a watch, the slices are shorter. What
-//! was signalled before the watch does not count: messages to a thread that has not read them yet, nearly always.
+//! was signalled before the watch does not count: messages to a thread that has not read them yet, nearly always. But where a worker's
+//! end has no signal of its own ([`EndSignal::Shared`]), those messages hide it, and they count.
 //!
 //! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is signalled while it
 //! does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says why that leaves no blocked
@@ -27,6 +28,17 @@ use tokio::sync::Notify;
 
 use crate::sync::lock;
 pub(crate) use watched::Watch;
+
+/// The signal by which an event loop learns that its thread is ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EndSignal {
+    /// Unknown: the loop is not libuv's.
+    Unknown,
+    /// That of the parent's messages: before Node 12.11.
+    Shared,
+    /// One of its own.
+    Own,
+}
 
 /// The watches over event loops that have been signalled.
 #[derive(Debug, Default)]
@@ -70,7 +82,7 @@ mod watched {
     use tokio::io::unix::AsyncFd;
     use tokio::runtime::Handle;
 
-    use super::Signals;
+    use super::{EndSignal, Signals};
     use crate::clock::{Timestamp, now};
     use crate::queue::parker::BlockedThread;
     use crate::service::rest::Rest;
@@ -120,6 +132,7 @@ mod watched {
     pub(crate) struct Watch {
         thread: Arc<BlockedThread>,
         event_loop: Option<EventLoop>,
+        end_signal: EndSignal,
         /// Known when the thread is watched for the first time.
         signals: OnceLock<Arc<Signals>>,
         state: Mutex<State>,
@@ -133,18 +146,19 @@ mod watched {
     struct State {
         /// What the runtime knows of the descriptor, while the thread is watched. It refers to the `Watch`, until it is dropped.
         registered: Option<AsyncFd<EventLoop>>,
-        /// Whether the first event tells of what was signalled before.
+        /// Whether the first event tells of what was signalled before, and does not count.
         was_signalled: bool,
         /// The thread is not watched again before this.
         not_before: Timestamp,
     }
 
     impl Watch {
-        /// For the calling thread, which is that of `env`. `has_libuv`: whether the event loop is libuv's.
-        pub(crate) fn new(env: sys::napi_env, thread: &Arc<BlockedThread>, has_libuv: bool) -> Arc<Self> {
+        /// For the calling thread, which is that of `env`.
+        pub(crate) fn new(env: sys::napi_env, thread: &Arc<BlockedThread>, end_signal: EndSignal) -> Arc<Self> {
             Arc::new(Self {
                 thread: Arc::clone(thread),
-                event_loop: has_libuv.then(|| EventLoop::of(env)).flatten(),
+                event_loop: (end_signal != EndSignal::Unknown).then(|| EventLoop::of(env)).flatten(),
+                end_signal,
                 signals: OnceLock::new(),
                 state: Mutex::new(State {
                     registered: None,
@@ -171,7 +185,7 @@ mod watched {
                 && let Some(event_loop) = self.event_loop.filter(|_| now >= state.not_before)
             {
                 state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
-                state.was_signalled = event_loop.is_signalled();
+                state.was_signalled = self.end_signal == EndSignal::Own && event_loop.is_signalled();
                 self.is_signalled.store(false, Ordering::Relaxed);
                 let _entered = runtime.enter();
                 // SAFETY: the descriptor is always the same, and open until the environment has ended: `close` is called before.
@@ -238,7 +252,7 @@ mod watched {
     use napi::sys;
     use tokio::runtime::Handle;
 
-    use super::Signals;
+    use super::{EndSignal, Signals};
     use crate::queue::parker::BlockedThread;
 
     /// The watch over one thread's event loop: there is none.
@@ -247,7 +261,7 @@ mod watched {
 
     #[expect(clippy::unused_self, reason = "as on Linux")]
     impl Watch {
-        pub(crate) fn new(_: sys::napi_env, _: &Arc<BlockedThread>, _: bool) -> Arc<Self> {
+        pub(crate) fn new(_: sys::napi_env, _: &Arc<BlockedThread>, _: EndSignal) -> Arc<Self> {
             Arc::new(Self)
         }
 
