@@ -14,6 +14,7 @@ const { test } = require('./harness')
 const { api } = require('./subject')
 const { HAS_BIGINT64, randomFrom, sleep, startWorker } = require('./fixtures/queue-toolbox')
 const size = require('./fixtures/size')
+const { TAIL } = require('../lib/locks/queue/layout')
 
 const SEED = Number(process.env.FUZZ_SEED) || 1
 const CALLS = Number(process.env.FUZZ_CALLS) || size(20000, 6000)
@@ -21,7 +22,7 @@ const CALLS = Number(process.env.FUZZ_CALLS) || size(20000, 6000)
 const VALUE = 0x5EED5EED
 
 /** Calls everything. Returns what was wrong, as texts. Runs in a worker, too: it sees only its argument. */
-function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomFrom, require, sleep }) {
+function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, randomFrom, require, sleep }) {
   const util = require('util')
   const vm = require('vm')
   const { MessageChannel } = require('worker_threads')
@@ -148,7 +149,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
   // Whatever waits is notified; a closed queue is opened again, which no program can.
   const letMessagesGo = () => {
     const queue = make.queue()
-    Atomics.and(new Int32Array(messages), 2 + 33, ~1)
+    Atomics.and(new Int32Array(messages), 2 + TAIL, ~1)
     while (queue.tryTake() !== undefined);
     queue.tryPut(1)
   }
@@ -189,7 +190,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64 }, randomF
 
 for (const thread of ['main', 'a worker']) {
   test(`whatever everything is called with in ${thread}, it ends with a value or an error that says something`, { timeout: 60000 }, async t => {
-    const data = { seed: SEED, calls: CALLS, value: VALUE, blocks: thread !== 'main', hasBigInt64: HAS_BIGINT64 }
+    const data = { seed: SEED, calls: CALLS, value: VALUE, blocks: thread !== 'main', hasBigInt64: HAS_BIGINT64, TAIL }
     const result = thread === 'main' ? await fuzz({ api, data, randomFrom, require, sleep }) : await startWorker(t, fuzz, data).done()
     console.log(`# ${result.callees} functions, ${result.promises} promises`)
     assert.deepStrictEqual(result.wrong, [])

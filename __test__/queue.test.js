@@ -8,6 +8,7 @@
 const assert = require('assert')
 const { test } = require('./harness')
 const { api } = require('./subject')
+const { FILLED, FREED, HEAD, EMPTIED, LOOKED, PUT_RETURNS, READY, RETURNS, ROOM, TAIL } = require('../lib/locks/queue/layout')
 const { MAJOR, startWorker, until } = require('./fixtures/queue-toolbox')
 const { TinyController, rejection } = require('./fixtures/lock-toolbox')
 
@@ -139,10 +140,9 @@ test('positions and events begin again at their ends', async () => {
     const buffer = new SharedArrayBuffer(Queue.byteLength(capacity, 16))
     const words = new Int32Array(buffer)
     const wrap = Math.floor(2 ** 29 / capacity) * capacity
-    // TAIL, HEAD, FREED; then what is counted: RETURNS, FILLED, PUT_RETURNS, EMPTIED, LOOKED.
-    words[33] = 2 * (wrap - 1)
-    words[49] = words[50] = wrap - 1
-    for (const index of [0, 1, 16, 17, 51]) words[index] = 0x7fffffff
+    words[TAIL] = 2 * (wrap - 1)
+    for (const index of [HEAD, FREED, ROOM, READY]) words[index] = wrap - 1
+    for (const index of [RETURNS, FILLED, PUT_RETURNS, EMPTIED, LOOKED]) words[index] = 0x7fffffff
     const queue = new Queue(buffer, { capacity, messageSize: 16 })
     for (let n = 0; n < 3 * capacity + 3; n++) {
       const take = queue.takeAsync()

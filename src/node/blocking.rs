@@ -43,6 +43,9 @@ const INTERRUPTED_SLICE_MILLISECONDS: f64 = 0.5;
 /// Nanoseconds for which a thread spins for a notification before it sleeps: what a sleeping thread takes to wake and answer.
 const LONGEST_WAIT_SPIN: u32 = 100_000;
 
+/// How often a thread pauses at most between two looks at a word.
+const MOST_PAUSES: u32 = 64;
+
 /// A thread that spins for notifications in vain does so once in so many waits: for 0.1 µs each, on average.
 const LONGEST_WAIT_PAUSE: u32 = 1024;
 
@@ -169,6 +172,25 @@ impl Blocking {
             Some(result) => self.settled_by_other(wait, result, robust_list),
             None => self.sleep_through(wait, robust_list),
         }
+    }
+
+    /// Whether the word at which the thread is about to wait changes within a moment.
+    ///
+    /// It looks more and more rarely: whoever is about to change the word writes to its cache line again and again.
+    pub(super) fn changes_soon(&self, has_changed: impl Fn() -> bool) -> bool {
+        let pauses = Cell::new(1);
+        let look = || {
+            (0..pauses.get()).for_each(|_| std::hint::spin_loop());
+            pauses.set((2 * pauses.get()).min(MOST_PAUSES));
+            has_changed().then_some(())
+        };
+        self.wait_spinner.spin(look).is_some()
+    }
+
+    /// As [`Self::block`], for a thread that has spun before.
+    pub(super) fn block_at_once(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        self.prepare(wait);
+        self.sleep_through(wait, robust_list)
     }
 
     /// The wait is over: the thread that removed this one from its waiter list recorded the result.

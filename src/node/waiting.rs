@@ -2,10 +2,11 @@
 
 use crate::clock::Timestamp;
 use crate::node::agent::Agent;
-use crate::node::blocking::BlockingWait;
+use crate::node::blocking::{Blocking, BlockingWait};
 use crate::node::pending::Noted;
 use crate::node::process::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
 use crate::node::registers::Answer;
+use crate::node::robust_list::RobustList;
 use crate::queue::result::WaitResult;
 use crate::queue::store::Withdrawal;
 use crate::queue::waiter_list::Ticket;
@@ -13,6 +14,11 @@ use crate::queue::waiter_list::Ticket;
 impl Agent {
     /// Blocks at the location.
     pub(super) fn wait(&self) -> Answer {
+        self.wait_by(Blocking::block)
+    }
+
+    /// `block` is for the wait that has been enqueued.
+    fn wait_by(&self, block: impl Fn(&Blocking, BlockingWait, &RobustList) -> Answer) -> Answer {
         let registers = &self.registers;
         if self.blocking.sleeps() {
             return Answer::Interrupted;
@@ -25,17 +31,21 @@ impl Agent {
             return Answer::Settled(WaitResult::NotEqual);
         };
         let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
-        self.blocking.block(wait, &self.robust_list)
+        block(&self.blocking, wait, &self.robust_list)
     }
 
-    /// As [`Self::wait`], for a class of the package: the registers say which.
+    /// As [`Self::wait`], for a class of the package: the registers say which. Nobody counts the notifications of such waits. So the thread
+    /// spins before it is enqueued: whoever changes the word meanwhile has nobody to notify.
     pub(super) fn wait_for(&self) -> Answer {
         if self.blocking.sleeps() {
             return Answer::Interrupted;
         }
+        if self.registers.waits() && self.blocking.changes_soon(|| !self.registers.is_equal()) {
+            return Answer::Settled(WaitResult::NotEqual);
+        }
         let (location, purpose) = (self.registers.location(), self.registers.amount.get());
         self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None)));
-        let answer = self.wait();
+        let answer = self.wait_by(Blocking::block_at_once);
         self.pending.notes.set_sleep(None);
         answer
     }

@@ -11,7 +11,7 @@ const { Member, cores, tie } = require('../team')
 const CAPACITY = 1024
 /** A receiver of `postMessage` acknowledges so many at once. */
 const ACKNOWLEDGED = CAPACITY / 4
-const MESSAGES = 20000
+const MESSAGES = 60000
 const TRIPS = 2000
 /** Bytes of the memory of a channel of multithreading: no message has to make room for another. */
 const CHANNEL_BYTES = 2 ** 25

@@ -7,13 +7,19 @@
  * |---|---|
  * | RETURNS, FILLED | the events that takers wait for: a message has come back; something has changed for takers |
  * | CAPACITY, MESSAGE_SIZE | how many messages fit, and 1 + the bytes of the longest: set by the first thread, the same for all |
- * | PUT_RETURNS, EMPTIED | the events that putters wait for; the first one counts deaths of threads that owed the second |
  * | PUT_LOCK, TAIL | 2 * the position of the next message to be put, + 1 once the queue is closed |
- * | TAKE_LOCK, HEAD, FREED, LOOKED | the position of the next message to be taken; how many slots have been given back; RETURNS, when no message was found to have come back |
+ * | ROOM | FREED, when a putter read it last |
+ * | PUT_RETURNS, EMPTIED | the events that putters wait for; the first one counts deaths of threads that owed the second |
+ * | TAKE_LOCK, HEAD, FREED | the position of the next message to be taken; how many slots have been given back |
+ * | READY, LOOKED | the position of TAIL, when a taker read it last; RETURNS, when no message was found to have come back |
  * | ring | by position: a slot, XOR its index here |
  * | slots | LEASE, MARK, ATTEMPT, SIZE, and the bytes of a message |
  *
- * Zero-filled memory is an empty queue. Words that different threads write are 64 bytes apart.
+ * Zero-filled memory is an empty queue.
+ *
+ * Putters write the words up to ROOM, takers those from PUT_RETURNS on: 128 bytes apart, since a processor may fetch two lines of 64 at once. One
+ * side reads a word of the other's only if the value that it read last says that there is no room, or no message. So a stream of messages
+ * moves few lines from processor to processor. ROOM is at most the capacity behind TAIL, and READY before HEAD: both are written with the side's lock.
  *
  * # The state of a slot
  * Position p lies in the ring at p modulo the capacity. TAIL, HEAD and FREED count modulo the largest multiple of the capacity up to 2^29.
@@ -34,14 +40,16 @@ const RETURNS = 0
 const FILLED = 1
 const CAPACITY = 2
 const MESSAGE_SIZE = 3
-const PUT_RETURNS = 16
-const EMPTIED = 17
-const PUT_LOCK = 32
-const TAIL = 33
-const TAKE_LOCK = 48
-const HEAD = 49
-const FREED = 50
-const LOOKED = 51
+const PUT_LOCK = 4
+const TAIL = 5
+const ROOM = 6
+const PUT_RETURNS = 32
+const EMPTIED = 33
+const TAKE_LOCK = 34
+const HEAD = 35
+const FREED = 36
+const READY = 37
+const LOOKED = 38
 const RING = 64
 
 const { ceil } = Math
@@ -67,7 +75,7 @@ const slotsBegin = (capacity) => RING + capacity + capacity % 2
 const bytesOf = (capacity, messageSize) => 4 * (slotsBegin(capacity) + capacity * slotWords(messageSize))
 
 module.exports = {
-  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_RETURNS, EMPTIED, PUT_LOCK, TAIL, TAKE_LOCK, HEAD, FREED, LOOKED, RING,
+  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY, LOOKED, RING,
   LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, MOST_CAPACITY, MOST_BYTES,
   bytesOf, slotWords, slotsBegin
 }

@@ -20,7 +20,7 @@
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
  *
  * # Why no waiter sleeps while it could go on
- * A waiter reads the event before it looks for what it wants, and waits only while the event has that value. A thread that has changed something
+ * Before a thread waits, it reads the event and looks once more for what it wants; it waits only while the event has that value. A thread that has changed something
  * raises the event after it, and then notifies one waiter. So the waiter finds the change, or the event raised, or is notified. Threads and
  * promises wait at words of their own, and one of each is notified: the promise's event loop may be busy.
  */
@@ -33,7 +33,7 @@ const { createWord } = require('../held/word')
 const format = require('./format')
 const InnerLock = require('./inner-lock')
 const {
-  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_RETURNS, EMPTIED, PUT_LOCK, TAIL, TAKE_LOCK, HEAD, FREED, LOOKED, RING,
+  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY, LOOKED, RING,
   LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
 } = require('./layout')
 
@@ -143,6 +143,8 @@ class QueueMemory {
     this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
     // That of the step in which this thread is: see `backOut` in steps.js.
     this.lease = undefined
+    // Whether the last step of this thread has left room for another message, or a message for another taker.
+    this.hasMore = false
     this.putLock = new InnerLock(word(PUT_LOCK))
     this.takeLock = new InnerLock(word(TAKE_LOCK))
     // What promises wait for, and at which words of the queue that is.
@@ -188,15 +190,6 @@ class QueueMemory {
   /** Messages in use, or that have come back. */
   get taken () {
     return this.distance(load(this.words, FREED), load(this.words, HEAD))
-  }
-
-  get hasRoom () {
-    return this.distance(load(this.words, FREED), this.tail) < this.capacity
-  }
-
-  /** Whether a taker may find something. */
-  get hasMessages () {
-    return load(this.words, HEAD) !== this.tail || load(this.words, RETURNS) !== load(this.words, LOOKED)
   }
 
   get isEnded () {
@@ -269,13 +262,24 @@ class QueueMemory {
     const tail = load(words, TAIL)
     if ((tail & 1) === 1) return ENDED
     const position = tail >>> 1
-    if (this.distance(load(words, FREED), position) >= this.capacity) return NOTHING
+    if (!this.hasRoomAt(position)) return NOTHING
     const at = this.slotAt(this.slotOf(position))
     words[at + ATTEMPT] = 0
     words[at + SIZE] = written.size * FORMATS + written.format
     this.bytes.put(4 * (at + BYTES), written)
-    // Unless it is closed now.
-    return compareExchange(words, TAIL, tail, 2 * this.after(position, 1)) === tail ? true : ENDED
+    const next = this.after(position, 1)
+    // It is closed now.
+    if (compareExchange(words, TAIL, tail, 2 * next) !== tail) return ENDED
+    this.hasMore = this.hasRoomAt(next)
+    return true
+  }
+
+  /** Whether there is a slot for a position. With the put lock. */
+  hasRoomAt (position) {
+    const { capacity, words } = this
+    if (this.distance(words[ROOM], position) < capacity) return true
+    words[ROOM] = load(words, FREED)
+    return this.distance(words[ROOM], position) < capacity
   }
 
   // ——— Taking. All with the take lock ———
@@ -287,11 +291,13 @@ class QueueMemory {
    */
   takeNow (toUse) {
     const { words } = this
-    let slot = this.returned()
+    const head = words[HEAD]
+    // Only what is not given back may have come back.
+    const mayReturn = head !== words[FREED]
+    let slot = mayReturn ? this.returned() : NOTHING
     const isReturned = slot !== NOTHING
-    const head = load(words, HEAD)
     if (!isReturned) {
-      if (head === this.tail) return this.isEnded ? ENDED : NOTHING
+      if (!this.hasMessageAt(head)) return this.isEnded ? ENDED : NOTHING
       slot = this.slotOf(head)
     }
     const at = this.slotAt(slot)
@@ -304,13 +310,23 @@ class QueueMemory {
     if (toUse) {
       this.take(lease)
       if (!isReturned) store(words, at + MARK, head + 1)
-    } else {
+    } else if (words[at + MARK] !== 0) {
       store(words, at + MARK, 0)
     }
-    if (!isReturned) store(words, HEAD, this.after(head, 1))
+    const next = isReturned ? head : this.after(head, 1)
+    if (!isReturned) store(words, HEAD, next)
     if (toUse) words[at + ATTEMPT] = lease.attempt
     else this.free(slot)
+    this.hasMore = this.hasMessageAt(next) || (mayReturn && load(words, RETURNS) !== words[LOOKED])
     return lease
+  }
+
+  /** Whether there is a message at a position. With the take lock. */
+  hasMessageAt (position) {
+    const { words } = this
+    if (words[READY] !== position) return true
+    words[READY] = this.tail
+    return words[READY] !== position
   }
 
   /** Takes the lease of a slot that nobody uses. */
@@ -325,9 +341,10 @@ class QueueMemory {
   /** Gives a slot back to the putters. */
   free (slot) {
     const { words } = this
-    const freed = load(words, FREED)
+    const freed = words[FREED]
     const index = freed % this.capacity
-    words[RING + index] = slot ^ index
+    // Mostly it is there already, and the putters keep their copy of the line.
+    if (words[RING + index] !== (slot ^ index)) words[RING + index] = slot ^ index
     store(words, FREED, this.after(freed, 1))
   }
 

@@ -78,7 +78,7 @@ function put (memory, written, blocks) {
   if (found === NOTHING) return memory.takeLock.mayBeAbandoned && recover(memory, blocks) ? put(memory, written, blocks) : NOTHING
   if (found === true) {
     filled.raise(1)
-    if (memory.hasRoom) emptied.wake(1)
+    if (memory.hasMore) emptied.wake(1)
   }
   return found
 }
@@ -122,7 +122,7 @@ function take (memory, toUse, blocks) {
   if (found === ENDED) filled.raise(Infinity)
   else {
     if (!toUse) freed(memory, 1)
-    if (memory.hasMessages) filled.wake(1)
+    if (memory.hasMore) filled.wake(1)
   }
   return found
 }
@@ -164,11 +164,15 @@ function putBlocking (memory, wait) {
   const left = countdown(timeout)
   const { emptied } = memory
   let isLate = timeout === 0
+  let count
   for (;;) {
-    const { count } = emptied
     const found = put(memory, written, true)
     if (found !== NOTHING) return found
     if (isLate) return LATE
+    const before = count
+    count = emptied.count
+    // It waits for what comes after this look.
+    if (count !== before) continue
     if (memory.leases === memory.capacity) throw deadlock('put', memory.first, { kind: 'Queue', mode: 'put' }, 'has all messages in use of')
     isLate = block(memory, emptied, count, left(), PUT + PURPOSES * EMPTIED, wait)
   }
@@ -180,11 +184,14 @@ function takeBlocking (memory, wait) {
   const left = countdown(timeout)
   const { filled } = memory
   let isLate = timeout === 0
+  let count
   for (;;) {
-    const { count } = filled
     const found = take(memory, toUse, true)
     if (found !== NOTHING) return found
     if (isLate) return LATE
+    const before = count
+    count = filled.count
+    if (count !== before) continue
     if (memory.isClosed && memory.ready === 0 && memory.leases > 0 && memory.leases === memory.taken) {
       throw deadlock(caller, memory.first, { kind: 'Queue', mode: 'take' }, 'has all messages in use of')
     }

@@ -35,9 +35,9 @@ class QueueWaiter extends Waiter {
     this.side = side
     this.mode = mode
     this.left = countdown(timeout)
-    // What the two words of the events held before the last attempt.
-    this.first = 0
-    this.second = 0
+    // What the two words of the events held before the last attempt; undefined: it has tried once at most.
+    this.first = undefined
+    this.second = undefined
     this.waitsForLock = false
     // While this waits for the lock, the serial number of what this thread owes, and where that entry was; 0: it owes nothing.
     this.debt = 0
@@ -79,9 +79,6 @@ class QueueWaiter extends Waiter {
   /** Tries, and otherwise waits. Returns whether it is to try again. */
   tryOnce () {
     throwIfAborted(this.signal)
-    const { events } = this.side
-    this.first = events.returns
-    this.second = events.count
     const found = this.attempt()
     if (found !== NOTHING && found !== BUSY) {
       this.leave()
@@ -95,10 +92,19 @@ class QueueWaiter extends Waiter {
       this.tell(outcomeOf(LATE))
       return false
     }
-    this.waitFor(found === BUSY)
     this.answer = undefined
+    if (found === NOTHING && this.hasNews()) return true
+    this.waitFor(found === BUSY)
     this.begin()
     return this.answer !== undefined
+  }
+
+  /** Whether the events have gone on since this looked last. */
+  hasNews () {
+    const { first, second, side: { events } } = this
+    this.first = events.returns
+    this.second = events.count
+    return this.first !== first || this.second !== second
   }
 
   /** It will wait for the lock, or for the events. */
