@@ -1238,8 +1238,13 @@ export interface Snapshot {
  */
 export function formatSnapshot(snapshot: { held: readonly Entry[], waiting: readonly Entry[], cycles: readonly (readonly CycleLink[])[] }): string
 
-/** A thread of a ring of threads that wait for one another: it waits for what the next one holds, the last for what the first holds. */
+/** A thread or task of a ring of those that wait for one another: it waits for what the next one holds, the last for what the first holds. */
 export interface CycleLink extends DeadlockLink {
   /** Whether the thread is blocked in this wait. If not, only a promise of it waits, and its other tasks may go on. */
   blocked: boolean
+  /**
+   * The same for all links of a ring: whether all of its threads are blocked. A ring through promises is probable: also that of tasks of one
+   * thread, which is there if stalls are reported (`ATOMICS_WAITASYNC_STALL`).
+   */
+  certain: boolean
 }

@@ -71,9 +71,10 @@ test('a cycle through a promise of the main thread is seen, and is no longer onc
   assert.deepStrictEqual(ring.map(linkOf), [
     [0, 'AsyncLock', 'exclusive', 'AsyncLock', 'exclusive', false], [worker.threadId, 'AsyncLock', 'exclusive', 'AsyncLock', 'exclusive', true]
   ])
-  assert.deepStrictEqual(Object.keys(ring[0]), ['threadId', 'holds', 'waitsFor', 'blocked'])
+  assert.deepStrictEqual(Object.keys(ring[0]), ['threadId', 'holds', 'waitsFor', 'blocked', 'certain'])
   assert.deepStrictEqual([ring[0].waitsFor.id, ring[1].waitsFor.id], [ring[1].holds.id, ring[0].holds.id])
   assert.notStrictEqual(ring[0].holds.id, ring[1].holds.id)
+  assert.deepStrictEqual(ring.map(({ certain }) => certain), [false, false])
   const { held, waiting, cycles } = snapshot()
   assert.ok(cycles[0].every(({ holds, waitsFor }) => held.includes(holds) && waiting.includes(waitsFor)))
   token.unlock()
@@ -109,6 +110,7 @@ test('a ring of blocked threads that have time-outs is seen, each ring once, and
   assert.deepStrictEqual(snapshot().cycles, [])
   workers[2].tell('AsyncLock', 0, 'lockIfAvailable', timeout)
   const [ring] = await untilCycles(1)
+  assert.ok(ring.every(({ certain }) => certain))
   const ids = workers.map(({ threadId }) => threadId)
   const first = ids.indexOf(Math.min(...ids))
   assert.deepStrictEqual(ring.map(({ threadId, blocked }) => [threadId, blocked]), [0, 1, 2].map(n => [ids[(first + n) % 3], true]))
@@ -153,6 +155,30 @@ test('readers that want to write wait for each other, and so does a reader behin
   const links = [[reader.threadId, 'RwLock', 'shared', 'RwLock', 'shared', false], [writer.threadId, 'RwLock', 'exclusive', 'RwLock', 'exclusive', true]]
   assert.deepStrictEqual(nested.map(linkOf), links.sort((a, b) => a[0] - b[0]))
   share.unlock()
+})
+
+test('threads that hold permits of a limit wait for each other, as far as one alone leaves too little room', async t => {
+  const sab = memory(8)
+  const rooms = [0, 4].map(byteOffset => new Semaphore(sab, { permits: 3, byteOffset }))
+  const tokens = rooms.map(room => room.tryHold())
+  const worker = startWorker(t, ({ api, data: sab, post, require }) => new Promise(() => {
+    const rooms = [0, 4].map(byteOffset => new api.Semaphore(sab, { permits: 3, byteOffset }))
+    rooms.map(room => room.tryHold())
+    rooms[0].holdAsync(2)
+    rooms[1].holdAsync(3)
+    post(require('worker_threads').threadId)
+  }), sab)
+  worker.done().catch(() => {})
+  const threadId = await worker.next()
+  // Beside one permit there is room for two; but no turn for one behind a claim for three.
+  awaits(rooms[0].holdAsync(2))
+  assert.deepStrictEqual(snapshot().cycles, [])
+  awaits(rooms[1].holdAsync())
+  const [ring] = await untilCycles(1)
+  const [kind, mode] = ['Semaphore', 'permits']
+  assert.deepStrictEqual(ring.map(linkOf), [0, threadId].map(id => [id, kind, mode, kind, mode, false]))
+  assert.deepStrictEqual(ring.map(({ holds, waitsFor }) => [holds.amount, waitsFor.amount]), [[1, 1], [3, 3]])
+  tokens.forEach(unlock)
 })
 
 test('no cycle: tasks of one thread for the same lock, permits, chains, and promises of a blocked thread', async t => {

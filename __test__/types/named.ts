@@ -36,8 +36,8 @@ export async function accepted(): Promise<void> {
 
   const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
   const cycles: CycleLink[][] = snapshot().cycles
-  const first: Array<[number, Entry, Entry, boolean]> = []
-  for (const ring of cycles) for (const { threadId, holds, waitsFor, blocked } of ring) first.push([threadId, holds, waitsFor, blocked])
+  const first: Array<[number, Entry, Entry, boolean, boolean]> = []
+  for (const ring of cycles) for (const { threadId, holds, waitsFor, blocked, certain } of ring) first.push([threadId, holds, waitsFor, blocked, certain])
   for (const { kind, mode, name, amount, id, threadId, blocked, milliseconds } of entries) {
     const numbers: number[] = [id, threadId, milliseconds, amount === undefined ? 0 : amount]
     const texts: Array<string | undefined> = [kind, mode, name]

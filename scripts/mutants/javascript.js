@@ -31,6 +31,7 @@ const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
 const stalls = 'lib/locks/held/stalls.js'
+const tasks = 'lib/locks/held/tasks.js'
 const names = 'lib/locks/named/names.js'
 const repair = 'lib/locks/held/repair.js'
 
@@ -119,7 +120,7 @@ module.exports = [
   { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading, false, inJob)', put: 'if (reading !== undefined) {}', test: 'failing' },
   { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolenError(call.name)\n', put: '', test: 'lock-manager-threads' },
   { what: 'the entry of a stolen lock stays', file: names, find: '    this.release(index)\n', put: '', test: 'lock-manager-threads' },
-  { what: 'a stolen share is not found', file: list, find: 'this.entries[2 * index + 1] !== shared && ', put: '', test: 'lock-manager-threads' },
+  { what: 'a stolen share is not found', file: finder, find: 'entries[2 * index + 1] !== shared && ', put: '', test: 'lock-manager-threads' },
   { what: 'a name that is not used loses the news of a death', file: names, find: '(hasRepair || token.ownerDied)', put: 'hasRepair', test: 'failing' },
   { what: 'a name that was abandoned is given back as any', file: names, find: 'this.isAbandoned || ', put: '', test: 'lock-stolen' },
   { what: 'a theft from nobody takes over', file: names, find: 'words[AMOUNT] !== 0', put: 'true', test: 'lock-stolen' },
@@ -217,6 +218,9 @@ module.exports = [
   // ——— holds and waits that are told of ———
   { what: 'a hold of a Condition\'s token does not end by its wait', file: condition, find: '  theList().holds.end(theList(), index)\n', put: '', test: 'hold-channel' },
   { what: 'a thread that never turns its loop tells of no hold', file: 'lib/locks/held/token.js', find: '  list.holds.tell()\n', put: '', test: 'hold-channel' },
+  { what: 'a callback that has ended keeps the one around it', file: tasks, find: '    scope.outer = undefined\n', put: '', test: 'tasks' },
+  { what: 'the hold of a writer that has become a reader is of no task', file: list, find: 'this.tasks.rename(this.serials[index], serial)', put: 'void 0', test: 'tasks' },
+
   { what: 'a thread takes a stack for each wait', file: 'lib/waiting/profile.js', find: 'this.factor *= 2', put: 'this.factor *= 1', test: 'profile' },
   { what: 'a thread that waits for ever is not recorded', file: 'lib/waiting/profile.js', find: '  if (blocked.number === 0) blocked.number = record(1)', put: '  return', test: 'profile' }
 ]

@@ -16,6 +16,7 @@ const abandoned = 'src/lock/abandoned.rs'
 const memories = 'src/lock/memories.rs'
 const request = 'src/lock/request.rs'
 const rings = 'src/lock/rings.rs'
+const taskRings = 'src/lock/task_rings.rs'
 const fairness = 'src/lock/fairness.rs'
 const waiter = 'src/queue/waiter.rs'
 const pace = 'src/node/pace.rs'
@@ -279,18 +280,23 @@ module.exports = [
     file: rings,
     find: 'rings.into_iter().filter(|ring| ring.iter().all(stands)).collect()',
     put: '{ let _ = stands; rings }',
-    cargo: ['lib', 'a_ring_counts']
+    cargo: ['rings', 'a_ring_counts']
   },
   {
     what: 'a blocked thread waits for what its promises wait for',
     file: rings,
-    find: 'self.nodes[node].blocked != claim.blocked\n                || ',
-    put: '',
-    cargo: ['lib', 'rings']
+    find: 'self.nodes[node].blocked != claim.blocked',
+    put: 'false',
+    cargo: ['rings', 'each_thread']
   },
-  { what: 'a thread waits for itself', file: rings, find: 'if thread != claim.thread && (', put: 'if (', cargo: ['lib', 'rings'] },
-  { what: 'a reader does not wait for the writer ahead', file: rings, find: '                self.add_writer(node, index, writer);\n', put: '                let _ = writer;\n', cargo: ['lib', 'a_reader'] },
-  { what: 'a ring is returned once for each of its threads', file: rings, find: 'is_on_ring = true', put: 'is_on_ring = false', cargo: ['lib', 'rings'] },
+  { what: 'a thread waits for itself', file: rings, find: '!is_own(hold) && is_kept_by', put: 'is_kept_by', cargo: ['rings', 'each_thread'] },
+  { what: 'a reader does not wait for the writer ahead', file: rings, find: 'self.add_ahead(node, index, ahead);', put: 'let _ = ahead;', cargo: ['rings', 'a_reader'] },
+  { what: 'a claim for permits does not wait for those ahead of the one ahead', file: rings, find: 'self.nodes[place].edges.push(Edge { waits_for: None, has: None, to: self.places[&ahead] });', put: 'let _ = ahead;', cargo: ['rings', 'ahead'] },
+  { what: 'a ring is returned once for each of its threads', file: rings, find: 'for edge in &ring {\n                    self.nodes[edge.to].is_on_ring = true', put: 'for edge in &ring {\n                    self.nodes[edge.to].is_on_ring = false', cargo: ['rings', 'each_thread'] },
+  { what: 'a ring of tasks of one thread hides those of several threads', file: rings, find: 'filter(|_| threads.len() > 1)', put: 'filter(|_| true)', cargo: ['task_rings', 'hides'] },
+  { what: 'a task awaits what it holds of a limit as if others held it', file: taskRings, find: 'Request::Limited { .. } if self.own.contains_key(&index)', put: 'Request::Limited { .. } if false', cargo: ['task_rings', 'permits'] },
+  { what: 'the promises of a blocked thread count as those of its tasks', file: taskRings, find: '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))', put: '.filter(|_| true)', cargo: ['task_rings', 'each_hold'] },
+  { what: 'a task waits for the nearest claim ahead for permits only', file: taskRings, find: '            self.add_edge(place, None, ahead);\n', put: '', cargo: ['task_rings', 'each_hold'] },
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },

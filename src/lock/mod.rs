@@ -62,8 +62,10 @@ pub mod memories;
 mod name_table;
 pub mod names;
 pub mod request;
+mod ring;
 pub mod rings;
 mod store;
+mod task_rings;
 
 pub use lines::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
 pub use store::{Claimed, Freed};

@@ -138,6 +138,13 @@ pub fn dead_owner(address: f64) -> Option<u32> {
     holders::last_dead(Location::from_address(address as usize))
 }
 
+/// The claim of a promise that comes next is made in the callbacks of the holds with these serial numbers.
+#[napi(catch_unwind)]
+pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {
+    Agent::of(env.raw())?.pending.set_within(holds);
+    Ok(())
+}
+
 /// Moves the robust list to `buffer`, into which its entries have been copied.
 #[napi(catch_unwind)]
 pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {

@@ -58,9 +58,14 @@ impl Noted {
     }
 }
 
+/// Serial numbers of the holds in whose callbacks a claim was made.
+pub(super) type Within = Box<[u32]>;
+
 #[derive(Default)]
 struct Notes {
     by_slot: HashMap<u32, Noted, FxBuildHasher>,
+    /// Of few: see [`Pending::set_within`].
+    within: HashMap<u32, Within, FxBuildHasher>,
     sleep: Option<Noted>,
 }
 
@@ -74,8 +79,11 @@ impl SharedNotes {
     }
 
     /// What is noted of the wait in this slot, if it is at `location`.
-    pub(super) fn get(&self, slot: u32, location: Location) -> Option<Noted> {
-        self.locked(|notes| notes.by_slot.get(&slot).copied()).filter(|noted| noted.location == location)
+    pub(super) fn get(&self, slot: u32, location: Location) -> Option<(Noted, Within)> {
+        self.locked(|notes| {
+            let noted = notes.by_slot.get(&slot).filter(|noted| noted.location == location)?;
+            Some((*noted, notes.within.get(&slot).cloned().unwrap_or_default()))
+        })
     }
 
     /// What the thread sleeps for, if it sleeps or is about to. It counts as sleeping until its robust list has what it was given.
@@ -103,6 +111,8 @@ pub(super) struct Pending {
     pub(super) notes: SharedNotes,
     /// How many notes there are. Most agents have none at all: then a wait's end costs nothing more.
     noted: Cell<usize>,
+    /// See [`Self::set_within`].
+    within: Cell<Option<Within>>,
     /// How many of them, with and without a time-out, want the event loop to be kept alive.
     timed: Cell<usize>,
     untimed: Cell<usize>,
@@ -116,10 +126,19 @@ impl Pending {
 
     /// Notes what the wait in a slot is for. Called before the wait is enqueued, so that other threads know it at every moment.
     pub(super) fn note(&self, slot: u32, noted: Noted) {
+        let within = self.within.take();
         self.noted.set(self.notes.locked(|notes| {
             notes.by_slot.insert(slot, noted);
+            if let Some(within) = within {
+                notes.within.insert(slot, within);
+            }
             notes.by_slot.len()
         }));
+    }
+
+    /// The claim that comes next is made in the callbacks of these holds.
+    pub(super) fn set_within(&self, holds: Vec<u32>) {
+        self.within.set(Some(holds.into()).filter(|holds: &Within| !holds.is_empty()));
     }
 
     /// The wait in this slot has been enqueued. `claim`: what is to be noted of it, if that has not been done before.
@@ -146,7 +165,12 @@ impl Pending {
         if self.noted.get() == 0 {
             return None;
         }
-        let (noted, left) = self.notes.locked(|notes| (notes.by_slot.remove(&slot), notes.by_slot.len()));
+        let (noted, left) = self.notes.locked(|notes| {
+            if !notes.within.is_empty() {
+                notes.within.remove(&slot);
+            }
+            (notes.by_slot.remove(&slot), notes.by_slot.len())
+        });
         self.noted.set(left);
         noted
     }
@@ -188,6 +212,9 @@ impl Pending {
             self.notes.locked(|notes| {
                 if notes.by_slot.capacity() > RETAINED {
                     notes.by_slot.shrink_to_fit();
+                }
+                if notes.within.capacity() > RETAINED {
+                    notes.within.shrink_to_fit();
                 }
             });
         }

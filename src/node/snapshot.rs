@@ -11,7 +11,7 @@
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is only known as
 //! far as [`crate::node::holders`] says.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, LazyLock};
@@ -27,7 +27,7 @@ use crate::lock::request::{AWAITS_NOTIFICATION, Request, pack};
 use crate::lock::rings::{Has, Link, Seen, confirmed, rings};
 use crate::node::holders::{held_since, sight};
 use crate::node::json;
-use crate::node::pending::{PLAIN, PURPOSE_BITS};
+use crate::node::pending::{Noted, PLAIN, PURPOSE_BITS, Within};
 use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
 use crate::queue::location::Location;
@@ -59,6 +59,10 @@ pub(super) struct Entry {
     pub(super) blocked: bool,
     /// Unknown for a promise of `Atomics.waitAsync` itself.
     pub(super) since: Option<Timestamp>,
+    /// Of a hold, unless it is 0.
+    pub(super) serial: u32,
+    /// Of a claim.
+    pub(super) within: Within,
 }
 
 impl Entry {
@@ -73,13 +77,13 @@ impl Entry {
 
     fn seen(&self) -> Seen {
         let Self { location, request, thread_id, blocked, .. } = *self;
-        Seen { location, thread: thread_id, mode: request.and_then(Request::mode), blocked }
+        Seen { location, thread: thread_id, request, blocked }
     }
 
     /// The same in two looks if the entry was there from one to the other.
     fn key(&self) -> impl Eq + Hash + use<> {
-        let Self { location, request, thread_id, blocked, since, .. } = *self;
-        (location, request.map(Request::packed), thread_id, blocked, since)
+        let Self { location, request, thread_id, blocked, since, serial, .. } = *self;
+        (location, request.map(Request::packed), thread_id, blocked, since, serial)
     }
 
     /// With its name, if it has one. `None` for a named lock that was stolen or released meanwhile. Called with no bucket locked.
@@ -141,7 +145,7 @@ impl Snapshot {
         let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named).collect());
         let mut snapshot = Self { now: now(), held, waiting, rings: Vec::new() };
         let seen = |entries: &[Named]| entries.iter().map(|Named(entry, _)| entry.seen()).collect::<Vec<_>>();
-        let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting));
+        let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());
         if !rings.is_empty() {
             let keys = |entries: &[Named]| entries.iter().map(|Named(entry, _)| entry.key()).collect::<Vec<_>>();
             let (held, waiting) = read();
@@ -149,6 +153,22 @@ impl Snapshot {
             snapshot.rings = confirmed(rings, [&keys(&snapshot.held), &keys(&snapshot.waiting)], &again);
         }
         snapshot
+    }
+
+    /// The claims that were made in callbacks, each with a hold of such a callback.
+    fn within(&self) -> Vec<(usize, usize)> {
+        if self.waiting.iter().all(|Named(claim, _)| claim.within.is_empty()) {
+            return Vec::new();
+        }
+        let key = |entry: &Entry, serial| (entry.thread_id, serial);
+        let holds = self.held.iter().enumerate().map(|(index, Named(hold, _))| (key(hold, hold.serial), index));
+        let holds: HashMap<_, _, FxBuildHasher> = holds.collect();
+        let claims = self.waiting.iter().enumerate();
+        let holds_of = |(index, Named(claim, _)): (usize, &Named)| {
+            let holds = claim.within.iter().filter_map(|&serial| holds.get(&key(claim, serial)).copied());
+            holds.map(|hold| (index, hold)).collect::<Vec<_>>()
+        };
+        claims.flat_map(holds_of).collect()
     }
 
     /// How long ago this was, if it is known.
@@ -233,7 +253,8 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         };
         held.extend(in_lists.iter().map(|(holder, hold)| {
             let holder = &holders[*holder];
-            entry(holder, hold.location, hold.request, held_since(holder, hold, since(hold.location)).or(JUST_BEGUN))
+            let since = held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
+            Entry { serial: hold.serial, ..entry(holder, hold.location, hold.request, since) }
         }));
         let on_their_way = given.into_iter().filter(|&(agent, given)| !is_listed(agent, given));
         held.extend(on_their_way.map(|(agent, (location, request))| entry(agent, location, request, JUST_BEGUN)));
@@ -264,20 +285,30 @@ pub(super) fn entry(agent: &Known, location: Location, request: Request, since: 
         thread_name: agent.thread_name.clone(),
         blocked: agent.notes.sleep().is_some(),
         since,
+        serial: 0,
+        within: Within::default(),
     }
 }
 
 fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
     let (blocked, noted) = match waiter {
-        Waiter::Thread(_) => (true, agent.notes.sleep().filter(|noted| noted.location == location)),
+        Waiter::Thread(_) => {
+            (true, agent.notes.sleep().filter(|noted| noted.location == location).map(without_callback))
+        }
         Waiter::Agent(_, slot) => (false, agent.notes.get(*slot, location)),
     };
+    let (noted, within) = noted.unzip();
     // Without a note it is a thread or a claim that has just come, or a promise of `Atomics.waitAsync`.
     let just_begun = if blocked || request.is_some() { JUST_BEGUN } else { None };
     let since = noted.map(|noted| noted.since).or(just_begun);
     let purpose = noted.map_or(PLAIN, |noted| noted.purpose);
+    let within = within.unwrap_or_default();
     let thread_name = agent.thread_name.clone();
-    Entry { location, request, purpose, thread_id: agent.thread_id, thread_name, blocked, since }
+    Entry { location, request, purpose, thread_id: agent.thread_id, thread_name, blocked, since, serial: 0, within }
+}
+
+fn without_callback(noted: Noted) -> (Noted, Within) {
+    (noted, Within::default())
 }
 
 /// What an agent has been given that may not be in its robust list yet.

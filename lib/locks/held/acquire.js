@@ -14,7 +14,7 @@ const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { Repairing, optionsOf } = require('./repair')
 const { EXCLUSIVE, LIMITED, LOCK, SHARED, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
-const { NOT_HELD } = require('./robust-list')
+const { NOT_HELD, SERIAL } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
 const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, permitsOf, release, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
@@ -177,8 +177,11 @@ class Claim extends Waiter {
     const since = waits(this.steps === undefined ? undefined : this.steps.context)
     if (since !== undefined) this.since = since
     const wait = waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
-    if (wait !== undefined) this.wait = wait
     const list = theList()
+    if (wait !== undefined) {
+      this.wait = wait
+      if (list.tasks !== undefined) list.tasks.claims(wait.call.within)
+    }
     list.reserve()
     this.isReserved = true
     list.expect(word)
@@ -323,13 +326,16 @@ async function run (instance, request, callback, options, caller) {
     if (outcome === REFUSED) throw task.reason
     inJob = true
   }
+  const { tasks } = theList()
+  let scope
   let failed = true
   try {
     if (repairing !== undefined && token.ownerDied) {
       inJob = true
       token = (await repairing.sound(newHold(word, wanted, token))).token
     }
-    let result = callback(token)
+    if (tasks !== undefined) scope = tasks.begin(token[SERIAL])
+    let result = scope === undefined ? callback(token) : tasks.call(scope, callback, token)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       inJob = true
@@ -338,6 +344,7 @@ async function run (instance, request, callback, options, caller) {
     failed = false
     return result
   } finally {
+    if (scope !== undefined) tasks.end(scope)
     try {
       giveBackAfter(token, failed, inJob, repairing !== undefined)
     } catch (_) {

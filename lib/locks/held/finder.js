@@ -14,6 +14,7 @@
 
 const { HELD } = require('../../agent/registers')
 const { bare, createMap, max, min } = require('../../util/intrinsics')
+const { NAMED_EXCLUSIVE, NAMED_SHARED, requestOf } = require('./request')
 
 /** So many of the latest entries are never counted: they come and go. */
 const LATEST = 64
@@ -50,6 +51,15 @@ class Finder {
       this.counted++
     }
     return -1
+  }
+
+  /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
+  findNamed ({ entries }, number) {
+    const shared = requestOf(NAMED_SHARED, number)
+    const exclusive = requestOf(NAMED_EXCLUSIVE, number)
+    let index = this.words[HELD] - 1
+    while (index >= 0 && entries[2 * index + 1] !== shared && entries[2 * index + 1] !== exclusive) index--
+    return index
   }
 
   count (address, change) {

@@ -35,9 +35,8 @@ const Holds = require('./holds')
 const { createKeep, createRegister } = require('./memories')
 const { owe } = require('./owed')
 const createRoom = require('./room')
-const {
-  DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf, requestOf
-} = require('./request')
+const createTasks = require('./tasks')
+const { DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf } = require('./request')
 
 // The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
 const INDEX = Symbol.for('atomics-waitasync.index')
@@ -65,6 +64,8 @@ function createRobustList (native) {
       super()
       this.native = native
       this.holds = holds
+      // Undefined if no stall is reported.
+      this.tasks = createTasks(native)
       // Where the last entry that has moved went.
       this.hole = 0
       // The latest serial number.
@@ -250,11 +251,7 @@ function createRobustList (native) {
 
     /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
     findNamed (number) {
-      const shared = requestOf(NAMED_SHARED, number)
-      const exclusive = requestOf(NAMED_EXCLUSIVE, number)
-      let index = words[HELD] - 1
-      while (index >= 0 && this.entries[2 * index + 1] !== shared && this.entries[2 * index + 1] !== exclusive) index--
-      return index
+      return finder.findNamed(this, number)
     }
 
     // ——— Releasing ———
@@ -305,6 +302,7 @@ function createRobustList (native) {
       if (holds.count !== 0) holds.end(this, index)
       token[INDEX] = index
       const serial = token[SERIAL] = this.nextSerial()
+      if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
       if (holdChannel.hasSubscribers) holds.begin(serial, SHARED)
       token.ownerDied = ownerDied
       floats[RELEASING] = word.address

@@ -8,11 +8,17 @@ const { describe, isObject } = require('../../util/values')
 const { entryOf, parseList } = require('./request')
 
 /** A link of a ring, from its two indices: see `write_link` in src/node/snapshot.rs. */
-function linkOf ({ held, waiting }, indices) {
+function linkOf ({ held, waiting }, indices, certain) {
   const has = indices[0]
   const waitsFor = waiting[indices[1]]
   const { threadId, blocked } = waitsFor
-  return { threadId, holds: has < 0 ? waiting[~has] : held[has], waitsFor, blocked }
+  return { threadId, holds: has < 0 ? waiting[~has] : held[has], waitsFor, blocked, certain }
+}
+
+/** Whether the threads of a ring are all blocked: none of them can do anything else. */
+function isCertain ({ waiting }, ring) {
+  for (let n = 0; n < ring.length; n++) if (!waiting[ring[n][1]].blocked) return false
+  return true
 }
 
 exports.snapshot = function snapshot () {
@@ -22,7 +28,8 @@ exports.snapshot = function snapshot () {
   for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n])
   for (let n = 0; n < cycles.length; n++) {
     const ring = cycles[n]
-    for (let k = 0; k < ring.length; k++) ring[k] = linkOf(state, ring[k])
+    const certain = isCertain(state, ring)
+    for (let k = 0; k < ring.length; k++) ring[k] = linkOf(state, ring[k], certain)
   }
   return { held, waiting, cycles }
 }

@@ -11,8 +11,9 @@
 const { writeSync } = require('fs')
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { bare, createMap, max, now } = require('../../util/intrinsics')
+const { bare, createMap, define, max, now } = require('../../util/intrinsics')
 const { captureCall, stackOf } = require('../../waiting/call-stacks')
+const { robustList } = require('./robust-list')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** How many promises are reported one by one in each period. */
@@ -39,8 +40,17 @@ let isWatched = false
 
 const isOn = () => agent().native.stallAfter !== 0
 
-/** Where this call came from; undefined if no stall will be reported. */
-const callOf = () => isOn() ? captureCall() : undefined
+/**
+ * Where this call came from; undefined if no stall will be reported. Its `within` has the serial numbers of the holds in whose callbacks it is,
+ * if that can be known.
+ */
+function callOf () {
+  if (!isOn()) return undefined
+  const call = captureCall()
+  const { tasks } = robustList()
+  if (tasks !== undefined) define(call, 'within', tasks.within())
+  return call
+}
 
 /**
  * A promise begins to wait. Returns what `waitEnds` wants; undefined if no stall will be reported.

@@ -21,7 +21,9 @@ const { createException } = require('./dom-exception')
 const { Claim, blockOrThrow, lateError, requireWorker } = require('../held/acquire')
 const { Repairing } = require('../held/repair')
 const { parseList } = require('../held/request')
+const { SERIAL } = require('../held/robust-list')
 const { runWith } = require('../held/run-sync')
+const { theList } = require('../held/token')
 const { Lock, asInterface } = require('./lock')
 const { newGrant, steal, stolenError, take } = require('./names')
 const locks = require('./manager')
@@ -237,6 +239,8 @@ async function runHolding (call) {
   let { grant } = call
   // The request has failed.
   if (grant === undefined) return
+  const { tasks } = theList()
+  let scope
   let hasRepair = false
   try {
     const { callback, repairing, signal } = call
@@ -249,15 +253,19 @@ async function runHolding (call) {
       }
       hasRepair = true
     }
-    let result = callback(grant === null ? null : grant.given)
+    if (tasks !== undefined && grant !== null) scope = tasks.begin(grant.token[SERIAL])
+    const given = grant === null ? null : grant.given
+    let result = scope === undefined ? callback(given) : tasks.call(scope, callback, given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
+    if (scope !== undefined) tasks.end(scope)
     if (grant === null || grant.end(false, true)) call.resolve(result)
     else call.reject(stolenError(call.name))
   } catch (error) {
+    if (scope !== undefined) tasks.end(scope)
     if (grant !== null) grant.end(true, true, hasRepair)
     call.reject(grant !== null && grant.isStolen ? stolenError(call.name) : error)
   }

@@ -1,0 +1,90 @@
+'use strict'
+
+/**
+ * Tasks, if stalls are reported: within which callbacks a claim is made.
+ *
+ * A callback that is given a hold runs in an asynchronous context of its own. What is claimed there is probably awaited by the callback before
+ * it ends: then its hold stays until the claim has been granted, and src/lock/task_rings.rs finds the tasks that wait for one another. It is not
+ * certain, since work that nobody awaits has the context, too. What is held by a token that no callback was given has no context.
+ *
+ * A context may be kept for long after its callback has ended. So a scope that is over refers to no other one; and it does not count for the
+ * callbacks that are run in it: nobody awaits those.
+ */
+
+const { AsyncLocalStorage } = require('async_hooks')
+const { apply, bare, createArray, createMap } = require('../../util/intrinsics')
+const NODE_VERSION = require('../../util/node-version')
+
+/** How many of the callbacks around a claim count, the innermost first. */
+const MOST = 64
+
+/** A callback that runs with a hold. */
+class Scope {
+  constructor (serial, outer) {
+    /** The serial number of the hold's entry. */
+    this.serial = serial
+    /** The scope in which the callback form was called; undefined if there is none. */
+    this.outer = outer
+    this.isOver = false
+  }
+}
+bare(Scope)
+
+class Tasks {
+  constructor ({ binding }) {
+    this.binding = binding
+    this.storage = new AsyncLocalStorage()
+    // By the serial numbers of their holds, those that are not over.
+    this.scopes = createMap()
+  }
+
+  /** A callback is about to be run with the hold that has this serial number. */
+  begin (serial) {
+    const outer = apply(getStore, this.storage, [])
+    const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
+    this.scopes.set(serial, scope)
+    return scope
+  }
+
+  /** Calls a callback that has begun. */
+  call (scope, callback, given) {
+    return apply(run, this.storage, [scope, () => callback(given)])
+  }
+
+  /** What a callback returned has settled, or it has thrown. */
+  end (scope) {
+    this.scopes.delete(scope.serial)
+    scope.outer = undefined
+    scope.isOver = true
+  }
+
+  /** The entry with the first number has the second one from now on. */
+  rename (from, to) {
+    const scope = this.scopes.get(from)
+    if (scope === undefined) return
+    this.scopes.delete(from)
+    this.scopes.set(to, scope)
+    scope.serial = to
+  }
+
+  /** The serial numbers of the holds in whose callbacks this is called, the innermost first. */
+  within () {
+    const serials = createArray(0)
+    let scope = apply(getStore, this.storage, [])
+    for (; scope !== undefined && serials.length < MOST; scope = scope.outer) serials[serials.length] = scope.serial
+    return serials
+  }
+
+  /** The claim that native code is asked for next is made within the callbacks of these holds. */
+  claims (serials) {
+    this.binding.claimsWithin(serials)
+  }
+}
+bare(Tasks)
+
+// Node 13 called what it was given in a later tick.
+const hasContexts = AsyncLocalStorage !== undefined && NODE_VERSION !== 13
+const { getStore, run } = hasContexts ? AsyncLocalStorage.prototype : {}
+
+/** The tasks of this thread; undefined if no stall is reported, or where there are no asynchronous contexts. */
+module.exports = (native) => hasContexts && native.stallAfter !== 0 ? new Tasks(native) : undefined
