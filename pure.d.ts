@@ -1208,6 +1208,12 @@ export interface Entry {
   blocked: boolean
   /** How long this has been so; `NaN` if that is not known. */
   milliseconds: number
+  /** Of what is held, if `ATOMICS_WAITASYNC_STALL` is set: the stack of the call that took it, the innermost frame first. */
+  taken?: string
+  /** Of a wait for a lock, a share, permits or a name, likewise: the stack of the call that waits. */
+  called?: string
+  /** Of what is held, likewise: its token has been collected, so no code can unlock it by that. Absent otherwise. */
+  collected?: true
 }
 
 /**

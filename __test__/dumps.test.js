@@ -197,7 +197,7 @@ test('formatSnapshot writes times as people say them, and where it was taken', (
   const times = [[NaN, ''], [0.4, '0 ms'], [999, '999 ms'], [1000, '1.0 s'], [59940, '59.9 s'], [200000, '3 min 20 s'], [7260000, '2 h 1 min']]
   for (const [milliseconds, text] of times) {
     const held = [Object.assign({}, lock, { milliseconds, threadName: 'billing0', taken: '    at charge (billing.js:27:18)\n    at more' })]
-    const line = '  held by  thread 1 "billing0"  exclusive' + (text === '' ? '' : '  for at least ' + text)
+    const line = '  held by  thread 1 "billing0"  exclusive' + (text === '' ? '' : '  for ' + text)
     assert.strictEqual(formatSnapshot({ held, waiting: [], cycles: [] }),
       `1 held, 0 awaited\n\nAsyncLock, id 7\n${line}\n      at charge (billing.js:27:18)\n      at more\n`)
   }

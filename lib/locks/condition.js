@@ -35,6 +35,7 @@ const { acquire, reacquire, requireWorker } = require('./held/acquire')
 const { contextOfWait } = require('./held/diagnostics')
 const { described } = require('./held/request')
 const { callOf } = require('./held/stalls')
+const { numberOf } = require('./held/taken')
 const { holdOf, indexOfHold, isAwaited, isExclusive, isToken, release, theList, wasTold } = require('./held/token')
 const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
 
@@ -86,6 +87,8 @@ class Condition {
 function stepsOfCall () {
   const steps = new Steps()
   steps.call = callOf()
+  // The text is made here, and not once the condition has been notified.
+  if (steps.call !== undefined) numberOf(steps.call)
   if (agent().native.profiles) sampleOf(steps)
   steps.context = contextOfWait()
   return steps

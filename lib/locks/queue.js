@@ -16,6 +16,7 @@ const Steps = require('../waiting/steps')
 const { requireWorker } = require('./held/acquire')
 const { contextOfWait } = require('./held/diagnostics')
 const { callOf } = require('./held/stalls')
+const { callHere, numberOf, use } = require('./held/taken')
 const { becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./held/view')
 const { FORMATS, write } = require('./queue/format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
@@ -125,6 +126,7 @@ class Queue {
     const memory = memoryOf(this)
     requireFunction(callback, 'useSync')
     const { timeout } = waitOptions(options, 'useSync', false)
+    use.place = callHere()
     const lease = blocking(memory, takeBlocking, { toUse: true, timeout, caller: 'useSync', told: undefined })
     if (lease === LATE) throw lateError(memory, 'use', timeout)
     if (lease === ENDED) return false
@@ -234,6 +236,7 @@ async function awaitUse (queue, callback, options, steps) {
   const memory = memoryOf(queue)
   requireFunction(callback, 'use')
   const wait = waitOptions(options, 'use')
+  if (steps.call !== undefined) use.place = numberOf(steps.call)
   let lease = takeAtOnce(memory, true, wait)
   if (lease === NOTHING) lease = await awaitLease(memory, true, wait, steps, awaitUse)
   if (lease === ENDED) return false

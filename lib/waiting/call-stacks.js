@@ -10,11 +10,11 @@ const FRAMES = 20
 /** The folder of the package's code. */
 const LIB = path.join(__dirname, '..') + path.sep
 
-/** Where this call came from, as an error: its stack becomes a text when that is read. */
-function captureCall () {
+/** Where this call came from, as an error: its stack, of at least so many frames, becomes a text when that is read. */
+function captureCall (frames = FRAMES) {
   const { stackTraceLimit } = Error
   try {
-    if (stackTraceLimit < FRAMES) Error.stackTraceLimit = FRAMES
+    if (!(stackTraceLimit >= frames)) Error.stackTraceLimit = frames
   } catch (_) {
     // `Error` is frozen.
   }
@@ -23,12 +23,21 @@ function captureCall () {
   return call
 }
 
-/** The frames of an error's stack, from the package's caller on; all of them if the stack has no caller. */
-function stackOf ({ stack }) {
-  const lines = ('' + stack).split('\n')
+/** The frames of an error's stack, from the package's caller on; all of them if the stack has no caller. '' if it cannot be had. */
+function stackOf (call) {
+  const lines = textOf(call).split('\n')
   let caller = 1
   while (caller < lines.length && isOwn(lines[caller])) caller++
   return lines.slice(caller === lines.length ? 1 : caller).join('\n')
+}
+
+/** What a program may have replaced makes a text of the stack. */
+function textOf (call) {
+  try {
+    return '' + call.stack
+  } catch (_) {
+    return ''
+  }
 }
 
 const isOwn = (line) => line.includes(LIB) || line.includes('new Promise (<anonymous>)')

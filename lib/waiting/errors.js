@@ -8,6 +8,7 @@
  */
 
 const { Error, captureStackTrace, define } = require('../util/intrinsics')
+const { placeText } = require('./holder-text')
 const { nounOf } = require('./kinds')
 
 /** What the promise of a wait resolves with when its time is over. */
@@ -63,6 +64,8 @@ function deadlock (caller, word, { kind, mode }, does) {
   return about(createError(caller + ': would wait for ' + noun + ', which this thread itself already ' + does, 'ERR_DEADLOCK'), word, kind)
 }
 
+const inBrackets = (text) => text === '' ? '' : ' (' + text + ')'
+
 /** What each thread of a cycle waits for. */
 function cycleText (cycle) {
   let text = ''
@@ -72,7 +75,7 @@ function cycleText (cycle) {
     // If the next thread does not hold it, that thread is ahead in its line.
     const isAhead = next.holds.id === next.waitsFor.id
     text += (n === 0 ? '' : ', ') + 'thread ' + threadId + ' waits for ' + nounOf(waitsFor) +
-      (isAhead ? ' behind thread ' + next.threadId : ' that thread ' + next.threadId + ' holds')
+      (isAhead ? ' behind thread ' + next.threadId : ' that thread ' + next.threadId + ' holds' + inBrackets(placeText(next.holds)))
   }
   return text
 }

@@ -64,21 +64,13 @@ const sampler = new Sampler()
 function takeStack () {
   const { binding } = agent().native
   const began = now()
-  const text = textOfCall()
+  const text = stackOf(captureCall())
   if (text === '' && binding.tellsOfMissingStack()) {
     process.emitWarning(CODE + ': the stack of a wait is missing. Error.stackTraceLimit or Error.prepareStackTrace may be the reason', { code: CODE })
   }
   const number = binding.stackNumber(text)
   sampler.spent += now() - began
   return number
-}
-
-function textOfCall () {
-  try {
-    return stackOf(captureCall())
-  } catch (_) {
-    return ''
-  }
 }
 
 // ——— Promises ———

@@ -10,7 +10,6 @@ use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, sys};
@@ -29,7 +28,7 @@ use crate::node::pending::Pending;
 use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::profile;
 use crate::node::registers::RegistersRef;
-use crate::node::registry::{Entry, Known, REGISTRY};
+use crate::node::registry::{Entry, Known, REGISTRY, next_number};
 use crate::node::robust_list::RobustList;
 use crate::queue::location::Location;
 use crate::queue::outbox::Settlement;
@@ -55,9 +54,6 @@ pub(super) struct Agent {
     /// while other agents had some of the same memory.
     memories: RefCell<HashMap<usize, usize, FxBuildHasher>>,
 }
-
-/// The numbers of the agents; see [`Known::number`].
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// The agents of this thread: one, unless an embedder runs several environments in it or the addon is loaded anew.
@@ -145,12 +141,13 @@ impl Agent {
         REGISTRY.join(Entry {
             thread: std::thread::current().id(),
             known: Known {
-                number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+                number: next_number(),
                 thread_id,
                 thread_name: thread_name.map(Arc::from),
                 outbox: Arc::clone(&agent.outbox),
                 blocked_thread: Arc::clone(&agent.blocking.thread),
                 notes: agent.pending.notes.clone(),
+                taken: agent.robust_list.taken.clone(),
             },
             robust_list: agent.robust_list.table.get(),
             starting: Vec::new(),

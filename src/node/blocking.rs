@@ -17,6 +17,7 @@ use crate::node::process::{Given, STORE, gave_up, pass_on_notification, return_u
 use crate::node::registers::{Answer, RegistersRef};
 use crate::node::registry::REGISTRY;
 use crate::node::robust_list::RobustList;
+use crate::node::stacks::NONE;
 use crate::node::stalls::stalls_are_reported;
 use crate::queue::location::Location;
 use crate::queue::parker::{BlockedThread, Woken};
@@ -217,7 +218,8 @@ impl Blocking {
 
     fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
         let BlockingWait { location, request, .. } = wait;
-        let noted = Noted { location, request, relay: None, purpose: PLAIN, since: now() };
+        let call = if request.is_some() { self.registers.call.get() } else { NONE };
+        let noted = Noted { location, request, relay: None, purpose: PLAIN, call, since: now() };
         let sleeping = Sleeping::begin(self, noted);
         // A thread that holds nothing closes no cycle.
         self.grants_seen.set(0);

@@ -14,6 +14,7 @@ use crate::node::process::STORE;
 use crate::node::registry::{Known, REGISTRY};
 use crate::node::robust_table::Held;
 use crate::node::snapshot::{Entry, JUST_BEGUN, entry};
+use crate::node::stacks::NONE;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 
@@ -57,7 +58,8 @@ impl Holders {
         let (known, in_lists) = REGISTRY.held(waits, |location| locations.contains(&location));
         let in_lists = in_lists.into_iter().map(|(agent, Held { location, request, .. })| (agent, (location, request)));
         let grants = known.iter().enumerate();
-        let grants = grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |grant| (agent, grant)));
+        let grants =
+            grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |(_, grant)| (agent, grant)));
         let mut held: HashMap<_, Vec<(usize, Request)>, _> = HashMap::default();
         for (agent, (location, request)) in in_lists.chain(grants) {
             let here = held.entry(location).or_default();
@@ -112,18 +114,20 @@ fn described(links: &[Link]) -> String {
         let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
         let agent = &known[index];
         // A thread whose claim has joined the line may not sleep yet.
-        let since = agent.notes.sleep().map(|sleep| sleep.since).or(JUST_BEGUN);
+        let sleep = agent.notes.sleep();
+        let (since, call) = (sleep.map(|sleep| sleep.since).or(JUST_BEGUN), sleep.map_or(NONE, |sleep| sleep.call));
         let entry = |location, request, since| Entry { blocked: true, ..entry(agent, location, request, since) };
         let holds = match *obstacle {
             Obstacle::Holds(request) => {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
-                let held = held.iter().find(is_it);
-                let since = held.and_then(|(_, held)| held_since(agent, held, STORE.held_since(wanted)));
-                entry(wanted, request, since.or(JUST_BEGUN))
+                let held = held.iter().find(is_it).map(|(_, held)| held);
+                let since = held.and_then(|held| held_since(agent, held, STORE.held_since(wanted)));
+                let taken = held.and_then(|held| agent.taken.get(held.serial));
+                entry(wanted, request, since.or(JUST_BEGUN)).with_taken(taken)
             }
-            Obstacle::IsAhead(request) => entry(wanted, request, since),
+            Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, request, since) },
         };
-        let waits_for = entry(blocked.location, blocked.request, since);
+        let waits_for = Entry { call, ..entry(blocked.location, blocked.request, since) };
         Some((holds.named()?, waits_for.named()?))
     };
     // What a thread has is what the one before it in the cycle waits for.

@@ -10,7 +10,7 @@ use crate::node::agent::Agent;
 use crate::node::process::{MEMORIES, STORE};
 use crate::node::registry::REGISTRY;
 use crate::node::snapshot::{self, Snapshot};
-use crate::node::{holders, images, operations, profile};
+use crate::node::{holders, images, operations, profile, stacks};
 use crate::queue::location::Location;
 use crate::service::watch::EndSignal;
 
@@ -109,6 +109,39 @@ pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String, milliseconds
 pub fn wait_ends(env: Env, number: u32) -> Result<()> {
     profile::end(Agent::of(env.raw())?.id(), number);
     Ok(())
+}
+
+/// A hold of this thread begins, or is about to: the number of its entry, and the stack of the call.
+#[napi(catch_unwind)]
+pub fn hold_begins(env: Env, serial: u32, call: u32) -> Result<()> {
+    Agent::of(env.raw())?.robust_list.taken.begin(serial, call);
+    Ok(())
+}
+
+/// A hold of this thread is about to end, or has not begun.
+#[napi(catch_unwind)]
+pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw())?.robust_list.taken.end(serial);
+    Ok(())
+}
+
+/// The token of a hold of this thread has been collected.
+#[napi(catch_unwind)]
+pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw())?.robust_list.taken.orphan(serial);
+    Ok(())
+}
+
+/// How many holds of this thread are known.
+#[napi(catch_unwind)]
+pub fn hold_count(env: Env) -> Result<u32> {
+    Ok(Agent::of(env.raw())?.robust_list.taken.len() as u32)
+}
+
+/// The stack with this number, for people; undefined if there is none.
+#[napi(catch_unwind)]
+pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
+    stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
 }
 
 /// The number that stands for the word at an address in what users see.

@@ -1,7 +1,8 @@
 //! What is remembered of holders: for how long at least each has held what it holds, and which threads died holding a lock.
 //!
-//! An uncontended lock is taken in JavaScript, which notes no time. So what is reported of a hold is since when it has been *seen*: by a
-//! snapshot; or, while claims wait for what is held, by [`STORE`](crate::node::process::STORE).
+//! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported ([`crate::node::taken`]). So what is reported of
+//! a hold is since when it has been *seen*: by a snapshot; or, while claims wait for what is held, by
+//! [`STORE`](crate::node::process::STORE).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{LazyLock, Mutex};
@@ -36,6 +37,9 @@ pub(super) fn sight(known: &[Known], held: &[(usize, Held)]) {
 
 /// Since when at least a hold lasts, if that is known. `in_line`: what the line of its word tells.
 pub(super) fn held_since(agent: &Known, held: &Held, in_line: Option<Timestamp>) -> Option<Timestamp> {
+    if let Some(taken) = agent.taken.get(held.serial) {
+        return Some(taken.since);
+    }
     // A thread that is releasing may have freed the word already, and the line hears of that later.
     let is_freed = || REGISTRY.thread_of(|agent| agent.robust_list.is_releasing(held.location)).is_some();
     let in_line = in_line.filter(|_| !is_freed());

@@ -70,7 +70,8 @@ impl Agent {
         {
             return self.acquired(location, request, result);
         }
-        let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, since: now() };
+        let call = registers.call.get();
+        let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, call, since: now() };
         self.robust_list.announce(location, request);
         let claimed = STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, word);
         self.await_in_line(claimed, request, deadline, noted)

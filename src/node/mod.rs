@@ -13,6 +13,7 @@
 //! | `dump` | that text at a signal |
 //! | `holders` | for how long at least each holder has held something, and which threads died holding a lock |
 //! | `delivery` | the settlements of an agent, on their way to JavaScript |
+//! | `taken` | where and when each holder has taken something, if stalls are reported |
 //! | `pending` | the asynchronous waits of an agent, by slot, and notes on its waits for other threads to read |
 //! | `process` | what a process has one of |
 //! | `registry` | the agents of all threads |
@@ -69,5 +70,7 @@ mod snapshot;
 mod stacks;
 pub mod stalls;
 pub mod table;
+#[forbid(unsafe_code)]
+mod taken;
 #[forbid(unsafe_code)]
 mod waiting;

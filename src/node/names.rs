@@ -61,7 +61,8 @@ impl Agent {
         let wait = || self.request_name(text, Waits::As(self.waiter(self.registers.slot.get()), deadline));
         match self.spin_for_name(text).unwrap_or_else(wait) {
             (location, request, Ok(claimed)) => {
-                let noted = Noted { location, request: Some(request), relay: None, purpose: PLAIN, since };
+                let call = self.registers.call.get();
+                let noted = Noted { location, request: Some(request), relay: None, purpose: PLAIN, call, since };
                 self.await_in_line(claimed, request, deadline, noted)
             }
             (.., Err(_)) => Answer::Settled(WaitResult::NotEqual),

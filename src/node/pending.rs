@@ -11,6 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::clock::{Timestamp, now};
 use crate::lock::request::Request;
+use crate::node::stacks::{NONE, StackId};
 use crate::queue::location::Location;
 use crate::queue::waiter_list::Ticket;
 use crate::sync::lock;
@@ -47,6 +48,8 @@ pub(super) struct Noted {
     pub(super) relay: Option<Location>,
     /// What a notification is awaited for: its number in `lib/waiting/notice.js`.
     pub(super) purpose: u32,
+    /// The stack of the call that claims, if stalls are reported.
+    pub(super) call: StackId,
     /// When the wait began.
     pub(super) since: Timestamp,
 }
@@ -54,7 +57,7 @@ pub(super) struct Noted {
 impl Noted {
     /// A wait for a notification, which begins now.
     pub(super) fn notification(location: Location, purpose: u32, relay: Option<Location>) -> Self {
-        Self { location, request: None, relay, purpose, since: now() }
+        Self { location, request: None, relay, purpose, call: NONE, since: now() }
     }
 }
 

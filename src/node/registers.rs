@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use crate::clock::{Timestamp, now};
 use crate::lock::names::Mode;
 use crate::lock::request::Request;
+use crate::node::stacks::StackId;
 use crate::queue::location::Location;
 use crate::queue::outbox::Settlement;
 use crate::queue::result::WaitResult;
@@ -61,6 +62,8 @@ pub(super) struct Registers {
     pub(super) moves: AtomicU32,
     /// How many permits may be taken together, where the kind of request has such a limit.
     limit: Cell<u32>,
+    /// The stack of the call that claims something, if stalls are reported.
+    pub(super) call: Cell<StackId>,
 }
 
 /// See [`Registers::settled`].
@@ -294,6 +297,7 @@ mod tests {
             ("SETTLED", offset_of!(Registers, settled) / word),
             ("MOVES", offset_of!(Registers, moves) / word),
             ("LIMIT", offset_of!(Registers, limit) / word),
+            ("CALL", offset_of!(Registers, call) / word),
             ("WORDS", size_of::<Registers>() / word),
             ("PENDING", u32::from(Answer::Pending) as usize),
             ("NO_TIMER", u32::from(Answer::NoTimer) as usize),

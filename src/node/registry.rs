@@ -8,13 +8,14 @@
 //! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
 //! in between. A worker that ends earlier is removed by its parent, or with its parent.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use crate::lock::{Outbox, Waiter};
 use crate::node::pending::SharedNotes;
 use crate::node::robust_table::{Held, Table};
+use crate::node::taken::SharedTaken;
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
 use crate::sync::lock;
@@ -45,6 +46,14 @@ pub(super) struct Known {
     pub(super) blocked_thread: Arc<BlockedThread>,
     /// What its thread and its promises wait for.
     pub(super) notes: SharedNotes,
+    /// Where it took what it holds.
+    pub(super) taken: SharedTaken,
+}
+
+/// The next [`Known::number`].
+pub(super) fn next_number() -> u64 {
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Known {

@@ -18,6 +18,7 @@ use crate::lock::request::Request;
 use crate::node::environment::{Environment, pin_buffer};
 use crate::node::registers::RegistersRef;
 use crate::node::robust_table::{Entry, Table};
+use crate::node::taken::SharedTaken;
 use crate::queue::location::Location;
 
 /// The robust list of the calling thread.
@@ -26,13 +27,14 @@ pub(super) struct RobustList {
     pub(super) table: Cell<Table>,
     /// Keeps the memory.
     buffer: Cell<sys::napi_ref>,
+    pub(super) taken: SharedTaken,
 }
 
 impl RobustList {
     /// A list without memory.
     pub(super) fn new(environment: Environment, registers: RegistersRef) -> Self {
         let table = Table { registers, start: NonNull::dangling(), capacity: 0 };
-        Self { environment, table: Cell::new(table), buffer: Cell::new(ptr::null_mut()) }
+        Self { environment, table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }
     }
 
     /// Moves the list to a larger buffer, into which JavaScript has copied the entries. `publish` tells other threads.

@@ -30,6 +30,8 @@ use crate::node::json;
 use crate::node::pending::{Noted, PLAIN, PURPOSE_BITS, Within};
 use crate::node::process::{MEMORIES, NAMES, STORE};
 use crate::node::registry::{Known, REGISTRY};
+use crate::node::stacks::{NONE, StackId};
+use crate::node::taken::Taken;
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
 use crate::queue::waiter::Listed;
@@ -63,6 +65,10 @@ pub(super) struct Entry {
     pub(super) serial: u32,
     /// Of a claim.
     pub(super) within: Within,
+    /// The stack of the call that took it, or that waits; if stalls are reported.
+    pub(super) call: StackId,
+    /// Whether the token of what is held has been collected, likewise.
+    pub(super) is_orphaned: bool,
 }
 
 impl Entry {
@@ -73,6 +79,11 @@ impl Entry {
             Some(_) => self.location,
             None => self.location.words_before(self.purpose >> PURPOSE_BITS),
         }
+    }
+
+    pub(super) fn with_taken(self, taken: Option<Taken>) -> Self {
+        let (call, is_orphaned) = taken.map_or((NONE, false), |taken| (taken.call, taken.is_orphaned));
+        Self { call, is_orphaned, ..self }
     }
 
     fn seen(&self) -> Seen {
@@ -103,7 +114,7 @@ impl Named {
     /// The entry for `entryOf` in `lib/locks/held/request.js`, which has the words for its numbers.
     pub(super) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self(entry, name) = self;
-        let Entry { request, purpose, thread_id, thread_name, blocked, since, .. } = entry;
+        let Entry { request, purpose, thread_id, thread_name, blocked, since, call, is_orphaned, .. } = entry;
         let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
         write!(text, "[{request},")?;
         match name {
@@ -116,9 +127,18 @@ impl Named {
             Some(since) => write!(text, "{}", micros(now).saturating_sub(micros(*since)))?,
             None => text.write_str("null")?,
         }
-        if let Some(name) = thread_name {
-            text.write_char(',')?;
-            json::string(text, &name.encode_utf16().collect::<Vec<_>>())?;
+        match thread_name {
+            Some(name) => {
+                text.write_char(',')?;
+                json::string(text, &name.encode_utf16().collect::<Vec<_>>())?;
+            }
+            None if *call != NONE || *is_orphaned => text.write_str(",null")?,
+            None => {}
+        }
+        match (*call, is_orphaned) {
+            (NONE, false) => {}
+            (call, false) => write!(text, ",{call}")?,
+            (call, true) => write!(text, ",{call},1")?,
         }
         text.write_char(']')
     }
@@ -204,7 +224,7 @@ fn read() -> (Vec<Entry>, Vec<Entry>) {
     sight(&known, &in_lists);
     // Where something may be on its way to its holder.
     let given = known.iter().flat_map(|agent| {
-        let grants = agent.outbox.grants().into_iter().map(|(location, _)| location);
+        let grants = agent.outbox.grants().into_iter().map(|(_, (location, _))| location);
         grants.chain(agent.notes.sleep().map(|sleep| sleep.location))
     });
     let locations = STORE.by_bucket(in_lists.iter().map(|(_, held)| held.location).chain(given));
@@ -228,7 +248,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         // Before the robust lists, in which a thread that has been woken then finds what it was given.
         let given =
             known.iter().flat_map(|agent| given_to(agent, granted).into_iter().map(move |given| (agent, given)));
-        let given: Vec<_> = given.filter(|(_, (location, _))| concerns.contains(location)).collect();
+        let given: Vec<_> = given.filter(|(_, given)| concerns.contains(&given.location)).collect();
         let claims = waiters.iter().filter_map(|(location, listed)| Some((*location, listed.claim?)));
         let kept: Locations =
             claims.filter(|(_, request)| request.waits_for_holders()).map(|(location, _)| location).collect();
@@ -237,7 +257,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
             (holders, in_lists) =
                 REGISTRY.held(|_| true, |location| STORE.index_of(location) == bucket && concerns.contains(&location));
             let found = in_lists.iter().map(|(_, held)| held.location);
-            let found: Locations = found.chain(given.iter().map(|&(_, (location, _))| location)).collect();
+            let found: Locations = found.chain(given.iter().map(|(_, given)| given.location)).collect();
             // A thread that has taken a lock in JavaScript is about to list it.
             if kept.is_subset(&found) {
                 break;
@@ -245,19 +265,23 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         }
 
         // If another agent holds it now, it has been passed on meanwhile.
-        let is_listed = |agent: &Known, (location, request): (Location, Request)| {
+        let is_listed = |agent: &Known, given: Given| {
             in_lists.iter().any(|(holder, other)| {
-                other.location == location
-                    && (holders[*holder].number == agent.number || is_kept_by(request, other.request))
+                other.location == given.location
+                    && (holders[*holder].number == agent.number || is_kept_by(given.request, other.request))
             })
         };
         held.extend(in_lists.iter().map(|(holder, hold)| {
             let holder = &holders[*holder];
             let since = held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
-            Entry { serial: hold.serial, ..entry(holder, hold.location, hold.request, since) }
+            let entry = entry(holder, hold.location, hold.request, since).with_taken(holder.taken.get(hold.serial));
+            Entry { serial: hold.serial, ..entry }
         }));
         let on_their_way = given.into_iter().filter(|&(agent, given)| !is_listed(agent, given));
-        held.extend(on_their_way.map(|(agent, (location, request))| entry(agent, location, request, JUST_BEGUN)));
+        held.extend(on_their_way.map(|(agent, Given { location, request, call })| Entry {
+            call,
+            ..entry(agent, location, request, JUST_BEGUN)
+        }));
 
         let mut last = 0;
         for (location, Listed { waiter, claim }) in waiters.iter().filter(|(_, listed)| is_visible(listed.claim)) {
@@ -287,43 +311,63 @@ pub(super) fn entry(agent: &Known, location: Location, request: Request, since: 
         since,
         serial: 0,
         within: Within::default(),
+        call: NONE,
+        is_orphaned: false,
     }
 }
 
 fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
-    let (blocked, noted) = match waiter {
-        Waiter::Thread(_) => {
-            (true, agent.notes.sleep().filter(|noted| noted.location == location).map(without_callback))
-        }
-        Waiter::Agent(_, slot) => (false, agent.notes.get(*slot, location)),
-    };
+    let (blocked, noted) = (matches!(waiter, Waiter::Thread(_)), noted_of(agent, waiter, location));
     let (noted, within) = noted.unzip();
     // Without a note it is a thread or a claim that has just come, or a promise of `Atomics.waitAsync`.
     let just_begun = if blocked || request.is_some() { JUST_BEGUN } else { None };
     let since = noted.map(|noted| noted.since).or(just_begun);
     let purpose = noted.map_or(PLAIN, |noted| noted.purpose);
+    let call = noted.map_or(NONE, |noted| noted.call);
     let within = within.unwrap_or_default();
-    let thread_name = agent.thread_name.clone();
-    Entry { location, request, purpose, thread_id: agent.thread_id, thread_name, blocked, since, serial: 0, within }
+    let (thread_id, thread_name) = (agent.thread_id, agent.thread_name.clone());
+    let (serial, is_orphaned) = (0, false);
+    Entry { location, request, purpose, thread_id, thread_name, blocked, since, serial, within, call, is_orphaned }
 }
 
-fn without_callback(noted: Noted) -> (Noted, Within) {
-    (noted, Within::default())
+/// What is noted of a wait at `location`, if anything is.
+fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted, Within)> {
+    match waiter {
+        Waiter::Thread(_) => {
+            let sleep = agent.notes.sleep().filter(|noted| noted.location == location)?;
+            Some((sleep, Within::default()))
+        }
+        Waiter::Agent(_, slot) => agent.notes.get(*slot, location),
+    }
 }
 
 /// What an agent has been given that may not be in its robust list yet.
-fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<(Location, Request)> {
-    let by_mail = agent.outbox.grants();
+#[derive(Clone, Copy)]
+struct Given {
+    location: Location,
+    request: Request,
+    call: StackId,
+}
+
+fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<Given> {
+    let call = |noted: Option<(Noted, Within)>| noted.map_or(NONE, |(noted, _)| noted.call);
+    let by_mail = agent.outbox.grants().into_iter().map(|(slot, (location, request))| Given {
+        location,
+        request,
+        call: call(agent.notes.get(slot, location)),
+    });
     let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
     let slept_for = agent.notes.sleep().filter(|_| has_result);
-    let slept_for = slept_for.and_then(|sleep| Some((sleep.location, sleep.request?)));
-    let mut all: Vec<_> = by_mail.into_iter().chain(slept_for).filter(|(_, request)| request.is_owned()).collect();
+    let slept_for =
+        slept_for.and_then(|Noted { location, request, call, .. }| Some(Given { location, request: request?, call }));
+    let mut all: Vec<_> = by_mail.chain(slept_for).filter(|given| given.request.is_owned()).collect();
     // A lock that is handed over may be reported by both.
-    for (location, _) in granted.iter().filter(|(_, waiter)| agent.is(waiter)) {
-        if !all.iter().any(|(at, request)| at == location && request.is_for_lock()) {
-            all.push((*location, Request::Lock));
+    for (location, waiter) in granted.iter().filter(|(_, waiter)| agent.is(waiter)) {
+        if !all.iter().any(|given| given.location == *location && given.request.is_for_lock()) {
+            let call = call(noted_of(agent, waiter, *location));
+            all.push(Given { location: *location, request: Request::Lock, call });
         }
     }
-    all.retain(|(_, request)| request.is_visible());
+    all.retain(|given| given.request.is_visible());
     all
 }

@@ -10,8 +10,11 @@ use crate::sync::lock;
 /// The number of a stack.
 pub(super) type StackId = u32;
 
+/// The number of no stack.
+pub(super) const NONE: StackId = 0;
+
 /// The number of every stack that was new when the table was full.
-pub(super) const OTHER: StackId = 0;
+pub(super) const OTHER: StackId = StackId::MAX;
 
 /// How many stacks are kept.
 const MOST: usize = 2048;
@@ -35,9 +38,15 @@ pub(super) fn number_of(text: &str) -> StackId {
     lock(&STACKS).number_of(shortened(text))
 }
 
-/// The stack with this number; `None` for [`OTHER`].
+/// The stack with this number; `None` for [`OTHER`] and [`NONE`].
 pub(super) fn text_of(number: StackId) -> Option<Arc<str>> {
     lock(&STACKS).texts.get((number as usize).checked_sub(1)?).cloned()
+}
+
+/// The same for people, who are told of [`OTHER`], too.
+pub(super) fn shown(number: StackId) -> Option<Arc<str>> {
+    let other = || format!("    at a place that is not kept: there are more than {MOST}").into();
+    if number == OTHER { Some(other()) } else { text_of(number) }
 }
 
 /// How often the number of a stack was [`OTHER`].

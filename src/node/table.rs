@@ -9,7 +9,8 @@
 //!   awaited  by the main thread         exclusive  for 340 ms
 //! ```
 //!
-//! Locks that somebody waits for come first, the longest wait before all others.
+//! Locks that somebody waits for come first, the longest wait before all others. If stalls are reported, the first frames of the call that took
+//! something, or that waits, follow its line.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,6 +24,7 @@ use crate::lock::rings::Has;
 use crate::node::json;
 use crate::node::pending::PURPOSE_BITS;
 use crate::node::snapshot::{self, Named, Snapshot};
+use crate::node::stacks;
 
 /// An entry of a snapshot, as JavaScript has it.
 #[napi(object, object_to_js = false)]
@@ -47,6 +49,10 @@ pub struct Row {
     pub milliseconds: Option<f64>,
     /// The stack of the call that took it.
     pub taken: Option<String>,
+    /// The stack of the call that waits.
+    pub called: Option<String>,
+    /// Whether its token has been collected.
+    pub collected: Option<bool>,
 }
 
 /// A link of a ring, as JavaScript has it.
@@ -79,9 +85,10 @@ pub fn format_snapshot(snapshot: Rows) -> String {
 
 /// The text of a snapshot of this process.
 pub(super) fn text_of(snapshot: &Snapshot) -> String {
-    let row = |entry| row(snapshot, entry);
-    let held: Vec<_> = snapshot.held.iter().map(row).collect();
-    let waiting: Vec<_> = snapshot.waiting.iter().map(row).collect();
+    let taken = |entry| Row { taken: call_of(entry), ..row(snapshot, entry) };
+    let called = |entry| Row { called: call_of(entry), ..row(snapshot, entry) };
+    let held: Vec<_> = snapshot.held.iter().map(taken).collect();
+    let waiting: Vec<_> = snapshot.waiting.iter().map(called).collect();
     let rings = snapshot.rings.iter().map(|ring| {
         let link = |link: &crate::lock::rings::Link| {
             let has = match link.has {
@@ -135,7 +142,15 @@ fn row(snapshot: &Snapshot, Named(entry, name): &Named) -> Row {
         blocked: entry.blocked,
         milliseconds: snapshot.age(entry.since).map(|age| age.as_secs_f64() * 1e3),
         taken: None,
+        called: None,
+        collected: entry.is_orphaned.then_some(true),
     }
+}
+
+/// So much of an entry's stack as is shown.
+fn call_of(Named(entry, _): &Named) -> Option<String> {
+    let stack = stacks::shown(entry.call)?;
+    Some(stack.lines().take(MOST_PLACES).collect::<Vec<_>>().join("\n"))
 }
 
 /// What is held of a lock, and what is awaited.
@@ -204,7 +219,8 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn of_hold(row: &'a Row) -> Self {
         let thread = thread_of(row) + if row.blocked { " (blocked)" } else { "" };
-        Self { verb: "held by", thread, mode: mode_of(row), duration: duration("for at least ", row.milliseconds), row }
+        let prefix = if row.taken.is_some() { "for " } else { "for at least " };
+        Self { verb: "held by", thread, mode: mode_of(row), duration: duration(prefix, row.milliseconds), row }
     }
 
     fn of_wait(row: &'a Row) -> Self {
@@ -225,8 +241,13 @@ fn push_section(text: &mut String, Section { held, waiting }: &Section) {
     for Line { verb, thread, mode, duration, row } in &lines {
         let line = format!("  {verb:verbs$}  {thread:threads$}  {mode:modes$}  {duration}");
         _ = writeln!(text, "{}", line.trim_end());
-        for place in row.taken.iter().flat_map(|taken| taken.lines()).take(MOST_PLACES) {
+        for place in row.taken.iter().chain(&row.called).flat_map(|stack| stack.lines()).take(MOST_PLACES) {
             _ = writeln!(text, "      {}", place.trim());
+        }
+        if row.collected == Some(true) {
+            let releaser =
+                if row.kind == "AsyncLock" { "lock.unlock() in that thread" } else { "the end of that thread" };
+            _ = writeln!(text, "      its token has been collected: only {releaser} releases it");
         }
     }
 }

@@ -166,12 +166,14 @@ impl<C> Outbox<C> {
         Some((result, grant.and_then(|place| mail.grants[place].take())))
     }
 
-    /// What has been granted to claims that the agent has not been told of.
-    pub fn grants(&self) -> Vec<Grant<C>>
+    /// What has been granted to claims that the agent has not been told of, each with the slot of the claim.
+    pub fn grants(&self) -> Vec<(u32, Grant<C>)>
     where
         C: Copy,
     {
-        lock(&self.mail).grants.iter().flatten().copied().collect()
+        let mail = lock(&self.mail);
+        let acquired = mail.settlements.iter().filter(|settlement| settlement.result.is_acquired());
+        acquired.map(|settlement| settlement.slot).zip(mail.grants.iter().flatten().copied()).collect()
     }
 
     /// How many grants, recalled ones included, have been put in since the agent last took its mail.

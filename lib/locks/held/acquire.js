@@ -7,15 +7,15 @@ const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = requ
 const { Promise, TypeError, shield } = require('../../util/intrinsics')
 const { isMainThread } = require('../../util/worker-threads')
 const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
-const { nounOf } = require('../../waiting/kinds')
 const { requireFunction, waitOptions } = require('../../waiting/options')
 const { alongside, blockBegins, blockEnds } = require('../../waiting/profile')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('./diagnostics')
 const { Repairing, optionsOf } = require('./repair')
-const { EXCLUSIVE, LIMITED, LOCK, SHARED, amountOf, cycleOf, described, isNamed, isOwned, kindOf } = require('./request')
+const { EXCLUSIVE, LIMITED, LOCK, SHARED, amountOf, cycleOf, described, isNamed, isOwned, kindOf, nounOfHold } = require('./request')
 const { NOT_HELD, SERIAL } = require('./robust-list')
 const { waitBegins, waitEnds, whileBlocked } = require('./stalls')
+const { claims } = require('./taken')
 const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, permitsOf, release, takeAgain, theList } = require('./token')
 const { wordOf } = require('./view')
 
@@ -36,6 +36,7 @@ function take (hold) {
 /** `acquire` of a hold that needs waiting. */
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
+  claims(hold)
   const { word, request } = hold
   // Another thread may release permits while this one holds some; but not those that this one holds of a limit.
   if (kindOf(request) === LIMITED && permitsOf(word) + amountOf(request) > word.limit) {
@@ -63,7 +64,7 @@ function block (hold, timeout, caller) {
   if (profiles) blockEnds()
   if (answer === HELD_HERE) throw deadlock(caller, word, described(request), 'holds')
   if (answer === AWAITED_HERE) throw deadlock(caller, word, described(request), 'awaits')
-  if (answer === DEADLOCK) throw deadlockCycle(caller, word, described(request), cycleOf(agent().native.binding.cycle()))
+  if (answer === DEADLOCK) throw deadlockCycle(caller, word, described(request), cycleOf(agent().native.binding))
   try {
     if (ownerDied) tellDeath(word, request, since)
     if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
@@ -71,12 +72,6 @@ function block (hold, timeout, caller) {
     // No stack is left for the calls. It is held all the same.
   }
   return isAcquired
-}
-
-/** A noun phrase for what is requested. */
-function nounOfHold ({ word, request }) {
-  const { kind, mode } = described(request)
-  return nounOf({ kind, mode, name: word.name })
 }
 
 /** The name, where a lock is requested by its name; undefined elsewhere. */
@@ -146,6 +141,7 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
 
 /** Acquires again what was released, as a step of a promise. */
 function reacquire (hold, resolve, reject, steps) {
+  if (steps.call !== undefined) claims(hold, steps.call)
   if (take(hold)) resolve()
   else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
 }
@@ -180,6 +176,7 @@ class Claim extends Waiter {
     const list = theList()
     if (wait !== undefined) {
       this.wait = wait
+      claims(this, wait.call)
       if (list.tasks !== undefined) list.tasks.claims(wait.call.within)
     }
     list.reserve()
@@ -253,8 +250,9 @@ class Claim extends Waiter {
   }
 }
 
-// Of few claims: where this thread was notified, as of a Hold; since when it waits, for diagnostics; what stalls.js knows of it; why it was refused.
-shield(Claim, ['notifiedAt', 'since', 'wait', 'reason'])
+// Of few claims: where this thread was notified, as of a Hold; since when it waits, for diagnostics; what stalls.js knows of it; the number of its
+// call (taken.js); why it was refused.
+shield(Claim, ['notifiedAt', 'since', 'wait', 'place', 'reason'])
 
 /** The claim of a promise that has these functions. */
 class PromisedClaim extends Claim {

@@ -33,9 +33,9 @@ class Holds {
     }
   }
 
-  /** Before anything is taken: there may be no stack for this. The caller has seen that the channel has subscribers. */
-  begin (serial, request) {
-    if (kindOf(request) === INNER || kindOf(request) === DEBT) return
+  /** Before anything is taken: there may be no stack for this. `token`: if the hold has one. */
+  begin (serial, request, token) {
+    if (!holdChannel.hasSubscribers || kindOf(request) === INNER || kindOf(request) === DEBT) return
     this.began.set(serial, now())
     this.count++
   }

@@ -29,10 +29,9 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, LIMIT, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
-const { holdChannel } = require('./diagnostics')
 const Finder = require('./finder')
-const Holds = require('./holds')
 const { createKeep, createRegister } = require('./memories')
+const observers = require('./observers')
 const { owe } = require('./owed')
 const createRoom = require('./room')
 const createTasks = require('./tasks')
@@ -57,7 +56,7 @@ const LAST_SERIAL = 0x3fffffff
 function createRobustList (native) {
   const { binding, floats, operations, words } = native
   const finder = new Finder(words)
-  const holds = new Holds(binding)
+  const { createList, holds, told } = observers(native)
 
   class RobustList extends createRoom(native) {
     constructor () {
@@ -117,7 +116,7 @@ function createRobustList (native) {
       if (index >= this.room) this.resize()
       const { entries, held, serials } = this
       const serial = this.nextSerial()
-      if (holdChannel.hasSubscribers && token !== null) holds.begin(serial, request)
+      if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
       entries[2 * index] = word.address
       entries[2 * index + 1] = request
       // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
@@ -152,7 +151,7 @@ function createRobustList (native) {
     takeInLine (word, request, token, takeName) {
       this.makeRoom()
       const serial = this.nextSerial()
-      if (holdChannel.hasSubscribers && token !== null) holds.begin(serial, request)
+      if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
       floats[ADDRESS] = word.address
       words[KIND] = kindOf(request)
       words[AMOUNT] = amountOf(request)
@@ -179,7 +178,7 @@ function createRobustList (native) {
     adopt (hold, index, ownerDied) {
       this.held[index] = hold.word
       const serial = this.serials[index] = this.nextSerial()
-      if (holdChannel.hasSubscribers) holds.begin(serial, hold.request)
+      if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token)
       this.assign(hold, index, ownerDied)
     }
 
@@ -197,7 +196,7 @@ function createRobustList (native) {
         token.ownerDied = ownerDied
       } else {
         // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
-        if (holds.count !== 0) holds.rename(this.serials[index], serial)
+        if (holds.count !== 0) holds.rename(this.serials[index], serial, token)
         this.serials[index] = serial
         if (notifiedAt !== undefined) owe(this, index, notifiedAt)
       }
@@ -303,7 +302,7 @@ function createRobustList (native) {
       token[INDEX] = index
       const serial = token[SERIAL] = this.nextSerial()
       if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
-      if (holdChannel.hasSubscribers) holds.begin(serial, SHARED)
+      if (told.hasSubscribers) holds.begin(serial, SHARED, token)
       token.ownerDied = ownerDied
       floats[RELEASING] = word.address
       store(word.array, 0, 1)
@@ -323,7 +322,7 @@ function createRobustList (native) {
       const index = words[HELD]
       if (index >= this.room) this.resize()
       const serial = this.nextSerial()
-      if (holdChannel.hasSubscribers) holds.begin(serial, request)
+      if (told.hasSubscribers) holds.begin(serial, request)
       this.entries[2 * index] = thing.address
       this.entries[2 * index + 1] = request
       this.held[index] = thing
@@ -380,7 +379,7 @@ function createRobustList (native) {
     }
   }
 
-  return new RobustList()
+  return createList(RobustList)
 }
 
 let current

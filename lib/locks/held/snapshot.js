@@ -5,7 +5,7 @@
 const { agent } = require('../../agent/agent')
 const { TypeError } = require('../../util/intrinsics')
 const { describe, isObject } = require('../../util/values')
-const { entryOf, parseList } = require('./request')
+const { entryOf, parseList, stackTexts } = require('./request')
 
 /** A link of a ring, from its two indices: see `write_link` in src/node/snapshot.rs. */
 function linkOf ({ held, waiting }, indices, certain) {
@@ -22,10 +22,12 @@ function isCertain ({ waiting }, ring) {
 }
 
 exports.snapshot = function snapshot () {
-  const state = parseList(agent().native.binding.snapshot(), 'snapshot')
+  const { binding } = agent().native
+  const state = parseList(binding.snapshot(), 'snapshot')
+  const stackText = stackTexts(binding)
   const { held, waiting, cycles } = state
-  for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n])
-  for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n])
+  for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n], 'taken', stackText)
+  for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n], 'called', stackText)
   for (let n = 0; n < cycles.length; n++) {
     const ring = cycles[n]
     const certain = isCertain(state, ring)

@@ -5,8 +5,10 @@
 const { append } = require('../../util/intrinsics')
 const { threadId: own } = require('../../util/worker-threads')
 const { cycleText } = require('../../waiting/errors')
+const { holderText, orphanText } = require('../../waiting/holder-text')
 const { nounOf } = require('../../waiting/kinds')
 const { described } = require('./request')
+const { robustList } = require('./robust-list')
 const { snapshot } = require('./snapshot')
 
 const { round } = Math
@@ -61,6 +63,7 @@ function keepersOf (entry, { holdersFor, writerAhead }) {
   return holders.length > 0 || writer === undefined ? { verb: 'holds', list: holders } : { verb: 'is ahead', list: [writer.threadId] }
 }
 
+const sentence = (text) => text === '' ? '' : ' ' + text[0].toUpperCase() + text.slice(1) + '.'
 const isPermits = ({ mode }) => mode === 'permits'
 const isOfQueue = ({ kind }) => kind === 'Queue'
 
@@ -88,12 +91,20 @@ function doingOf (threadId, entry, waiting, obstacles) {
   return ' Thread ' + threadId + ' awaits ' + waitText(waits[0], obstacles) + more + '.'
 }
 
+/** Finds out whether this thread holds a word by a token that has been collected. */
+function lookAtToken ({ address }) {
+  const list = robustList()
+  const index = list.find(address)
+  if (index >= 0) list.holds.look(list, index)
+}
+
 /** The text for a wait of this thread that began so many milliseconds ago; undefined if it is over. */
 module.exports = function stallText (hold, age, blocked) {
   const begin = blocked ? 'Thread ' + own + ' has been blocked for ' + round(age) + ' ms, and waits for '
     : 'A promise of thread ' + own + ' has been pending for ' + round(age) + ' ms, and waits for '
   let state
   try {
+    lookAtToken(hold.word)
     state = snapshot()
   } catch (_) {
     const { kind, mode } = described(hold.request)
@@ -105,6 +116,7 @@ module.exports = function stallText (hold, age, blocked) {
   const obstacles = createObstacles(state)
   let text = begin + waitText(entry, obstacles) + '.'
   for (const threadId of keepersOf(entry, obstacles).list.slice(0, MOST)) text += doingOf(threadId, entry, waiting, obstacles)
+  for (const holder of obstacles.holdersFor(entry).slice(0, MOST)) text += sentence(holderText(holder)) + sentence(orphanText(holder))
   const ring = cycles.find(links => links.some(({ waitsFor }) => waitsFor.threadId === own && waitsFor.id === entry.id))
   if (ring !== undefined) text += ' These threads wait for one another: ' + cycleText(ring) + '.'
   return text

@@ -15,6 +15,7 @@ const { notLocked } = require('../../waiting/errors')
 const { owes, requestIn } = require('./owed')
 const { EXCLUSIVE, LOCK, SHARED, amountOf, isOwned } = require('./request')
 const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
+const { callHere } = require('./taken')
 
 /** By the token of a writer that has become a reader: its token as a reader. */
 const readingTokens = createWeakMap()
@@ -85,9 +86,11 @@ class ExclusiveToken extends UnlockToken {
   downgrade () {
     // A getter of the token's may unlock it.
     const told = wasTold(this)
+    const call = callHere()
     const held = holdOf(this)
     if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
     const hold = newHold(held.word, SHARED)
+    if (call !== 0) hold.place = call
     readingTokens.set(this, hold.token)
     held.word.downgrade(held.index, told, hold)
     return hold.token
@@ -114,6 +117,7 @@ class Hold {
     this.index = index
     // If it is taken again after a notification: the word of the Condition, whose notification it then owes.
     this.notifiedAt = undefined
+    // If stalls are reported it gets a property `place`: the number of the call that claims or takes it (taken.js).
   }
 
   // ——— For callback forms: a Grant, of named/names.js, has the same ———
