@@ -8,8 +8,11 @@
 
 const assert = require('assert')
 const { AsyncLocalStorage } = require('async_hooks')
+const path = require('path')
 const { test } = require('./harness')
+const { packageCopy } = require('./fixtures/entries/folders')
 const { runChild } = require('./fixtures/queue-toolbox')
+const { runForJSON } = require('./fixtures/run-node')
 
 const noContexts = (AsyncLocalStorage === undefined || process.version.startsWith('v13.')) && 'this Node has no AsyncLocalStorage, or one that calls back later'
 
@@ -95,6 +98,13 @@ const situations = async ({ api, say, require }) => {
       api.locks.request('x', () => new Promise(turn).then(() => api.locks.request('y', () => {})))
       api.locks.request('y', () => new Promise(turn).then(() => api.locks.request('x', { mode: 'shared' }, () => {})))
       return 2
+    },
+    'a repair that waits for what it holds' () {
+      const a = lock()
+      const token = a.tryLock()
+      token.abandon()
+      a.executeLocked(() => {}, { repair: () => a.executeLocked(() => {}) })
+      return 1
     },
     'a permit within a permit, of two': () => limits(2, 2),
     'a wait with a time-out, and one with a signal' () {
@@ -220,6 +230,16 @@ test('a ring goes through tasks and through a blocked thread', { skip: noContext
   assert.deepStrictEqual(cycles.map(turned), [[[0, 'a', 'b', false, false], [0, 'b', 'c', false, false], [1, 'c', 'a', true, false]]])
 })
 
+test('two copies of the package in a thread know each other\'s tasks', { skip: noContexts }, async t => {
+  const count = await runForJSON(t, ['-e', `
+    const { join } = require('path')
+    const [one, other] = ${JSON.stringify([path.join(__dirname, '..'), packageCopy(t)])}.map(folder => require(join(folder, 'pure')))
+    const memory = new SharedArrayBuffer(4)
+    new one.AsyncLock(memory).executeLocked(() => new other.AsyncLock(memory).executeLocked(() => {}))
+    console.log(JSON.stringify(one.snapshot().cycles.length))`], { env: { ATOMICS_WAITASYNC_STALL: '1000000' } })
+  assert.strictEqual(count, 1)
+})
+
 test('a ring is over with the time of one of its waits, or its abort', { skip: noContexts }, async t => {
   const seen = await run(t, async ({ api, say }) => {
     const [a, b] = [0, 0].map(() => new api.AsyncLock(new SharedArrayBuffer(4)))
@@ -283,7 +303,7 @@ test('100 000 tasks leave nothing behind', { skip: noContexts || (typeof WeakRef
       if (n % 1000 === 0) weak.push(new WeakRef(store))
       await als.run(store, () => a.executeLocked(() => b.executeLocked(() => {})))
     }
-    for (let n = 0; n < 5e4; n++) await task(n)
+    for (let n = 0; n < 25e3; n++) await task(n)
     await new Promise(resolve => {
       const locks = [a, b]
       let n = 0

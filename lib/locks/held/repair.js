@@ -15,6 +15,8 @@ const { bare, define, max, now } = require('../../util/intrinsics')
 const { option } = require('../../util/options')
 const { isObject } = require('../../util/values')
 const { UNLIMITED, callbackOptions, requireFunction, requireNoPromise } = require('../../waiting/options')
+const { SERIAL } = require('./robust-list')
+const { theList } = require('./token')
 const { oneWord } = require('./view')
 
 const REPAIR = Symbol('atomics-waitasync.repair')
@@ -89,7 +91,13 @@ class Repairing {
     const { caller, repair } = this
     const since = now()
     hold.noteDeath()
-    await repair(hold.given)
+    const { tasks } = theList()
+    const scope = tasks === undefined ? undefined : tasks.begin(hold.token[SERIAL])
+    try {
+      await (scope === undefined ? repair(hold.given) : tasks.call(scope, repair, hold.given))
+    } finally {
+      if (scope !== undefined) tasks.end(scope)
+    }
     hold.repaired(caller)
     this.end += now() - since
   }
