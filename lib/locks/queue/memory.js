@@ -26,8 +26,8 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { Int32Array, RangeError, add, bare, compareExchange, createMap, load, or, store } = require('../../util/intrinsics')
-const { LEASE: LEASE_KIND, requestOf } = require('../held/request')
+const { Int32Array, RangeError, add, bare, compareExchange, load, or, store } = require('../../util/intrinsics')
+const { LEASE: LEASE_KIND, amountOf, kindOf, requestOf } = require('../held/request')
 const { theList } = require('../held/token')
 const { createWord } = require('../held/word')
 const format = require('./format')
@@ -57,8 +57,8 @@ const PUT = 4
 const TAKE = 5
 const USE = 6
 
-/** What this thread has in use and has still to put, by the address of a queue's first word. */
-const accounts = createMap()
+/** How many messages this thread has in use, of all queues. After a time limit of `vm` it may be too high. */
+let leasesOfThread = 0
 
 /** One side of a queue: what its waiters wait for. */
 class Events {
@@ -234,16 +234,16 @@ class QueueMemory {
     return this.words[RING + index] ^ index
   }
 
-  /** This thread's leases of messages of this queue, of all its instances. */
+  /** This thread's leases of messages of this queue. If it has any, this looks through all that it holds. */
   get leases () {
-    const count = accounts.get(this.first.address)
-    return count === undefined ? 0 : count
-  }
-
-  account (by) {
-    const count = this.leases + by
-    if (count === 0) accounts.delete(this.first.address)
-    else accounts.set(this.first.address, count)
+    if (leasesOfThread === 0) return 0
+    const { entries, length } = theList()
+    let count = 0
+    for (let n = 0; n < length; n++) {
+      const request = entries[2 * n + 1]
+      if (kindOf(request) === LEASE_KIND && entries[2 * n] - 4 * amountOf(request) === this.first.address) count++
+    }
+    return count
   }
 
   /** No put that begins later succeeds. */
@@ -333,7 +333,7 @@ class QueueMemory {
   take (lease) {
     const list = theList()
     this.lease = lease
-    this.account(1)
+    leasesOfThread++
     lease.entry = list.length
     lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index))
   }
@@ -393,7 +393,7 @@ class QueueMemory {
 
   /** Releases a lease. With MARK still set, the message has come back. A step that is broken off here may count it twice, and never not at all. */
   strike (lease) {
-    this.account(-1)
+    leasesOfThread--
     theList().strike(lease.serial, lease.entry, lease)
   }
 }

@@ -173,7 +173,7 @@ function putBlocking (memory, wait) {
     count = emptied.count
     // It waits for what comes after this look.
     if (count !== before) continue
-    if (memory.leases === memory.capacity) throw deadlock('put', memory.first, { kind: 'Queue', mode: 'put' }, 'has all messages in use of')
+    if (memory.taken === memory.capacity && memory.leases === memory.capacity) throw deadlock('put', memory.first, { kind: 'Queue', mode: 'put' }, 'has all messages in use of')
     isLate = block(memory, emptied, count, left(), PUT + PURPOSES * EMPTIED, wait)
   }
 }
@@ -192,7 +192,7 @@ function takeBlocking (memory, wait) {
     const before = count
     count = filled.count
     if (count !== before) continue
-    if (memory.isClosed && memory.ready === 0 && memory.leases > 0 && memory.leases === memory.taken) {
+    if (memory.isClosed && memory.ready === 0 && memory.taken > 0 && memory.leases === memory.taken) {
       throw deadlock(caller, memory.first, { kind: 'Queue', mode: 'take' }, 'has all messages in use of')
     }
     isLate = block(memory, filled, count, left(), (toUse ? USE : TAKE) + PURPOSES * FILLED, wait)
