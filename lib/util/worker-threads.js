@@ -10,11 +10,13 @@ try {
 
 const { isMainThread, threadId } = threads || { isMainThread: true, threadId: 0 }
 
-/** The name that a program has given this thread; undefined if there is none, or this Node does not tell. */
+/** The name that a program has given this thread; undefined if there is none, or neither Node nor an install tells. */
 const threadName = nameOf(threads)
 
 function nameOf (threads) {
   const name = threads && threads.threadName
+  // See workers/by-message/start.js.
+  if (name === undefined) return require('events')[Symbol.for('atomics-waitasync.thread-name')]
   // The second is what Node calls a Worker without a name.
   return name === '' || name === 'WorkerThread' ? undefined : name
 }

@@ -16,6 +16,7 @@
 const startingWorkers = require('../../agent/starting-workers')
 const { defineProperty } = require('../../util/intrinsics')
 const { threads } = require('../../util/worker-threads')
+const name = require('./name')
 const shareCode = require('./share-code')
 // Not in the call: an install in a test file outlives that file's `require`.
 const letStart = require('./source')
@@ -38,6 +39,7 @@ exports.intercept = (currentEntries) => function (target, args, newTarget) {
   const entries = currentEntries()
   if (entries !== undefined) {
     shareCode()
+    name.expect()
     expectMessage(worker, entries)
   }
   return worker
@@ -56,7 +58,7 @@ function expectMessage (worker, entries) {
         const worker = workerOf(this)
         const entries = starting.get(worker)
         const reached = starting.delete(worker)
-        if (reached) letStart(message, entries)
+        if (reached) letStart(message, entries, name.take())
         if (starting.size === 0) stopExpecting()
         apply(postMessage, this, arguments)
         // The Worker's constructor has not returned yet.
@@ -73,6 +75,7 @@ function expectMessage (worker, entries) {
 function stopExpecting () {
   starting.forEach((_, worker) => { if (hasThread(worker)) warn(worker.threadId) })
   starting.clear()
+  name.forget()
   if (replaced === undefined) return
   const { prototype } = threads.MessagePort
   if (prototype.postMessage === replaced.after.value) defineProperty(prototype, 'postMessage', replaced.before)

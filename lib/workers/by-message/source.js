@@ -35,8 +35,10 @@ const IMPORT = 'import ' + JSON.stringify(pathToFileURL(START).href) + ';'
 /**
  * `doEval` says what `filename` is: false, a file; true or 'classic', source text; 'module' (Node 14 to 18), the source
  * of a module; 'data-url', a URL. With any other value it is a worker of Node's own.
+ *
+ * @param {string} [name] that of the worker, if Node will not tell it
  */
-module.exports = function letStart (message, entries) {
+module.exports = function letStart (message, entries, name) {
   if (!isThere()) {
     process.emitWarning('An install does not reach this worker: there is no ' + START + '. Bundlers must leave ' +
       'atomics-waitasync external, and a first worker must have started before the file system is mocked', { code: 'ATOMICS_WAITASYNC_WORKER' })
@@ -44,7 +46,7 @@ module.exports = function letStart (message, entries) {
   }
   const { doEval, filename } = message
   /** What `start.js` is given. */
-  const sent = { entries, workerData: message.workerData }
+  const sent = { entries, workerData: message.workerData, name }
   if (message.webWorkerData !== undefined && doEval !== 'data-url') {
     letWebWorkerStart(message)
   } else if (doEval === false) {

@@ -12,8 +12,10 @@ const { nextTick } = process
 /** As in source.js. A file of its own would take as long to load as this one. */
 const STARTED_BY_MESSAGE = 'atomics-waitasync:started-by-message'
 
-function start ({ entries, workerData, file, source, isSeparate, text }) {
+function start ({ entries, workerData, name, file, source, isSeparate, text }) {
   threads.workerData = workerData
+  // As in util/worker-threads.js.
+  if (name !== undefined) defineProperty(require('events'), Symbol.for('atomics-waitasync.thread-name'), { __proto__: null, value: name })
   if (Module.syncBuiltinESMExports) Module.syncBuiltinESMExports()
   // On Node 10 it is the parent's.
   if (source !== undefined && process._eval === text) defineProperty(process, '_eval', { __proto__: null, value: source })
