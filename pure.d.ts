@@ -1202,7 +1202,10 @@ export interface Entry {
   /** The same number for entries of the same word, or the same name. */
   id: number
   threadId: number
-  /** The `name` that its Worker was given, where Node tells it: 22.20, 24.6 and later. */
+  /**
+   * The `name` that its Worker was given, where Node tells it: 22.20, 24.6 and later. On older versions: of Workers that an install
+   * reaches, if the environment has `ATOMICS_WAITASYNC_STALL`, `ATOMICS_WAITASYNC_DUMP` or `ATOMICS_WAITASYNC_PROFILE`.
+   */
   threadName?: string
   /** Whether the thread is blocked; if it waits and is not blocked, a promise is pending. */
   blocked: boolean
@@ -1243,6 +1246,18 @@ export interface Snapshot {
  * @throws {TypeError} if it is not of this shape; one that was sent as JSON is
  */
 export function formatSnapshot(snapshot: { held: readonly Entry[], waiting: readonly Entry[], cycles: readonly (readonly CycleLink[])[] }): string
+
+/** What the channel `atomics-waitasync:stall` of `diagnostics_channel` publishes: a wait that has lasted longer than `ATOMICS_WAITASYNC_STALL` milliseconds. */
+export interface StallMessage {
+  /** What is awaited. */
+  entry: Entry
+  /** Who holds that. */
+  holders: Entry[]
+  /** If it is on a ring of threads that wait for one another. */
+  cycle?: CycleLink[]
+  /** The thread that waits: this one or, in the main thread, also one that is blocked. */
+  threadId: number
+}
 
 /** A thread or task of a ring of those that wait for one another: it waits for what the next one holds, the last for what the first holds. */
 export interface CycleLink extends DeadlockLink {

@@ -60,9 +60,9 @@ test('the dump comes while every thread is blocked or busy, and has rings, holde
   assert.deepStrictEqual(dumps, [[
     '2 held, 3 awaited',
     '',
-    'These threads wait for one another:',
-    '  the main thread awaits AsyncLock "orders" that thread 1 holds',
-    '  thread 1 is blocked, and waits for AsyncLock "accounts" that the main thread holds',
+    'These threads probably wait for one another:',
+    '  the main thread has awaited AsyncLock "orders" for T, held for at least T by thread 1',
+    '  thread 1 has been blocked for T, and waits for AsyncLock "accounts", held for at least T by the main thread',
     '',
     'AsyncLock "accounts", id N',
     '  held by     the main thread  exclusive  for at least T',
@@ -229,4 +229,30 @@ test('a thread is called by its name, where Node tells it', { skip: !IS_NAMED &&
   other.done().catch(() => {})
   await until(() => snapshot().held.length === 2)
   assert.strictEqual(snapshot().held.filter(entry => 'threadName' in entry).length, 1)
+})
+
+test('a Worker that an install reaches is called by its name on every Node, if reports are asked for', async t => {
+  const { code, lines, stderr } = await runChild(t, async ({ api, require, say, until }) => {
+    const { Worker } = require('worker_threads')
+    const pure = JSON.stringify(require.resolve('../../pure'))
+    const source = `require(${pure}).AsyncLock.create().tryLock(); setInterval(() => {}, 1e6)`
+    const before = Object.getOwnPropertyNames(Object.prototype).join()
+    api.install({ force: true })
+    class Derived extends Worker {}
+    for (const [Class, name] of [[Worker, 'billing0'], [Derived, 'billing "1"'], [Worker, undefined], [Worker, '']]) {
+      const options = { eval: true, name }
+      const worker = new Class(source, options)
+      worker.on('error', error => { throw error })
+      if (Object.keys(options).length !== 2 || Object.getOwnPropertyNames(Object.prototype).join() !== before) throw new Error('something is left')
+      await until(() => api.snapshot().held.some(({ threadId }) => threadId === worker.threadId))
+    }
+    // A constructor that throws leaves nothing, and neither does one without options.
+    try { new Worker(source, { eval: true, execArgv: 7 }) } catch (_) {} // eslint-disable-line no-new
+    new Worker(require.resolve('../../pure')) // eslint-disable-line no-new
+    await new Promise(resolve => setImmediate(resolve))
+    if (Object.getOwnPropertyNames(Object.prototype).join() !== before) throw new Error('something is left')
+    say(JSON.stringify(api.snapshot().held.sort((one, two) => one.threadId - two.threadId).map(({ threadName }) => threadName || null)))
+    process.exit()
+  }, undefined, { env: { ATOMICS_WAITASYNC_STALL: '100000' } })
+  assert.deepStrictEqual([code, lines], [0, [JSON.stringify(['billing0', 'billing "1"', null, null])]], stderr)
 })

@@ -73,6 +73,7 @@ function createEntry (name) {
 function start () {
   try {
     require('./agent/agent').agent()
+    require('./locks/held/stalls').listen()
   } catch (error) {
     process.emitWarning(error.message)
   }

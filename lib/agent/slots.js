@@ -203,11 +203,12 @@ module.exports = function createSlots (native) {
   /**
    * Called by native code with the number of settlements that it has put behind the registers. If this fails as a whole and the
    * thread lives on, it is called again with the settlements that are left, and does not adopt twice. With 0: a named lock was
-   * stolen from this thread.
+   * stolen from this thread, or it is to publish what blocked threads report.
    */
   function settle (count) {
     if (count === 0) {
-      native.onSteal()
+      if (native.onSteal !== undefined) native.onSteal()
+      if (native.onReports !== undefined) native.onReports()
       return
     }
     if (words[SETTLED] < 0) {

@@ -3,7 +3,8 @@
 /** Whether the environment asks for something that begins when the package is loaded, before its first use. */
 module.exports = function isAsked () {
   try {
-    return Boolean(process.env.ATOMICS_WAITASYNC_DUMP || process.env.ATOMICS_WAITASYNC_PROFILE)
+    const { ATOMICS_WAITASYNC_DUMP, ATOMICS_WAITASYNC_PROFILE, ATOMICS_WAITASYNC_STALL } = process.env
+    return Boolean(ATOMICS_WAITASYNC_DUMP || ATOMICS_WAITASYNC_PROFILE || ATOMICS_WAITASYNC_STALL)
   } catch (_) {
     // Deno did not permit it.
     return false

@@ -111,6 +111,6 @@ function throwIfAborted (signal) {
 }
 
 module.exports = {
-  LATE, abortReason, cycleText, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, reasonOfAbort, throwIfAborted, timeoutError,
+  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, reasonOfAbort, throwIfAborted, timeoutError,
   unlessLate
 }

@@ -21,6 +21,7 @@ const fairness = 'src/lock/fairness.rs'
 const waiter = 'src/queue/waiter.rs'
 const pace = 'src/node/pace.rs'
 const profile = 'src/node/profile.rs'
+const reports = 'src/node/reports.rs'
 
 module.exports = [
   // ——— fences and orderings ———
@@ -325,5 +326,12 @@ module.exports = [
   // ——— the profile of waits ———
   { what: 'a wait that is recorded for others counts for itself only', file: profile, find: '.saturating_mul(self.factor.into())', put: '', cargo: ['lib', 'a_wait_counts'] },
   { what: 'the waits of a thread do not end with it', file: 'src/node/agent.rs', find: '        |agent, _| profile::end_thread(agent.id()),', put: '        |_, _| {},', test: 'profile' },
-  { what: 'the file is not written at the end', file: profile, find: '        contained(write_now);', put: '', test: 'profile' }
+  { what: 'the file is not written at the end', file: profile, find: '        contained(write_now);', put: '', test: 'profile' },
+
+  // ——— reports ———
+  { what: 'each thread of a ring reports it', file: reports, find: 'let is_first = !reported.contains_key(&ring);', put: 'let is_first = true;', test: 'stall-rings' },
+  { what: 'a ring that has gone counts as reported', file: reports, find: 'all.contains(ring) || *reported_at >= looked_at', put: 'true', test: 'stall-rings' },
+  { what: 'a thread that had looked before the ring was there forgets it', file: reports, find: ' || *reported_at >= looked_at', put: '', cargo: ['lib', 'a_ring_is_reported_once'] },
+  { what: 'each wait of a thread on a ring is reported beside it', file: reports, find: 'Some(ring) if told.contains(ring) => {}', put: 'Some(ring) if told.contains(ring) => reports.add_wait(n, index, wait[1]),', test: 'stall-rings' },
+  { what: 'all stalls are reported one by one', file: reports, find: 'report.ring.is_none()) >= MOST', put: 'report.ring.is_none()) >= usize::MAX', test: 'stalls' }
 ]

@@ -29,6 +29,7 @@ use crate::node::process::{Given, MEMORIES, NAMES, STORE};
 use crate::node::profile;
 use crate::node::registers::RegistersRef;
 use crate::node::registry::{Entry, Known, REGISTRY, next_number};
+use crate::node::reports;
 use crate::node::robust_list::RobustList;
 use crate::queue::location::Location;
 use crate::queue::outbox::Settlement;
@@ -216,6 +217,8 @@ impl Agent {
         self.update_hold();
         if self.delivery.is_broken_off() {
             self.outbox.ring();
+        } else if reports::are_for(self.thread_id) {
+            self.delivery.tell_news(Caller::EventLoop);
         }
     }
 

@@ -158,12 +158,17 @@ impl Delivery {
         if progress.is_complete() {
             self.losses.borrow_mut().extend(&progress.mail.losses);
             progress.clear();
-            if !self.losses.borrow().is_empty() && self.environment.settle(0, caller == Caller::EventLoop).is_err() {
+            if !self.losses.borrow().is_empty() && !self.tell_news(caller) {
                 self.is_broken_off.set(true);
             }
         }
         self.progress.set(Some(progress));
         true
+    }
+
+    /// Tells JavaScript that there is something for which it has to ask. Returns whether that succeeded.
+    pub(super) fn tell_news(&self, caller: Caller) -> bool {
+        self.environment.settle(0, caller == Caller::EventLoop).is_ok()
     }
 
     /// Takes the mail, and lets claims that have been woken try.

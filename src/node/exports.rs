@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, Object, Unknown};
+use napi::bindgen_prelude::{ArrayBuffer, Env, Float64ArraySlice, FromNapiValue, Function, JsValue, Object, Unknown};
 use napi::{Error, JsString, Result, Status, check_status, sys};
 use napi_derive::napi;
 
@@ -10,7 +10,7 @@ use crate::node::agent::Agent;
 use crate::node::process::{MEMORIES, STORE};
 use crate::node::registry::REGISTRY;
 use crate::node::snapshot::{self, Snapshot};
-use crate::node::{holders, images, operations, profile, stacks};
+use crate::node::{holders, images, operations, profile, reports, stacks};
 use crate::queue::location::Location;
 use crate::service::watch::EndSignal;
 
@@ -142,6 +142,20 @@ pub fn hold_count(env: Env) -> Result<u32> {
 #[napi(catch_unwind)]
 pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
     stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
+}
+
+/// The reports of waits of this thread that last too long, as JSON. `waits`: of each the slot, or -1 if this thread blocks, and the
+/// milliseconds since it began.
+#[napi(catch_unwind)]
+pub fn report_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<String> {
+    let agent = Agent::of(env.raw())?;
+    Ok(reports::report(agent.thread_id, agent.blocking.sleeps(), &waits))
+}
+
+/// The next reports of a blocked thread that this one, the main thread, is to publish, as JSON; null if there are none.
+#[napi(catch_unwind)]
+pub fn next_report() -> Option<String> {
+    reports::next_report()
 }
 
 /// The number that stands for the word at an address in what users see.

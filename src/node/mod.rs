@@ -10,6 +10,7 @@
 //! | `deadlock` | the cycles of blocked threads |
 //! | `snapshot` | what is held and awaited in this process |
 //! | `table` | the text of a snapshot, for people |
+//! | `sentences` | what one says of its entries |
 //! | `dump` | that text at a signal |
 //! | `holders` | for how long at least each holder has held something, and which threads died holding a lock |
 //! | `delivery` | the settlements of an agent, on their way to JavaScript |
@@ -19,7 +20,7 @@
 //! | `registry` | the agents of all threads |
 //! | `robust_list`, `robust_table` | what a thread holds, so that it can be passed on when the thread dies; how other threads read it |
 //! | `registers` | the words through which operands and answers pass |
-//! | `stalls` | after how long a wait is reported |
+//! | `stalls`, `reports` | after how long a wait is reported; the reports, one for each ring of threads |
 //! | `profile`, `cpuprofile`, `stacks` | how long was waited, by the stacks of the calls; the file's format; the table of stacks |
 //! | `environment` | the Node-API calls of an agent |
 //! | `json` | the text in which larger answers pass |
@@ -62,8 +63,11 @@ mod process;
 pub mod profile;
 mod registers;
 mod registry;
+#[forbid(unsafe_code)]
+mod reports;
 mod robust_list;
 mod robust_table;
+pub mod sentences;
 #[forbid(unsafe_code)]
 mod snapshot;
 #[forbid(unsafe_code)]

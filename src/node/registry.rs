@@ -159,6 +159,14 @@ impl Registry {
         self.locked(|agents| Some(agents.iter().find(|agent| is_so(agent))?.known.thread_id))
     }
 
+    /// The outbox of the agent with this `threadId`.
+    pub(super) fn outbox_of(&self, thread_id: u32) -> Option<Arc<Outbox>> {
+        self.locked(|agents| {
+            let agent = agents.iter().find(|agent| agent.known.thread_id == thread_id)?;
+            Some(Arc::clone(&agent.known.outbox))
+        })
+    }
+
     /// The agents that `whose` names, and what their robust lists have of the locations that `concerns` names, each with the index of its
     /// agent.
     pub(super) fn held(

@@ -65,6 +65,8 @@ pub(super) struct Entry {
     pub(super) serial: u32,
     /// Of a claim.
     pub(super) within: Within,
+    /// That of a promise that waits.
+    pub(super) slot: Option<u32>,
     /// The stack of the call that took it, or that waits; if stalls are reported.
     pub(super) call: StackId,
     /// Whether the token of what is held has been collected, likewise.
@@ -92,7 +94,7 @@ impl Entry {
     }
 
     /// The same in two looks if the entry was there from one to the other.
-    fn key(&self) -> impl Eq + Hash + use<> {
+    pub(super) fn key(&self) -> impl Eq + Hash + use<> {
         let Self { location, request, thread_id, blocked, since, serial, .. } = *self;
         (location, request.map(Request::packed), thread_id, blocked, since, serial)
     }
@@ -152,7 +154,7 @@ const MOST_READINGS: usize = 4;
 
 /// What is held and awaited in this process.
 pub(super) struct Snapshot {
-    now: Timestamp,
+    pub(super) now: Timestamp,
     pub(super) held: Vec<Named>,
     pub(super) waiting: Vec<Named>,
     pub(super) rings: Vec<Vec<Link>>,
@@ -311,6 +313,7 @@ pub(super) fn entry(agent: &Known, location: Location, request: Request, since: 
         since,
         serial: 0,
         within: Within::default(),
+        slot: None,
         call: NONE,
         is_orphaned: false,
     }
@@ -327,7 +330,24 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     let within = within.unwrap_or_default();
     let (thread_id, thread_name) = (agent.thread_id, agent.thread_name.clone());
     let (serial, is_orphaned) = (0, false);
-    Entry { location, request, purpose, thread_id, thread_name, blocked, since, serial, within, call, is_orphaned }
+    let slot = match waiter {
+        Waiter::Thread(_) => None,
+        Waiter::Agent(_, slot) => Some(*slot),
+    };
+    Entry {
+        location,
+        request,
+        purpose,
+        thread_id,
+        thread_name,
+        blocked,
+        since,
+        serial,
+        within,
+        slot,
+        call,
+        is_orphaned,
+    }
 }
 
 /// What is noted of a wait at `location`, if anything is.

@@ -15,45 +15,14 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use napi::bindgen_prelude::Utf16String;
 use napi_derive::napi;
 use rustc_hash::FxBuildHasher;
 
-use crate::lock::request::{Mode, Request};
 use crate::lock::rings::Has;
-use crate::node::json;
-use crate::node::pending::PURPOSE_BITS;
-use crate::node::snapshot::{self, Named, Snapshot};
-use crate::node::stacks;
-
-/// An entry of a snapshot, as JavaScript has it.
-#[napi(object, object_to_js = false)]
-pub struct Row {
-    /// The class, `named`, or `wait`.
-    pub kind: String,
-    /// How it is held or awaited, if there are several ways.
-    pub mode: Option<String>,
-    /// That of the lock.
-    pub name: Option<Utf16String>,
-    /// How many permits.
-    pub amount: Option<f64>,
-    /// The number of the lock.
-    pub id: f64,
-    /// That of `worker_threads`.
-    pub thread_id: f64,
-    /// That of `worker_threads`.
-    pub thread_name: Option<String>,
-    /// Whether the thread is blocked.
-    pub blocked: bool,
-    /// For how long.
-    pub milliseconds: Option<f64>,
-    /// The stack of the call that took it.
-    pub taken: Option<String>,
-    /// The stack of the call that waits.
-    pub called: Option<String>,
-    /// Whether its token has been collected.
-    pub collected: Option<bool>,
-}
+use crate::node::sentences::{
+    MOST_PLACES, Row, duration, held_row, hold_duration, lock_of, mode_of, ring_text, thread_of, waiting_row,
+};
+use crate::node::snapshot::Snapshot;
 
 /// A link of a ring, as JavaScript has it.
 #[napi(object, object_to_js = false)]
@@ -85,10 +54,8 @@ pub fn format_snapshot(snapshot: Rows) -> String {
 
 /// The text of a snapshot of this process.
 pub(super) fn text_of(snapshot: &Snapshot) -> String {
-    let taken = |entry| Row { taken: call_of(entry), ..row(snapshot, entry) };
-    let called = |entry| Row { called: call_of(entry), ..row(snapshot, entry) };
-    let held: Vec<_> = snapshot.held.iter().map(taken).collect();
-    let waiting: Vec<_> = snapshot.waiting.iter().map(called).collect();
+    let held: Vec<_> = snapshot.held.iter().map(|entry| held_row(snapshot, entry)).collect();
+    let waiting: Vec<_> = snapshot.waiting.iter().map(|entry| waiting_row(snapshot, entry)).collect();
     let rings = snapshot.rings.iter().map(|ring| {
         let link = |link: &crate::lock::rings::Link| {
             let has = match link.has {
@@ -100,57 +67,6 @@ pub(super) fn text_of(snapshot: &Snapshot) -> String {
         ring.iter().map(link).collect()
     });
     text(&held, &waiting, rings)
-}
-
-/// The kind and the mode of what is requested; of a wait for a notification, by its purpose. `described` in
-/// `lib/locks/held/request.js` has the same words.
-fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'static str>) {
-    let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
-    match request {
-        Some(Request::Lock) => ("AsyncLock", mode(Mode::Exclusive)),
-        Some(Request::Shared) => ("RwLock", mode(Mode::Shared)),
-        Some(Request::Exclusive) => ("RwLock", mode(Mode::Exclusive)),
-        Some(Request::Named(how, _)) => ("named", mode(how)),
-        Some(Request::Lease(_)) => ("Queue", Some("use")),
-        Some(_) => ("Semaphore", Some("permits")),
-        None => match purpose % (1 << PURPOSE_BITS) {
-            0 => ("wait", None),
-            1 => ("Condition", None),
-            2 => ("Barrier", None),
-            3 => ("Latch", None),
-            4 => ("Queue", Some("put")),
-            5 => ("Queue", Some("take")),
-            _ => ("Queue", Some("use")),
-        },
-    }
-}
-
-fn row(snapshot: &Snapshot, Named(entry, name): &Named) -> Row {
-    let (kind, mode) = words(entry.request, entry.purpose);
-    let amount = match entry.request {
-        Some(Request::Permits(amount) | Request::Signals(amount)) => Some(f64::from(amount)),
-        _ => None,
-    };
-    Row {
-        kind: kind.to_owned(),
-        mode: mode.map(str::to_owned),
-        name: name.as_ref().map(|name| name.to_vec().into()),
-        amount,
-        id: snapshot::id(entry.place()) as f64,
-        thread_id: entry.thread_id.into(),
-        thread_name: entry.thread_name.as_deref().map(str::to_owned),
-        blocked: entry.blocked,
-        milliseconds: snapshot.age(entry.since).map(|age| age.as_secs_f64() * 1e3),
-        taken: None,
-        called: None,
-        collected: entry.is_orphaned.then_some(true),
-    }
-}
-
-/// So much of an entry's stack as is shown.
-fn call_of(Named(entry, _): &Named) -> Option<String> {
-    let stack = stacks::shown(entry.call)?;
-    Some(stack.lines().take(MOST_PLACES).collect::<Vec<_>>().join("\n"))
 }
 
 /// What is held of a lock, and what is awaited.
@@ -186,25 +102,13 @@ fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<Section<'a>> {
 fn text<'a>(held: &'a [Row], waiting: &'a [Row], rings: impl Iterator<Item = Vec<(&'a Row, &'a Row)>>) -> String {
     let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
     for ring in rings {
-        text.push_str("\nThese threads wait for one another:\n");
-        for (n, (_, waits_for)) in ring.iter().enumerate() {
-            push_link(&mut text, waits_for, ring[(n + 1) % ring.len()]);
-        }
+        text.push('\n');
+        text.push_str(&ring_text(&ring));
     }
     for section in sections(held, waiting) {
         push_section(&mut text, &section);
     }
     text
-}
-
-fn push_link(text: &mut String, waits_for: &Row, next: (&Row, &Row)) {
-    let verb = if waits_for.blocked { "is blocked, and waits" } else { "awaits" };
-    let preposition = if waits_for.blocked { " for" } else { "" };
-    // If the next thread does not hold it, that thread is ahead in its line.
-    let (relation, verb_of_next) =
-        if next.0.id.to_bits() == next.1.id.to_bits() { ("behind", "") } else { ("that", " holds") };
-    let (thread, lock, next) = (thread_of(waits_for), lock_of(waits_for), thread_of(next.0));
-    _ = writeln!(text, "  {thread} {verb}{preposition} {lock} {relation} {next}{verb_of_next}");
 }
 
 /// The columns of a row.
@@ -219,8 +123,7 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn of_hold(row: &'a Row) -> Self {
         let thread = thread_of(row) + if row.blocked { " (blocked)" } else { "" };
-        let prefix = if row.taken.is_some() { "for " } else { "for at least " };
-        Self { verb: "held by", thread, mode: mode_of(row), duration: duration(prefix, row.milliseconds), row }
+        Self { verb: "held by", thread, mode: mode_of(row), duration: hold_duration("", row), row }
     }
 
     fn of_wait(row: &'a Row) -> Self {
@@ -250,51 +153,4 @@ fn push_section(text: &mut String, Section { held, waiting }: &Section) {
             _ = writeln!(text, "      its token has been collected: only {releaser} releases it");
         }
     }
-}
-
-/// How many frames of a stack are shown.
-const MOST_PLACES: usize = 3;
-
-fn thread_of(row: &Row) -> String {
-    match (&row.thread_name, row.thread_id) {
-        (Some(name), id) => format!("thread {id} {name:?}"),
-        (None, 0.0) => "the main thread".to_owned(),
-        (None, id) => format!("thread {id}"),
-    }
-}
-
-fn lock_of(row: &Row) -> String {
-    let kind = match row.kind.as_str() {
-        "named" => "the lock named",
-        "wait" => "Atomics.wait",
-        kind => kind,
-    };
-    match row.name.as_deref() {
-        Some(name) => format!("{kind} {}", quoted(name)),
-        None => kind.to_owned(),
-    }
-}
-
-fn quoted(name: &[u16]) -> String {
-    json::text(|text| json::string(text, name)).unwrap_or_default()
-}
-
-fn mode_of(row: &Row) -> String {
-    match (row.amount, row.mode.as_deref()) {
-        (Some(1.0), _) => "1 permit".to_owned(),
-        (Some(amount), _) => format!("{amount} permits"),
-        (None, mode) => mode.unwrap_or_default().to_owned(),
-    }
-}
-
-fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
-    let Some(milliseconds) = milliseconds.filter(|milliseconds| !milliseconds.is_nan()) else { return String::new() };
-    let seconds = milliseconds / 1e3;
-    let time = match seconds {
-        ..1.0 => format!("{milliseconds:.0} ms"),
-        ..60.0 => format!("{seconds:.1} s"),
-        ..3600.0 => format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0),
-        _ => format!("{:.0} h {:.0} min", (seconds / 3600.0).floor(), seconds % 3600.0 / 60.0),
-    };
-    prefix.to_owned() + &time
 }

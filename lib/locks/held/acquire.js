@@ -53,7 +53,7 @@ function block (hold, timeout, caller) {
   list.makeRoom()
   const since = waits()
   const { profiles } = agent().native
-  const onSlice = profiles ? alongside(whileBlocked(hold)) : whileBlocked(hold)
+  const onSlice = profiles ? alongside(whileBlocked()) : whileBlocked()
   if (profiles) blockBegins(nounOfHold, hold)
   list.expect(word)
   const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice, nameIn(hold))

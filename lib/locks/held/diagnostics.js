@@ -1,13 +1,14 @@
 'use strict'
 
 /**
- * Publishes on `diagnostics_channel`, where Node has it, which threads and promises have waited for a lock, and which holders died. It
- * looks for subscribers only where something really waits, or was left behind by a dead thread. (How long something was held: holds.js.)
+ * Publishes on `diagnostics_channel`, where Node has it, which threads and promises have waited for a lock, which wait too long, and which
+ * holders died. It looks for subscribers only where something really waits, or was left behind by a dead thread. (How long something was
+ * held: holds.js.)
  */
 
 const { agent } = require('../../agent/agent')
 const { now } = require('../../util/intrinsics')
-const { described } = require('./request')
+const { described, entryOf, stackTexts } = require('./request')
 
 const { AsyncResource } = require('async_hooks')
 
@@ -16,6 +17,7 @@ const { nextTick } = process
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')
 const deathChannel = open('atomics-waitasync:owner-died')
+const stallChannel = open('atomics-waitasync:stall')
 /** See holds.js. */
 exports.holdChannel = open('atomics-waitasync:hold')
 
@@ -28,7 +30,7 @@ function open (name) {
 }
 
 /** The asynchronous context in which subscribers are called; undefined if there are none. */
-const contextOfWait = () => waitChannel.hasSubscribers || deathChannel.hasSubscribers ? new AsyncResource('atomics-waitasync:wait') : undefined
+const contextOfWait = () => waitChannel.hasSubscribers || deathChannel.hasSubscribers || stallChannel.hasSubscribers ? new AsyncResource('atomics-waitasync:wait') : undefined
 exports.contextOfWait = contextOfWait
 
 /**
@@ -72,4 +74,40 @@ exports.ownerDied = function ownerDied (word, request, since) {
   } catch (_) {
     // As above.
   }
+}
+
+/**
+ * A wait lasts too long. Never throws.
+ * @param {object} report what `write_report` in src/node/reports.rs writes of it
+ * @param {object} [since] of `waits`, of a wait of this thread
+ */
+exports.stalled = function stalled ({ entry, holders, cycle }, since) {
+  try {
+    // Native code leaves out entries that no string can hold.
+    if (!stallChannel.hasSubscribers || entry === undefined) return
+    const message = messageOf(entry, holders, cycle)
+    const publish = () => stallChannel.publish(message)
+    if (since === undefined) publish()
+    else since.context.runInAsyncScope(publish)
+  } catch (_) {
+    // As above.
+  }
+}
+
+/** Of entries as native code writes them. Their arrays are of no one else. */
+function messageOf (written, holders, cycle) {
+  const stackText = stackTexts(agent().native.binding)
+  const entry = entryOf(written, 'called', stackText)
+  for (let n = 0; n < holders.length; n++) holders[n] = entryOf(holders[n], 'taken', stackText)
+  if (cycle === undefined) return { entry, holders, threadId: entry.threadId }
+  let certain = true
+  for (let n = 0; n < cycle.length; n++) {
+    // A thread may only be ahead in the line.
+    const holds = entryOf(cycle[n][0], cycle[n][2] ? 'called' : 'taken', stackText)
+    const waitsFor = entryOf(cycle[n][1], 'called', stackText)
+    cycle[n] = { threadId: waitsFor.threadId, holds, waitsFor, blocked: waitsFor.blocked, certain: true }
+    certain = certain && waitsFor.blocked
+  }
+  for (let n = 0; n < cycle.length; n++) cycle[n].certain = certain
+  return { entry, holders, cycle, threadId: entry.threadId }
 }

@@ -20,12 +20,18 @@ class ToldWait {
   constructor (word, mode, steps) {
     this.word = word
     this.request = requestOf(NOTIFICATION, mode)
+    this.steps = steps
     this.since = waits(steps === undefined ? undefined : steps.context)
     const mayStall = mode === PUT
     // Of a thread that blocks.
-    this.onSlice = mayStall && steps === undefined ? whileBlocked(this) : undefined
+    this.onSlice = mayStall && steps === undefined ? whileBlocked() : undefined
     // Of a promise.
     this.wait = mayStall && steps !== undefined ? waitBegins(this, steps.call) : undefined
+  }
+
+  /** That of the promise, while it is enqueued. */
+  get slot () {
+    return this.steps.waiter.slot
   }
 
   /** @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome */
