@@ -9,7 +9,7 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { test } = require('./harness')
-const { runProgram, testPrograms } = require('./fixtures/markdown-programs')
+const { runProgram, testCommands, testPrograms } = require('./fixtures/markdown-programs')
 
 const folder = path.join(__dirname, '..', 'docs')
 const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
@@ -131,6 +131,8 @@ test('links of what is published lead to what is published', () => {
 })
 
 for (const name of names) testPrograms(test, `docs/${name}`, WITHOUT_PROGRAMS.includes(name.slice(0, -3)) ? 0 : 1)
+
+testCommands(test, 'docs/debugging.md', { skip: process.platform === 'win32' ? 'it has no such signals' : MAJOR < 14 && 'stacks of promises are others' })
 
 const WASM_GUIDE = 'docs/guide-wasm-threads.md'
 for (const entry of ['/force', '/keep-alive']) {
