@@ -106,6 +106,8 @@ test('each way in which a promise, or a call that does not wait, takes something
       const [hold, isCallback] = waiting[name]
       const token = hold()
       const promise = (isCallback ? byCallback : byToken)[name]()
+      // A call that comes later is another one's.
+      new api.AsyncLock().tryLock().unlock()
       await settled()
       const [{ called }] = snapshot().waiting
       say(JSON.stringify([name, called]))
@@ -480,6 +482,18 @@ test('the error of a deadlock says where each thread took what it holds', async 
   assert.strictEqual(plain(message).split('that thread').filter(text => / holds \(taken at takeMine \(test\.js\)\)/.test(text)).length, 2, message)
   assert.strictEqual(links.length, 2)
   for (const [taken, called] of links) assert.ok(/^ +at takeMine /.test(taken) && /^ +at .*function-of-the-test/.test(called), lines[0])
+})
+
+test('what is held has been held since it was taken, also in the first snapshot', async t => {
+  const { code, lines, stderr } = await run(t, async ({ api, say, busy }) => {
+    const lock = new api.AsyncLock()
+    const token = lock.tryLock()
+    busy(60)
+    say(api.snapshot().held[0].milliseconds)
+    token.unlock()
+  })
+  assert.deepStrictEqual([code, stderr], [0, ''])
+  assert.ok(lines[0] >= 60, lines[0])
 })
 
 test('a table has the places below the lines of holders and waiters', async t => {

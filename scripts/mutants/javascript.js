@@ -31,6 +31,7 @@ const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
 const stalls = 'lib/locks/held/stalls.js'
+const taken = 'lib/locks/held/taken.js'
 const tasks = 'lib/locks/held/tasks.js'
 const names = 'lib/locks/named/names.js'
 const repair = 'lib/locks/held/repair.js'
@@ -94,6 +95,11 @@ module.exports = [
   { what: 'hooks of a wait are inherited', file: notice, find: '{ __proto__: null }', put: '{}', test: 'hostile' },
 
   // ——— stalls ———
+  { what: 'a claim does not say where it was made', file: taken, find: 'words[CALL] = hold.place = numberOf(call)', put: 'hold.place = numberOf(call)', test: 'taken' },
+  { what: 'what was granted to a claim has the place of the latest call', file: taken, find: '      words[CALL] = hold.place\n      super.adopt', put: '      super.adopt', test: 'taken' },
+  { what: 'the end of a hold is not noted', file: taken, find: '    this.binding.holdEnds(serial)', put: '', test: 'taken' },
+  { what: 'the look for collected tokens keeps them', file: taken, find: 'createWeakRef(token))\n      this.tokens.delete(serial)', put: 'createWeakRef(token))', test: 'taken' },
+  { what: 'a token that is collected after the report of a wait is told to nobody', file: taken, find: 'if (words.length > 0) require', put: 'if (false) require', test: 'taken' },
   { what: 'a wait that is over is still watched', file: stalls, find: 'function waitEnds (wait) {\n  waits.delete(wait)', put: 'function waitEnds (wait) {', test: 'stalls' },
   { what: 'a busy thread reports what it has been granted', file: stalls, find: 'setImmediate(() => { setImmediate(check) })', put: 'check()', test: 'stalls' },
   { what: 'a stall keeps the process alive', file: stalls, find: 'setTimeout(turns, milliseconds).unref()', put: 'setTimeout(turns, milliseconds)', test: 'stalls' },

@@ -310,6 +310,8 @@ module.exports = [
   { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' },
 
   // Deadlocks, snapshots, names.
+  { what: 'what is on its way to its holder has no place', file: 'src/node/snapshot.rs', find: 'call: call(agent.notes.get(slot, location)),', put: 'call: NONE,', test: 'taken' },
+  { what: 'a hold is known since it was seen, and not since it was taken', file: 'src/node/holders.rs', find: 'return Some(taken.since);', put: 'let _ = taken.since;', test: 'taken' },
   { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).filter(|_| false)', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
   { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
   { what: 'a writer ahead that holds something stands for those ahead of it', file: 'src/lock/deadlock.rs', find: 'is_over |= !keeper.holds && matches!', put: 'is_over |= matches!', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
