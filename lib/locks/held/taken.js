@@ -23,7 +23,7 @@ const { DEBT, INNER, LOCK, UNAVAILABLE, UNLOCKED, after, kindOf } = require('./r
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** The package's own frames, and a few of the program's: each costs about a microsecond. */
-const FRAMES = 14
+const FRAMES = 12
 /** Milliseconds between two looks at tokens, at least; and how long a look takes at most. */
 const PERIOD = 250
 const TURN = 2
