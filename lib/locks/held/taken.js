@@ -65,8 +65,10 @@ function claims (hold, call) {
   if (stallAfter !== 0) words[CALL] = hold.place = numberOf(call)
 }
 
-/** The number of the call that takes a message of a queue to use it: a step of the queue begins the hold. */
-const use = { __proto__: null, place: 0 }
+/** A message of a queue is about to be taken to be used, by default by this call: a step of the queue begins the hold. */
+function uses (list, call) {
+  if (list.native.stallAfter !== 0) list.usedAt = numberOf(call)
+}
 
 // ——— Holds ———
 
@@ -153,6 +155,12 @@ function mayTake ({ array, limit }, request) {
 /** The class of the robust list, of a thread that notes where it takes what it holds. */
 function noting (RobustList, { words }) {
   return class NotingList extends RobustList {
+    constructor () {
+      super()
+      // See `uses`.
+      this.usedAt = 0
+    }
+
     take (word, request, token) {
       if (token !== null && request !== INNER) {
         if (!mayTake(word, request)) return false
@@ -182,7 +190,7 @@ function noting (RobustList, { words }) {
     }
 
     enter (thing, request) {
-      words[CALL] = use.place
+      words[CALL] = this.usedAt
       return super.enter(thing, request)
     }
   }
@@ -207,4 +215,4 @@ function watchTokens (list) {
   }
 }
 
-module.exports = { TakenHolds, callHere, claims, noting, numberOf, use, watchTokens }
+module.exports = { TakenHolds, callHere, claims, noting, numberOf, uses, watchTokens }

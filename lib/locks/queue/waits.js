@@ -18,7 +18,6 @@ const { PURPOSES, nounOf } = require('../../waiting/kinds')
 const { countdown } = require('../../waiting/notice')
 const Waiter = require('../../waiting/waiter')
 const { DEBT, LOCKED } = require('../held/request')
-const { use } = require('../held/taken')
 const { theList } = require('../held/token')
 const { BUSY, LATE, NOTHING, PUT, TAKE, USE } = require('./memory')
 const { finish, outcomeOf, owing, put, take } = require('./steps')
@@ -186,11 +185,12 @@ class Taker extends QueueWaiter {
   constructor (memory, toUse, wait, steps, resolve, reject) {
     super(memory, memory.takers, toUse ? USE : TAKE, wait, steps, resolve, reject)
     this.toUse = toUse
-    this.place = use.place
+    // If stalls are reported.
+    this.usedAt = theList().usedAt
   }
 
   attempt () {
-    use.place = this.place
+    if (this.usedAt !== undefined) theList().usedAt = this.usedAt
     return owing(this.memory, take, this.toUse, false)
   }
 }
