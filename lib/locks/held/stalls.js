@@ -128,7 +128,8 @@ function lookAtToken ({ address }) {
 
 /** Warns of a wait. The links of a ring have their places. */
 function warn (report, { call, hold }) {
-  process.emitWarning(report.text, { code: CODE, detail: report.cycle === undefined ? stackOf(call) : undefined })
+  const stack = report.cycle === undefined ? stackOf(call) : ''
+  process.emitWarning(report.text, { code: CODE, ...stack !== '' && { detail: stack } })
   stalled(report, hold.since)
 }
 
