@@ -110,12 +110,16 @@ pub(super) fn ring_text(ring: &[(&Row, &Row)]) -> String {
     let mut text = headline(ring).to_owned() + ":\n";
     for (n, (_, waits_for)) in ring.iter().enumerate() {
         let (has, next_waits_for) = ring[(n + 1) % ring.len()];
-        // If the next thread does not hold it, that thread is ahead in its line.
-        let is_ahead = has.id.to_bits() == next_waits_for.id.to_bits();
-        let keeper = if is_ahead { ahead_text(has) } else { holder_text(has) };
+        let keeper = if is_same(has, next_waits_for) { ahead_text(has) } else { holder_text(has) };
         _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for));
     }
     text
+}
+
+/// Whether what a thread of a ring has is its own wait: then it is ahead in the line. It may also hold what it waits for.
+fn is_same(has: &Row, waits_for: &Row) -> bool {
+    let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
+    has.taken.is_none() && key(has) == key(waits_for)
 }
 
 /// What one says of a ring. Where a thread only awaits, another task of it may go on.
