@@ -26,9 +26,6 @@ function placeText ({ taken }) {
 /** What releases a lock whose token has been collected. */
 const releaserText = ({ kind }) => 'only ' + (kind === 'AsyncLock' ? 'lock.unlock() in that thread' : 'the end of that thread')
 
-/** Says that the token of a holder has been collected; '' if it is not known to have been. */
-const orphanText = (entry) => entry.collected ? 'its token has been collected: ' + releaserText(entry) + ' releases it' : ''
-
 /** As in `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`. */
 function holderText (entry) {
   const place = placeText(entry)
@@ -37,4 +34,4 @@ function holderText (entry) {
   return verb + (place === '' ? 'at least ' : '') + durationText(entry.milliseconds) + ' by ' + threadText(entry) + (place === '' ? '' : ', ' + place)
 }
 
-module.exports = { durationText, holderText, orphanText, placeText, releaserText, threadText }
+module.exports = { durationText, holderText, placeText, releaserText, threadText }
