@@ -287,7 +287,7 @@ test('callbacks get what they get without the variable, and so do their callers'
 })
 
 test('100 000 tasks leave nothing behind', { skip: noContexts || (typeof WeakRef !== 'function' && 'this Node has no WeakRef') }, async t => {
-  const left = await run(t, async ({ api, say, require }) => {
+  const [left, grown] = await run(t, async ({ api, say, require }) => {
     /* global WeakRef */
     const { AsyncLocalStorage } = require('async_hooks')
     const { setFlagsFromString } = require('v8')
@@ -304,14 +304,21 @@ test('100 000 tasks leave nothing behind', { skip: noContexts || (typeof WeakRef
       await als.run(store, () => a.executeLocked(() => b.executeLocked(() => {})))
     }
     for (let n = 0; n < 25e3; n++) await task(n)
-    await new Promise(resolve => {
-      const locks = [a, b]
+    const bytes = () => {
+      gc()
+      return process.memoryUsage().heapUsed
+    }
+    const grown = await new Promise(resolve => {
+      // So many that each is free by its turn: a callback begins before the one around it ends.
+      const locks = [0, 0, 0, 0].map(() => new api.AsyncLock(new SharedArrayBuffer(4)))
       let n = 0
+      let before
       const next = () => {
         const store = {}
         if (n % 1000 === 0) weak.push(new WeakRef(store))
-        if (n++ === 5e4) return resolve()
-        als.run(store, () => { locks[n % 2].executeLocked(async () => { await null; next() }) })
+        if (n === 100) before = bytes()
+        if (n++ === 5e4) return resolve(bytes() - before)
+        als.run(store, () => { locks[n % 4].executeLocked(async () => { await null; next() }) })
       }
       next()
     })
@@ -320,7 +327,9 @@ test('100 000 tasks leave nothing behind', { skip: noContexts || (typeof WeakRef
       await turn()
       gc()
     }
-    say(JSON.stringify(count()))
+    say(JSON.stringify([count(), grown]))
   })
   assert.ok(left <= 1, `${left} contexts are left`)
+  // In the last of the callbacks, which were begun one in the other.
+  assert.ok(grown < 1e6, `${grown} bytes more`)
 })

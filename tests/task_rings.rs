@@ -74,11 +74,18 @@ fn a_ring_goes_through_a_task_a_blocked_thread_and_another_threads_task() {
 
 #[test]
 fn a_ring_of_one_threads_tasks_hides_none_of_several_threads() {
-    let held = [(0, 0, false), (0, 1, false), (1, 2, true)];
-    let held = held.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
-    let waiting = [(0, 0, false), (0, 2, false), (1, 1, true)];
-    let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
-    assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0)])), [vec![(0, 0)], vec![(1, 1), (2, 2)]]);
+    let lock = |&(thread, word): &(u32, usize)| seen(thread, word, Request::Lock, false);
+    let held: Vec<_> = [(0, 0), (0, 1), (1, 2), (1, 3)].iter().map(lock).collect();
+    let waiting: Vec<_> = [(0, 0), (0, 2), (1, 3), (1, 1)].iter().map(lock).collect();
+    let found = rings(&held, &waiting, &[(0, 0), (2, 3)]);
+    assert_eq!(pairs(&found), [vec![(0, 0)], vec![(3, 2)], vec![(1, 1), (2, 3)]]);
+}
+
+#[test]
+fn a_task_waits_for_each_claim_for_permits_that_is_ahead_of_its_own() {
+    let held = [seen(0, 0, permits(1, 0), false)];
+    let waiting = [4, 1, 1].map(|amount| seen(0, 0, permits(amount, 4), false));
+    assert_eq!(pairs(&rings(&held, &waiting, &[(2, 0)])), [[(!0, 0), (0, 2)]]);
 }
 
 /// How many milliseconds rings are looked for; each of them has at most so many links.

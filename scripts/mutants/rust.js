@@ -297,7 +297,7 @@ module.exports = [
   { what: 'a ring of tasks of one thread hides those of several threads', file: rings, find: 'filter(|_| threads.len() > 1)', put: 'filter(|_| true)', cargo: ['task_rings', 'hides'] },
   { what: 'a task awaits what it holds of a limit as if others held it', file: taskRings, find: 'Request::Limited { .. } if self.own.contains_key(&index)', put: 'Request::Limited { .. } if false', cargo: ['task_rings', 'permits'] },
   { what: 'the promises of a blocked thread count as those of its tasks', file: taskRings, find: '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))', put: '.filter(|_| true)', cargo: ['task_rings', 'each_hold'] },
-  { what: 'a task waits for the nearest claim ahead for permits only', file: taskRings, find: '            self.add_edge(place, None, ahead);\n', put: '', cargo: ['task_rings', 'each_hold'] },
+  { what: 'a task waits for the nearest claim ahead for permits only', file: taskRings, find: '            self.add_edge(place, None, ahead);\n', put: '', cargo: ['task_rings', 'each_claim'] },
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },
