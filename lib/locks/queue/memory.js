@@ -359,10 +359,7 @@ class QueueMemory {
     for (let slot = 0; slot < this.capacity; slot++) {
       if (!this.isReturned(slot, head)) continue
       const distance = this.distance(words[this.slotAt(slot) + MARK] - 1, head)
-      if (distance > age) {
-        age = distance
-        oldest = slot
-      }
+      if (distance > age) [age, oldest] = [distance, slot]
     }
     if (oldest === NOTHING) words[LOOKED] = returns
     return oldest
