@@ -238,11 +238,9 @@ class QueueMemory {
   get leases () {
     if (leasesOfThread === 0) return 0
     const { entries, length } = theList()
+    const isOurs = (address, request) => kindOf(request) === LEASE_KIND && address - 4 * amountOf(request) === this.first.address
     let count = 0
-    for (let n = 0; n < length; n++) {
-      const request = entries[2 * n + 1]
-      if (kindOf(request) === LEASE_KIND && entries[2 * n] - 4 * amountOf(request) === this.first.address) count++
-    }
+    for (let n = 0; n < length; n++) if (isOurs(entries[2 * n], entries[2 * n + 1])) count++
     return count
   }
 
@@ -343,7 +341,7 @@ class QueueMemory {
     const { words } = this
     const freed = words[FREED]
     const index = freed % this.capacity
-    // Mostly it is there already, and the putters keep their copy of the line.
+    // Mostly it is there already, and putters keep their copy of the line.
     if (words[RING + index] !== (slot ^ index)) words[RING + index] = slot ^ index
     store(words, FREED, this.after(freed, 1))
   }
@@ -359,7 +357,9 @@ class QueueMemory {
     for (let slot = 0; slot < this.capacity; slot++) {
       if (!this.isReturned(slot, head)) continue
       const distance = this.distance(words[this.slotAt(slot) + MARK] - 1, head)
-      if (distance > age) [age, oldest] = [distance, slot]
+      if (distance <= age) continue
+      age = distance
+      oldest = slot
     }
     if (oldest === NOTHING) words[LOOKED] = returns
     return oldest
