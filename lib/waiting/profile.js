@@ -19,8 +19,8 @@ const CODE = 'ATOMICS_WAITASYNC_PROFILE'
 
 /** After so many stacks a thread looks which share of the time since then they took: with more, or less, it records fewer waits, or more. */
 const ROUND = 32
-const MOST = 0.02
-const LEAST = 0.005
+const MOST = 0.01
+const LEAST = 0.0025
 
 /** Chooses the waits that are recorded. */
 class Sampler {
