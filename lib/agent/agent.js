@@ -5,6 +5,7 @@
  * It is made at the first use of the queue, and all copies of the package in the thread share it.
  */
 
+const isNodeBefore = require('../util/is-node-before')
 const NODE_VERSION = require('../util/node-version')
 const { requireKilobytes, requireStackToLoad } = require('../util/require-stack')
 const {
@@ -37,9 +38,8 @@ const BATCH = 4096
 
 /** How an event loop learns that its thread is ended, for native code. Bun has functions with libuv's names, but not its event loop. */
 const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
-/** Node 12.11 was the first to have a signal of its own for the end of a worker. */
-const isBefore12dot11 = NODE_VERSION < 12 || (NODE_VERSION === 12 && parseInt(process.versions.node.split('.')[1], 10) < 11)
-const endSignal = process.versions.bun !== undefined ? UNKNOWN : isBefore12dot11 ? SHARED : OWN
+// Node 12.11 was the first to have a signal of its own for the end of a worker.
+const endSignal = process.versions.bun !== undefined ? UNKNOWN : isNodeBefore(12, 11) ? SHARED : OWN
 
 function createAgent (binding) {
   const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
@@ -51,8 +51,8 @@ function createAgent (binding) {
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an install in
-  // this thread leaves its Workers to the host's queue. `onReports`: see locks/held/stalls.js. `stallAfter`: after how many milliseconds a wait is reported; 0: never. `profiles`:
-  // whether waits are recorded. `onTick`: what `tick` calls.
+  // this thread leaves its Workers to the host's queue. `onReports`: see locks/held/stalls.js. `stallAfter`: after how many milliseconds a
+  // wait is reported; 0: never. `profiles`: whether waits are recorded. `onTick`: what `tick` calls.
   const native = {
     binding,
     counters,

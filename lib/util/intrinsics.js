@@ -19,6 +19,7 @@ const {
   Array, ArrayBuffer, BigInt, BigInt64Array, Error, FinalizationRegistry, Float64Array, Int32Array, Map, Promise, RangeError,
   SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet
 } = require('./global')
+const isNodeBefore = require('./is-node-before')
 const NODE_VERSION = require('./node-version')
 
 if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
@@ -62,9 +63,8 @@ const ofMap = withMethods(Map.prototype, ['delete', 'forEach', 'get', 'has', 'se
 const ofWeakMap = withMethods(WeakMap.prototype, ['delete', 'get', 'has', 'set'])
 const ofWeakSet = withMethods(WeakSet.prototype, ['add', 'has'])
 const ofWeakRef = WeakRef && withMethods(WeakRef.prototype, ['deref'])
-const MINOR = parseInt(process.versions.node.split('.')[1], 10)
 /** Before Node 20.12 and 21.6, a worker whose FinalizationRegistry has something to report may never end, nor the process. */
-const MAY_HANG = NODE_VERSION < 20 || (NODE_VERSION === 20 && MINOR < 12) || (NODE_VERSION === 21 && MINOR < 6)
+const MAY_HANG = isNodeBefore(20, 12) || (NODE_VERSION === 21 && isNodeBefore(21, 6))
 const Registry = MAY_HANG ? undefined : FinalizationRegistry
 const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
 

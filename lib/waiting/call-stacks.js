@@ -31,6 +31,19 @@ function stackOf (call) {
   return lines.slice(caller === lines.length ? 1 : caller).join('\n')
 }
 
+/**
+ * The same; of a stack that is missing, one warning in the process says so.
+ * @param {string} consequence what the warning begins with, with that it is missing
+ * @param {string} code that of the warning
+ */
+function stackOrWarning (binding, call, consequence, code) {
+  const text = stackOf(call)
+  if (text === '' && binding.tellsOfMissingStack()) {
+    process.emitWarning(consequence + '. Error.stackTraceLimit or Error.prepareStackTrace may be the reason', { code })
+  }
+  return text
+}
+
 /** What a program may have replaced makes a text of the stack. */
 function textOf (call) {
   try {
@@ -42,4 +55,4 @@ function textOf (call) {
 
 const isOwn = (line) => line.includes(LIB) || line.includes('new Promise (<anonymous>)')
 
-module.exports = { captureCall, stackOf }
+module.exports = { captureCall, stackOf, stackOrWarning }

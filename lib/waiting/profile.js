@@ -12,7 +12,7 @@
 
 const { agent } = require('../agent/agent')
 const { bare, now } = require('../util/intrinsics')
-const { captureCall, stackOf } = require('./call-stacks')
+const { captureCall, stackOrWarning } = require('./call-stacks')
 
 const { floor, random } = Math
 const CODE = 'ATOMICS_WAITASYNC_PROFILE'
@@ -64,11 +64,7 @@ const sampler = new Sampler()
 function takeStack () {
   const { binding } = agent().native
   const began = now()
-  const text = stackOf(captureCall())
-  if (text === '' && binding.tellsOfMissingStack()) {
-    process.emitWarning(CODE + ': the stack of a wait is missing. Error.stackTraceLimit or Error.prepareStackTrace may be the reason', { code: CODE })
-  }
-  const number = binding.stackNumber(text)
+  const number = binding.stackNumber(stackOrWarning(binding, captureCall(), CODE + ': the stack of a wait is missing', CODE))
   sampler.spent += now() - began
   return number
 }

@@ -156,8 +156,7 @@ impl Reports {
             entry.place() == place && (is_exclusive || wait.request.and_then(Request::mode) != Some(Mode::Shared))
         };
         let mut seen = HashSet::new();
-        let is_new = |entry: &Entry| seen.insert((entry.thread_id, entry.call));
-        let mut is_new = is_new;
+        let mut is_new = |entry: &Entry| seen.insert((entry.thread_id, entry.call));
         held.filter(|(_, entry)| keeps(entry) && is_new(entry)).map(|(index, _)| index).collect()
     }
 

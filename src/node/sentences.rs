@@ -145,18 +145,17 @@ pub(super) fn holder_text(row: &Row) -> String {
         _ => "held".to_owned(),
     };
     let (duration, place) = (hold_duration(" ", row), place_of(", taken ", row.taken.as_deref()));
-    format!("{what}{duration} by {}{place}{}", thread_of(row), orphan_text(row))
+    let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
+    format!("{what}{duration} by {}{place}{orphan}", thread_of(row))
 }
 
-/// Says that nobody can release what is held by its token any more.
-fn orphan_text(row: &Row) -> &'static str {
-    match row.collected {
-        Some(true) if row.kind == "AsyncLock" => {
-            ", its token has been collected: only lock.unlock() in that thread releases it"
-        }
-        Some(true) => ", its token has been collected: only the end of that thread releases it",
-        _ => "",
-    }
+/// Says that nobody can release what is held by its token any more, if that is so.
+pub(super) fn orphan_text(row: &Row) -> Option<&'static str> {
+    (row.collected == Some(true)).then_some(if row.kind == "AsyncLock" {
+        "its token has been collected: only lock.unlock() in that thread releases it"
+    } else {
+        "its token has been collected: only the end of that thread releases it"
+    })
 }
 
 /// Who is ahead in a line.

@@ -303,13 +303,23 @@ fn is_visible(claim: Option<Request>) -> bool {
 
 /// What a thread holds, or waits for by a claim.
 pub(super) fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
+    entry_of(agent, location, Some(request), since, agent.notes.sleep().is_some())
+}
+
+fn entry_of(
+    agent: &Known,
+    location: Location,
+    request: Option<Request>,
+    since: Option<Timestamp>,
+    blocked: bool,
+) -> Entry {
     Entry {
         location,
-        request: Some(request),
+        request,
         purpose: PLAIN,
         thread_id: agent.thread_id,
         thread_name: agent.thread_name.clone(),
-        blocked: agent.notes.sleep().is_some(),
+        blocked,
         since,
         serial: 0,
         within: Within::default(),
@@ -320,7 +330,11 @@ pub(super) fn entry(agent: &Known, location: Location, request: Request, since: 
 }
 
 fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Option<Request>) -> Entry {
-    let (blocked, noted) = (matches!(waiter, Waiter::Thread(_)), noted_of(agent, waiter, location));
+    let slot = match waiter {
+        Waiter::Thread(_) => None,
+        Waiter::Agent(_, slot) => Some(*slot),
+    };
+    let (blocked, noted) = (slot.is_none(), noted_of(agent, waiter, location));
     let (noted, within) = noted.unzip();
     // Without a note it is a thread or a claim that has just come, or a promise of `Atomics.waitAsync`.
     let just_begun = if blocked || request.is_some() { JUST_BEGUN } else { None };
@@ -328,26 +342,7 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     let purpose = noted.map_or(PLAIN, |noted| noted.purpose);
     let call = noted.map_or(NONE, |noted| noted.call);
     let within = within.unwrap_or_default();
-    let (thread_id, thread_name) = (agent.thread_id, agent.thread_name.clone());
-    let (serial, is_orphaned) = (0, false);
-    let slot = match waiter {
-        Waiter::Thread(_) => None,
-        Waiter::Agent(_, slot) => Some(*slot),
-    };
-    Entry {
-        location,
-        request,
-        purpose,
-        thread_id,
-        thread_name,
-        blocked,
-        since,
-        serial,
-        within,
-        slot,
-        call,
-        is_orphaned,
-    }
+    Entry { purpose, within, slot, call, ..entry_of(agent, location, request, since, blocked) }
 }
 
 /// What is noted of a wait at `location`, if anything is.

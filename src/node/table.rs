@@ -20,7 +20,8 @@ use rustc_hash::FxBuildHasher;
 
 use crate::lock::rings::Has;
 use crate::node::sentences::{
-    MOST_PLACES, Row, duration, held_row, hold_duration, lock_of, mode_of, ring_text, thread_of, waiting_row,
+    MOST_PLACES, Row, duration, held_row, hold_duration, lock_of, mode_of, orphan_text, ring_text, thread_of,
+    waiting_row,
 };
 use crate::node::snapshot::Snapshot;
 
@@ -147,10 +148,8 @@ fn push_section(text: &mut String, Section { held, waiting }: &Section) {
         for place in row.taken.iter().chain(&row.called).flat_map(|stack| stack.lines()).take(MOST_PLACES) {
             _ = writeln!(text, "      {}", place.trim());
         }
-        if row.collected == Some(true) {
-            let releaser =
-                if row.kind == "AsyncLock" { "lock.unlock() in that thread" } else { "the end of that thread" };
-            _ = writeln!(text, "      its token has been collected: only {releaser} releases it");
+        if let Some(orphan) = orphan_text(row) {
+            _ = writeln!(text, "      {orphan}");
         }
     }
 }

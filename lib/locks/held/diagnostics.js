@@ -8,7 +8,7 @@
 
 const { agent } = require('../../agent/agent')
 const { now } = require('../../util/intrinsics')
-const { described, entryOf, stackTexts } = require('./request')
+const { described, entryOf, ringOf, stackTexts } = require('./request')
 
 const { AsyncResource } = require('async_hooks')
 
@@ -100,14 +100,10 @@ function messageOf (written, holders, cycle) {
   const entry = entryOf(written, 'called', stackText)
   for (let n = 0; n < holders.length; n++) holders[n] = entryOf(holders[n], 'taken', stackText)
   if (cycle === undefined) return { entry, holders, threadId: entry.threadId }
-  let certain = true
   for (let n = 0; n < cycle.length; n++) {
     // A thread may only be ahead in the line.
     const holds = entryOf(cycle[n][0], cycle[n][2] ? 'called' : 'taken', stackText)
-    const waitsFor = entryOf(cycle[n][1], 'called', stackText)
-    cycle[n] = { threadId: waitsFor.threadId, holds, waitsFor, blocked: waitsFor.blocked, certain: true }
-    certain = certain && waitsFor.blocked
+    cycle[n] = { holds, waitsFor: entryOf(cycle[n][1], 'called', stackText) }
   }
-  for (let n = 0; n < cycle.length; n++) cycle[n].certain = certain
-  return { entry, holders, cycle, threadId: entry.threadId }
+  return { entry, holders, cycle: ringOf(cycle), threadId: entry.threadId }
 }

@@ -112,6 +112,17 @@ function entryOf (written, place, stackText) {
   }
 }
 
+/** A ring, of what each thread has and what it waits for. It is certain if all are blocked: then none of them can do anything else. */
+function ringOf (links) {
+  let certain = true
+  for (let n = 0; n < links.length; n++) certain = certain && links[n].waitsFor.blocked
+  for (let n = 0; n < links.length; n++) {
+    const { holds, waitsFor } = links[n]
+    links[n] = { threadId: waitsFor.threadId, holds, waitsFor, blocked: waitsFor.blocked, certain }
+  }
+  return links
+}
+
 /** A cycle of threads, from what native code writes of it. */
 function cycleOf (binding) {
   const links = parse(binding.cycle())
@@ -147,5 +158,5 @@ const comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request)
 module.exports = {
   LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, NOTIFICATION, INNER, LEASE, DEBT, LIMITED, UNLOCKED, LOCKED,
   WRITING, MOST, NO_LIMIT, UNAVAILABLE,
-  after, amountOf, comingBack, cycleOf, described, entryOf, isNamed, isOwned, kindOf, nounOfHold, parseList, requestOf, stackTexts
+  after, amountOf, comingBack, cycleOf, described, entryOf, isNamed, isOwned, kindOf, nounOfHold, parseList, requestOf, ringOf, stackTexts
 }

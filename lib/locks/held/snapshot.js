@@ -5,20 +5,12 @@
 const { agent } = require('../../agent/agent')
 const { TypeError } = require('../../util/intrinsics')
 const { describe, isObject } = require('../../util/values')
-const { entryOf, parseList, stackTexts } = require('./request')
+const { entryOf, parseList, ringOf, stackTexts } = require('./request')
 
 /** A link of a ring, from its two indices: see `write_link` in src/node/snapshot.rs. */
-function linkOf ({ held, waiting }, indices, certain) {
+function linkOf ({ held, waiting }, indices) {
   const has = indices[0]
-  const waitsFor = waiting[indices[1]]
-  const { threadId, blocked } = waitsFor
-  return { threadId, holds: has < 0 ? waiting[~has] : held[has], waitsFor, blocked, certain }
-}
-
-/** Whether the threads of a ring are all blocked: none of them can do anything else. */
-function isCertain ({ waiting }, ring) {
-  for (let n = 0; n < ring.length; n++) if (!waiting[ring[n][1]].blocked) return false
-  return true
+  return { holds: has < 0 ? waiting[~has] : held[has], waitsFor: waiting[indices[1]] }
 }
 
 exports.snapshot = function snapshot () {
@@ -30,8 +22,8 @@ exports.snapshot = function snapshot () {
   for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n], 'called', stackText)
   for (let n = 0; n < cycles.length; n++) {
     const ring = cycles[n]
-    const certain = isCertain(state, ring)
-    for (let k = 0; k < ring.length; k++) ring[k] = linkOf(state, ring[k], certain)
+    for (let k = 0; k < ring.length; k++) ring[k] = linkOf(state, ring[k])
+    ringOf(ring)
   }
   return { held, waiting, cycles }
 }

@@ -17,11 +17,12 @@ const { setInterval } = require('timers')
 const { agent } = require('../../agent/agent')
 const { CALL } = require('../../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../../util/intrinsics')
-const { captureCall, stackOf } = require('../../waiting/call-stacks')
+const { captureCall, stackOrWarning } = require('../../waiting/call-stacks')
 const Holds = require('./holds')
 const { DEBT, INNER, LOCK, UNAVAILABLE, UNLOCKED, after, kindOf } = require('./request')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
+const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
 /** The package's own frames, and a few of the program's: each costs about a microsecond. */
 const FRAMES = 12
 /** Milliseconds between two looks at tokens, at least; and how long a look takes at most. */
@@ -42,12 +43,8 @@ function numberOf (call) {
   isTaking = true
   try {
     const { binding } = agent().native
-    const text = stackOf(call === undefined ? captureCall(FRAMES) : call)
+    const text = stackOrWarning(binding, call === undefined ? captureCall(FRAMES) : call, MISSING, CODE)
     if (text !== '') return binding.stackNumber(text)
-    if (binding.tellsOfMissingStack()) {
-      process.emitWarning('The stack of a call is missing, so reports do not say where a lock was taken. Error.stackTraceLimit or ' +
-        'Error.prepareStackTrace may be the reason', { code: CODE })
-    }
   } catch (_) {
     // No stack is left.
   } finally {

@@ -20,9 +20,9 @@
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
  *
  * # Why no waiter sleeps while it could go on
- * Before a thread waits, it reads the event and looks once more for what it wants; it waits only while the event has that value. A thread that has changed something
- * raises the event after it, and then notifies one waiter. So the waiter finds the change, or the event raised, or is notified. Threads and
- * promises wait at words of their own, and one of each is notified: the promise's event loop may be busy.
+ * Before a thread waits, it reads the event and looks once more for what it wants; it waits only while the event has that value. A thread
+ * that has changed something raises the event after it, and then notifies one waiter. So the waiter finds the change, or the event raised,
+ * or is notified. Threads and promises wait at words of their own, and one of each is notified: the promise's event loop may be busy.
  */
 
 const { agent } = require('../../agent/agent')
