@@ -148,9 +148,9 @@ test('no files of src/ use each other', () => {
   assertNoCycle(used)
 })
 
-test('the files that ARCHITECTURE.md and the heads of files name are there', () => {
+test('the files that docs/internals/architecture.md and the heads of files name are there', () => {
   const all = ['lib', 'src'].flatMap(folder => [...read(folder, '')].map(([name]) => `${folder}/${name}`))
-  const architecture = fs.readFileSync(path.join(root, 'ARCHITECTURE.md'), 'utf8')
+  const architecture = fs.readFileSync(path.join(root, 'docs', 'internals', 'architecture.md'), 'utf8')
   const named = (text) => Array.from(text.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.(?:js|rs))`/g), ([, name]) => name)
   const texts = [architecture, ...lib.values(), ...src.values()]
   const missing = texts.flatMap(named).filter(name => {
@@ -159,7 +159,7 @@ test('the files that ARCHITECTURE.md and the heads of files name are there', () 
   assert.deepStrictEqual(missing, [])
 })
 
-test('ARCHITECTURE.md has the files of lib/ with the first sentences of their heads', () => {
+test('docs/internals/architecture.md has the files of lib/ with the first sentences of their heads', () => {
   const { architecture, withMap } = require('../scripts/lib/lib-map')
   const text = fs.readFileSync(architecture, 'utf8')
   assert.strictEqual(text, withMap(text))

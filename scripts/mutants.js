@@ -14,7 +14,7 @@
 // - `model`: a model of tests/model.rs
 // - `cargo`: `[program, filter]`: `lib` or a file of tests/, and a filter of `cargo test`
 // - `test`: a file of __test__/, run on this Node, with the library built anew if the file is one of src/; `subject` if it is not the first one
-// - `otherSystems`: true where the library is built with the feature `other-systems` (ARCHITECTURE.md)
+// - `otherSystems`: true where the library is built with the feature `other-systems` (docs/internals/architecture.md)
 // - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
 // - `equivalent`: why nothing can catch it. It is not run
 //

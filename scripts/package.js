@@ -70,10 +70,12 @@ function mainManifest () {
 async function stageMain (folder) {
   const manifest = mainManifest()
   // A prebuilt binary beside the code would be found first, on every platform.
-  const absent = manifest.files.filter(name => !fs.existsSync(path.join(root, name)))
+  const [left, listed] = [true, false].map(isLeft => manifest.files.filter(name => name.startsWith('!') === isLeft))
+  const absent = listed.filter(name => !fs.existsSync(path.join(root, name)))
   if (absent.length > 0) throw new Error(`package.json lists files that are not there: ${absent.join(', ')}`)
-  for (const name of [...manifest.files, 'README.md', 'LICENSE']) {
-    if (name !== 'lib') fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
+  const filter = file => !left.includes(`!${path.relative(root, file).split(path.sep).join('/')}`)
+  for (const name of [...listed, 'README.md', 'LICENSE']) {
+    if (name !== 'lib') fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true, filter })
   }
   // The bundler is a dependency for development.
   await installDependencies()

@@ -1,6 +1,6 @@
 'use strict'
 
-// The map of lib/ in ARCHITECTURE.md: each file with the first sentence of its head.
+// The map of lib/ in docs/internals/architecture.md: each file with the first sentence of its head.
 
 const fs = require('fs')
 const path = require('path')
@@ -33,11 +33,11 @@ function map () {
   return `${BEGIN}| | |\n|---|---|\n${rows.join('\n')}\n${END}`
 }
 
-/** ARCHITECTURE.md with the map as it should be. */
+/** The page with the map as it should be. */
 function withMap (text) {
   const [before, after] = [text.indexOf(BEGIN), text.indexOf(END)]
-  if (before < 0 || after < 0) throw new Error('ARCHITECTURE.md has no place for the map of lib/')
+  if (before < 0 || after < 0) throw new Error('docs/internals/architecture.md has no place for the map of lib/')
   return text.slice(0, before) + map() + text.slice(after + END.length)
 }
 
-module.exports = { architecture: path.join(root, 'ARCHITECTURE.md'), withMap }
+module.exports = { architecture: path.join(root, 'docs', 'internals', 'architecture.md'), withMap }
