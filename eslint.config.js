@@ -30,9 +30,9 @@ module.exports = [
   stylistic.configs.customize({ indent: 2, quotes: 'single', semi: false, commaDangle: 'never', braceStyle: '1tbs', jsx: false }),
   { files: ['**/*.js'], languageOptions: { sourceType: 'commonjs', ...OLD } },
   { files: ['**/*.mjs'], languageOptions: { sourceType: 'module', ...NEW } },
-  { files: ['*.config.js', 'scripts/**/*.js', 'benchmark/**/*.js'], languageOptions: NEW },
+  { files: ['*.config.js', 'scripts/**/*.js', 'benchmark/**/*.js', '__test__/{mutants,platforms,spec}/**/*.js', '__test__/{soak,conformance}/*.js'], languageOptions: NEW },
   // It runs on every Node.
-  { files: ['scripts/soak/**/*.js'], languageOptions: OLD },
+  { files: ['__test__/soak/!(run).js'], languageOptions: OLD },
   {
     rules: {
       'array-callback-return': 'error',

@@ -4,7 +4,7 @@
 //
 //   node scripts/consumers.js [--from folder] [--only pattern] [--node 20.20.2] [--few]
 //
-// The tools are those of the lock files in __test__/consumers/, and kept in the user's cache folder. They run on one new Node, since it
+// The tools are those of the lock files in __test__/company/consumers/, and kept in the user's cache folder. They run on one new Node, since it
 // is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways. `--from`: tests
 // the two tarballs in that folder instead of making them; `--only`: the tools whose name matches; `--node`: for those that name no Node;
 // `--few`: one tool of each kind, with the tree's library, as `npm test` does.
@@ -23,8 +23,8 @@ const { withScratch } = require('./lib/scratch')
 const { targets } = require('./lib/targets')
 const nodes = require('./nodes')
 
-const CONSUMERS = path.join(__dirname, '..', '__test__', 'consumers')
-const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
+const CONSUMERS = path.join(__dirname, '..', '__test__', 'company', 'consumers')
+const PROGRAMS = path.join(__dirname, '..', '__test__', 'company', 'tarballs')
 const NODE = '24.21.0'
 /** The programs that say whether the package works. */
 const USED = ['require.js', 'import.mjs', 'force.js', 'lock.js']

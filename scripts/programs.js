@@ -5,7 +5,7 @@
 //
 //   node scripts/programs.js [--only text]
 //
-// The packages are those of __test__/programs/package-lock.json and examples/opentelemetry/package-lock.json, and kept in the user's cache
+// The packages are those of __test__/company/programs/package-lock.json and examples/opentelemetry/package-lock.json, and kept in the user's cache
 // folder.
 
 const assert = require('assert')
@@ -104,7 +104,7 @@ async function checkExample (node) {
 async function main () {
   const { only } = argumentsOf(__filename, { only: { type: 'string', default: '' } })
   const results = new Results()
-  const folder = await installed('programs', path.join(ROOT, '__test__', 'programs'))
+  const folder = await installed('programs', path.join(ROOT, '__test__', 'company', 'programs'))
   for (const version of VERSIONS) {
     const node = await nodes.get(version)
     if (!node.skipped) assert.strictEqual((await result(node.path, { args: ['-e', EFFECT] }, folder, 'force')).output, 'addon\naddon\n')

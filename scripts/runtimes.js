@@ -4,13 +4,13 @@
 //
 //   node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]
 //
-// The published form of this tree runs there: tests of Node that say something about the runtime, and those of __test__/runtimes/.
-// What a runtime does differently is listed in __test__/runtimes/differences.cjs, with its reason, and counted as skipped.
+// The published form of this tree runs there: tests of Node that say something about the runtime, and those of __test__/company/runtimes/.
+// What a runtime does differently is listed in __test__/company/runtimes/differences.cjs, with its reason, and counted as skipped.
 // `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see __test__/fixtures/size.js), full unless given.
 
 const fs = require('fs')
 const path = require('path')
-const differences = require('../__test__/runtimes/differences.cjs')
+const differences = require('../__test__/company/runtimes/differences.cjs')
 const { libraryFile, target } = require('../lib/agent/target')
 const { argumentsOf, command, oneOf, someOf } = require('./lib/arguments')
 const cache = require('./lib/cache')
@@ -40,20 +40,20 @@ const RUNTIMES = {
 
 /** The tests of Node that are run here, with their subjects: of what a runtime has its own of, and of what is made of that. */
 const SHARED = {
-  wait: ['export', 'force'],
-  notify: ['export', 'force'],
-  'wait-async': ['export', 'force'],
-  ref: ['export'],
-  options: ['export'],
-  barrier: ['export'],
-  latch: ['export'],
-  condition: ['export'],
-  semaphore: ['export'],
-  'rw-lock': ['export'],
-  'async-lock': ['export'],
-  termination: ['export'],
-  'async-lock-owner-death': ['export'],
-  soak: ['export']
+  'atomics/wait': ['export', 'force'],
+  'atomics/notify': ['export', 'force'],
+  'atomics/wait-async': ['export', 'force'],
+  'locks/every-class/ref': ['export'],
+  'locks/every-class/options': ['export'],
+  'locks/barrier': ['export'],
+  'locks/latch': ['export'],
+  'locks/condition': ['export'],
+  'locks/semaphore': ['export'],
+  'locks/rw-lock': ['export'],
+  'locks/async-lock': ['export'],
+  'ends/termination': ['export'],
+  'ends/owner-death': ['export'],
+  'soak/short': ['export']
 }
 
 /** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
@@ -69,13 +69,13 @@ async function makeProject (folder) {
   fs.copyFileSync(path.join(ROOT, libraryFile(target())), path.join(home, libraryFile(target())))
   const manifest = { name: 'project', private: true, dependencies: { 'atomics-waitasync': '*' } }
   fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
-  for (const tests of ['__test__', path.join('scripts', 'soak')]) fs.cpSync(path.join(ROOT, tests), path.join(home, tests), { recursive: true })
+  fs.cpSync(path.join(ROOT, '__test__'), path.join(home, '__test__'), { recursive: true })
   return path.join(home, '__test__')
 }
 
 /** The runs: file, subject, and the name that differences.cjs has for the file. */
 function planned (tests) {
-  const own = fs.readdirSync(path.join(tests, 'runtimes')).filter(name => name.endsWith('.test.js')).map(name => `runtimes/${name}`)
+  const own = fs.readdirSync(path.join(tests, 'company', 'runtimes')).filter(name => name.endsWith('.test.js')).map(name => `company/runtimes/${name}`)
   return [...Object.keys(SHARED).map(name => `${name}.test.js`), ...own].flatMap(name => {
     const declared = testFile.read(path.join(tests, name))
     const subjects = SHARED[name.replace('.test.js', '')] || declared.subjects
@@ -87,7 +87,7 @@ async function runOne (results, runtime, binary, { declared, name, subject }, { 
   const where = `${runtime} ${name} ${subject}`
   const listed = differences[runtime][name] || {}
   if (typeof listed === 'string') return results.skip(where, listed)
-  const flags = [...RUNTIMES[runtime].args, path.join(tests, 'runtimes', 'run.cjs')]
+  const flags = [...RUNTIMES[runtime].args, path.join(tests, 'company', 'runtimes', 'run.cjs')]
   const { passed, failed, skips, problem, output, seconds } = await testFile.run({ ...declared, flags: [] }, { path: binary, flags }, subject, { size })
   for (const { name: what, reason } of skips) results.skip(`${where}: ${what}`, reason)
   const gone = Object.keys(listed).filter(title => !skips.some(skip => skip.name === title))

@@ -27,7 +27,9 @@ const { countCargoTest } = require('./lib/rust-steps')
 const root = path.join(__dirname, '..')
 const TARGET = 'x86_64-unknown-linux-gnu'
 const PROGRAMS = ['--lib', '--test', 'queue', '--test', 'line', '--test', 'memories', '--test', 'names', '--test', 'deadlock']
-const NODE_TESTS = ['termination', 'given-to-the-dying', 'stress', 'async-lock-owner-death', 'condition', 'robust-list', 'settling']
+const NODE_TESTS = [
+  'ends/termination', 'ends/grant-to-terminated', 'ends/owner-death', 'atomics/stress', 'locks/condition', 'locks/robust-list', 'locks/settling'
+]
 /** Those that expect freed memory to be given out again, which these tools put off. */
 const NOT_HERE = ['--skip', 'was_freed', '--skip', 'were_freed']
 const TIMEOUT = 1200000
@@ -67,7 +69,7 @@ async function underNode (results, env) {
     const only = `^(${NODE_TESTS.join('|')})\\.test`
     for (const [name, ...args] of [
       ['tests', 'scripts/test.js', '--no-rust', '--no-setup', '--node', 'current', '--subject', 'force', '--jobs', '1', '--only', only],
-      ['soak of 30 s', '--expose-gc', 'scripts/soak/main.js', '30', '1']
+      ['soak of 30 s', '--expose-gc', '__test__/soak/main.js', '30', '1']
     ]) {
       await results.of(name, async () => {
         const said = await succeed(process.execPath, args, options)

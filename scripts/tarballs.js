@@ -1,7 +1,7 @@
 'use strict'
 
 // `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
-// where there is no compiler. Then the programs of __test__/tarballs use it.
+// where there is no compiler. Then the programs of __test__/company/tarballs use it.
 //
 //   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
 //
@@ -23,7 +23,7 @@ const { targets } = require('./lib/targets')
 const { admits } = require('./lib/test-file')
 const nodes = require('./nodes')
 
-const PROGRAMS = path.join(__dirname, '..', '__test__', 'tarballs')
+const PROGRAMS = path.join(__dirname, '..', '__test__', 'company', 'tarballs')
 
 /** Each Node with its own npm; the newest with the newest. */
 const INSTALLERS = [

@@ -1,12 +1,10 @@
 'use strict'
 
-// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, every __test__/*.test.js with
-// every subject (see __test__/subject.js) on the oldest, the newest and the running Node, and the tests of what is published.
+// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, every test file of __test__/
+// with every subject (see __test__/subject.js) on the oldest, the newest and the running Node, and the tests of what is published.
 // `npm run test:all` runs the whole matrix. What is not run is reported with its reason.
 // The last line is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
 
-const fs = require('fs')
-const path = require('path')
 const { command } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')
 const { runSuite } = require('./lib/node-suites')
@@ -16,13 +14,10 @@ const { parseArguments, sizeOn } = require('./lib/test-arguments')
 const testFile = require('./lib/test-file')
 const setup = require('./setup')
 
-const TESTS = path.join(__dirname, '..', '__test__')
-
 async function main () {
   const options = parseArguments(process.argv.slice(2))
   const { versions, subjects, jobs, only } = options
-  const files = fs.readdirSync(TESTS).filter(name => name.endsWith('.test.js') && (only === null || only.test(name)))
-    .map(name => testFile.read(path.join(TESTS, name)))
+  const files = testFile.names().filter(name => only === null || only.test(name)).map(testFile.named)
   const report = new Report()
   const full = versions.filter(version => sizeOn(version, options) === 'full')
   report.print(`Node ${versions.join(', ')}; long tests at their full size on ${full.join(', ') || 'none'}`)

@@ -20,7 +20,7 @@ function plannedSteps ({ all, only, rust, setup, size }) {
   const everything = only === null
   const few = all ? [] : ['--few']
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
-  const slowSteps = [scriptStep('spec'), scriptStep('instructions')]
+  const slowSteps = [scriptStep('spec', [], '__test__/spec/run.js'), scriptStep('instructions')]
   return {
     before: [
       rust ? cargoSteps : [],
@@ -56,13 +56,13 @@ function cargoStep (step) {
   }
 }
 
-function scriptStep (where, args = []) {
+function scriptStep (where, args = [], script = `scripts/${where}.js`) {
   return {
     where,
     what: '',
     count: countScript,
-    shown: ['node', `scripts/${where}.js`, ...args].join(' '),
-    command: () => ({ command: process.execPath, args: [path.join(__dirname, '..', `${where}.js`), ...args] })
+    shown: ['node', script, ...args].join(' '),
+    command: () => ({ command: process.execPath, args: [path.join(root, script), ...args] })
   }
 }
 

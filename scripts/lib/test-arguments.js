@@ -12,7 +12,7 @@ const USAGE = `npm test -- [--all] [--node 14.21.3[,..]] [--subject force[,..]] 
   --all       every supported Node, and the slow steps (npm run test:all)
   --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this)
   --subject   these subjects: ${SUBJECTS.join(', ')}, none (the files that test no subject)
-  --only      the files of __test__ whose name matches a regular expression, and nothing else but Rust
+  --only      the files whose path in __test__ matches a regular expression (locks/queue), and nothing else but Rust
   --size      of the long tests (small unless given; with --all full on the oldest, the newest and the running Node)
   --jobs      how many files run at the same time (one per core unless given)
   --no-rust   without the Rust steps, and without the tests of what is published, for which the library is built

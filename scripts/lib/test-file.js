@@ -17,13 +17,26 @@ const { run: runChild } = require('./child')
 const { compareVersions } = require('./versions')
 const slowness = require('../../__test__/fixtures/slowness')
 
+const TESTS = path.join(__dirname, '..', '..', '__test__')
+
 const SUBJECTS = ['export', 'installed', 'force']
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
+/** The names of all test files, relative to __test__; the folders in company/ have files for other programs. */
+function names (folder = '') {
+  return fs.readdirSync(path.join(TESTS, folder), { withFileTypes: true }).flatMap(entry => {
+    const name = path.posix.join(folder, entry.name)
+    if (entry.isDirectory()) return folder === 'company' ? [] : names(name)
+    return name.endsWith('.test.js') ? [name] : []
+  })
+}
+
+/** Reads a file by its name in __test__. */
+const named = name => read(path.join(TESTS, name), name)
+
 /** Reads the declarations of a file: `{ file, name, subjects, nodes, flags, timeout, alone, long }`; `subjects` is [null] for none. */
-function read (file) {
-  const name = path.basename(file)
+function read (file, name = path.basename(file)) {
   const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
   for (const line of fs.readFileSync(file, 'utf8').split('\n', HEADER_LINES)) {
     const match = /^\/\/ (subjects|nodes|flags|timeout|alone|long):\s*(.*?)\s*$/.exec(line)
@@ -106,4 +119,4 @@ function howItEnded ({ error, timedOut, leftBehind, signal }, timeout) {
   return null
 }
 
-module.exports = { SUBJECTS, read, admits, run }
+module.exports = { SUBJECTS, names, named, read, admits, run }

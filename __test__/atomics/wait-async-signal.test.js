@@ -1,0 +1,495 @@
+'use strict'
+
+// The exported functions of an entry with the package's own queue.
+// subjects: force
+
+// The exported `waitAsync` with a signal: an abort takes the waiter out of the line, and rejects its promise.
+
+const assert = require('assert')
+const { test } = require('../harness')
+const { Atomics, api } = require('../subject')
+const { TinyController, rejection } = require('../fixtures/lock-toolbox')
+const { HAS_BIGINT64, busy, runChild, startWorker, until, words } = require('../fixtures/queue-toolbox')
+
+const { notify, waitAsync, waiterCount } = api
+const NO_BIGINT64 = HAS_BIGINT64 ? undefined : 'this Node has no BigInt64Array'
+const hasController = typeof AbortController === 'function'
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+/** What a promise has come to so far: `'ok'`, `'rejected with …'`, or undefined. */
+function watch ({ value }) {
+  const seen = { outcome: undefined }
+  value.then(outcome => { seen.outcome = outcome }, reason => { seen.outcome = `rejected with ${reason}` })
+  return seen
+}
+
+// ——— what ends it ———
+
+test('an abort takes the waiter out of the line at once, and rejects with the reason', async () => {
+  const array = words(2)
+  const reason = { any: 'value' }
+  const controller = new TinyController({ reason })
+  const result = waitAsync(array, 1, 0, undefined, { signal: controller.signal })
+  assert.deepStrictEqual(Reflect.ownKeys(result), ['async', 'value'])
+  assert.strictEqual(result.async, true)
+  assert.strictEqual(Object.getPrototypeOf(result.value), Promise.prototype)
+  assert.strictEqual(waiterCount(array, 1), 1)
+  controller.abort()
+  assert.strictEqual(waiterCount(array, 1), 0)
+  assert.strictEqual(notify(array, 1), 0)
+  assert.strictEqual(await rejection(result.value), reason)
+})
+
+test('an AbortController of Node: its reason, or an AbortError where it has none', { skip: !hasController && 'no AbortController here' }, async () => {
+  const array = words(1)
+  const controller = new AbortController()
+  const { value } = waitAsync(array, 0, 0, 60000, { signal: controller.signal })
+  controller.abort()
+  const error = await rejection(value)
+  assert.strictEqual(error.name, 'AbortError')
+  if (controller.signal.reason !== undefined) assert.strictEqual(error, controller.signal.reason)
+})
+
+test('an AbortSignal whose methods are patched: those are called, and what removeEventListener throws reaches no wait', { skip: !hasController && 'no AbortController here' }, async t => {
+  const patched = { addEventListener: 0, removeEventListener: 0 }
+  const { addEventListener } = AbortSignal.prototype
+  const define = (key, value) => Object.defineProperty(AbortSignal.prototype, key, { configurable: true, writable: true, value })
+  define('addEventListener', function () {
+    patched.addEventListener++
+    return addEventListener.apply(this, arguments)
+  })
+  define('removeEventListener', () => {
+    patched.removeEventListener++
+    throw new Error('patched')
+  })
+  t.after(() => {
+    delete AbortSignal.prototype.addEventListener
+    delete AbortSignal.prototype.removeEventListener
+  })
+  const array = words(1)
+  const controller = new AbortController()
+  const { signal } = controller
+  const first = waitAsync(array, 0, 0, undefined, { signal })
+  assert.strictEqual(notify(array, 0), 1)
+  assert.strictEqual(await first.value, 'ok')
+  const second = waitAsync(array, 0, 0, undefined, { signal })
+  controller.abort()
+  assert.strictEqual((await rejection(second.value)).name, 'AbortError')
+  assert.ok(patched.addEventListener > 0 && patched.removeEventListener > 0)
+})
+
+test('a signal without a reason: an AbortError', async () => {
+  const array = words(1)
+  const controller = new TinyController()
+  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  controller.abort()
+  const aborted = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  for (const error of [await rejection(value), await rejection(aborted.value)]) {
+    assert.deepStrictEqual([error.name, error.code, error instanceof Error], ['AbortError', 'ABORT_ERR', true])
+  }
+})
+
+test('a notification and a time-out end it as without a signal, and the signal is let go', async () => {
+  const array = words(1)
+  const controller = new TinyController()
+  const { signal } = controller
+  const notified = waitAsync(array, 0, 0, 60000, { signal })
+  const timedOut = waitAsync(array, 0, 0, 5, { signal })
+  assert.strictEqual(controller.listeners.size, 1)
+  assert.strictEqual(await timedOut.value, 'timed-out')
+  assert.strictEqual(controller.listeners.size, 1)
+  assert.strictEqual(notify(array, 0), 1)
+  assert.strictEqual(await notified.value, 'ok')
+  assert.strictEqual(controller.listeners.size, 0)
+  controller.abort()
+  assert.strictEqual(waiterCount(array, 0), 0)
+})
+
+test('a notification passes over what was aborted', async () => {
+  const array = words(1)
+  const [first, second] = [new TinyController({ reason: 'first' }), new TinyController()]
+  const aborted = waitAsync(array, 0, 0, undefined, { signal: first.signal })
+  const next = waitAsync(array, 0, 0, undefined, { signal: second.signal })
+  const last = waitAsync(array, 0, 0)
+  first.abort()
+  assert.strictEqual(notify(array, 0, 1), 1)
+  assert.strictEqual(await rejection(aborted.value), 'first')
+  assert.strictEqual(await next.value, 'ok')
+  assert.strictEqual(waiterCount(array, 0), 1)
+  assert.strictEqual(notify(array, 0), 1)
+  assert.strictEqual(await last.value, 'ok')
+})
+
+test('in one job, the first of an abort and a notification counts', async () => {
+  const array = words(1)
+  for (const order of ['abort', 'notify']) {
+    const controller = new TinyController({ reason: 'aborted' })
+    const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+    const behind = waitAsync(array, 0, 0).value
+    if (order === 'abort') controller.abort()
+    assert.strictEqual(notify(array, 0, 1), 1)
+    if (order === 'notify') controller.abort()
+    if (order === 'abort') {
+      assert.strictEqual(await rejection(value), 'aborted')
+    } else {
+      assert.strictEqual(await value, 'ok')
+      assert.strictEqual(notify(array, 0, 1), 1)
+    }
+    assert.strictEqual(await behind, 'ok')
+  }
+})
+
+test('an abort after another thread has notified comes too late, although this thread has not heard of it yet', async t => {
+  const array = words(3)
+  const other = startWorker(t, ({ Atomics, data }) => {
+    Atomics.store(data, 1, 1)
+    while (Atomics.load(data, 2) === 0);
+    const woken = Atomics.notify(data, 0)
+    Atomics.store(data, 1, 2)
+    return woken
+  }, array)
+  await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
+  const controller = new TinyController()
+  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  Atomics.store(array, 2, 1)
+  while (Atomics.load(array, 1) !== 2);
+  controller.abort()
+  assert.strictEqual(await value, 'ok')
+  assert.strictEqual(await other.done(), 1)
+})
+
+test('what is settled in one batch, and aborted by the first of them, stays settled', async () => {
+  const array = words(1)
+  const controller = new TinyController({ reason: 'aborted' })
+  const seen = []
+  for (let n = 0; n < 20; n++) {
+    const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+    value.then(outcome => {
+      seen.push(outcome)
+      controller.abort()
+    }, reason => { seen.push(reason) })
+  }
+  assert.strictEqual(notify(array, 0, 15), 15)
+  await until(() => seen.length === 20, 'all have ended')
+  assert.deepStrictEqual(seen.sort(), [].concat(Array(5).fill('aborted'), Array(15).fill('ok')))
+  assert.strictEqual(waiterCount(array, 0), 0)
+})
+
+test('an overdue wait of a busy thread that is aborted has one outcome, and takes no notification', async () => {
+  const array = words(1)
+  const controller = new TinyController({ reason: 'aborted' })
+  const wait = waitAsync(array, 0, 0, 1, { signal: controller.signal })
+  const behind = waitAsync(array, 0, 0)
+  const seen = watch(wait)
+  busy(20)
+  controller.abort()
+  assert.strictEqual(notify(array, 0, 1), 1)
+  assert.strictEqual(await behind.value, 'ok')
+  await turn()
+  assert.strictEqual(seen.outcome, 'rejected with aborted')
+  assert.strictEqual(waiterCount(array, 0), 0)
+})
+
+test('aborts against notifications and time-outs of another thread: each wait has one outcome, and no notification is lost', { timeout: 60000 }, async t => {
+  const array = words(3)
+  const other = startWorker(t, ({ Atomics, data }) => {
+    let woken = 0
+    Atomics.store(data, 2, 1)
+    while (Atomics.load(data, 1) === 0) {
+      for (let spins = 0; spins < 300; spins++);
+      woken += Atomics.notify(data, 0, 1)
+    }
+    return woken + Atomics.notify(data, 0)
+  }, array)
+  await until(() => Atomics.load(array, 2) === 1, 'the other thread runs')
+  const counts = { ok: 0, 'timed-out': 0, aborted: 0 }
+  let rounds = 0
+  for (; rounds < 200 || counts.ok === 0 || counts.aborted === 0; rounds++) {
+    const controller = new TinyController({ reason: 'aborted' })
+    const waits = Array.from({ length: 50 }, (_, n) => {
+      const { value } = waitAsync(array, 0, 0, n % 5 === 0 ? 0.2 : undefined, { signal: controller.signal })
+      return value.catch(reason => reason)
+    })
+    if (rounds % 3 === 0) await turn()
+    controller.abort()
+    assert.ok(controller.listeners.size <= 1)
+    for (const outcome of await Promise.all(waits)) counts[outcome]++
+  }
+  Atomics.store(array, 1, 1)
+  assert.strictEqual(await other.done(), counts.ok)
+  assert.strictEqual(counts.ok + counts['timed-out'] + counts.aborted, 50 * rounds)
+  assert.strictEqual(waiterCount(array, 0), 0)
+})
+
+// ——— what begins no wait ———
+
+test('a signal that is aborted already: a promise that is rejected, and no waiter', async () => {
+  const array = words(1)
+  const controller = new TinyController({ reason: 'aborted' })
+  controller.abort()
+  const result = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  assert.strictEqual(result.async, true)
+  assert.deepStrictEqual([waiterCount(array, 0), controller.listeners.size], [0, 0])
+  assert.strictEqual(await rejection(result.value), 'aborted')
+})
+
+test('another value, and a time-out of 0, come before an aborted signal: without a wait there is nothing to cancel', () => {
+  const array = words(1)
+  const asked = []
+  const signal = { get aborted () { asked.push('aborted'); return true }, addEventListener () { asked.push('addEventListener') } }
+  assert.deepStrictEqual(waitAsync(array, 0, 1, undefined, { signal }), { async: false, value: 'not-equal' })
+  assert.deepStrictEqual(waitAsync(array, 0, 0, 0, { signal }), { async: false, value: 'timed-out' })
+  assert.deepStrictEqual(waitAsync(array, 0, 0, -1, { signal }), { async: false, value: 'timed-out' })
+  assert.deepStrictEqual(asked, [])
+  array[0] = 1
+  assert.deepStrictEqual(waitAsync(array, 0, 0, 0, { signal }), { async: false, value: 'not-equal' })
+})
+
+test('a BigInt64Array', { skip: NO_BIGINT64 }, async () => {
+  const array = new BigInt64Array(new SharedArrayBuffer(16))
+  const big = BigInt(2) ** BigInt(40)
+  array[1] = big
+  const controller = new TinyController({ reason: 'aborted' })
+  const { signal } = controller
+  const [first, second] = [0, 1].map(() => waitAsync(array, 1, big, undefined, { signal }).value)
+  assert.deepStrictEqual(waitAsync(array, 1, BigInt(0), undefined, { signal }), { async: false, value: 'not-equal' })
+  assert.strictEqual(notify(array, 1, 1), 1)
+  controller.abort()
+  assert.strictEqual(await rejection(second), 'aborted')
+  assert.strictEqual(await first, 'ok')
+  assert.deepStrictEqual(waitAsync(array, 1, BigInt(0), undefined, { signal }), { async: false, value: 'not-equal' })
+  assert.strictEqual(await rejection(waitAsync(array, 1, big, undefined, { signal }).value), 'aborted')
+})
+
+// ——— arguments ———
+
+test('wrong arguments are the same errors as without a signal, and come before those of the options', () => {
+  const array = words(2)
+  const log = []
+  const argument = (name, value) => ({ valueOf () { log.push(name); return value } })
+  const options = { get signal () { log.push('signal'); return undefined } }
+  const wrong = [['x', 0, 0], [new Uint8Array(4), 0, 0], [new Int32Array(2), 0, 0], [array, -1, 0], [array, 2, 0], [array, 0, Symbol('s')], [array, 0, 0, Symbol('s')]]
+  for (const [ia, index, value, timeout] of wrong) {
+    const caught = [{ signal: 1 }, undefined].map(given => {
+      try {
+        return waitAsync(ia, index, value, timeout, given)
+      } catch (error) {
+        return [error.constructor, error.message]
+      }
+    })
+    assert.deepStrictEqual(caught[0], caught[1])
+    assert.strictEqual(caught[0].length, 2)
+  }
+  waitAsync(array, argument('index', 0), argument('value', 1), argument('timeout', 5), options)
+  assert.deepStrictEqual(log, ['index', 'value', 'timeout', 'signal'])
+})
+
+test('wrong options are thrown, with the texts of the locks, also where there would be no wait', () => {
+  const array = words(1)
+  const texts = [
+    [null, 'options must be an object, not null'],
+    [1, 'options must be an object, not the number 1'],
+    [() => {}, 'options must be an object, not a function'],
+    [{ timeout: 5 }, 'options may have signal, not "timeout"'],
+    [{ signals: 5 }, 'options may have signal, not "signals"'],
+    ...[null, 1, {}, { aborted: false }, { addEventListener () {} }].map(signal => [
+      { signal },
+      `signal must be an AbortSignal (an object with aborted and addEventListener), not ${signal === null ? 'null' : signal === 1 ? 'the number 1' : 'an object'}`
+    ])
+  ]
+  for (const [options, text] of texts) {
+    for (const value of [0, 1]) {
+      assert.throws(() => waitAsync(array, 0, value, undefined, options), error => error instanceof TypeError && error.message === `waitAsync: ${text}`)
+    }
+  }
+  assert.strictEqual(waiterCount(array, 0), 0)
+})
+
+test('options without a signal change nothing', async () => {
+  const array = words(1)
+  const results = [undefined, {}, { signal: undefined }, Object.create(null)].map(options => waitAsync(array, 0, 0, undefined, options))
+  assert.strictEqual(notify(array, 0), 4)
+  for (const { value } of results) assert.strictEqual(await value, 'ok')
+})
+
+test('the installed function ignores a fifth argument, and both have the length of the standard', async () => {
+  const array = words(1)
+  assert.notStrictEqual(waitAsync, Atomics.waitAsync)
+  assert.deepStrictEqual([waitAsync.length, Atomics.waitAsync.length, waitAsync.name], [4, 4, 'waitAsync'])
+  const controller = new TinyController()
+  const hostile = new Proxy({}, { get () { assert.fail('it was read') }, ownKeys () { assert.fail('it was read') } })
+  const waits = [{ signal: controller.signal }, null, 5, hostile].map(fifth => Atomics.waitAsync(array, 0, 0, undefined, fifth).value)
+  assert.strictEqual(controller.listeners.size, 0)
+  controller.abort()
+  waits.push(Atomics.waitAsync(array, 0, 0, undefined, { signal: controller.signal }).value)
+  assert.strictEqual(Atomics.notify(array, 0), 5)
+  for (const wait of waits) assert.strictEqual(await wait, 'ok')
+})
+
+test('a signal that throws: the call throws that, and no wait begins', () => {
+  const array = words(1)
+  const error = new Error('of the signal')
+  const signals = [
+    { get aborted () { throw error }, addEventListener () {} },
+    { aborted: true, get reason () { throw error }, addEventListener () {} },
+    { aborted: false, addEventListener () { throw error } }
+  ]
+  for (const signal of signals) {
+    assert.throws(() => waitAsync(array, 0, 0, undefined, { signal }), thrown => thrown === error)
+    assert.strictEqual(waiterCount(array, 0), 0)
+  }
+})
+
+test('a signal that aborts while it gets its listener', async () => {
+  const array = words(1)
+  const signal = { aborted: false, reason: 'at once', addEventListener (_, listener) { this.aborted = true; listener() } }
+  const { async, value } = waitAsync(array, 0, 0, undefined, { signal })
+  assert.deepStrictEqual([async, waiterCount(array, 0)], [true, 0])
+  assert.strictEqual(await rejection(value), 'at once')
+})
+
+test('a reason whose getter waits and notifies: each wait has one outcome', async () => {
+  const array = words(1)
+  const controller = new TinyController({ reason: 'aborted' })
+  const inner = new TinyController({ reason: 'inner' })
+  const rest = []
+  Object.defineProperty(controller.signal, 'reason', {
+    get () {
+      rest.push(rejection(waitAsync(array, 0, 0, undefined, { signal: inner.signal }).value))
+      if (rest.length === 2) notify(array, 0, 1)
+      return 'aborted'
+    }
+  })
+  const waits = [1, 2, 3].map(() => waitAsync(array, 0, 0, undefined, { signal: controller.signal }).value)
+  controller.abort()
+  inner.abort()
+  // The second was still in the line when its reason was read: the notification was its own.
+  assert.deepStrictEqual(await Promise.all(waits.map(wait => wait.catch(reason => reason))), ['aborted', 'ok', 'aborted'])
+  assert.deepStrictEqual(await Promise.all(rest), ['inner', 'inner', 'inner'])
+  assert.strictEqual(waiterCount(array, 0), 0)
+})
+
+// ——— many ———
+
+test('10 000 waits on one signal have one listener, which goes with the last of them', { timeout: 60000 }, async () => {
+  const array = words(100)
+  const controller = new TinyController({ reason: 'aborted' })
+  const { signal } = controller
+  let added = 0
+  const { addEventListener } = signal
+  signal.addEventListener = function () {
+    added++
+    return addEventListener.apply(this, arguments)
+  }
+  const wait = () => Array.from({ length: 10000 }, (_, n) => waitAsync(array, n % 100, 0, undefined, { signal }).value)
+  const notified = wait()
+  assert.deepStrictEqual([added, controller.listeners.size], [1, 1])
+  for (let index = 0; index < 100; index++) assert.strictEqual(notify(array, index), 100)
+  for (const outcome of await Promise.all(notified)) assert.strictEqual(outcome, 'ok')
+  assert.strictEqual(controller.listeners.size, 0)
+  const order = []
+  const aborted = wait().map((promise, n) => promise.catch(() => { order.push(n) }))
+  assert.deepStrictEqual([added, controller.listeners.size], [2, 1])
+  controller.abort()
+  for (let index = 0; index < 100; index++) assert.strictEqual(waiterCount(array, index), 0)
+  await Promise.all(aborted)
+  assert.deepStrictEqual(order, order.map((_, n) => n))
+  assert.strictEqual(controller.listeners.size, 0)
+})
+
+// ——— threads ———
+
+test('ref and unref know it while it is pending', async () => {
+  const array = words(1)
+  const controller = new TinyController()
+  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  assert.deepStrictEqual([api.unref(value), api.unref(value), api.ref(value)], [true, true, true])
+  controller.abort()
+  assert.deepStrictEqual([api.unref(value), api.ref(value)], [false, false])
+  await rejection(value)
+  const notified = waitAsync(array, 0, 0, undefined, { signal: new TinyController().signal }).value
+  notify(array, 0)
+  assert.strictEqual(api.unref(notified), true)
+  assert.strictEqual(await notified, 'ok')
+  assert.strictEqual(api.ref(notified), false)
+})
+
+/** The lines of a process that runs `fn`, which is said to end well. */
+async function linesOf (t, fn) {
+  const { code, signal, lines, stderr } = await runChild(t, fn)
+  assert.deepStrictEqual([code, signal, stderr], [0, null, ''])
+  return lines
+}
+
+test('with a time-out it holds the event loop, unless it is unref\'d', async t => {
+  assert.deepStrictEqual(await linesOf(t, ({ api, say, words }) => {
+    const signal = { aborted: false, addEventListener () {} }
+    const array = words(1)
+    api.waitAsync(array, 0, 0, 100, { signal }).value.then(say)
+    api.unref(api.waitAsync(array, 0, 0, 60000, { signal }).value)
+    process.on('exit', () => say('end'))
+  }), ['timed-out', 'end'])
+})
+
+test('without a time-out it holds the event loop as long as another thread may notify it, and an aborted one does not', async t => {
+  const run = (t, aborts) => linesOf(t, `async ({ api, say, startWorker, until, words }) => {
+    const array = words(2)
+    const other = startWorker(async ({ Atomics, data, sleep }) => {
+      Atomics.store(data, 1, 1)
+      if (${aborts}) await new Promise(resolve => setTimeout(resolve, 60000))
+      await sleep(150)
+      while (Atomics.notify(data, 0) === 0) await sleep(1)
+    }, array)
+    await until(() => array[1] === 1)
+    other.worker.unref()
+    const signal = { aborted: false, addEventListener (_, listener) { this.listener = listener } }
+    api.waitAsync(array, 0, 0, undefined, { signal }).value.then(say, ({ name }) => say(name))
+    if (${aborts}) setImmediate(() => signal.listener())
+    process.on('exit', () => say('end'))
+  }`)
+  assert.deepStrictEqual(await run(t, false), ['ok', 'end'])
+  assert.deepStrictEqual(await run(t, true), ['AbortError', 'end'])
+})
+
+test('it is gone when its worker is terminated, and the next one gets the notification', async t => {
+  const array = words(1)
+  const worker = startWorker(t, ({ api, data }) => {
+    const signal = { aborted: false, addEventListener () {} }
+    api.waitAsync(data, 0, 0, undefined, { signal })
+    setInterval(() => {}, 1000)
+  }, array)
+  await until(() => waiterCount(array, 0) === 1, 'the worker waits')
+  const { value } = waitAsync(array, 0, 0, undefined, { signal: new TinyController().signal })
+  await worker.terminate()
+  assert.strictEqual(waiterCount(array, 0), 1)
+  assert.strictEqual(notify(array, 0, 1), 1)
+  assert.strictEqual(await value, 'ok')
+})
+
+test('a snapshot has it, with its time', async () => {
+  const array = words(1)
+  const controller = new TinyController()
+  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  busy(2)
+  const [entry, ...rest] = api.snapshot().waiting
+  assert.deepStrictEqual([rest, entry.kind, entry.blocked], [[], 'wait', false])
+  assert.ok(entry.milliseconds >= 2, String(entry.milliseconds))
+  controller.abort()
+  await rejection(value)
+  assert.deepStrictEqual(api.snapshot().waiting, [])
+})
+
+test('it outlives an uninstall', async () => {
+  const array = words(1)
+  const [first, second] = [new TinyController({ reason: 'aborted' }), new TinyController()]
+  const [aborted, notified] = [first, second].map(({ signal }) => waitAsync(array, 0, 0, undefined, { signal }).value)
+  assert.strictEqual(api.uninstall(), true)
+  try {
+    first.abort()
+    assert.strictEqual(notify(array, 0), 1)
+    assert.strictEqual(await rejection(aborted), 'aborted')
+    assert.strictEqual(await notified, 'ok')
+  } finally {
+    api.install({ force: true })
+  }
+})

@@ -1,0 +1,69 @@
+'use strict'
+
+// What Bun and Deno do differently, as titles of tests of Node with the reason: run.cjs skips these.
+
+const ENDS_LATE = 'Deno ends no thread that is not in its event loop, and says at once that it has ended'
+const NO_CLOCK = 'each thread has a clock of its own'
+const NO_HOOKS = 'it has no hooks on promises'
+const KEPT = 'Bun\'s collector takes any word of a stack for a reference'
+const NO_WATCH = 'Bun has no libuv: a terminated thread is noticed within 30 ms'
+
+module.exports = {
+  bun: {
+    'locks/async-lock.test.js': {
+      'one release may settle more promises than a batch holds, and hooks that run meanwhile may use locks': NO_HOOKS
+    },
+    'soak/short.test.js': {
+      'no law of values is broken while threads give up, abort and die, and processes end': NO_CLOCK
+    },
+    'ends/termination.test.js': {
+      'a thread whose event loop turns between its waits is terminated as promptly': NO_WATCH,
+      'a thread that is terminated takes no notification 5 ms later, blocked for 0 ms before': NO_WATCH,
+      'a thread that is terminated takes no notification 5 ms later, blocked for 5 ms before': NO_WATCH,
+      'a thread that is terminated takes no notification 5 ms later, blocked for 100 ms before': NO_WATCH,
+      'terminate() ends a blocked thread within half a second after a heap snapshot of it': 'Bun takes no heap snapshot of a thread that blocks',
+      '20 blocked threads cost less than 0.5 % of a core': 'Bun has no libuv: blocked threads wake up every 30 ms'
+    },
+    'atomics/wait-async.test.js': {
+      'a pending wait keeps the memory that it waits on, a settled one does not': KEPT
+    }
+  },
+  deno: {
+    'ends/owner-death.test.js': ENDS_LATE,
+    'locks/async-lock.test.js': {
+      'one release may settle more promises than a batch holds, and hooks that run meanwhile may use locks': NO_HOOKS
+    },
+    'locks/barrier.test.js': {
+      'a thread that dies while it waits stays counted in its generation': ENDS_LATE
+    },
+    'locks/condition.test.js': {
+      'a thread that dies while it waits is no longer there to be notified': ENDS_LATE,
+      'wait: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'waitAsync: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'waitForAsync: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'waitFor: the notification of a thread that dies before it has the lock again goes to the next': ENDS_LATE,
+      'the notification of a busy thread that dies before its promise settles goes to the next waiter': ENDS_LATE,
+      'a thread that dies after it has the lock again takes its notification along, and leaves ownerDied': ENDS_LATE,
+      'the end of a thread that has used a condition wakes no waiter': ENDS_LATE,
+      'no item is left behind by consumers that die at any moment': ENDS_LATE
+    },
+    'locks/latch.test.js': {
+      'the counts of a dead thread stay, and its waits are gone': ENDS_LATE
+    },
+    'locks/rw-lock.test.js': {
+      'when a waiting writer gives up (its thread\'s death), the readers behind it enter': ENDS_LATE,
+      'terminate(): the shares of a reader are given back, and no holder is told of the death': ENDS_LATE,
+      'a writer that was told and dies in its turn leaves the mark to the next': ENDS_LATE,
+      'a thread that has downgraded dies as a reader': ENDS_LATE,
+      'downgrade keeps ownerDied': ENDS_LATE,
+      'a lock that was granted to a thread that dies before it runs goes to the next claim': ENDS_LATE
+    },
+    'locks/semaphore.test.js': {
+      'when the first gives up (its thread\'s death), its permits serve the next ones': ENDS_LATE,
+      'use: permits that were granted to a thread that dies before its promise settles come back': ENDS_LATE,
+      'acquireAsync: permits that were granted to a thread that dies before its promise settles come back': ENDS_LATE
+    },
+    'soak/short.test.js': `${NO_CLOCK}; and ${ENDS_LATE}`,
+    'ends/termination.test.js': ENDS_LATE
+  }
+}

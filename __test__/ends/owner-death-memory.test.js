@@ -1,0 +1,283 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// The death of a holder is remembered as long as the lock's memory exists, and no longer.
+
+const assert = require('assert')
+const { test } = require('../harness')
+const { runChild } = require('../fixtures/queue-toolbox')
+const slowness = require('../fixtures/slowness')
+
+const WITHOUT_WEAK_REFERENCES = typeof WeakRef !== 'function' && 'this Node does not tell when an object has been collected'
+
+/** The error of a program whose premise the system's allocator does not fulfil. */
+const NEVER_AGAIN = 'no address has come again'
+
+/** Runs `program(scope)` in a process, with functions that these programs share. */
+async function run (t, program) {
+  const { code, lines, stderr } = await runChild(t, `async (scope) => {
+    const { api: { AsyncLock, RwLock }, require, say, startWorker } = scope
+    const binding = ${JSON.stringify(require.resolve('../../lib/agent/binding'))}
+    const addressOf = (buffer) => require(binding).load().addressOf(new Uint8Array(buffer))
+    // A thread that takes a lock on each of the buffers, and ends.
+    const dieHolding = (buffers, kind = 'AsyncLock') => startWorker(({ api, data: { buffers, kind } }) => {
+      for (const buffer of buffers) {
+        const lock = new api[kind](buffer)
+        lock.lock()
+      }
+      process.exit()
+    }, { buffers, kind }).exited
+    const collect = async () => {
+      for (let n = 0; n < 8; n++) {
+        await new Promise(resolve => setTimeout(resolve, 10))
+        global.gc()
+      }
+    }
+    // Makes locks until some of them lie where others have lain. How many of those say that their holder has died.
+    const locksAt = async (addresses, bytes, kind = AsyncLock) => {
+      const reused = []
+      for (let rounds = 0; reused.length === 0; rounds++) {
+        if (rounds === 50) throw new Error(${JSON.stringify(NEVER_AGAIN)})
+        await collect()
+        const buffers = buffersOf(10, bytes)
+        for (const buffer of buffers) {
+          if (addresses.has(addressOf(buffer))) reused.push(new kind(buffer).tryLock().ownerDied)
+        }
+      }
+      return reused.filter(Boolean).length
+    }
+    const buffersOf = (count, bytes) => Array.from({ length: count }, () => new SharedArrayBuffer(bytes))
+    await (${program})({ AsyncLock, LARGE: ${JSON.stringify(LARGE)}, RwLock, addressOf, binding, dieHolding, collect, locksAt, buffersOf, require, say, startWorker })
+  }`, undefined, { execArgv: ['--expose-gc'] })
+  if ((process.platform !== 'linux' || slowness > 1) && stderr.includes(`Error: ${NEVER_AGAIN}`)) t.skip('this system, or its emulator, gives no piece of memory the address of an earlier one')
+  assert.strictEqual(stderr, '')
+  assert.strictEqual(code, 0)
+  return lines
+}
+
+// As much memory as here, of which nothing is touched but the locks, is asked of the system and given back to it each time: so the
+// same addresses soon come again. In the last page there is no room left: musl would place each block differently in what it has to spare.
+const LARGE = [40, 41].map(megabytes => (megabytes << 20) - 32)
+
+/** 8 locks whose holder dies, whose memory goes, and locks that are made where it was. */
+async function locksOnReusedMemory ({ AsyncLock, LARGE, RwLock, addressOf, buffersOf, collect, dieHolding, locksAt, say }) {
+  for (const [kind, bytes] of [['AsyncLock', LARGE[0]], ['RwLock', LARGE[1]]]) {
+    const addresses = new Set()
+    // In a function of its own, which leaves nothing on the stack.
+    await (async () => {
+      const buffers = buffersOf(8, bytes)
+      const locks = buffers.map(buffer => new { AsyncLock, RwLock }[kind](buffer))
+      for (const buffer of buffers) addresses.add(addressOf(buffer))
+      await dieHolding(buffers, kind)
+      say('told ' + locks[0].tryLock().ownerDied)
+    })()
+    say('told ' + await locksAt(addresses, bytes, { AsyncLock, RwLock }[kind]) + ' times')
+  }
+}
+
+test('a lock on memory where a dead thread left another lock behind, which is gone, has no dead holder', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+  assert.deepStrictEqual(await run(t, locksOnReusedMemory), ['told true', 'told 0 times', 'told true', 'told 0 times'])
+})
+
+test('replacing WeakRef and FinalizationRegistry after the package is loaded changes nothing', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+  const program = `async (scope) => {
+    // Before Node 16, Node's own code uses the methods of the program's WeakMap.
+    for (const name of ['WeakSet', 'WeakRef', 'FinalizationRegistry']) {
+      if (typeof global[name] !== 'function') continue
+      const { prototype } = global[name]
+      for (const key of Object.getOwnPropertyNames(prototype)) {
+        if (key !== 'constructor') prototype[key] = () => { throw new Error('called ' + key) }
+      }
+      global[name] = function () { throw new Error('made a ' + name) }
+    }
+    await (${locksOnReusedMemory})(scope)
+  }`
+  assert.deepStrictEqual(await run(t, program), ['told true', 'told 0 times', 'told true', 'told 0 times'])
+})
+
+test('a lock that is granted to a thread after a time limit of vm is held by the thread, and keeps its memory', { skip: WITHOUT_WEAK_REFERENCES, timeout: 60000 }, async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, say, startWorker }) => {
+    for (;;) {
+      const sab = new SharedArrayBuffer(8)
+      const [lock, begun] = [new AsyncLock(sab), new Int32Array(sab, 4)]
+      const token = lock.tryLock()
+      const thread = startWorker(async ({ api, post, receive, require }) => {
+        const { threadId } = require('worker_threads')
+        const held = () => api.snapshot().held.filter(hold => hold.threadId === threadId).length
+        const contend = (sab) => {
+          const context = require('vm').createContext({ lock: new api.AsyncLock(sab), begun: new Int32Array(sab, 4) })
+          try {
+            require('vm').runInContext('begun[0] = 1; lock.lock()', context, { timeout: 40 })
+          } catch (error) {}
+          return { buffer: new global.WeakRef(sab), hit: held() === 1 }
+        }
+        // In calls of their own, which leave nothing on the stack.
+        const arrived = receive().then(contend)
+        post('ready')
+        const { buffer, hit } = await arrived
+        // Another claim, which waits in vain.
+        try {
+          new api.Semaphore(new SharedArrayBuffer(4)).acquire(1, { timeout: 1 })
+        } catch (error) {}
+        for (let n = 0; hit && n < 8; n++) {
+          await new Promise(resolve => setTimeout(resolve, 10))
+          global.gc()
+        }
+        return hit && { held: held(), kept: buffer.deref() !== undefined }
+      })
+      await thread.next()
+      thread.worker.postMessage(sab)
+      while (Atomics.load(begun, 0) === 0);
+      // The thread sleeps past its limit.
+      for (const end = Date.now() + 55; Date.now() < end;);
+      token.unlock()
+      const outcome = await thread.done()
+      await thread.exited
+      if (!outcome) continue
+      say(JSON.stringify(outcome))
+      say(lock.tryLock().ownerDied)
+      break
+    }
+  }), ['{"held":1,"kept":true}', 'true'])
+})
+
+test('the maker of the next lock on a memory is told of the death, although no living thread made a lock there before', async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, buffersOf, collect, dieHolding, say }) => {
+    const buffers = buffersOf(3, 4096)
+    await dieHolding(buffers)
+    await collect()
+    // The next worker is told of the death, and dies as well: the one after it is told, too.
+    await dieHolding(buffers.slice(0, 1))
+    await collect()
+    say(buffers.map(buffer => new AsyncLock(buffer).tryLock().ownerDied).join())
+  }), ['true,true,true'])
+})
+
+test('a memory is not gone as long as one of its buffer objects is there', async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, addressOf, collect, dieHolding, require, say }) => {
+    const { MessageChannel } = require('worker_threads')
+    const { port1, port2 } = new MessageChannel()
+    const lock = new AsyncLock(new SharedArrayBuffer(4096))
+    const copy = () => new Promise(resolve => {
+      port2.once('message', resolve)
+      port1.postMessage(lock.sab)
+    })
+    await dieHolding([lock.sab])
+    for (let n = 0; n < 20; n++) {
+      const other = await copy()
+      if (other === lock.sab || addressOf(other) !== addressOf(lock.sab)) throw new Error('not another object of the same memory')
+      new AsyncLock(other).locked // eslint-disable-line no-unused-expressions
+    }
+    await collect()
+    say(String(lock.tryLock().ownerDied))
+    port1.close()
+  }), ['true'])
+})
+
+test('a thread that hears last of its memory is not told of a death in an earlier one', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+  // The holder dies when no other thread has the memory any more.
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, LARGE, addressOf, buffersOf, collect, locksAt, say, startWorker }) => {
+    const addresses = new Set()
+    const worker = await (async () => {
+      const buffers = buffersOf(8, LARGE[0])
+      for (const buffer of buffers) {
+        new AsyncLock(buffer) // eslint-disable-line no-new
+        addresses.add(addressOf(buffer))
+      }
+      const worker = startWorker(({ api, data, post }) => {
+        global.tokens = data.map(buffer => new api.AsyncLock(buffer).lock())
+        post('locked')
+        setInterval(() => {}, 1000)
+      }, buffers)
+      await worker.next()
+      return buffers.length === 8 && worker
+    })()
+    await collect()
+    await worker.terminate()
+    say(await locksAt(addresses, LARGE[0]) + ' times')
+  }), ['0 times'])
+})
+
+test('a death is told as long as a thread keeps the memory, although it has made no lock there and who made one keeps nothing', async t => {
+  assert.deepStrictEqual(await run(t, async ({ AsyncLock, collect, dieHolding, say, startWorker }) => {
+    const keeper = await (async () => {
+      const lock = new AsyncLock(new SharedArrayBuffer(4096))
+      const keeper = startWorker(async ({ data, post, receive }) => {
+        await receive()
+        post(data)
+      }, lock.sab)
+      await dieHolding([lock.sab])
+      return keeper
+    })()
+    await collect()
+    keeper.worker.postMessage('give it')
+    const next = startWorker(({ api, data, post }) => post(new api.AsyncLock(data).lock().ownerDied), await keeper.next())
+    say(String(await next.next()))
+  }), ['true'])
+})
+
+test('the end of many memories costs no more for each than that of few, and is spread over many turns of the event loop', { skip: WITHOUT_WEAK_REFERENCES, timeout: 120000 }, async t => {
+  const [line] = await run(t, async ({ AsyncLock, binding, buffersOf, collect, require, say }) => {
+    const native = require(binding).load()
+    const { loseMemory } = native
+    const { setImmediate } = require('timers')
+    const times = []
+    let thisTurn = 0
+    let mostInATurn = 0
+    native.loseMemory = (base, objects) => {
+      if (thisTurn++ === 0) setImmediate(() => { thisTurn = 0 })
+      mostInATurn = Math.max(mostInATurn, thisTurn)
+      const [seconds, nanoseconds] = process.hrtime()
+      const result = loseMemory(base, objects)
+      const [laterSeconds, laterNanoseconds] = process.hrtime()
+      times.push(1e9 * (laterSeconds - seconds) + laterNanoseconds - nanoseconds)
+      return result
+    }
+    const drop = async (count) => {
+      times.length = mostInATurn = 0
+      for (const buffer of buffersOf(count, 4)) new AsyncLock(buffer).tryLock().abandon()
+      while (times.length < 0.8 * count) {
+        await collect()
+        // Where nothing reports a collected object, it is found when locks are made on others.
+        if (times.length < 0.8 * count) for (const buffer of buffersOf(count / 4, 4)) new AsyncLock(buffer).locked // eslint-disable-line no-unused-expressions
+      }
+      times.sort((a, b) => a - b)
+      return { median: times[times.length >> 1], mostInATurn }
+    }
+    say(JSON.stringify({ few: await drop(1000), many: await drop(40000) }))
+  })
+  const { few, many } = JSON.parse(line)
+  assert.ok(many.median < 10 * few.median, line)
+  assert.ok(many.mostInATurn < 40000 / 2, line)
+})
+
+const WITHOUT_PROOF = process.platform !== 'linux' && 'the system does not tell what is mapped'
+
+for (const bytes of [4096, 1 << 20, 16 << 20]) {
+  test(`a worker with ${bytes} bytes of its own is not told of the death of one that had its own`, { skip: WITHOUT_PROOF }, async t => {
+    assert.deepStrictEqual(await run(t, `async ({ binding, say, startWorker }) => {
+      const addresses = new Set()
+      let reused = 0
+      let told = 0
+      for (let rounds = 0; reused < 4; rounds++) {
+        if (rounds === 200) throw new Error('no address has come again')
+        const worker = startWorker(({ api, data: { binding, bytes }, post, require }) => {
+          // With one each, Node 10 needs up to 70 workers.
+          const locks = Array.from({ length: 8 }, () => new api.AsyncLock(new SharedArrayBuffer(bytes)))
+          post(locks.map(lock => [require(binding).load().addressOf(lock.i32a), lock.lock().ownerDied]))
+          setTimeout(() => process.exit(), 1)
+        }, { binding, bytes: ${bytes} })
+        const seen = await worker.next()
+        await worker.exited
+        for (const [address, ownerDied] of seen) {
+          if (addresses.has(address)) reused++
+          if (ownerDied) told++
+          addresses.add(address)
+        }
+      }
+      say('told ' + told + ' times')
+    }`), ['told 0 times'])
+  })
+}

@@ -1,0 +1,615 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+// flags: --expose-gc
+
+// Near the end of the stack an operation is carried out or throws a RangeError, and if it throws, it has done nothing.
+
+const assert = require('assert')
+const { Worker } = require('worker_threads')
+const { test } = require('../harness')
+const { startMember, waiters } = require('../fixtures/family-toolbox')
+const { MAJOR, startWorker } = require('../fixtures/queue-toolbox')
+const size = require('../fixtures/size')
+const { api } = require('../subject')
+
+const LEAVES_EXCEPTIONS = parseInt(process.versions.node, 10) < 12 &&
+  'a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws'
+/** How many sizes of frames are tried. */
+const PADDINGS = size(12, 3)
+/** More frames than an operation asks for: with 32 bits one takes half as much. */
+const MORE = process.arch === 'arm' || process.arch === 'ia32' ? 2.5 : 1
+const DEPTHS = 1500 * MORE
+
+/**
+ * Calls `attempt` at many depths around the one at which the stack ends, with frames of several sizes. How often it was carried out, and
+ * how often it threw. For other threads, too, so it sees nothing of this file.
+ */
+function atTheEndOfTheStack (attempt) {
+  const counts = { done: 0, thrown: 0 }
+  let left
+  const dive = (...padding) => {
+    try {
+      dive(...padding)
+    } catch (_) {}
+    if (left > 0) {
+      left--
+      try {
+        attempt()
+        counts.done++
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error
+        counts.thrown++
+      }
+    }
+  }
+  for (let padding = 0; padding < PADDINGS; padding++) {
+    left = DEPTHS
+    dive(...new Array(padding).fill(0))
+  }
+  return counts
+}
+
+/**
+ * Runs `body(atTheEndOfTheStack, scope)` in a thread that may block; `data` is in its scope. Node 20 crashes if V8's thread that optimizes
+ * wants a collection while the worker ends, whose isolate Node has forgotten already (`NodePlatform::GetForegroundTaskRunner`): so there
+ * is one before. `--concurrent-recompilation-delay=10` shows the crash.
+ */
+async function inWorker (t, body, data) {
+  const { done, thrown } = await startWorker(t, `async scope => {
+    const PADDINGS = ${PADDINGS}
+    const DEPTHS = ${DEPTHS}
+    const counts = await (${body})(${atTheEndOfTheStack}, scope)
+    gc()
+    return counts
+  }`, data).done()
+  assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
+}
+
+const settled = promise => promise.then(value => ({ value }), error => {
+  if (!(error instanceof RangeError)) throw error
+  return { error }
+})
+
+/**
+ * Makes attempts whose code has not been compiled yet, each in a state of its own, at distances from the end of the stack around that from which
+ * on they succeed: there the engine compiles some functions and refuses others. Afterwards nothing may be held or awaited.
+ *
+ * `work(api, dive, settled)` is sent as source text. It makes its attempt by `dive(attempt)`, which gives `{ value, error }`, and resolves with whether
+ * it was carried out; it throws if that is not certain.
+ */
+async function withoutCode (t, work) {
+  const program = `
+    const api = require(${JSON.stringify(require.resolve('../../force'))})
+    const { parentPort } = require('worker_threads')
+    const v8 = require('v8')
+    v8.setFlagsFromString(${MAJOR < 16} ? '--stress-flush-bytecode' : '--stress-flush-code')
+    const settled = ${settled}
+    process.on('unhandledRejection', error => { throw error })
+    const alive = setInterval(() => {}, 1000)
+    async function attemptAt (distance, padding) {
+      // Takes away the code of all functions that do not run.
+      gc()
+      const outcome = { value: undefined, error: undefined }
+      let left = distance
+      const dive = attempt => {
+        const down = (...padding) => {
+          try {
+            down(...padding)
+          } catch (_) {}
+          if (left-- !== 0) return
+          try {
+            outcome.value = attempt()
+          } catch (error) {
+            if (!(error instanceof RangeError)) throw error
+            outcome.error = error
+          }
+        }
+        down(...new Array(padding).fill(0))
+        return outcome
+      }
+      const isDone = await (${work})(api, dive, settled)
+      const { held, waiting } = api.snapshot()
+      if (held.length + waiting.length > 0) throw new Error('at ' + distance + ' ' + JSON.stringify({ isDone, held, waiting }))
+      return isDone
+    }
+    async function all () {
+      const counts = { done: 0, thrown: 0 }
+      const count = async (distance, padding) => {
+        const isDone = await attemptAt(distance, padding)
+        counts[isDone ? 'done' : 'thrown']++
+        return isDone
+      }
+      for (let padding = 0; padding < ${size(4, 2)}; padding++) {
+        let [low, high] = [0, ${2000 * MORE}]
+        while (high - low > 1) {
+          const middle = low + high >> 1
+          if (await count(middle, padding)) high = middle
+          else low = middle
+        }
+        for (let distance = high + 2; distance > high - ${size(100, 30)}; distance--) await count(distance, padding)
+      }
+      clearInterval(alive)
+      return counts
+    }
+    all().then(counts => parentPort.postMessage(counts), error => { process.nextTick(() => { throw error }) })`
+  const worker = new Worker(program, { eval: true, resourceLimits: { stackSizeMb: 1 } })
+  t.after(() => worker.terminate())
+  const { done, thrown } = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
+  assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
+}
+
+const NO_FLUSH = MAJOR < 14 && 'this Node has no flag that takes the code of functions away, or no limit for the stack of a worker'
+
+const COLD = {
+  'downgrade() makes a reader, and serves the one in line': async (api, dive) => {
+    const lock = new api.RwLock(new SharedArrayBuffer(4))
+    const token = lock.tryLock()
+    const reader = lock.lockSharedAsync()
+    const { value: shared, error } = dive(() => token.downgrade())
+    if (token.locked !== (error !== undefined)) throw new Error(`it says ${error}, and the writer's token ${token.locked}`)
+    if (error === undefined) (await reader).unlock()
+    for (const each of [token, shared]) if (each !== undefined) each.unlock()
+    if (error !== undefined) (await reader).unlock()
+    return error === undefined
+  },
+  'release() adds permits, and serves the waiter': async (api, dive) => {
+    const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
+    const waiter = semaphore.acquireAsync()
+    const { error } = dive(() => semaphore.release())
+    if (semaphore.available !== 0) throw new Error('permits are left beside a waiter')
+    if (error !== undefined) semaphore.release()
+    await waiter
+    return error === undefined
+  },
+  'Condition.wait holds the lock again': (api, dive) => {
+    const sab = new SharedArrayBuffer(8)
+    const token = new api.AsyncLock(sab).lock()
+    const { error } = dive(() => new api.Condition(sab, { byteOffset: 4 }).wait(token, { timeout: 1e-6 }))
+    if (!token.unlock()) throw new Error('the lock was not held')
+    return error === undefined
+  },
+  'Condition.waitAsync waits, or leaves no waiter': async (api, dive, settled) => {
+    const sab = new SharedArrayBuffer(8)
+    const token = new api.AsyncLock(sab).tryLock()
+    const condition = new api.Condition(sab, { byteOffset: 4 })
+    const { value, error } = dive(() => condition.waitAsync(token))
+    const notified = condition.notify()
+    const isDone = error === undefined && (await settled(value)).error === undefined
+    if (notified !== Number(isDone)) throw new Error(`${notified} were notified, and the promise says ${isDone}`)
+    if (!token.unlock()) throw new Error('the lock was not held')
+    return isDone
+  },
+  'a message of a Queue is put, or not': (api, dive) => {
+    const queue = api.Queue.create({ capacity: 1, messageSize: 4 })
+    const { error } = dive(() => queue.put(7))
+    if (queue.length !== Number(error === undefined)) throw new Error(`it says ${error}, and ${queue.length} are in`)
+    return error === undefined
+  },
+  'a message of a Queue is used, or comes back': (api, dive) => {
+    const queue = api.Queue.create({ capacity: 1, messageSize: 4 })
+    queue.tryPut(7)
+    const { error } = dive(() => queue.useSync(() => {}))
+    if (queue.inUse !== 0 || queue.length !== Number(error !== undefined)) throw new Error(`it says ${error}, and ${queue.length} are in, ${queue.inUse} in use`)
+    return error === undefined
+  },
+  'requestSync gives the name back': (api, dive) => dive(() => api.locks.requestSync('cold', () => {})).error === undefined,
+  'request of a held name waits, or rejects': async (api, dive, settled) => {
+    let free
+    const holder = api.locks.request('cold', () => new Promise(resolve => { free = resolve }))
+    await new Promise(setImmediate)
+    const { value, error } = dive(() => api.locks.request('cold', () => {}))
+    free()
+    await holder
+    return error === undefined && (await settled(value)).error === undefined
+  }
+}
+
+for (const [name, work] of Object.entries(COLD)) {
+  test(`where code must be compiled first, ${name}`, { skip: NO_FLUSH, timeout: 60000 }, t => withoutCode(t, work))
+}
+
+test('the first use of the package in a thread works, or throws a RangeError, and the next use works', { skip: NO_FLUSH, timeout: 60000 }, async t => {
+  const program = `
+    const { AsyncLock, snapshot } = require(${JSON.stringify(require.resolve('../..'))})
+    const { parentPort, workerData } = require('worker_threads')
+    const sab = new SharedArrayBuffer(4)
+    let left = workerData
+    let outcome
+    const dive = () => {
+      try {
+        dive()
+      } catch (_) {}
+      if (left-- !== 0) return
+      try {
+        new AsyncLock(sab).tryLock().unlock()
+        outcome = 'done'
+      } catch (error) {
+        outcome = String(error)
+      }
+    }
+    dive()
+    const lock = new AsyncLock(sab)
+    const token = lock.tryLock()
+    const next = lock.lockAsync()
+    token.unlock()
+    next.then(token => parentPort.postMessage([outcome, token.unlock(), snapshot().held.length]))`
+  const isDone = async (distance) => {
+    const worker = new Worker(program, { eval: true, workerData: distance, resourceLimits: { stackSizeMb: 1 } })
+    t.after(() => worker.terminate())
+    const [outcome, ...after] = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
+    assert.deepStrictEqual(after, [true, 0])
+    if (outcome === 'done') return true
+    assert.strictEqual(outcome, 'RangeError: Maximum call stack size exceeded')
+    return false
+  }
+  let [low, high] = [0, 4000 * MORE]
+  while (high - low > 1) {
+    const middle = low + high >> 1
+    if (await isDone(middle)) high = middle
+    else low = middle
+  }
+  for (let n = 2; n < size(100, 12); n++) await isDone(high - n)
+})
+
+// Short waits in many threads: the engine optimizes at another moment in each, and then a call takes another part of the stack.
+for (const { slice, threads } of [{ slice: 1e-6, threads: size(8, 2) }, { slice: 33, threads: 1 }]) {
+  test(`Barrier.wait counts only parties that wait, for ${slice} ms`, async t => {
+    for (let thread = 0; thread < threads; thread++) {
+      await inWorker(t, (atTheEndOfTheStack, { api, data: slice }) => {
+        const barrier = new api.Barrier(new SharedArrayBuffer(4), { parties: 10000 })
+        const word = new Int32Array(barrier.buffer)
+        let attempts = 0
+        const counts = atTheEndOfTheStack(() => {
+          try {
+            barrier.wait({ timeout: attempts++ % 1000 < 990 ? 1e-6 : slice })
+          } catch (error) {
+            if (error instanceof RangeError) throw error
+          }
+        })
+        if (word[0] !== 0) throw new Error(`${word[0]} are counted`)
+        if (api.waiterCount(word, 0) !== 0) throw new Error('somebody waits')
+        return counts
+      }, slice)
+    }
+  })
+}
+
+for (const name of ['Barrier', 'Latch']) {
+  test(`an arrival that completes a ${name} wakes all, or has not completed it`, async t => {
+    await inWorker(t, async (atTheEndOfTheStack, { api, data: name }) => {
+      const things = Array.from({ length: DEPTHS * PADDINGS }, () => new api[name](new SharedArrayBuffer(4), name === 'Latch' ? { count: 1 } : { parties: 2 }))
+      const isComplete = thing => new Int32Array(thing.buffer)[0] === (name === 'Latch' ? 1 : 1 << 16)
+      let released = 0
+      const waits = things.map(thing => thing.waitAsync().then(() => { released++ }))
+      let at = 0
+      const counts = atTheEndOfTheStack(() => {
+        const thing = things[at++]
+        if (name === 'Latch') thing.countDown()
+        else thing.wait()
+      })
+      const complete = things.filter(isComplete)
+      if (complete.length !== counts.done) throw new Error(`${complete.length} are complete, ${counts.done} have been completed`)
+      for (const thing of complete) if (api.waiterCount(new Int32Array(thing.buffer), 0) !== 0) throw new Error('somebody has not been woken')
+      for (const thing of things) {
+        if (isComplete(thing)) continue
+        if (name === 'Latch') thing.countDown()
+        else thing.wait()
+      }
+      await Promise.all(waits)
+      if (released !== things.length) throw new Error(`${released} were released`)
+      return counts
+    }, name)
+  })
+}
+
+for (const Lock of ['AsyncLock', 'RwLock']) {
+  test(`Condition.wait: the ${Lock} is held again by the same token, also if it throws`, async t => {
+    const sab = new SharedArrayBuffer(12)
+    const member = await startMember(t, sab)
+    await inWorker(t, (atTheEndOfTheStack, { api, data: { sab, Lock } }) => {
+      const condition = new api.Condition(sab, { byteOffset: 4 })
+      const token = new api[Lock](sab).lock()
+      // So that what it needs is compiled, for which V8 wants much of the stack.
+      for (const timeout of [1e-6, 33]) condition.wait(token, { timeout })
+      let wrong = 0
+      let attempts = 0
+      const counts = atTheEndOfTheStack(() => {
+        try {
+          condition.wait(token, { timeout: attempts++ % 1000 < 990 ? 1e-6 : 33 })
+        } finally {
+          if (!token.locked) wrong++
+        }
+      })
+      if (wrong > 0) throw new Error(`${wrong} of ${counts.done + counts.thrown} times the lock was not held`)
+      if (!token.unlock()) throw new Error('it was not held')
+      if (api.waiterCount(new Int32Array(sab), 1) !== 0) throw new Error('somebody waits')
+      return counts
+    }, { sab, Lock })
+    assert.notStrictEqual(await member.on(Lock)('tryLock'), null)
+  })
+}
+
+test('a lock() that blocks gives the token, or throws and holds nothing', async t => {
+  const sab = new SharedArrayBuffer(12)
+  const stop = new Int32Array(sab, 8)
+  // Frees the word, which it does not hold, a moment after it is asked to.
+  const other = startWorker(t, ({ api, data }) => {
+    const [word, asked, stop] = [0, 4, 8].map(offset => new Int32Array(data, offset, 1))
+    while (Atomics.load(stop, 0) === 0) {
+      if (Atomics.load(asked, 0) === 0) continue
+      for (const end = process.hrtime(); process.hrtime(end)[1] < 60000;);
+      Atomics.store(word, 0, 0)
+      api.notify(word, 0, 1)
+      Atomics.store(asked, 0, 0)
+    }
+  }, sab)
+  await inWorker(t, (atTheEndOfTheStack, { api, data }) => {
+    const [word, asked] = [new Int32Array(data, 0, 1), new Int32Array(data, 4, 1)]
+    const lock = new api.AsyncLock(data)
+    let token
+    let attempts = 0
+    let inARow = 0
+    const attempt = () => {
+      if (attempts++ % DEPTHS === 0) inARow = 0
+      if (token !== undefined) token.unlock()
+      token = undefined
+      // Each hand-over can take two time slices of a busy machine: few are made far from the end of the stack, or where all throw.
+      if (inARow === 50 || (inARow === 0 && attempts % 8 !== 0)) return
+      const before = inARow
+      inARow = 0
+      while (asked[0] !== 0) Atomics.load(asked, 0)
+      word[0] = 1
+      Atomics.store(asked, 0, 1)
+      token = lock.lock()
+      inARow = before + 1
+    }
+    // So that what it needs is compiled.
+    for (let n = 0; n < 30; n++) attempt()
+    attempts = 0
+    const counts = atTheEndOfTheStack(attempt)
+    if (token !== undefined) token.unlock()
+    const held = api.snapshot().held.length
+    if (held > 0) throw new Error(`${held} holds have no token`)
+    return counts
+  }, sab)
+  Atomics.store(stop, 0, 1)
+  await other.done()
+})
+
+for (const [name, form] of [['AsyncLock', 'executeLockedSync'], ['RwLock', 'executeLockedSync'], ['RwLock', 'executeSharedSync'], ['Semaphore', 'useSync'], ['Semaphore with permits', 'useSync']]) {
+  for (const rival of [false, true]) {
+    test(`${name}.${form} gives back what it has taken, ${rival ? 'while another thread contends' : 'without contention'}`, async t => {
+      const sab = new SharedArrayBuffer(4)
+      const Class = form === 'useSync' ? api.Semaphore : api[name]
+      const thing = new Class(sab, name === 'Semaphore with permits' ? { permits: 1 } : {})
+      if (name === 'Semaphore') thing.release(1)
+      const stop = new Int32Array(new SharedArrayBuffer(4))
+      const other = startWorker(t, ({ api, data: { thing, name, stop, form } }) => {
+        const mine = new (form === 'useSync' ? api.Semaphore : api[name])(thing)
+        const token = { unlock: () => mine.release(1) }
+        const lock = name === 'Semaphore' ? () => { mine.acquire(1); return token } : form === 'useSync' ? () => mine.hold(1) : () => mine.lock()
+        while (Atomics.load(stop, 0) === 0) {
+          const held = lock()
+          for (let end = Date.now() + 1; Date.now() < end;);
+          held.unlock()
+        }
+        return true
+      }, { thing, name, stop: rival ? stop : new Int32Array(new SharedArrayBuffer(4)).fill(1), form })
+      await inWorker(t, (atTheEndOfTheStack, { api, data: { thing: clone, name, form } }) => {
+        const thing = new (form === 'useSync' ? api.Semaphore : api[name])(clone)
+        const before = form === 'useSync' ? [1] : []
+        const tokens = new Array(20000).fill(undefined)
+        let attempts = 0
+        const again = () => { again() }
+        const callbacks = [token => { tokens[attempts] = token }, token => { tokens[attempts] = token; again() }]
+        let thrown = 0
+        const counts = atTheEndOfTheStack(() => {
+          attempts++
+          if (before.length === 0) thing[form](callbacks[attempts % 2], undefined)
+          else thing[form](1, callbacks[attempts % 2], undefined)
+        })
+        for (const token of tokens) {
+          if (token === undefined) continue
+          thrown++
+          if (token.locked) throw new Error('what a callback held was not given back')
+        }
+        if (thrown === 0) throw new Error('no callback ran')
+        return counts
+      }, { thing, name, form })
+      Atomics.store(stop, 0, 1)
+      await other.done()
+      const free = form === 'useSync' ? thing.available : Number(thing.tryLock() !== null)
+      assert.strictEqual(free, 1)
+    })
+  }
+}
+
+for (const [name, ...forms] of [
+  ['AsyncLock', 'lock', 'tryLock', 'lockIfAvailable'],
+  ['RwLock', 'lock', 'tryLock', 'lockShared', 'tryLockShared'],
+  ['Semaphore', 'hold', 'tryHold', 'acquire', 'tryAcquire'],
+  ['Semaphore with permits', 'hold', 'tryHold']
+]) {
+  for (const form of forms) {
+    test(`${name}.${form} has taken what it says, or nothing`, async t => {
+      await inWorker(t, (atTheEndOfTheStack, { api, data: { name, form } }) => {
+        const sab = new SharedArrayBuffer(4 * DEPTHS * PADDINGS)
+        const words = new Int32Array(sab)
+        const permits = name === 'Semaphore' ? 1 : 0
+        const [Class, options] = name === 'Semaphore with permits' ? [api.Semaphore, { permits: 1 }] : [api[name], {}]
+        const things = Array.from(words.fill(permits), (_, n) => new Class(sab, Object.assign({ byteOffset: 4 * n }, options)))
+        const given = things.map(() => undefined)
+        let at = 0
+        const counts = atTheEndOfTheStack(() => {
+          const n = at++
+          given[n] = things[n][form]()
+          if (form === 'acquire') given[n] = true
+        })
+        const wrong = given.filter((token, n) => (token !== undefined) !== (words[n] !== permits) || (token && token.locked === false))
+        if (wrong.length > 0) throw new Error(`${wrong.length} are wrong of ${counts.done} carried out and ${counts.thrown} thrown`)
+        return counts
+      }, { name, form })
+    })
+  }
+}
+
+for (const [name, ...forms] of [['AsyncLock', 'lockAsync', 'executeLocked'], ['RwLock', 'lockAsync', 'executeShared'], ['Semaphore', 'holdAsync', 'acquireAsync'], ['Semaphore with permits', 'holdAsync']]) {
+  for (const form of forms) {
+    test(`${name}.${form} has taken what its promise says, or nothing`, { skip: LEAVES_EXCEPTIONS }, async t => {
+      await inWorker(t, async (atTheEndOfTheStack, { api, data: { name, form } }) => {
+        const sab = new SharedArrayBuffer(4 * DEPTHS * PADDINGS)
+        const words = new Int32Array(sab)
+        const permits = name === 'Semaphore' ? 1 : 0
+        const [Class, options] = name === 'Semaphore with permits' ? [api.Semaphore, { permits: 1 }] : [api[name], {}]
+        const things = Array.from(words.fill(permits), (_, n) => new Class(sab, Object.assign({ byteOffset: 4 * n }, options)))
+        const promises = things.map(() => null)
+        const argument = form.startsWith('execute') ? () => {} : undefined
+        let at = 0
+        const counts = atTheEndOfTheStack(() => {
+          const n = at++
+          promises[n] = things[n][form](argument)
+        })
+        for (let n = 0; n < things.length; n++) {
+          let isTaken = false
+          try {
+            const token = await promises[n]
+            isTaken = promises[n] !== null && argument === undefined && (token === undefined || token.locked)
+          } catch (error) {
+            if (!(error instanceof RangeError)) throw error
+          }
+          if (isTaken !== (words[n] !== permits)) throw new Error(`the word is ${words[n]}, taken: ${isTaken}`)
+        }
+        return counts
+      }, { name, form })
+    })
+  }
+}
+
+for (const form of ['tryPut', 'put', 'putAsync', 'tryTake', 'take', 'takeAsync', 'useSync', 'use']) {
+  const isAsync = form === 'use' || form.endsWith('Async')
+  test(`Queue.${form} has done what it says, or nothing`, { skip: isAsync && LEAVES_EXCEPTIONS }, async t => {
+    await inWorker(t, async (atTheEndOfTheStack, { api, data: form }) => {
+      const puts = /put/i.test(form)
+      const uses = /use/.test(form)
+      const options = { capacity: 1, messageSize: 4, format: 'json' }
+      const bytes = api.Queue.byteLength(1, 4)
+      const sab = new SharedArrayBuffer(bytes * DEPTHS * PADDINGS)
+      const queues = Array.from({ length: DEPTHS * PADDINGS }, (_, n) => new api.Queue(sab, Object.assign({ byteOffset: bytes * n }, options)))
+      if (!puts) for (const queue of queues) queue.tryPut(7)
+      const results = queues.map(() => undefined)
+      let used = 0
+      const argument = puts ? 7 : uses ? () => { used++ } : undefined
+      let at = 0
+      const counts = atTheEndOfTheStack(() => {
+        const n = at++
+        results[n] = queues[n][form](argument)
+        if (form === 'put') results[n] = true
+      })
+      const isDone = async result => {
+        try {
+          const value = await result
+          return puts ? value !== undefined || form === 'putAsync' : uses ? value === true : value === 7
+        } catch (error) {
+          if (!(error instanceof RangeError)) throw error
+          return false
+        }
+      }
+      let done = 0
+      for (let n = 0; n < queues.length; n++) {
+        const says = results[n] !== undefined && await isDone(results[n])
+        done += Number(says)
+        const { length, inUse, waiters } = queues[n]
+        if (inUse !== 0 || waiters !== 0 || length !== Number(says === puts)) throw new Error(`it says ${says}, but ${length} wait, ${inUse} are in use, and ${waiters} waiters`)
+        if (queues[n].tryPut(8) !== (length === 0)) throw new Error('the slot is lost')
+      }
+      if (uses && used < done) throw new Error(`${used} callbacks ran, and ${done} uses ended`)
+      return counts
+    }, form)
+  })
+}
+
+test('a promise form without stack left takes nothing, and leaves no waiter', async () => {
+  const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
+  const token = lock.tryLock()
+  const promises = []
+  let at = 0
+  atTheEndOfTheStack(() => {
+    const n = at++
+    promises[n] = n % 3 === 0 ? semaphore.acquireAsync() : n % 3 === 1 ? lock.lockAsync() : lock.executeLocked(() => {})
+  })
+  const settled = Promise.all(promises.filter(Boolean).map(promise => promise.then(token => {
+    if (token !== undefined) token.unlock()
+    return 'served'
+  }, error => error.name)))
+  const [lined, wanted] = [waiters(lock.i32a.buffer), waiters(semaphore.buffer)]
+  assert.ok(lined > 0 && wanted > 0, `${lined} ${wanted}`)
+  semaphore.release(wanted + 1)
+  token.unlock()
+  const outcomes = await settled
+  const served = outcomes.filter(outcome => outcome === 'served').length
+  assert.strictEqual(served, lined + wanted)
+  assert.ok(outcomes.every(outcome => outcome === 'served' || outcome === 'RangeError'), String(new Set(outcomes)))
+  assert.strictEqual(lock.locked, false)
+  assert.strictEqual(semaphore.available, 1)
+})
+
+/** Signals that each abort one wait: `begin(signal)` gives its promise. For other threads, too. */
+function pendingWithSignals (count, begin) {
+  return Array.from({ length: count }, () => {
+    const wait = { outcome: undefined }
+    const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { wait.abort = listener } }
+    begin(signal).then(() => { wait.outcome = 'served' }, reason => { wait.outcome = reason })
+    return wait
+  })
+}
+
+for (const name of ['waitAsync', 'lockAsync']) {
+  test(`an abort of a ${name} rejects its promise, or leaves it in the line`, { skip: LEAVES_EXCEPTIONS }, async () => {
+    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+    const token = lock.tryLock()
+    const begin = name === 'waitAsync'
+      ? signal => api.waitAsync(lock.i32a, 0, 1, undefined, { signal }).value
+      : signal => lock.lockAsync({ signal }).then(token => { token.unlock() })
+    const waits = pendingWithSignals(DEPTHS * PADDINGS, begin)
+    let at = 0
+    const counts = atTheEndOfTheStack(() => { waits[at++].abort() })
+    assert.ok(counts.done > 0 && counts.thrown > 0, JSON.stringify(counts))
+    // What was begun near the end of the stack is over in a later tick.
+    await new Promise(resolve => setImmediate(resolve))
+    const left = waits.filter(({ outcome }) => outcome === undefined)
+    assert.strictEqual(waiters(lock.buffer), left.length)
+    assert.ok(left.length <= waits.length - counts.done, `${left.length} are left, ${JSON.stringify(counts)}`)
+    token.unlock()
+    if (name === 'waitAsync') api.notify(lock.i32a, 0)
+    while (left.some(({ outcome }) => outcome === undefined)) await new Promise(resolve => setImmediate(resolve))
+    assert.deepStrictEqual(new Set(waits.map(({ outcome }) => outcome)), new Set(['aborted', 'served']))
+    assert.strictEqual(waiters(lock.buffer), 0)
+  })
+}
+
+test('waitAsync with a signal enqueues a waiter whose promise the caller has, or throws', async () => {
+  const word = new Int32Array(new SharedArrayBuffer(4))
+  const listeners = new Set()
+  const signal = {
+    aborted: false,
+    reason: 'aborted',
+    addEventListener (_, listener) { listeners.add(listener) },
+    removeEventListener (_, listener) { listeners.delete(listener) }
+  }
+  const promises = []
+  const counts = atTheEndOfTheStack(() => {
+    const { value } = api.waitAsync(word, 0, 0, undefined, { signal })
+    promises[promises.length] = value
+  })
+  assert.ok(counts.done > 0 && counts.thrown > 0, JSON.stringify(counts))
+  const lined = waiters(word.buffer)
+  const outcomes = Promise.all(promises.map(promise => promise.catch(reason => reason.name || reason)))
+  for (const listener of listeners) listener()
+  assert.strictEqual(waiters(word.buffer), 0)
+  const aborted = (await outcomes).filter(outcome => outcome === 'aborted').length
+  assert.strictEqual(aborted, lined)
+  assert.strictEqual(listeners.size, 0)
+})

@@ -1,0 +1,392 @@
+'use strict'
+// subjects: none
+
+// The effects of each of the four entry points on the thread that loads it, and its exports.
+
+const assert = require('assert')
+const fs = require('fs')
+const path = require('path')
+const vm = require('vm')
+const { test } = require('../harness')
+const { folderWithPackage, packageWithoutLibrary } = require('../fixtures/entries/folders')
+const { runForJSON, runNode } = require('../fixtures/run-node')
+
+const pure = require('../../pure')
+
+const MAJOR = Number(process.versions.node.split('.')[0])
+const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
+const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
+const HOST_HAS_WAKE = MAJOR < 12
+const root = path.join(__dirname, '..', '..')
+const entryFile = (name) => path.join(root, name + '.js')
+const DESCRIBE = path.join(__dirname, '..', 'fixtures', 'entries', 'describe.js')
+/** Whether each exported function is the installed one: `waitAsync` has a twin that takes a signal. */
+const IN_PLACE = [true, true, false]
+const EXPORTING = ['index', 'keep-alive', 'web-locks', 'pure', 'force']
+const NAMES = Object.keys(pure)
+
+/** Loads these entries one after the other in a new process; gives their effects. */
+const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])
+
+// Their effects.
+
+const expectations = [
+  { name: 'index', changes: !HOST_HAS_WAIT_ASYNC, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
+  { name: 'force', changes: true, engine: 'addon', library: true, same: true },
+  { name: 'keep-alive', changes: true, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
+  { name: 'pure', changes: false, engine: 'addon', library: true, same: false }
+]
+
+for (const { name, changes, engine, library, same } of expectations) {
+  test(`/${name} does to Atomics as documented, and changes nothing else`, async t => {
+    const seen = await load(t, name)
+    assert.strictEqual(seen.unchanged, !changes)
+    assert.strictEqual(seen.engine, engine)
+    assert.strictEqual(seen.libraryLoaded, library)
+    // The exported waitAsync takes a signal. And the host's notify serves one queue, the exported one both.
+    assert.deepStrictEqual(seen.same, [same, same && engine === 'addon', false])
+    assert.deepStrictEqual(seen.newGlobals, [])
+    // Writable, not enumerable, configurable; waitAsync is the only new name.
+    const shape = (name) => [name, true, false, true]
+    assert.deepStrictEqual(seen.after, [
+      shape('wait'), shape('notify'), HOST_HAS_WAIT_ASYNC || changes ? shape('waitAsync') : null, HOST_HAS_WAKE ? shape('wake') : null
+    ])
+  })
+
+  test(`/${name}: its functions have the name and length of the standard, and are no constructors`, async t => {
+    const { functions } = await load(t, name)
+    assert.deepStrictEqual(functions, [['wait', 4, false, false], ['notify', 3, false, false], ['waitAsync', 4, false, false]])
+  })
+
+  test(`/${name}: exports the same names as the others`, async t => {
+    const { exported } = await load(t, name)
+    assert.deepStrictEqual(exported.slice().sort(), NAMES.slice().sort())
+  })
+}
+
+test('an entry that changes nothing loads neither the native library nor worker_threads', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const [index, force] = [await load(t, 'index'), await load(t, 'force')]
+  assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
+  // The check would find them if they were loaded.
+  assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
+})
+
+test('preloaded by the name of the package', async t => {
+  const folder = folderWithPackage(t)
+  const ask = ['-p', 'JSON.stringify(Atomics.waitAsync[Symbol.for("atomics-waitasync")].engine)']
+  for (const how of [{ cwd: folder }, { env: { NODE_PATH: path.join(folder, 'node_modules') } }]) {
+    assert.strictEqual(await runForJSON(t, ['-r', 'atomics-waitasync/force', ...ask], how), 'addon')
+  }
+})
+
+// Several in one thread.
+
+test('after /force, the plain entry and /keep-alive change nothing and export the functions in place', async t => {
+  for (const second of ['index', 'keep-alive']) {
+    const { engine, same } = await load(t, 'force', second)
+    assert.strictEqual(engine, 'addon')
+    assert.deepStrictEqual(same, IN_PLACE)
+  }
+})
+
+test('after /keep-alive, the plain entry changes nothing and exports the functions in place, but for a notify of both queues', async t => {
+  const { engine, same } = await load(t, 'keep-alive', 'index')
+  assert.strictEqual(engine, HOST_HAS_WAIT_ASYNC ? 'host' : 'addon')
+  assert.deepStrictEqual(same, HOST_HAS_WAIT_ASYNC ? [true, false, false] : IN_PLACE)
+})
+
+test('after the other entries, /force puts its own in place', async t => {
+  const { engine, same } = await load(t, 'index', 'keep-alive', 'pure', 'force')
+  assert.strictEqual(engine, 'addon')
+  assert.deepStrictEqual(same, IN_PLACE)
+})
+
+test('a waitAsync on the host\'s queue refuses a signal, and says where there is one; without a signal it is the host\'s', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  for (const name of ['index', 'keep-alive', 'web-locks']) {
+    const source = `
+      const hostWaitAsync = Atomics.waitAsync
+      const { waitAsync } = require(${JSON.stringify(entryFile(name))})
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      const message = (...args) => { try { return waitAsync(...args).value } catch (error) { return error.name + ': ' + error.message } }
+      const signal = { aborted: true, addEventListener () {} }
+      const pending = [waitAsync(array, 0, 0, 1000), waitAsync(array, 0, 0, 1000, {}), hostWaitAsync(array, 0, 0, 1000, { signal })]
+      const said = [message(array, 0, 0, 1000, { signal }), message(array, 0, 0, 1000, { timeout: 5 }), message(array, 0, 1, 0, { signal: undefined })]
+      said.push(Atomics.notify(array, 0), hostWaitAsync === waitAsync, waitAsync.length)
+      Promise.all(pending.map(({ value }) => value)).then(outcomes => { console.log(JSON.stringify([said, outcomes])) })`
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [[
+      'TypeError: waitAsync: a signal cannot cancel a wait in the host\'s queue, where this function waits: those of atomics-waitasync/force and atomics-waitasync/pure take one',
+      'TypeError: waitAsync: options may have signal, not "timeout"',
+      'not-equal', 3, false, 4
+    ], ['ok', 'ok', 'ok']])
+  }
+})
+
+test('after /force, every entry takes a signal; an install on an object and the plain entry before it do not', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const source = `
+    const entries = ['index', 'force', 'index', 'keep-alive', 'web-locks', 'pure'].map((name, n) => {
+      const entry = require(${JSON.stringify(root)} + '/' + name)
+      return n === 0 ? { waitAsync: entry.waitAsync } : entry
+    })
+    const target = {}
+    entries[5].install({ target, force: true })
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { this.listener = listener } }
+    const tried = entries.concat([target, Atomics]).map(({ waitAsync }) => {
+      try { return waitAsync(array, 0, 0, 1000, { signal }).value } catch (error) { return error.name }
+    })
+    signal.listener()
+    entries[1].notify(array, 0)
+    Promise.all(tried.map(async (value) => { try { return await value } catch (reason) { return reason } })).then(outcomes => { console.log(JSON.stringify(outcomes)) })`
+  // The plain entry chose its function when it was first used.
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'aborted', 'TypeError', 'aborted', 'aborted', 'aborted', 'ok', 'ok'])
+})
+
+test('all entries have one queue on their own functions', async t => {
+  const source = `
+    const [force, pure] = ['force', 'pure'].map((name) => require(${JSON.stringify(root)} + '/' + name))
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    Atomics.waitAsync(array, 0, 0)
+    pure.waitAsync(array, 0, 0)
+    console.log(JSON.stringify([force.waiterCount(array, 0), pure.notify(array, 0, 1), Atomics.notify(array, 0)]))`
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [2, 1, 1])
+})
+
+test('the notify of every entry wakes the waiters of both queues, ours first, whatever is installed', async t => {
+  const source = `
+    const names = ${JSON.stringify(EXPORTING)}
+    const later = (name) => require(${JSON.stringify(root)} + '/' + name)
+    const pure = later('pure')
+    const hostWaitAsync = Atomics.waitAsync
+    const pending = []
+    const lineUp = () => {
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      if (hostWaitAsync) pending.push(hostWaitAsync(array, 0, 0).value)
+      pending.push(pure.waitAsync(array, 0, 0).value)
+      return array
+    }
+    const counted = []
+    const count = ({ notify }) => {
+      const array = lineUp()
+      counted.push([notify(array, 0, 1), pure.waiterCount(array, 0), notify(array, 0), notify(array, 0)])
+    }
+    const apis = names.map(later)
+    apis.forEach(count)
+    apis[0].install({ force: true })
+    apis.concat([Atomics]).forEach(count)
+    const target = {}
+    pure.uninstall()
+    pure.install({ target })
+    count(target)
+    Promise.all(pending).then((outcomes) => console.log(JSON.stringify({ counted, outcomes })))`
+  const { counted, outcomes } = await runForJSON(t, ['-e', source])
+  const hosts = HOST_HAS_WAIT_ASYNC ? 1 : 0
+  assert.deepStrictEqual(counted, counted.map(() => [1, 0, hosts, 0]))
+  assert.strictEqual(outcomes.length, (1 + hosts) * counted.length)
+})
+
+test('the notify of the plain entry reaches a thread that waits in the package\'s queue, and loads the library for that', async t => {
+  const source = `
+    const { Worker } = require('worker_threads')
+    const api = require(${JSON.stringify(root)})
+    const array = new Int32Array(new SharedArrayBuffer(4))
+    const worker = new Worker('const { workerData, parentPort } = require("worker_threads");' +
+      'parentPort.postMessage(require(${JSON.stringify(entryFile('pure').replace(/\\/g, '/'))}).wait(workerData, 0, 0))', { eval: true, workerData: array })
+    const isLoaded = () => Object.keys(require.cache).some((file) => file.endsWith('.node'))
+    const before = [api.engine, isLoaded()]
+    const notify = () => { if (api.notify(array, 0) === 0) setTimeout(notify, 1) }
+    notify()
+    worker.once('message', (outcome) => console.log(JSON.stringify([before, outcome, isLoaded()])))`
+  const plain = HOST_HAS_WAIT_ASYNC ? ['host', false] : ['addon', true]
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [plain, 'ok', true])
+})
+
+test('engine follows the functions in place', async t => {
+  const source = `
+    const api = require(${JSON.stringify(entryFile('index'))})
+    const engines = [api.engine]
+    api.uninstall()
+    engines.push(api.engine)
+    api.install({ force: true })
+    engines.push(api.engine)
+    Atomics.waitAsync = () => {}
+    engines.push(api.engine)
+    console.log(JSON.stringify(engines))`
+  const engine = HOST_HAS_WAIT_ASYNC ? 'host' : 'addon'
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [engine, engine, 'addon', 'host'])
+})
+
+// The arguments of ref and unref. Their effect on the event loop is tested with the queues.
+
+test('ref and unref: true for a pending wait, false for every other promise', async () => {
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const { value: promise } = pure.waitAsync(array, 0, 0)
+  for (const operation of [pure.unref, pure.ref, pure.ref, pure.unref, pure.unref, pure.ref]) assert.strictEqual(operation(promise), true)
+  pure.notify(array, 0)
+  await promise
+  const others = [promise, Promise.resolve(), new Promise(() => {}), vm.runInNewContext('Promise.resolve()')]
+  for (const other of others) {
+    assert.strictEqual(pure.unref(other), false)
+    assert.strictEqual(pure.ref(other), false)
+  }
+})
+
+test("ref and unref: false for a promise of the host's queue", { skip: NO_HOST_WAIT_ASYNC }, async () => {
+  const plain = require('../..')
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const { value: promise } = plain.waitAsync(array, 0, 0)
+  assert.strictEqual(plain.unref(promise), false)
+  assert.strictEqual(plain.ref(promise), false)
+  plain.notify(array, 0)
+  assert.strictEqual(await promise, 'ok')
+})
+
+test('ref and unref: every entry knows the pending waits of the others', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const keepAlive = require('../../keep-alive')
+  t.after(() => { keepAlive.uninstall() })
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  const promises = [pure.waitAsync(array, 0, 0).value, keepAlive.waitAsync(array, 0, 0).value]
+  for (const promise of promises) {
+    for (const api of [pure, keepAlive, require('../..')]) assert.strictEqual(api.ref(promise), true)
+  }
+  pure.notify(array, 0)
+  await Promise.all(promises)
+})
+
+test('ref and unref: pending waits of the package, although a library has replaced the global Promise', async t => {
+  for (const name of ['pure', 'force', 'keep-alive']) {
+    const source = `
+      const Native = Promise
+      global.Promise = class Foreign {
+        constructor (executor) { this.inner = new Native(executor) }
+        then (...args) { return new Foreign((resolve) => resolve(this.inner.then(...args))) }
+      }
+      const { AsyncLock, waitAsync, ref, unref } = require(${JSON.stringify(entryFile(name))})
+      const array = new Int32Array(new SharedArrayBuffer(8))
+      const lock = new AsyncLock(array.buffer, { byteOffset: 4 })
+      lock.tryLock()
+      const promises = [waitAsync(array, 0, 0).value, lock.lockAsync(), lock.executeLocked(() => {}), new Promise(() => {})]
+      console.log(JSON.stringify(promises.map((promise) => [ref(promise), unref(promise)])))`
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [[true, true], [true, true], [true, true], [false, false]], name)
+  }
+})
+
+for (const name of ['ref', 'unref']) {
+  test(`${name}: an argument that is no promise is refused by its name`, () => {
+    for (const [argument, shown] of [[undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'], [Promise, 'a function']]) {
+      assert.throws(() => pure[name](argument), (error) => {
+        assert.ok(error instanceof TypeError)
+        assert.strictEqual(error.message, `${name}: promise must be a Promise, not ${shown}`)
+        return true
+      })
+    }
+  })
+}
+
+// Platforms and Nodes on which it cannot work.
+
+test('without a native library, an entry that needs it says so when it is loaded, and changes nothing', async t => {
+  const folder = packageWithoutLibrary(t)
+  for (const { name, library } of expectations) {
+    const source = `
+      const before = Object.getOwnPropertyNames(Atomics).map((key) => Atomics[key])
+      const { Worker } = require('worker_threads')
+      let error
+      try { require(${JSON.stringify(path.join(folder, name))}) } catch (e) { error = e }
+      const after = Object.getOwnPropertyNames(Atomics).map((key) => Atomics[key])
+      console.log(JSON.stringify({
+        error: error && [error.name, error.code, error.message],
+        unchanged: before.length === after.length && before.every((value, i) => value === after[i]) &&
+          require('worker_threads').Worker === Worker && Object.getPrototypeOf(Worker) === require('events')
+      }))`
+    const { error, unchanged } = await runForJSON(t, ['-e', source])
+    assert.strictEqual(error === undefined, !library, name)
+    if (library) {
+      assert.deepStrictEqual(error.slice(0, 2), ['Error', 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY'])
+      assert.ok(error[2].includes(folder) && error[2].includes(process.platform) && error[2].includes('npm run build'), error[2])
+      assert.ok(unchanged, name)
+    }
+  }
+})
+
+test('without a native library, /web-locks says so when it is loaded, and puts nothing in place', async t => {
+  const source = `
+    const before = Object.getOwnPropertyDescriptor(global, 'navigator')
+    const { LockManager } = global
+    let error
+    try { require(${JSON.stringify(path.join(packageWithoutLibrary(t), 'web-locks'))}) } catch (e) { error = e }
+    const after = Object.getOwnPropertyDescriptor(global, 'navigator')
+    console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
+})
+
+test('without a native library, the exported notify still wakes the waiters of the host', { skip: NO_HOST_WAIT_ASYNC }, async t => {
+  const folder = packageWithoutLibrary(t)
+  for (const name of ['index', 'keep-alive']) {
+    const source = `
+      const { notify, waitAsync } = require(${JSON.stringify(path.join(folder, name))})
+      const array = new Int32Array(new SharedArrayBuffer(4))
+      waitAsync(array, 0, 0)
+      console.log(JSON.stringify([notify(array, 0), notify(array, 0)]))`
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [1, 0])
+  }
+})
+
+test('a frozen Atomics is refused, and nothing is left of the attempt', async t => {
+  const source = `
+    Object.freeze(Atomics)
+    const { Worker } = require('worker_threads')
+    let error
+    try { require(${JSON.stringify(entryFile('force'))}) } catch (e) { error = e }
+    console.log(JSON.stringify([error.name, error.message.slice(0, 20), require('worker_threads').Worker === Worker,
+      Object.getPrototypeOf(Worker) === require('events')]))`
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'install: target must', true, true])
+})
+
+test('a program that only loads an entry ends at once, with code 0 and without output', async t => {
+  for (const { name } of expectations) {
+    const { code, stdout, stderr } = await runNode(t, [entryFile(name)])
+    assert.deepStrictEqual([code, stdout, stderr.replace(/.*ExperimentalWarning.*\n/, '')], [0, '', ''])
+  }
+})
+
+// In another realm, as test runners load modules.
+
+test('evaluated in another realm, the package serves that one', async t => {
+  const load = realmLoader()
+  const { realm, api } = load('force')
+  t.after(() => { api.uninstall() })
+  const { Atomics: theirs, TypeError, RangeError, Promise, Int32Array } = vm.runInContext('({ Atomics, TypeError, RangeError, Promise, Int32Array })', realm)
+  assert.strictEqual(theirs.wait, api.wait)
+  assert.notStrictEqual(Atomics.wait, api.wait)
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  assert.throws(() => theirs.waitAsync(new Int32Array(4), 0, 0), TypeError)
+  assert.throws(() => theirs.waitAsync(array, 1, 0), RangeError)
+  assert.throws(() => api.install({ force: 1 }), TypeError)
+  const { value: promise } = theirs.waitAsync(array, 0, 0)
+  assert.ok(promise instanceof Promise)
+  assert.strictEqual(pure.notify(array, 0), 1)
+  assert.strictEqual(await promise, 'ok')
+  // The install replaces the thread's Worker, of which there is only one.
+  const worker = new (require('worker_threads').Worker)(
+    'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })
+  assert.strictEqual(await new global.Promise((resolve) => { worker.once('message', resolve) }), 'addon')
+})
+
+/** Evaluates the package's modules in a new realm. */
+function realmLoader () {
+  const realm = vm.createContext({ process })
+  const cache = {}
+  const loadFile = (file) => {
+    if (cache[file]) return cache[file].exports
+    const module = cache[file] = { exports: {} }
+    const requireHere = (request) => {
+      if (!/^\.\.?\//.test(request)) return require(request)
+      const target = require.resolve(path.resolve(path.dirname(file), request))
+      return target.endsWith('.node') ? require(target) : loadFile(target)
+    }
+    const source = `(function (module, exports, require, __filename, __dirname) {${fs.readFileSync(file, 'utf8')}\n})`
+    vm.runInContext(source, realm, { filename: file })(module, module.exports, requireHere, file, path.dirname(file))
+    return module.exports
+  }
+  return (name) => ({ realm, api: loadFile(entryFile(name)) })
+}

@@ -1,0 +1,284 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// What structured cloning makes of an instance (postMessage, workerData) is accepted by the constructor of its class.
+
+const assert = require('assert')
+const { MessageChannel } = require('worker_threads')
+const { test } = require('../../harness')
+const { api } = require('../../subject')
+const { rejection } = require('../../fixtures/lock-toolbox')
+const { startWorker, until } = require('../../fixtures/queue-toolbox')
+
+const CLASSES = {
+  AsyncLock: { options: {}, keys: ['buffer', 'byteOffset', 'i32a', 'kind', 'sab'] },
+  RwLock: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
+  Semaphore: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
+  Condition: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
+  Barrier: { options: { parties: 2 }, keys: ['buffer', 'byteOffset', 'kind', 'parties'] },
+  Latch: { options: { count: 2 }, keys: ['buffer', 'byteOffset', 'count', 'kind'] },
+  Queue: { options: { capacity: 2, messageSize: 8 }, keys: ['buffer', 'byteOffset', 'capacity', 'kind', 'messageSize'] }
+}
+const NAMES = Object.keys(CLASSES)
+
+const bytesOf = (name) => name === 'Queue' ? api.Queue.byteLength(2, 8) : 4
+/** Memory for one behind so many bytes. */
+const memoryFor = (name, before = 8) => new SharedArrayBuffer(before + bytesOf(name))
+const make = (name, sab = memoryFor(name), byteOffset = 8) => new api[name](sab, Object.assign({ byteOffset }, CLASSES[name].options))
+
+/** What a port makes of a value. */
+async function posted (value) {
+  const { port1, port2 } = new MessageChannel()
+  const received = new Promise(resolve => port2.once('message', resolve))
+  port1.postMessage(value)
+  const clone = await received
+  port1.close()
+  return clone
+}
+
+const wordOf = ({ buffer, byteOffset }) => new Int32Array(buffer, byteOffset, 1)
+
+/** Two instances are views of one word if what is written through one is read through the other. */
+function assertSameWord (one, other) {
+  const [mine, theirs] = [wordOf(one), wordOf(other)]
+  Atomics.store(mine, 0, 1)
+  assert.strictEqual(Atomics.load(theirs, 0), 1)
+  Atomics.store(mine, 0, 0)
+  assert.strictEqual(one.byteOffset, other.byteOffset)
+}
+
+for (const name of NAMES) {
+  const Class = api[name]
+  const { options, keys } = CLASSES[name]
+  const [further] = Object.keys(options)
+
+  test(`${name}: a port makes a plain object of it, from which the constructor makes it again, and again`, async () => {
+    const original = make(name)
+    const before = Array.from(new Int32Array(original.buffer))
+    let instance = original
+    for (let n = 0; n < 3; n++) {
+      const clone = await posted(instance)
+      assert.strictEqual(Object.getPrototypeOf(clone), Object.prototype)
+      assert.deepStrictEqual(Reflect.ownKeys(clone).sort(), keys)
+      assert.throws(() => Object.getOwnPropertyDescriptor(Class.prototype, 'waiters').get.call(clone), TypeError)
+      instance = new Class(clone)
+      assert.ok(instance instanceof Class)
+      assert.strictEqual(instance.buffer, clone.buffer)
+      assertSameWord(original, instance)
+      if (further !== undefined) assert.strictEqual(instance[further], options[further])
+    }
+    assert.deepStrictEqual(Array.from(new Int32Array(original.buffer)), before, 'nothing is written')
+    if (name !== 'Queue') assert.ok(before.every(word => word === 0))
+  })
+
+  test(`${name}: the constructors of the other classes refuse it, and its clone`, async () => {
+    const original = make(name)
+    const clone = await posted(original)
+    for (const other of NAMES.filter(each => each !== name)) {
+      for (const given of [original, clone]) {
+        assert.throws(() => new api[other](given, CLASSES[other].options), error => error instanceof TypeError && error.message === `${other}: kind must be the string "${other}", not the string "${name}": this is an instance of another class`, other)
+      }
+    }
+    // Of a version that had no kinds.
+    const { buffer, byteOffset } = clone
+    assertSameWord(original, new Class(Object.assign({ buffer, byteOffset }, options)))
+  })
+
+  test(`${name}: a method without its object says so`, () => {
+    const { waiters } = Object.getOwnPropertyDescriptors(Class.prototype)
+    assert.throws(() => waiters.get.call(undefined), /^TypeError: this method must be called on a lock, .* not on undefined: call it as a method, or bind it$/)
+    assert.throws(() => waiters.get.call(null), TypeError)
+  })
+
+  test(`${name}: as workerData, beside other things, and by structuredClone`, async t => {
+    const original = make(name)
+    const worker = startWorker(t, ({ api, data: { it: { clone }, name } }) => {
+      const instance = new api[name](clone)
+      Atomics.store(new Int32Array(instance.buffer), 0, 7)
+      return { byteOffset: instance.byteOffset, class: instance.constructor.name, waiters: instance.waiters }
+    }, { it: { clone: original }, name })
+    assert.deepStrictEqual(await worker.done(), { byteOffset: 8, class: name, waiters: 0 })
+    assert.strictEqual(new Int32Array(original.buffer)[0], 7)
+    if (typeof structuredClone === 'function') assertSameWord(original, new Class(structuredClone(original)))
+  })
+
+  test(`${name}: an instance is as good as its clone`, () => {
+    const original = make(name)
+    assertSameWord(original, new Class(original))
+    assertSameWord(original, new Class(Object.freeze(make(name, original.buffer))))
+    assertSameWord(original, new Class(new Proxy(original, {})))
+  })
+
+  test(`${name}: an option beside a clone may repeat what it says, and not contradict it`, async () => {
+    const clone = await posted(make(name))
+    for (const given of [undefined, {}, { byteOffset: undefined }, { byteOffset: 8 }, Object.assign({ byteOffset: 8 }, options)]) {
+      assert.strictEqual(new Class(clone, given).byteOffset, 8)
+    }
+    for (const wrong of [0, 4, 12, '8', null, NaN]) {
+      assert.throws(() => new Class(clone, { byteOffset: wrong }), (error) => {
+        assert.ok(error instanceof TypeError, String(error))
+        assert.ok(error.message.startsWith(`${name}: byteOffset is `), error.message)
+        assert.ok(error.message.endsWith(', but the clone has the number 8: leave the option out'), error.message)
+        return true
+      })
+    }
+    if (further !== undefined) {
+      assert.throws(() => new Class(clone, { [further]: 3 }), (error) => error instanceof TypeError &&
+        error.message === `${name}: ${further} is the number 3, but the clone has the number 2: leave the option out`)
+    }
+    assert.throws(() => new Class(clone, { offset: 8 }), /options may have .*byteOffset.*, not "offset"/)
+    assert.throws(() => new Class(clone, 8), /options must be an object/)
+  })
+
+  test(`${name}: of a subclass, with properties and a constructor of its own`, async () => {
+    class Mine extends Class {
+      constructor (buffer, extra = 'none') {
+        super(buffer, options)
+        this.extra = extra
+      }
+    }
+    const original = new Mine(memoryFor(name, 0), { nested: [1] })
+    const clone = await posted(original)
+    assert.deepStrictEqual(clone.extra, { nested: [1] })
+    const again = new Mine(clone, clone.extra)
+    assert.ok(again instanceof Mine)
+    assertSameWord(original, again)
+    assertSameWord(original, new Class(clone))
+  })
+
+  test(`${name}: what looks like a clone and is none is refused, with a word on what is wrong`, () => {
+    const buffer = memoryFor(name, 12)
+    const rest = Object.assign({ byteOffset: 8 }, options)
+    const trap = { enumerable: true, get () { throw new Error('a getter was called') } }
+    const refused = (given, type, pattern) => assert.throws(() => new Class(given), (error) => {
+      assert.ok(error instanceof type, String(error))
+      assert.ok(pattern.test(error.message), error.message)
+      assert.ok(error.message.startsWith(`${name}: `), error.message)
+      return true
+    })
+    const noClone = [
+      {}, [], () => {}, rest, Object.assign({ buffer: new ArrayBuffer(16) }, rest), Object.assign({ buffer: { buffer } }, rest),
+      new Int32Array(buffer), new DataView(buffer), Object.create(Object.assign({ buffer }, rest)), Object.create(make(name)),
+      Object.defineProperty(Object.assign({}, rest), 'buffer', trap), new Proxy({}, { get: () => buffer }), Object.assign({ buffer: new Proxy(buffer, {}) }, rest)
+    ]
+    for (const given of noClone) refused(given, TypeError, /^\w+: buffer must be a SharedArrayBuffer, or the clone of an instance, not (an object|a function)$/)
+    for (const byteOffset of [undefined, null, '8', 1.5, NaN, {}]) refused(Object.assign({ buffer }, rest, { byteOffset }), TypeError, /byteOffset must be an integer, not /)
+    refused(Object.defineProperty(Object.assign({ buffer }, rest), 'byteOffset', trap), TypeError, /byteOffset must be an integer, not undefined/)
+    for (const byteOffset of [-4, 2, 16, 2 ** 31, 2 ** 53]) refused(Object.assign({ buffer }, rest, { byteOffset }), RangeError, /byteOffset must be a multiple of [48] from 0 to 12/)
+    if (further !== undefined) {
+      for (const value of [undefined, null, '2', 1.5]) refused(Object.assign({ buffer }, rest, { [further]: value }), TypeError, /must be an integer, not /)
+      for (const value of [-1, 2 ** 31]) refused(Object.assign({ buffer }, rest, { [further]: value }), RangeError, /must be from [01] to /)
+      refused(Object.defineProperty(Object.assign({ buffer }, rest), further, trap), TypeError, /must be an integer, not undefined/)
+    }
+    const thrown = new Error('from a trap')
+    assert.throws(() => new Class(new Proxy({}, { getOwnPropertyDescriptor () { throw thrown } })), error => error === thrown)
+    assert.ok(new Int32Array(buffer).every(word => word === 0))
+  })
+
+  test(`${name}: properties of Object.prototype are no part of a clone`, () => {
+    const buffer = new SharedArrayBuffer(16)
+    const polluted = Object.assign({ buffer, byteOffset: 4, value: buffer }, options)
+    const prototype = Object.getPrototypeOf({})
+    for (const key of Object.keys(polluted)) Object.defineProperty(prototype, key, { value: polluted[key], configurable: true, writable: true })
+    try {
+      const getters = Object.defineProperty({}, 'buffer', { __proto__: null, get: () => buffer, enumerable: true })
+      for (const given of [{}, getters]) assert.throws(() => new Class(given), /buffer must be a SharedArrayBuffer, or the clone of an instance/)
+    } finally {
+      for (const key of Object.keys(polluted)) delete prototype[key]
+    }
+  })
+}
+
+test('all classes have buffer and byteOffset; an AsyncLock has sab and i32a, too', () => {
+  for (const name of NAMES) {
+    const sab = memoryFor(name, 16)
+    for (const byteOffset of [0, 16, -0]) {
+      const instance = make(name, sab, byteOffset)
+      assert.strictEqual(instance.buffer, sab)
+      assert.ok(Object.is(instance.byteOffset, byteOffset + 0), name)
+    }
+  }
+  const sab = new SharedArrayBuffer(16)
+  const lock = make('AsyncLock', sab, 12)
+  assert.strictEqual(lock.sab, sab)
+  assert.deepStrictEqual([lock.i32a.buffer, lock.i32a.byteOffset, lock.i32a.length], [sab, 12, 1])
+})
+
+test('what is made of a clone excludes, signals and wakes as what it was made of', async t => {
+  const sab = new SharedArrayBuffer(24)
+  const lock = new api.AsyncLock(sab)
+  const things = {
+    lock,
+    rw: new api.RwLock(sab, { byteOffset: 4 }),
+    semaphore: new api.Semaphore(sab, { byteOffset: 8 }),
+    condition: new api.Condition(sab, { byteOffset: 12 }),
+    barrier: new api.Barrier(sab, { byteOffset: 16, parties: 2 }),
+    latch: new api.Latch(sab, { byteOffset: 20, count: 1 })
+  }
+  const worker = startWorker(t, ({ api, data }) => {
+    const lock = new api.AsyncLock(data.lock)
+    const condition = new api.Condition(data.condition)
+    const token = lock.lock()
+    condition.wait(token)
+    token.unlock()
+    new api.Semaphore(data.semaphore).hold(2).unlock()
+    new api.RwLock(data.rw).executeSharedSync(() => {})
+    new api.Barrier(data.barrier).wait()
+    new api.Latch(data.latch).wait()
+    return 'through'
+  }, things)
+  await until(() => things.condition.waiters === 1)
+  assert.strictEqual(things.condition.notify(), 1)
+  await until(() => things.semaphore.waiters === 1)
+  const writer = things.rw.tryLock()
+  things.semaphore.release(2)
+  await until(() => things.rw.waiters === 1)
+  writer.unlock()
+  await things.barrier.waitAsync()
+  await until(() => things.latch.waiters === 1)
+  things.latch.countDown()
+  assert.strictEqual(await worker.done(), 'through')
+  assert.deepStrictEqual([lock.locked, things.semaphore.available], [false, 2])
+})
+
+test('a method that is called on a clone is an error that says so', async () => {
+  const lock = make('AsyncLock')
+  const clone = await posted(lock)
+  assert.strictEqual(clone.tryLock, undefined)
+  for (const method of ['tryLock', 'unlock']) {
+    assert.throws(() => lock[method].call(clone), (error) => error instanceof TypeError && /must be called on a lock, .*: give it to the constructor/.test(error.message))
+  }
+  const error = await rejection(lock.lockAsync.call(clone))
+  assert.ok(error instanceof TypeError)
+  assert.throws(() => lock.tryLock.call({}), (error) => error instanceof TypeError && !/constructor/.test(error.message))
+})
+
+const growable = typeof SharedArrayBuffer.prototype.grow === 'function'
+test('of a growable buffer', { skip: !growable && 'no growable SharedArrayBuffer here' }, async () => {
+  const sab = new SharedArrayBuffer(16, { maxByteLength: 64 })
+  const original = make('Semaphore', sab)
+  const clone = await posted(original)
+  sab.grow(64)
+  assertSameWord(original, new api.Semaphore(clone))
+  assertSameWord(make('Semaphore', sab, 60), new api.Semaphore(await posted(make('Semaphore', sab, 60))))
+})
+
+test('of a buffer of WebAssembly', async t => {
+  let memory
+  try {
+    memory = new WebAssembly.Memory({ initial: 1, maximum: 2, shared: true })
+    if (!(memory.buffer instanceof SharedArrayBuffer)) throw new Error('not shared')
+  } catch (_) {
+    t.skip('no shared memory of WebAssembly here')
+  }
+  const original = make('AsyncLock', memory.buffer)
+  const token = original.tryLock()
+  const again = new api.AsyncLock(await posted(original))
+  assert.strictEqual(again.locked, true)
+  const next = again.lockAsync()
+  token.unlock()
+  ;(await next).unlock()
+  assert.strictEqual(original.locked, false)
+})

@@ -1,0 +1,178 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// Options of all classes: an unknown option, or a wrong value of one, is an error that names it, and no wait begins.
+
+const assert = require('assert')
+const { test } = require('../../harness')
+const { api } = require('../../subject')
+const { allocate, classes, thingsIn } = require('../../fixtures/family-forms')
+const { startMember } = require('../../fixtures/family-toolbox')
+const { rejection } = require('../../fixtures/lock-toolbox')
+
+const { AsyncLock, Condition, Semaphore } = api
+const memory = () => new SharedArrayBuffer(16)
+
+/** All forms that wait: `call(options)` on main, or where it blocks, `inThread(member, options)`. */
+const FORMS = [].concat(...Object.keys(classes).map(name => Object.keys(classes[name].forms).map(form => {
+  const { twin, run } = classes[name].forms[form]
+  const sab = allocate()
+  return {
+    label: `${name} ${form}`,
+    form,
+    blocks: twin !== undefined,
+    call: async options => run(thingsIn(sab, name), options),
+    inThread: (member, options) => member.do('form', name, form, options)
+  }
+})))
+for (const form of ['lock', 'lockIfAvailable', 'lockAsync', 'executeLocked']) {
+  const lock = new AsyncLock(memory())
+  FORMS.push({
+    label: `AsyncLock ${form}`,
+    form,
+    blocks: form === 'lock' || form === 'lockIfAvailable',
+    call: async options => form === 'executeLocked' ? lock.executeLocked(() => {}, options) : lock[form](options),
+    inThread: (member, options) => member.on('AsyncLock')(form, options)
+  })
+}
+
+/** Options that are wrong for every form, and what is said of them. */
+const wrong = (known) => [
+  [{ timeOut: 10 }, `options may have ${known}, not "timeOut"`],
+  [{ timeout: 10, ms: 5 }, `options may have ${known}, not "ms"`],
+  [{ byteOffset: 4 }, `options may have ${known}, not "byteOffset"`],
+  [{ timeout: NaN }, 'timeout must be a number of milliseconds, not the number NaN'],
+  [{ timeout: '5' }, 'timeout must be a number of milliseconds, not the string "5"'],
+  [{ timeout: null }, 'timeout must be a number of milliseconds, not null'],
+  [{ timeout: true }, 'timeout must be a number of milliseconds, not true'],
+  [{ timeout: {} }, 'timeout must be a number of milliseconds, not an object'],
+  [[10], `options may have ${known}, not "0"`]
+]
+
+test('forms that await: an unknown option, and a time-out that is no number, are a TypeError that says so', async () => {
+  for (const { label, form, blocks, call } of FORMS) {
+    if (blocks) continue
+    for (const [options, message] of wrong(/execute/.test(form) ? 'timeout, signal and repair' : 'timeout and signal')) {
+      const error = await rejection(call(options))
+      assert.ok(error instanceof TypeError, `${label}: ${error}`)
+      assert.strictEqual(error.message, `${form}: ${message}`, label)
+    }
+  }
+})
+
+test('an unknown option of a form that blocks, and signal too, is refused by name', async t => {
+  const member = await startMember(t, allocate())
+  for (const { label, form, blocks, inThread } of FORMS) {
+    if (!blocks) continue
+    for (const [options, message] of wrong(/execute/.test(form) ? 'timeout and repair' : 'timeout')) {
+      const error = await rejection(inThread(member, options))
+      assert.strictEqual(error.name, 'TypeError', label)
+      assert.strictEqual(error.message, `${form}: ${message}`, label)
+    }
+    const error = await rejection(inThread(member, { signal: {} }))
+    assert.strictEqual(error.message, `${form} blocks and takes no signal: use the asynchronous form`, label)
+  }
+})
+
+test('lockIfAvailable takes a number or { timeout }; anything else is a TypeError, at once', async t => {
+  const sab = memory()
+  const lock = new AsyncLock(sab)
+  const member = await startMember(t, sab)
+  const token = lock.tryLock()
+  for (const given of [undefined, 0, -1, 20, {}, { timeout: undefined }, { timeout: 0 }, { timeout: 20 }]) {
+    assert.strictEqual(await member.on('AsyncLock')('lockIfAvailable', given), null)
+  }
+  for (const [given, what] of [[null, 'null'], ['50', 'the string "50"'], [NaN, 'the number NaN'], [true, 'true']]) {
+    const error = await rejection(member.on('AsyncLock')('lockIfAvailable', given))
+    assert.strictEqual(error.name, 'TypeError')
+    assert.strictEqual(error.message, `lockIfAvailable: timeout must be a number of milliseconds, not ${what}`)
+    assert.throws(() => lock.lockIfAvailable(given), TypeError)
+  }
+  assert.throws(() => lock.lockIfAvailable(() => 50), TypeError)
+  token.unlock()
+})
+
+test('an option may be inherited, but not from Object.prototype', async () => {
+  const lock = new AsyncLock(memory())
+  const token = lock.tryLock()
+  for (const options of [Object.create({ timeout: 3 }), new (class { get timeout () { return 3 } })()]) {
+    assert.strictEqual((await rejection(lock.lockAsync(options))).name, 'TimeoutError')
+  }
+  const all = Object.prototype
+  Object.defineProperty(all, 'timeout', { value: 0, writable: true, configurable: true })
+  try {
+    const pending = [lock.lockAsync(), lock.lockAsync({}), lock.lockAsync({ signal: undefined })]
+    token.unlock()
+    for (const each of pending) (await each).unlock()
+  } finally {
+    delete all.timeout
+  }
+})
+
+test('constructors: an unknown option is a TypeError that lists the known ones', () => {
+  const lists = {
+    AsyncLock: 'repair, byteOffset and name',
+    Barrier: 'parties, byteOffset and name',
+    Condition: 'byteOffset and name',
+    Latch: 'count, byteOffset and name',
+    Queue: 'capacity, messageSize, format, byteOffset and name',
+    RwLock: 'repair, byteOffset and name',
+    Semaphore: 'permits, byteOffset and name'
+  }
+  const further = { Queue: { capacity: 1, messageSize: 8 } }
+  for (const name of Object.keys(lists)) {
+    const options = Object.assign({}, name in classes ? classes[name].options : further[name])
+    const memory = () => new SharedArrayBuffer(name === 'Queue' ? api.Queue.byteLength(1, 8) : 16)
+    for (const key of ['offset', 'byteoffset', 'timeout', '']) {
+      assert.throws(() => new api[name](memory(), Object.assign({ [key]: 4 }, options)), (error) => {
+        assert.ok(error instanceof TypeError, String(error))
+        assert.strictEqual(error.message, `${name}: options may have ${lists[name]}, not ${JSON.stringify(key)}`)
+        return true
+      })
+    }
+    assert.throws(() => new api[name](memory(), null), error => error.message === `${name}: options must be an object, not null`)
+    // A property that is not enumerable, or whose key is no string, is no option.
+    const marked = Object.defineProperty(Object.assign({ [Symbol('s')]: 1 }, options), 'hidden', { value: 1 })
+    assert.ok(new api[name](memory(), marked))
+  }
+})
+
+test('constructors: a number that is wrong names no word', () => {
+  for (const [name, wrong] of [['Barrier', { parties: 0 }], ['Latch', { count: -1 }], ['Semaphore', { permits: 0 }]]) {
+    const sab = memory()
+    assert.throws(() => new api[name](sab, Object.assign({ name: 'wrong' }, wrong)), RangeError)
+    assert.strictEqual(new AsyncLock(sab).name, '', name)
+  }
+})
+
+test('options in the place of a count: the error says how to write them', async () => {
+  const semaphore = new Semaphore(memory())
+  semaphore.release(1)
+  const calls = {
+    acquireAsync: [() => semaphore.acquireAsync({ timeout: 5 }), 'acquireAsync(1, options)', 'an object'],
+    use: [() => semaphore.use(() => {}), 'use(1, callback)', 'a function']
+  }
+  for (const name of Object.keys(calls)) {
+    const [call, instead, what] = calls[name]
+    const error = await rejection(call())
+    assert.ok(error instanceof TypeError, String(error))
+    assert.strictEqual(error.message, `${name}: n must be an integer, not ${what}; for one permit write ${instead}`)
+  }
+  assert.throws(() => semaphore.tryAcquire({}), error => error.message === 'tryAcquire: n must be an integer, not an object')
+  assert.strictEqual(semaphore.available, 1)
+  assert.throws(() => new Condition(memory()).notify({}), TypeError)
+})
+
+test('a claim with a time-out of 0 never joins the line', async () => {
+  const sab = memory()
+  const lock = new AsyncLock(sab)
+  const token = lock.tryLock()
+  for (const form of ['lockAsync', 'executeLocked']) {
+    const late = rejection(form === 'lockAsync' ? lock.lockAsync({ timeout: 0 }) : lock.executeLocked(() => {}, { timeout: 0 }))
+    assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
+    assert.strictEqual((await late).code, 'ERR_TIMEOUT')
+  }
+  token.unlock()
+})

@@ -1,0 +1,86 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// An instance in memory of its own: `new X()` where no option is needed, and `X.create(options)`.
+
+const assert = require('assert')
+const path = require('path')
+const { Worker } = require('worker_threads')
+const { test } = require('../../harness')
+const { api } = require('../../subject')
+
+const WITHOUT_OPTIONS = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition']
+const OPTIONS = { Barrier: { parties: 2 }, Latch: { count: 2 }, Queue: { capacity: 2, messageSize: 8 } }
+const NAMES = [...WITHOUT_OPTIONS, ...Object.keys(OPTIONS)]
+
+/** Checks that an instance is a view of new, zero-filled memory of the least size. */
+function assertOwn (instance, Class) {
+  assert.ok(instance instanceof Class)
+  const { byteLength } = Class
+  assert.strictEqual(instance.buffer.byteLength, typeof byteLength === 'function' ? byteLength(2, 8) : byteLength)
+  assert.strictEqual(instance.byteOffset, 0)
+  assert.strictEqual(new Int32Array(instance.buffer)[0], 0)
+}
+
+for (const name of WITHOUT_OPTIONS) {
+  const Class = api[name]
+
+  test(`${name}: without an argument it has memory of its own, each instance another`, () => {
+    const [one, other] = [new Class(), new Class()]
+    assertOwn(one, Class)
+    assert.notStrictEqual(one.buffer, other.buffer)
+    assert.notStrictEqual(one.id, other.id)
+    assert.strictEqual(one.name, '')
+  })
+
+  test(`${name}: an argument that is undefined makes none, so that a misspelt name cannot`, () => {
+    for (const args of [[undefined], [undefined, { name: 'cache' }], [null]]) {
+      assert.throws(() => new Class(...args), { name: 'TypeError', message: new RegExp(`^${name}: buffer must be a SharedArrayBuffer`) })
+      assert.throws(() => Reflect.construct(Class, args), TypeError)
+    }
+  })
+}
+
+for (const name of Object.keys(OPTIONS)) {
+  test(`${name}: needs its options, so there is none without an argument`, () => {
+    assert.throws(() => new api[name](), { name: 'TypeError' })
+    assert.throws(() => api[name].create(), { name: 'TypeError', message: new RegExp(Object.keys(OPTIONS[name])[0]) })
+  })
+}
+
+for (const name of NAMES) {
+  const Class = api[name]
+  const options = OPTIONS[name]
+
+  test(`${name}.create makes one with its options and a name`, () => {
+    const instance = Class.create(Object.assign({ name: 'of its own' }, options))
+    assertOwn(instance, Class)
+    assert.strictEqual(instance.name, 'of its own')
+    for (const key of Object.keys(options || {})) assert.strictEqual(instance[key], options[key])
+  })
+
+  test(`${name}.create refuses what the constructor refuses, and to be called without its class`, () => {
+    assert.throws(() => Class.create(Object.assign({ nmae: 'misspelt' }, options)), { name: 'TypeError', message: /nmae/ })
+    assert.throws(() => Class.create(Object.assign({ byteOffset: 4 }, options)), { name: 'RangeError', message: /byteOffset/ })
+    const { create } = Class
+    assert.throws(() => create(options), { name: 'TypeError', message: new RegExp(`${name}\\.create`) })
+  })
+
+  test(`${name}: a subclass makes instances of its own`, () => {
+    class Mine extends Class {}
+    assertOwn(Mine.create(options), Mine)
+    if (options === undefined) assertOwn(new Mine(), Mine)
+  })
+
+  test(`${name}: a Worker that gets it has the same memory`, async () => {
+    const instance = Class.create(options)
+    const worker = new Worker(path.join(__dirname, '..', '..', 'fixtures', 'own-memory-thread.js'), { workerData: { name, clone: instance } })
+    const [id] = await Promise.all([
+      new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject)),
+      new Promise(resolve => worker.once('exit', resolve))
+    ])
+    assert.strictEqual(id, instance.id)
+  })
+}

@@ -1,0 +1,598 @@
+'use strict'
+
+// These classes use the package's own queue, whichever functions the global Atomics has.
+// subjects: force
+
+// Callback forms with a repair: what a dead holder may have left half changed is repaired before the callback, or stays marked.
+
+const assert = require('assert')
+const vm = require('vm')
+const { MessageChannel } = require('worker_threads')
+const { Repairing } = require('../../lib/locks/held/repair')
+const { test } = require('../harness')
+const { api } = require('../subject')
+const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')
+const { busy, now, startWorker, until, words } = require('../fixtures/queue-toolbox')
+const { FORMS, newThing, subjectOf } = require('../fixtures/repair-forms')
+
+const { AsyncLock, Condition, RwLock, Semaphore, locks, unref, ref } = api
+
+/** Runs `body({ form, thing, subject, scope, data, fail })` where the form may run: in a worker if it blocks. */
+async function where (t, form, thing, body, data) {
+  if (!form.blocks) return body({ form, thing, subject: subjectOf(form, thing), scope: { api }, data, fail })
+  return inThread(t, form, thing, body, data).done()
+}
+
+const fail = () => { throw new Error('on purpose') }
+
+function inThread (t, form, thing, body, data) {
+  return startWorker(t, `scope => {
+    const { form, thing, data } = scope.data
+    const { subjectOf } = scope.require(${JSON.stringify(require.resolve('../fixtures/repair-forms'))})
+    return (${body})({ form, thing, subject: subjectOf(form, thing), scope, data, fail: ${fail} })
+  }`, { form, thing, data })
+}
+
+/** Like `test`, for each form that is wanted, with a new lock or name. */
+function testForms (name, body, wanted = () => true) {
+  for (const form of FORMS.filter(wanted)) {
+    test(`${form.label}: ${name}`, { timeout: 60000 }, t => {
+      const thing = newThing(form)
+      return body({ t, form, thing, subject: subjectOf(form, thing) })
+    })
+  }
+}
+
+const exclusive = ({ shared }) => !shared
+const awaiting = ({ blocks }) => !blocks
+const ofWords = ({ kind }) => kind !== 'named'
+
+// ——— the repair ———
+
+testForms('a death is repaired with an exclusive hold before the callback, and nobody else learns of it', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const log = await where(t, form, thing, async ({ form, subject }) => {
+    const log = []
+    let given
+    const repair = (token, ...rest) => {
+      given = token
+      log.push('repair', token.ownerDied, rest.length)
+      if (form.blocks) return
+      return subject.isAlone().then(isAlone => log.push(isAlone))
+    }
+    for (let n = 0; n < 2; n++) {
+      const { value } = await subject.outcome(token => {
+        log.push('callback', token.ownerDied, form.shared || n > 0 || token === given)
+        return 'result'
+      }, { repair })
+      log.push(value)
+    }
+    return log
+  })
+  const repaired = form.blocks ? ['repair', true, 0] : ['repair', true, 0, true]
+  const after = ['callback', false, true, 'result']
+  assert.deepStrictEqual(log, repaired.concat(after, after))
+  assert.ok(await subject.isFree())
+  assert.strictEqual(await subject.told(), false)
+})
+
+testForms('without a death nothing is repaired; repair: undefined is none', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const values = await where(t, form, thing, async ({ form, subject, fail }) => {
+    const values = [(await subject.outcome(({ ownerDied }) => ownerDied, { repair: undefined })).value]
+    // A reader's orderly end leaves the mark.
+    if (form.shared) await subject.told()
+    values.push((await subject.outcome(() => 'not repaired', { repair: fail })).value)
+    return values
+  })
+  assert.deepStrictEqual(values, [true, 'not repaired'])
+})
+
+testForms('a repair that fails: that error, no callback, and the next holder is told; until one repairs', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const log = await where(t, form, thing, async ({ form, subject, fail }) => {
+    const log = []
+    for (const repair of form.blocks ? [fail] : [fail, async () => fail(), () => Promise.reject(new Error('on purpose'))]) {
+      const { error } = await subject.outcome(() => log.push('callback'), { repair })
+      log.push(error.message, await subject.isFree())
+    }
+    log.push((await subject.outcome(({ ownerDied }) => ownerDied, { repair: () => {} })).value)
+    return log
+  })
+  assert.deepStrictEqual(log, [].concat(...new Array(form.blocks ? 1 : 3).fill(['on purpose', true]), false))
+  assert.strictEqual(await subject.told(), false)
+})
+
+testForms('after a repair that failed, whoever comes next is told', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(() => {}, { repair: fail }) })
+  assert.deepStrictEqual([await subject.told(), await subject.told()], [true, false])
+})
+
+testForms('a promise, or another thenable, from a repair is a TypeError; the next holder is told', async ({ t, form, thing, subject }) => {
+  for (const thenable of [false, true]) {
+    await subject.mark()
+    const { error, calls } = await inThread(t, form, thing, async ({ subject, data: thenable, fail }) => {
+      let calls = 0
+      const { error } = await subject.outcome(() => { calls++ }, { repair: thenable ? () => ({ then () {} }) : async () => fail() })
+      return { error: { name: error.name, message: error.message }, calls }
+    }, thenable).done()
+    assert.strictEqual(error.name, 'TypeError')
+    const twin = form.method.replace('Sync', '()')
+    assert.strictEqual(error.message, `${form.method}: repair must not return a promise, which a blocked thread cannot await: use ${twin}`)
+    assert.strictEqual(calls, 0)
+    assert.deepStrictEqual([await subject.isFree(), await subject.told(), await subject.told()], [true, true, false])
+  }
+}, ({ blocks }) => blocks)
+
+testForms('a repair that gives its lock back: ERR_NOT_LOCKED, no callback, and the next holder is told', async ({ t, form, thing, subject }) => {
+  const ways = form.kind === 'named' ? ['abandon'] : form.kind === 'AsyncLock' ? ['unlock', 'abandon', 'lock'] : ['unlock', 'abandon', 'downgrade', 'release']
+  for (const way of ways) {
+    await subject.mark()
+    const { code, calls } = await where(t, form, thing, async ({ subject, data: way }) => {
+      let calls = 0
+      const { error } = await subject.outcome(() => { calls++ }, {
+        repair (token) {
+          if (way === 'lock') subject.lock.unlock()
+          else if (way === 'release') token.downgrade().unlock()
+          else token[way]()
+        }
+      })
+      return { code: error.code, calls }
+    }, way)
+    assert.deepStrictEqual([way, code, calls], [way, 'ERR_NOT_LOCKED', 0])
+    assert.deepStrictEqual([way, await subject.isFree(), await subject.told(), await subject.told()], [way, true, true, false])
+  }
+})
+
+testForms('a thread that ends while it repairs leaves the mark', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const repairs = words(1)
+  for (const ending of ['terminate', 'exit']) {
+    const thread = inThread(t, form, thing, async ({ form, subject, data: { ending, repairs } }) => {
+      await subject.run(() => { Atomics.store(repairs, 0, 100) }, {
+        repair () {
+          Atomics.add(repairs, 0, 1)
+          if (ending === 'exit') process.exit()
+          if (form.blocks) for (;;);
+          return new Promise(() => {})
+        }
+      })
+    }, { ending, repairs })
+    await until(() => Atomics.load(repairs, 0) > 0, 'it repairs')
+    if (ending === 'terminate') await thread.terminate()
+    else await thread.exited
+    assert.strictEqual(Atomics.exchange(repairs, 0, 0), 1)
+  }
+  assert.ok(await subject.isFree())
+  assert.deepStrictEqual([await subject.told(), await subject.told()], [true, false])
+})
+
+testForms('a time limit of vm within a repair is an error like others', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const message = await where(t, form, thing, async ({ subject }) => {
+    const { error } = await subject.outcome(() => {}, { repair: () => subject.vm.runInNewContext('for (;;);', {}, { timeout: 20 }) })
+    return error.message
+  })
+  assert.ok(/timed out/.test(message), message)
+  assert.deepStrictEqual([await subject.isFree(), await subject.told()], [true, true])
+})
+
+test('a repair that waits for a Condition: others are told meanwhile; it goes on with the lock, and then the state is consistent', async () => {
+  for (const Class of [AsyncLock, RwLock]) {
+    const lock = new Class(memory(4))
+    const condition = new Condition(memory(4))
+    lock.tryLock().abandon()
+    const run = lock.executeLocked(({ ownerDied }) => ownerDied, { repair: token => condition.waitAsync(token) })
+    await until(() => condition.waiters === 1 && !lock.locked, 'it waits')
+    const other = lock.tryLock()
+    assert.strictEqual(other.ownerDied, true)
+    other.abandon()
+    condition.notify()
+    assert.strictEqual(await run, false)
+    assert.strictEqual(lock.tryLock().ownerDied, false)
+  }
+})
+
+test('a repair that does not await its wait for a Condition has given the lock back', async () => {
+  const lock = new AsyncLock(memory(4))
+  const condition = new Condition(memory(4))
+  lock.tryLock().abandon()
+  let wait
+  const run = lock.executeLocked(fail, { repair: token => { wait = rejection(condition.waitAsync(token)) } })
+  assert.strictEqual((await rejection(run)).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual((await wait).code, 'ERR_NOT_LOCKED')
+  assert.strictEqual(lock.tryLock().ownerDied, true)
+})
+
+// ——— an error in the callback ———
+
+testForms('a callback that fails leaves the mark, though it was not told, if it has a repair', async ({ t, form, thing, subject }) => {
+  const results = await where(t, form, thing, async ({ form, subject, fail }) => {
+    const results = []
+    for (const callback of form.blocks ? [fail, async () => {}] : [fail, async () => fail()]) {
+      const { error, value } = await subject.outcome(callback, { repair: fail })
+      results.push(error ? error.name : value, await subject.told())
+    }
+    return results
+  })
+  assert.deepStrictEqual(results, ['Error', true, form.blocks ? 'TypeError' : 'Error', true])
+}, exclusive)
+
+testForms('a callback that fails after a repair leaves the mark', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(fail, { repair: () => {} }) })
+  assert.deepStrictEqual([await subject.told(), await subject.told()], [true, false])
+}, exclusive)
+
+testForms('a reader that fails leaves no mark', async ({ t, form, thing, subject }) => {
+  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(fail, { repair: fail }) })
+  assert.deepStrictEqual([await subject.isFree(), await subject.told()], [true, false])
+}, ({ shared }) => shared)
+
+testForms('a callback that has unlocked or downgraded before it fails leaves no mark', async ({ t, form, thing, subject }) => {
+  for (const way of form.kind === 'RwLock' ? ['unlock', 'downgrade'] : ['unlock']) {
+    await where(t, form, thing, async ({ subject, data: way, fail }) => { await subject.outcome(token => { token[way](); fail() }, { repair: fail }) }, way)
+    assert.deepStrictEqual([way, await subject.isFree(), await subject.told()], [way, true, false])
+    await subject.mark()
+    await where(t, form, thing, async ({ subject, data: way, fail }) => { await subject.outcome(token => { token[way](); fail() }, { repair: () => {} }) }, way)
+    assert.deepStrictEqual([way, await subject.isFree(), await subject.told()], [way, true, false])
+  }
+}, form => exclusive(form) && ofWords(form))
+
+testForms('without a repair a callback that fails leaves no mark, as before', async ({ t, form, thing, subject }) => {
+  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(fail) })
+  assert.strictEqual(await subject.told(), false)
+}, exclusive)
+
+// ——— waits ———
+
+testForms('the time is over while a reader waits to repair, or a writer to begin: a TimeoutError, and the mark stays', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const release = await subject.hold(form.shared ? 'shared' : 'exclusive')
+  const error = await where(t, form, thing, async ({ subject, fail }) => {
+    const { name, message } = (await subject.outcome(fail, { timeout: 30, repair: fail })).error
+    return { name, message }
+  })
+  assert.strictEqual(error.name, 'TimeoutError')
+  assert.ok(error.message.startsWith('Timed out after 30 ms'), error.message)
+  await release()
+  assert.strictEqual(await subject.told(), form.shared)
+})
+
+testForms('an abort while it waits: the reason, and the mark stays', async ({ form, subject }) => {
+  await subject.mark()
+  const release = await subject.hold(form.shared ? 'shared' : 'exclusive')
+  const controller = new TinyController({ reason: new Error('aborted') })
+  const run = rejection(subject.run(fail, { signal: controller.signal, repair: fail }))
+  // A reader has had its share.
+  for (let n = 0; n < 5; n++) await new Promise(setImmediate)
+  controller.abort()
+  assert.strictEqual((await run).message, 'aborted')
+  await release()
+  assert.strictEqual(await subject.told(), form.shared)
+}, awaiting)
+
+testForms('an abort while it repairs: a writer goes on, a reader does not wait again', async ({ form, subject }) => {
+  await subject.mark()
+  const controller = new TinyController({ reason: new Error('aborted') })
+  const run = subject.outcome(() => 'done', { signal: controller.signal, repair: () => controller.abort() })
+  assert.deepStrictEqual(await run, form.shared ? { error: controller.signal.reason } : { value: 'done' })
+  assert.deepStrictEqual([await subject.isFree(), await subject.told()], [true, false])
+}, awaiting)
+
+testForms('with a time-out of 0 a reader repairs if no wait is needed', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const options = form.kind === 'named' ? { ifAvailable: true } : { timeout: 0 }
+  const value = await where(t, form, thing, async ({ subject, data: options }) => {
+    return (await subject.outcome(({ ownerDied }) => ownerDied, Object.assign({ repair: () => {} }, options))).value
+  }, options)
+  assert.deepStrictEqual([value, await subject.told()], [false, false])
+}, ({ shared }) => shared)
+
+testForms('ifAvailable: null for a reader that would have to wait to repair', async ({ t, form, thing, subject }) => {
+  await subject.mark()
+  const release = await subject.hold('shared')
+  const value = await where(t, form, thing, async ({ subject, fail }) => {
+    return (await subject.outcome(lock => lock === null, { ifAvailable: true, repair: fail })).value
+  })
+  assert.strictEqual(value, true)
+  await release()
+  assert.strictEqual(await subject.told(), true)
+}, ({ kind, shared }) => kind === 'named' && shared)
+
+test('the time-out is that of all waits together; repairing does not count', async () => {
+  const hold = (isShared) => ({ isShared, token: { ownerDied: true }, end () {}, noteDeath () {}, repaired () {}, given: undefined })
+  for (const blocks of [false, true]) {
+    let repairing = 0
+    const left = []
+    const acquire = (isShared, timeout) => {
+      left.push(timeout)
+      busy(20)
+      return Object.assign(hold(isShared), { token: { ownerDied: !isShared } })
+    }
+    const repair = () => {
+      const since = now()
+      busy(100)
+      repairing += now() - since
+    }
+    const start = now()
+    const call = new Repairing({ timeout: 10000, repair }, 'test', acquire)
+    if (blocks) call.soundSync(hold(true), '')
+    else await call.sound(hold(true))
+    const waited = now() - start - repairing
+    assert.strictEqual(left.length, 2)
+    assert.ok(left[0] <= 10000 && left[1] <= left[0] - 20, left.join())
+    assert.ok(call.left >= 10000 - waited - 1, `${call.left} ms of 10000 are left after ${waited} ms`)
+    assert.ok(call.left <= left[1] - 20, left.join())
+  }
+})
+
+testForms('unref applies to each wait of a reader', async ({ subject }) => {
+  await subject.mark()
+  const release = await subject.hold('shared')
+  const run = subject.begin(() => 'done', { repair: () => {} })
+  for (let n = 0; n < 5; n++) await new Promise(setImmediate)
+  assert.strictEqual(unref(run), true)
+  assert.strictEqual(ref(run), true)
+  await release()
+  assert.strictEqual(await run, 'done')
+  assert.strictEqual(unref(run), false)
+}, ({ blocks, shared }) => !blocks && shared)
+
+// ——— many readers ———
+
+testForms('fifty readers at once: one repairs, and then all read together', async ({ subject }) => {
+  const READERS = 50
+  await subject.mark()
+  let repairs = 0
+  let inside = 0
+  let isFull
+  const full = new Promise(resolve => { isFull = resolve })
+  const read = async ({ ownerDied }) => {
+    if (++inside === READERS) isFull()
+    await full
+    return ownerDied
+  }
+  const repair = async () => {
+    repairs++
+    await new Promise(setImmediate)
+  }
+  const runs = []
+  for (let n = 0; n < READERS; n++) runs.push(subject.run(read, { repair }))
+  assert.deepStrictEqual(await Promise.all(runs), new Array(READERS).fill(false))
+  assert.deepStrictEqual([repairs, inside, await subject.isFree(), await subject.told()], [1, READERS, true, false])
+}, ({ blocks, shared }) => !blocks && shared)
+
+testForms('readers in many threads: one repairs, and all read', async ({ t, form, thing, subject }) => {
+  const READERS = 4
+  await subject.mark()
+  const counts = words(2)
+  const threads = []
+  for (let n = 0; n < READERS; n++) {
+    threads.push(inThread(t, form, thing, ({ subject, data: { counts, READERS } }) => {
+      Atomics.add(counts, 0, 1)
+      while (Atomics.load(counts, 0) < READERS);
+      return subject.run(({ ownerDied }) => ownerDied, { repair: () => { Atomics.add(counts, 1, 1) } })
+    }, { counts, READERS }).done())
+  }
+  assert.deepStrictEqual(await Promise.all(threads), new Array(READERS).fill(false))
+  assert.deepStrictEqual([Array.from(counts), await subject.told()], [[READERS, 1], false])
+}, ({ shared }) => shared)
+
+testForms('a reader repairs again if another writer dies before it has its share', async ({ subject }) => {
+  await subject.mark()
+  let repairs = 0
+  let next
+  const run = subject.run(({ ownerDied }) => ownerDied, {
+    repair () {
+      // A writer waits behind it, and dies before the reader has its share again.
+      if (++repairs === 1) next = subject.write(lock => { lock.abandon() })
+    }
+  })
+  assert.deepStrictEqual([await run, repairs], [false, 2])
+  await next
+}, ({ blocks, shared }) => !blocks && shared)
+
+// ——— names that are stolen ———
+
+test('a name that is stolen while it is repaired: an AbortError, no callback, and the thief is told and repairs', async () => {
+  await locks.request('stolen repair', lock => { lock.abandon() })
+  for (const mode of ['exclusive', 'shared']) {
+    let goOn
+    let begun
+    const hasBegun = new Promise(resolve => { begun = resolve })
+    const loser = rejection(locks.request('stolen repair', { mode, repair: () => new Promise(resolve => { begun(); goOn = resolve }) }, () => assert.fail()))
+    await hasBegun
+    let repaired = false
+    const thief = locks.request('stolen repair', { steal: true, repair: () => { repaired = true } }, lock => [lock.tookOver, lock.ownerDied])
+    assert.strictEqual((await loser).name, 'AbortError')
+    assert.deepStrictEqual([await thief, repaired], [[true, false], true])
+    await locks.request('stolen repair', lock => { assert.strictEqual(lock.ownerDied, false); lock.abandon() })
+    goOn()
+    await new Promise(setImmediate)
+  }
+  assert.strictEqual(await locks.request('stolen repair', lock => lock.ownerDied), true)
+})
+
+test('a name that is stolen after its repair: the thief took over, and is told of no death, so it repairs nothing', async () => {
+  await locks.request('stolen later', lock => { lock.abandon() })
+  let begun
+  const hasBegun = new Promise(resolve => { begun = resolve })
+  const loser = rejection(locks.request('stolen later', { repair: () => {} }, () => { begun(); return new Promise(() => {}) }))
+  await hasBegun
+  assert.deepStrictEqual(await locks.request('stolen later', { steal: true, repair: fail }, lock => [lock.tookOver, lock.ownerDied]), [true, false])
+  assert.strictEqual((await loser).name, 'AbortError')
+})
+
+test('a request that is aborted before its callback begins leaves no mark of its own', async () => {
+  const controller = new TinyController({ reason: new Error('aborted') })
+  const request = rejection(locks.request('not begun', { signal: controller.signal, repair: fail }, fail))
+  controller.abort()
+  assert.strictEqual((await request).message, 'aborted')
+  assert.strictEqual(await locks.request('not begun', lock => lock.ownerDied), false)
+})
+
+// ——— options ———
+
+testForms('options are read in their order, each once; a repair that is no function is a TypeError', async ({ t, form, thing }) => {
+  const seen = await where(t, form, thing, async ({ form, subject }) => {
+    const log = []
+    const options = {}
+    for (const name of ['ifAvailable', 'mode', 'repair', 'signal', 'steal', 'timeout']) {
+      if (form.kind !== 'named' && !['repair', 'signal', 'timeout'].includes(name)) continue
+      if (form.blocks && ['signal', 'steal'].includes(name)) continue
+      Object.defineProperty(options, name, { enumerable: true, get: () => { log.push(name); return name === 'mode' && form.shared ? 'shared' : undefined } })
+    }
+    // As they are, not copied.
+    if (form.kind === 'named') await subject.locks[form.method]('options', options, () => {})
+    else await subject.begin(() => {}, options)
+    const errors = []
+    for (const repair of [null, 5, 'repair', {}]) errors.push((await subject.outcome(() => {}, { repair })).error)
+    return { log, errors: errors.map(({ name, message }) => `${name}: ${message}`) }
+  })
+  const named = ['ifAvailable', 'mode', 'repair', 'signal', 'steal', 'timeout']
+  const order = (form.kind === 'named' ? named : ['timeout', 'signal', 'repair']).filter(name => !form.blocks || !['signal', 'steal'].includes(name))
+  assert.deepStrictEqual(seen.log, order)
+  assert.deepStrictEqual(seen.errors, ['null', 'the number 5', 'the string "repair"', 'an object']
+    .map(given => `TypeError: ${form.method}: repair must be a function, not ${given}`))
+})
+
+test('forms that protect nothing, or give a token, take no repair', async () => {
+  const lock = new AsyncLock()
+  const semaphore = new Semaphore()
+  semaphore.release()
+  for (const run of [() => lock.lockAsync({ repair: fail }), () => semaphore.use(1, fail, { repair: fail }), () => semaphore.holdAsync(1, { repair: fail })]) {
+    const error = await rejection(run())
+    assert.ok(error instanceof TypeError)
+    assert.ok(error.message.endsWith('options may have timeout and signal, not "repair"'), error.message)
+  }
+})
+
+for (const Class of [AsyncLock, RwLock]) {
+  test(`${Class.name}: a repair of the instance is that of its callback forms, unless the call has one; clones have none`, async () => {
+    const log = []
+    const lock = Class.create({ name: 'with a repair', repair: token => { log.push('of the instance', token.locked) } })
+    lock.tryLock().abandon()
+    await lock.executeLocked(() => {})
+    lock.tryLock().abandon()
+    await lock.executeLocked(() => {}, { timeout: 10000 })
+    lock.tryLock().abandon()
+    await lock.executeLocked(() => {}, { repair: () => { log.push('of the call') } })
+    if (Class === RwLock) {
+      lock.tryLock().abandon()
+      await lock.executeShared(() => {})
+    } else {
+      log.push('of the instance', true)
+    }
+    assert.deepStrictEqual(log, ['of the instance', true, 'of the instance', true, 'of the call', 'of the instance', true])
+    await rejection(lock.executeLocked(fail))
+    const { port1, port2 } = new MessageChannel()
+    const clone = await new Promise(resolve => { port2.once('message', resolve); port1.postMessage(lock) })
+    port1.close()
+    assert.deepStrictEqual(Object.keys(clone).sort(), Object.keys(lock).sort())
+    const other = new Class(clone)
+    assert.strictEqual(await other.executeLocked(({ ownerDied }) => ownerDied), true)
+    lock.tryLock().abandon()
+    assert.strictEqual(await new Class(clone, { repair: () => {} }).executeLocked(({ ownerDied }) => ownerDied), false)
+  })
+
+  test(`${Class.name}: a repair that is no function is a TypeError of the constructor, which names nothing then`, () => {
+    const buffer = memory(4)
+    for (const repair of [null, 5, {}]) {
+      const isWrong = error => error instanceof TypeError && error.message.startsWith(`${Class.name}: repair must be a function, not `)
+      assert.throws(() => new Class(buffer, { name: 'named', repair }), isWrong)
+    }
+    assert.throws(() => new Class(undefined, { repair: fail }), TypeError)
+    assert.strictEqual(new Class(buffer, { repair: undefined }).name, '')
+  })
+}
+
+// ——— the word ———
+
+test('the word of an AsyncLock that is repaired holds LOCKED or UNLOCKED, as ever', async () => {
+  const lock = new AsyncLock(memory(4))
+  const seen = []
+  const look = () => seen.push(lock.i32a[0])
+  lock.tryLock().abandon()
+  look()
+  await rejection(lock.executeLocked(fail, { repair: async () => { look(); await undefined; look(); fail() } }))
+  look()
+  await lock.executeLocked(look, { repair: look })
+  look()
+  assert.deepStrictEqual(seen, [0, 1, 1, 0, 1, 1, 0])
+})
+
+test('a repair that freezes its token, and one of another realm, are as good as any', async () => {
+  const lock = new AsyncLock(memory(4))
+  lock.tryLock().abandon()
+  assert.strictEqual(await lock.executeLocked(token => token.locked, { repair: token => { Object.freeze(token) } }), true)
+  assert.strictEqual(await lock.executeLocked(({ ownerDied }) => ownerDied), false)
+  lock.tryLock().abandon()
+  const error = await rejection(lock.executeLocked(fail, { repair: vm.runInNewContext('() => { throw new TypeError("of another realm") }') }))
+  assert.strictEqual(error.message, 'of another realm')
+  assert.strictEqual(lock.tryLock().ownerDied, true)
+})
+
+// ——— surroundings ———
+
+testForms('a repair is called in the asynchronous context of its call', async ({ subject }) => {
+  const { AsyncLocalStorage } = require('async_hooks')
+  if (AsyncLocalStorage === undefined) return
+  const storage = new AsyncLocalStorage()
+  const seen = []
+  for (const waits of [false, true]) {
+    await subject.mark()
+    const release = waits ? await subject.hold('shared') : () => {}
+    const run = storage.run(`waits: ${waits}`, () => subject.begin(() => {}, { repair: () => { seen.push(storage.getStore()) } }))
+    await new Promise(setImmediate)
+    await release()
+    await run
+  }
+  assert.deepStrictEqual(seen, ['waits: false', 'waits: true'])
+}, ({ blocks, shared }) => !blocks && shared)
+
+testForms('first used near the end of the stack: an error, and the next holder is told; or a repair and the callback', async ({ t, form }) => {
+  const outcomes = await inThread(t, form, newThing(form), async ({ form, scope: { require } }) => {
+    const { newThing, subjectOf } = require('./repair-forms')
+    const tries = []
+    for (let n = 0; n < 800; n++) {
+      const subject = subjectOf(form, newThing(form))
+      await subject.mark()
+      tries.push({ subject, repaired: false, called: false, promise: undefined, error: undefined })
+    }
+    let left = tries.length
+    const attempt = (one) => {
+      one.promise = one.subject.begin(() => { one.called = true }, { repair: () => { one.repaired = true } })
+    }
+    const dive = (...padding) => {
+      try {
+        dive(...padding)
+      } catch (_) {}
+      if (left === 0) return
+      left--
+      try {
+        attempt(tries[left])
+      } catch (error) {
+        tries[left].error = error
+      }
+    }
+    dive(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+    const counts = { done: 0, thrown: 0 }
+    for (const one of tries) {
+      try {
+        await one.promise
+      } catch (error) {
+        one.error = error
+      }
+      if (one.error !== undefined && !(one.error instanceof RangeError)) throw one.error
+      if (!await one.subject.isFree()) throw new Error('it is still held')
+      const told = await one.subject.told()
+      // A reader may have repaired, and not have had stack for reading.
+      if (one.error === undefined ? told || !one.called : !told && !(one.repaired && form.shared)) throw new Error(`told: ${told}, ${one.error}`)
+      counts[one.error === undefined ? 'done' : 'thrown']++
+    }
+    return counts
+  }).done()
+  assert.ok(outcomes.done > 0 && outcomes.thrown > 0, JSON.stringify(outcomes))
+}, () => Number(process.versions.node.split('.')[0]) >= 12)

@@ -1,0 +1,138 @@
+'use strict'
+// subjects: none
+
+// The entry /web-locks: what it puts in place, where, and that it leaves the rest alone.
+
+const assert = require('assert')
+const path = require('path')
+const { test } = require('../harness')
+const { runForJSON } = require('../fixtures/run-node')
+
+const MAJOR = Number(process.versions.node.split('.')[0])
+const entry = (name) => path.join(__dirname, '..', '..', name + '.js')
+const WEB_LOCKS = entry('web-locks')
+
+/** Runs `program(require, path of the entry)`, and gives what it resolves to. */
+function run (t, program, { flags = [], data = WEB_LOCKS } = {}) {
+  const source = `(${program})(require, ${JSON.stringify(data)}).then(result => console.log(JSON.stringify(result)))`
+  return runForJSON(t, [...flags, '-e', source])
+}
+
+test('puts navigator.locks, LockManager and Lock in place, and changes nothing else', async t => {
+  const seen = await run(t, async (require, file) => {
+    const atomics = Object.getOwnPropertyDescriptors(Atomics)
+    const globals = Reflect.ownKeys(global).map(String)
+    const { userAgent } = global.navigator || {}
+    const api = require(file)
+    const { locks, Lock, LockManager } = api
+    const shape = (name) => {
+      const { writable, enumerable, configurable } = Object.getOwnPropertyDescriptor(global, name)
+      return [writable, enumerable, configurable]
+    }
+    const after = Object.getOwnPropertyDescriptors(Atomics)
+    return {
+      same: [global.navigator.locks === locks, global.LockManager === LockManager, global.Lock === Lock, require(file.replace('web-locks', 'pure')).locks === locks],
+      own: Object.prototype.hasOwnProperty.call(global.navigator, 'locks'),
+      shapes: [shape('LockManager'), shape('Lock')],
+      newGlobals: Reflect.ownKeys(global).map(String).filter(name => !globals.includes(name)).sort(),
+      atomics: Object.keys(after).length === Object.keys(atomics).length && Object.keys(atomics).every(name => after[name].value === atomics[name].value),
+      userAgent: [userAgent, global.navigator.userAgent],
+      mode: await global.navigator.locks.request('x', lock => lock.mode)
+    }
+  })
+  assert.deepStrictEqual(seen.same, [true, true, true, true])
+  assert.strictEqual(seen.own, false)
+  assert.deepStrictEqual(seen.shapes, [[true, false, true], [true, false, true]])
+  assert.deepStrictEqual(seen.newGlobals, ['Lock', 'LockManager'].concat(MAJOR < 21 ? 'navigator' : []))
+  assert.strictEqual(seen.atomics, true)
+  assert.strictEqual(seen.userAgent[1], `Node.js/${MAJOR}`)
+  assert.ok(seen.userAgent[0] === null || seen.userAgent[0] === seen.userAgent[1])
+  assert.strictEqual(seen.mode, 'exclusive')
+})
+
+test('a navigator that it makes can be replaced, and answers what code asks of one', { skip: MAJOR >= 21 && 'Node has one' }, async t => {
+  const [asked, replaced] = await run(t, async (require, file) => {
+    require(file)
+    const { hardwareConcurrency, language, languages, platform, userAgent } = global.navigator
+    const asked = [typeof hardwareConcurrency, language, languages, typeof platform, typeof userAgent]
+    global.navigator = { userAgent: 'other' }
+    return [asked, global.navigator.userAgent]
+  })
+  assert.deepStrictEqual([asked, replaced], [['number', 'en-US', ['en-US'], 'string', 'string'], 'other'])
+})
+
+test('a navigator that other code has made gets the locks', async t => {
+  const [locks, user] = await run(t, async (require, file) => {
+    Object.defineProperty(global, 'navigator', { value: { user: 1 }, configurable: true, writable: true })
+    const { locks } = require(file)
+    return [global.navigator.locks === locks && !('locks' in Object.prototype), global.navigator.user]
+  })
+  assert.deepStrictEqual([locks, user], [true, 1])
+})
+
+test('a navigator that cannot be changed: a TypeError that says what', async t => {
+  const message = await run(t, async (require, file) => {
+    Object.defineProperty(global, 'navigator', { value: Object.freeze({}), configurable: true })
+    try {
+      require(file)
+    } catch (error) {
+      return error.message
+    }
+    return undefined
+  })
+  assert.ok(/^atomics-waitasync\/web-locks: locks cannot be replaced/.test(message), message)
+})
+
+/** What a worker tells of itself: whether its locks are the package's, and the engine of its Atomics. */
+const TELL = `
+  const { parentPort } = require('worker_threads')
+  const mark = Object.getOwnPropertySymbols(Atomics.notify).length > 0
+  navigator.locks.request('x', { ifAvailable: true }, lock => parentPort.postMessage([typeof navigator.locks.requestSync, lock === null, mark]))`
+
+for (const first of ['none', 'force']) {
+  test(`reaches the Workers of this thread and theirs, ${first === 'none' ? 'alone' : 'beside an install of Atomics, in any order'}`, async t => {
+    for (const order of first === 'none' ? [['web-locks']] : [['web-locks', 'force'], ['force', 'web-locks']]) {
+      const seen = await run(t, async (require, { files, tell }) => {
+        files.forEach(file => require(file))
+        const { Worker } = require('worker_threads')
+        const nested = `
+          const { Worker, parentPort } = require('worker_threads')
+          new Worker(${JSON.stringify(tell)}, { eval: true }).on('message', message => parentPort.postMessage(message))`
+        const hear = (source) => new Promise((resolve, reject) => {
+          new Worker(source, { eval: true }).on('message', resolve).on('error', reject)
+        })
+        return global.navigator.locks.request('x', async () => [await hear(tell), await hear(nested)])
+      }, { data: { files: order.map(entry), tell: TELL } })
+      const expected = ['function', true, first === 'force']
+      assert.deepStrictEqual(seen, [expected, expected])
+    }
+  })
+}
+
+test('without worker_threads it works in the one thread', { skip: MAJOR !== 10 && 'every later Node has them' }, async t => {
+  const { spawnSync } = require('child_process')
+  const { stdout, stderr } = spawnSync(process.execPath, ['-e', `require(${JSON.stringify(WEB_LOCKS)}); navigator.locks.request('x', lock => console.log(lock.name)); navigator.locks.request('-', () => {}).catch(error => console.log(error.name))`], { encoding: 'utf8' })
+  assert.deepStrictEqual(stdout.trim().split('\n').sort(), ['NotSupportedError', 'x'], stderr)
+})
+
+test('worker_threads.locks is navigator.locks, here and in Workers', { skip: MAJOR < 24 && 'this Node has none' }, async t => {
+  const seen = await run(t, async (require, file) => {
+    const threads = require('worker_threads')
+    const { locks } = require(file)
+    const inWorker = await new Promise((resolve, reject) => {
+      new threads.Worker("const { locks, parentPort } = require('worker_threads'); parentPort.postMessage(locks === navigator.locks && typeof locks.requestSync)",
+        { eval: true }).on('message', resolve).on('error', reject)
+    })
+    return [threads.locks === locks, global.navigator.locks === locks, inWorker]
+  })
+  assert.deepStrictEqual(seen, [true, true, 'function'])
+})
+
+test('worker_threads.locks is replaced for import, too', { skip: MAJOR < 24 && 'this Node has none' }, async t => {
+  const seen = await runForJSON(t, ['--input-type=module', '-e', `
+    import { locks } from 'worker_threads'
+    import { createRequire } from 'module'
+    createRequire(${JSON.stringify(WEB_LOCKS)})(${JSON.stringify(WEB_LOCKS)})
+    console.log(JSON.stringify([locks === navigator.locks, typeof locks.requestSync]))`])
+  assert.deepStrictEqual(seen, [true, 'function'])
+})

@@ -1,0 +1,84 @@
+'use strict'
+
+// `npm run soak`: a random program over everything that the package exports, for as long as it is told, which checks the laws of the
+// package all the time. Threads come and go in every way, processes end in the midst of it, and this one stops and continues the
+// process that is soaked.
+//
+//   npm run soak -- [--minutes 10] [--seed N] [--node 14,20.20.2 | all] [--only locks,names]
+//
+// --only   operations of these files of operations/ only: races are met sooner
+// --node   on these, one after the other, instead of the Node that runs this
+//
+// Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them. Exit code 0 only if
+// no law was broken; otherwise it is printed what the threads were at. Node 20.19 or newer; POSIX for stopping the process.
+
+const path = require('path')
+const { setTimeout: sleep } = require('timers/promises')
+const { argumentsOf, command, positive, someOf, whole } = require('../../scripts/lib/arguments')
+const { run } = require('../../scripts/lib/child')
+const { Results } = require('../../scripts/lib/results')
+const nodes = require('../../scripts/nodes')
+const setup = require('../../scripts/setup')
+
+const MAIN = path.join(__dirname, 'main.js')
+const GROUPS = ['values', 'locks', 'names', 'queues', 'messages']
+/** How long it may take to end a round. Milliseconds. */
+const GRACE = 90000
+
+const OPTIONS = {
+  minutes: { type: 'string', default: '10', read: positive },
+  seed: { type: 'string', default: String(1 + Date.now() % 1e6), read: whole },
+  node: { type: 'string', default: 'current', read: nodes.read },
+  only: { type: 'string', default: GROUPS.join(), read: someOf(GROUPS) }
+}
+
+/** Stops and continues a process at random moments, until `isOver()`. */
+async function stopAndGo (pid, isOver) {
+  const signal = name => {
+    try {
+      process.kill(-pid, name)
+    } catch {
+      // It has ended.
+    }
+  }
+  const pause = milliseconds => sleep(milliseconds, undefined, { ref: false })
+  for (;;) {
+    await pause(2000 + Math.random() * 8000)
+    if (isOver() || process.platform === 'win32') return
+    signal('SIGSTOP')
+    await pause(Math.random() ** 3 * 2000)
+    signal('SIGCONT')
+  }
+}
+
+/** One soak; an error says what was wrong. */
+async function soak (node, seconds, seed, only) {
+  let hasEnded = false
+  const { code, signal, timedOut, stdout } = await run(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], {
+    // Options are meant for the Node that runs this.
+    env: { ...process.env, NODE_OPTIONS: undefined },
+    timeout: seconds * 1000 + GRACE,
+    echo: 'all',
+    onStart (pid) { stopAndGo(pid, () => hasEnded) }
+  })
+  hasEnded = true
+  if (timedOut) throw new Error('it hangs')
+  if (code !== 0) throw new Error(`it ended with ${signal || `exit code ${code}`}`)
+  // The summary.
+  if (!/^\{.*\}\n$/m.test(stdout)) throw new Error('it did not end as it should')
+  return 'no law was broken'
+}
+
+async function main () {
+  const { minutes, seed, only, node: versions } = argumentsOf(__filename, OPTIONS)
+  await setup.run()
+  const results = new Results()
+  await nodes.each(versions, async node => {
+    const name = `Node ${node.version}: ${minutes} minutes, seed ${seed}`
+    console.log(name)
+    await results.of(name, () => soak(node, minutes * 60, seed, only))
+  })
+  results.close()
+}
+
+command(main)
