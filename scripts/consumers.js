@@ -7,7 +7,7 @@
 // The tools are those of the lock files in __test__/company/consumers/, and kept in the user's cache folder. They run on one new Node, since it
 // is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways. `--from`: tests
 // the two tarballs in that folder instead of making them; `--only`: the tools whose name matches; `--node`: for those that name no Node;
-// `--few`: one tool of each kind, with the tree's library, as `npm test` does.
+// `--few`: one tool of each kind, with the tree's library, as `.ci/run` does.
 
 const assert = require('assert')
 const fs = require('fs')

@@ -6,7 +6,7 @@
 //   node scripts/engines.js [--only redis] [--node 26] [--kills 1000] [--few] [--install] [--measure]
 //
 // `--only`: the checks in whose names, as they are printed, this is found (a regular expression); `--node`: the Node that runs the
-// processes; `--kills`: how many processes are killed while they come and go; `--few`: without servers, as `npm test` does; `--install`:
+// processes; `--kills`: how many processes are killed while they come and go; `--few`: without servers, as `.ci/run` does; `--install`:
 // gets the servers that are missing, as packages of Debian; `--measure`: measures instead, and keeps the figures with the example.
 //
 // The servers run on loopback with their data in a scratch folder. POSTGRESQL_URL, REDIS_URL and ETCD_URL name others. What is there in

@@ -1,8 +1,8 @@
 'use strict'
 
-// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, every test file of __test__/
-// with every subject (see __test__/subject.js) on the oldest, the newest and the running Node, and the tests of what is published.
-// `npm run test:all` runs the whole matrix. What is not run is reported with its reason.
+// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, the files of __test__ with
+// every subject (see __test__/subject.js) on the running Node, those that the oldest Node makes different on that one, and the tests of the
+// packed package. `.ci/run` and `npm run test:all` run them on more Nodes. What is not run is reported with its reason.
 // The last line is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
 
 const { command } = require('./lib/arguments')
@@ -16,11 +16,10 @@ const setup = require('./setup')
 
 async function main () {
   const options = parseArguments(process.argv.slice(2))
-  const { versions, subjects, jobs, only } = options
+  const { suites, subjects, jobs, only } = options
   const files = testFile.names().filter(name => only === null || only.test(name)).map(testFile.named)
   const report = new Report()
-  const full = versions.filter(version => sizeOn(version, options) === 'full')
-  report.print(`Node ${versions.join(', ')}; long tests at their full size on ${full.join(', ') || 'none'}`)
+  for (const line of introduction(options)) report.print(line)
 
   const steps = plannedSteps(options)
   const runLane = async lane => {
@@ -32,12 +31,24 @@ async function main () {
   const prepared = !options.setup || await report.part('setup', setup.installDependencies).then(cargo)
     .then(() => true, error => report.fail(report.row('setup', ''), 1, 'setup', error.message))
   if (prepared && await runLanes(steps.before)) {
-    for (const version of versions) {
-      await report.part(`node ${version}`, () => runSuite(version, files, { subjects, size: sizeOn(version, options), jobs, report }))
+    for (const { version, isWhole } of suites) {
+      const size = sizeOn(version, options)
+      await report.part(`node ${version}`, () => runSuite(version, isWhole ? files : testFile.onOldest(files), { subjects, size, jobs, report }))
     }
     await runLanes(steps.after)
   }
   if (!report.close()) process.exitCode = 1
+}
+
+/** What is run, and how it is run again. */
+function introduction (options) {
+  const { suites, daily } = options
+  const full = suites.filter(({ version }) => sizeOn(version, options) === 'full').map(({ version }) => version)
+  return [
+    `Node ${suites.map(({ version, isWhole }) => isWhole ? version : `${version} (only what is different there)`).join(', ')}`,
+    ...daily.length > 0 ? [`today's are ${daily.join(' and ')}: .ci/run --node ${daily.join(',')} takes them again`] : [],
+    ...full.length > 0 ? [`long tests at their full size on ${full.join(', ')}`] : []
+  ]
 }
 
 command(main)

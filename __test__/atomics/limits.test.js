@@ -1,6 +1,7 @@
 'use strict'
 
 // subjects: none
+// oldest: none (there the host has no queue for promises, which memory.atomic.notify would reach)
 
 // The limits of the package, as docs/guarantees.md lists them. A test that fails here is good news for users and a change to that page.
 

@@ -1,4 +1,5 @@
 'use strict'
+// oldest: installed (there an install puts waitAsync into the global Atomics)
 
 // Atomics.notify: which waiters it wakes, in which order, and what it counts.
 

@@ -1,4 +1,5 @@
 'use strict'
+// oldest: installed (there an install puts waitAsync into the global Atomics)
 
 // Atomics.waitAsync: a promise in the line.
 

@@ -1,4 +1,5 @@
 'use strict'
+// oldest: installed (there an install puts waitAsync into the global Atomics)
 
 // Atomics.wait: a thread that blocks. Main blocks here too, as Node allows.
 

@@ -1,5 +1,6 @@
 'use strict'
 // subjects: none
+// oldest: none (there the host has no queue for promises, which memory.atomic.notify would reach)
 
 // Waits on a WebAssembly memory: in the host's queue where the host has a waitAsync, since memory.atomic.notify finds no others; and
 // they hold the event loop only if they were made by the exported waitAsync.

@@ -1,5 +1,6 @@
 'use strict'
 // subjects: none
+// oldest: none (there the plain entry installs)
 // timeout: 400
 
 // Workers of a thread with an install have it too, and are otherwise the same as without.

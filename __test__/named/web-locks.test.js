@@ -1,5 +1,6 @@
 'use strict'
 // subjects: none
+// oldest: none (there Workers need a flag of Node, and navigator is missing)
 
 // The entry /web-locks: what it puts in place, where, and that it leaves the rest alone.
 

@@ -186,6 +186,15 @@ function lockFiles (folder) {
   })
 }
 
+test('what pages give to `npm test -- --only` finds test files', () => {
+  const names = require('../../scripts/lib/test-file').names()
+  const pages = ['README.md', 'CONTRIBUTING.md', 'RELIABILITY.md', ...fs.readdirSync(path.join(root, 'docs'), { recursive: true }).map(name => `docs/${name}`)]
+  const patterns = pages.filter(name => name.endsWith('.md')).flatMap(name => (
+    Array.from(fs.readFileSync(path.join(root, name), 'utf8').matchAll(/npm test -- [^`]*--only '?([^'`\s]+)/g), ([, pattern]) => pattern)))
+  assert.ok(patterns.length > 5)
+  assert.deepStrictEqual(patterns.filter(pattern => !names.some(name => new RegExp(pattern).test(name))), [])
+})
+
 test('the text of every mutation is in its file once', () => {
   const lost = [...require('../mutants/javascript'), ...require('../mutants/rust')].filter(({ file, find }) => (
     fs.readFileSync(path.join(root, file), 'utf8').split(find).length !== 2))

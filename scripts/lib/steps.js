@@ -16,21 +16,24 @@ const TIMEOUT = 30 * 60 * 1000
  * `count` reads from its output how many tests there were; a step without `count` is one test. Where a `required` step fails, nothing
  * else is run.
  */
-function plannedSteps ({ all, only, rust, setup, size }) {
+function plannedSteps ({ all, ci, only, rust, setup, size }) {
   const everything = only === null
   const few = all ? [] : ['--few']
   const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
   const slowSteps = [scriptStep('spec', [], '__test__/spec/run.js'), scriptStep('instructions')]
   return {
     before: [
-      rust ? cargoSteps : [],
-      [...(setup ? [buildStep] : []), ...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && all ? slowSteps : [])]
+      rust && everything ? cargoSteps : [],
+      [...(setup ? [buildStep] : []), ...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && everything && all ? slowSteps : [])]
     ],
     // The library is built for what is published: with Rust or not at all.
     after: everything && rust
       ? [
           [scriptStep('tarballs', few)],
-          [scriptStep('engines', few), scriptStep('consumers', few), ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])]
+          [
+            ...(all || ci ? [scriptStep('engines', few), scriptStep('consumers', few)] : []),
+            ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
+          ]
         ]
       : []
   }

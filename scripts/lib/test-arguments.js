@@ -1,18 +1,21 @@
 'use strict'
 
-// The arguments of `npm test`.
+// The arguments of `npm test`, and the Nodes that they mean.
 
 const os = require('os')
 const { argumentsOf, oneOf, someOf, whole } = require('./arguments')
 const { SUBJECTS } = require('./test-file')
 const nodes = require('../nodes')
 
-const USAGE = `npm test -- [--all] [--node 14.21.3[,..]] [--subject force[,..]] [--only pattern] [--size full|small] [--jobs n] [--no-rust]
-                    [--no-setup]
+const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern] [--subject force[,..]] [--size full|small] [--jobs n]
+                    [--no-rust] [--no-setup]
+  --ci        then also the whole suites on the oldest, the newest and two other Nodes, which change every day (.ci/run)
   --all       every supported Node, and the slow steps (npm run test:all)
-  --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this)
+  --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this); with --ci instead of
+              the two that change
+  --only      the files whose path in __test__ matches a regular expression (locks/queue), and nothing else; on the running
+              Node unless others are given
   --subject   these subjects: ${SUBJECTS.join(', ')}, none (the files that test no subject)
-  --only      the files whose path in __test__ matches a regular expression (locks/queue), and nothing else but Rust
   --size      of the long tests (small unless given; with --all full on the oldest, the newest and the running Node)
   --jobs      how many files run at the same time (one per core unless given)
   --no-rust   without the Rust steps, and without the tests of what is published, for which the library is built
@@ -20,15 +23,19 @@ const USAGE = `npm test -- [--all] [--node 14.21.3[,..]] [--subject force[,..]] 
 
 /**
  * Reads the arguments.
- * @returns {{ all: boolean, versions: string[], subjects: (?string)[], only: ?RegExp, size: ?string, jobs: number, rust: boolean,
- *   setup: boolean }} `null` among the subjects means the files that test none
+ * @returns {{ all: boolean, ci: boolean, suites: { version: string, isWhole: boolean }[], daily: string[], subjects: (?string)[], only: ?RegExp,
+ *   size: ?string, jobs: number, rust: boolean, setup: boolean }} `isWhole`: all files, not only those that the oldest Node makes different;
+ *   `daily`: those of the Nodes that change every day; `null` among the subjects means the files that test none
  * @throws {Error} with the usage
  */
 function parseArguments (args) {
-  const { all, node, subject, only = null, size = null, jobs, ...without } = argumentsOf(USAGE, OPTIONS, { args })
+  const { all, ci, node, subject, only = null, size = null, jobs, ...without } = argumentsOf(USAGE, OPTIONS, { args })
+  const daily = ci ? node || nodesOfTheDay(nodes.versions) : []
   return {
     all,
-    versions: node || (all ? nodes.versions : shortList(nodes.versions)),
+    ci,
+    suites: suitesOf({ all, ci, node, only, daily }),
+    daily,
     subjects: subject.map(name => name === 'none' ? null : name),
     only,
     size,
@@ -41,6 +48,7 @@ function parseArguments (args) {
 const NAMES = ['none', ...SUBJECTS]
 const OPTIONS = {
   all: { type: 'boolean', default: false },
+  ci: { type: 'boolean', default: false },
   node: { type: 'string', read: nodes.read },
   subject: { type: 'string', default: NAMES.join(','), read: someOf(NAMES) },
   only: { type: 'string', read: text => new RegExp(text) },
@@ -50,10 +58,26 @@ const OPTIONS = {
   'no-setup': { type: 'boolean' }
 }
 
-/** The oldest version, the newest, and the one that runs this. */
-function shortList (versions, running = process.versions.node) {
-  const [oldest, newest] = [versions[0], versions[versions.length - 1]]
-  return [oldest, ...(running === oldest || running === newest ? [] : [running]), newest]
+function suitesOf ({ all, ci, node, only, daily }) {
+  const whole = versions => [...new Set(versions)].map(version => ({ version, isWhole: true }))
+  const [oldest, running, newest] = shortList(nodes.versions)
+  if (ci) return whole([running, oldest, newest, ...daily])
+  if (node || all) return whole(node || nodes.versions)
+  return only ? whole([running]) : [...whole([running]), { version: oldest, isWhole: false }]
+}
+
+/** The oldest version, the one that runs this, and the newest. */
+const shortList = (versions, running = process.versions.node) => [versions[0], running, versions[versions.length - 1]]
+
+/**
+ * Two of the versions that would not run otherwise. The multiples of the golden ratio lie evenly between two whole numbers, whichever days are
+ * left out: so each version comes soon, whether this runs every day or every week.
+ */
+function nodesOfTheDay (versions, { running = process.versions.node, day = Math.floor(Date.now() / 86400000) } = {}) {
+  const others = versions.filter(version => !shortList(versions, running).includes(version))
+  const { length } = others
+  const first = Math.floor(day * (Math.sqrt(5) - 1) / 2 % 1 * length)
+  return [others[first], others[(first + (length >> 1)) % length]]
 }
 
 /** The TEST_SIZE on one of the versions that `parseArguments` gave. */
@@ -61,4 +85,4 @@ function sizeOn (version, { all, size }) {
   return size || (all && shortList(nodes.versions).includes(nodes.resolve(version)) ? 'full' : 'small')
 }
 
-module.exports = { parseArguments, shortList, sizeOn }
+module.exports = { nodesOfTheDay, parseArguments, shortList, sizeOn }

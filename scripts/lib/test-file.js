@@ -6,6 +6,7 @@
 // A file may declare, in comments within its first lines:
 //   // subjects: none            tests no subject: run once per Node  (or some of them: `// subjects: installed, force`)
 //   // nodes: >=16 (reason)      run only there, elsewhere reported as skipped  (`>=12.22 <16` works too)
+//   // oldest: none (reason)     something is different on the oldest Node: `npm test` runs it there, too, with these subjects
 //   // flags: --expose-gc        flags for Node
 //   // timeout: 300              seconds for the whole file
 //   // alone: reason             nothing else may run at the same time
@@ -35,11 +36,11 @@ function names (folder = '') {
 /** Reads a file by its name in __test__. */
 const named = name => read(path.join(TESTS, name), name)
 
-/** Reads the declarations of a file: `{ file, name, subjects, nodes, flags, timeout, alone, long }`; `subjects` is [null] for none. */
+/** Reads the declarations of a file: `{ file, name, subjects, nodes, oldest, flags, timeout, alone, long }`; `subjects` is [null] for none. */
 function read (file, name = path.basename(file)) {
-  const declared = { file, name, subjects: SUBJECTS, nodes: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
+  const declared = { file, name, subjects: SUBJECTS, nodes: null, oldest: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
   for (const line of fs.readFileSync(file, 'utf8').split('\n', HEADER_LINES)) {
-    const match = /^\/\/ (subjects|nodes|flags|timeout|alone|long):\s*(.*?)\s*$/.exec(line)
+    const match = /^\/\/ (subjects|nodes|oldest|flags|timeout|alone|long):\s*(.*?)\s*$/.exec(line)
     if (match) declared[match[1]] = parsers[match[1]](match[2], `${name}: ${line.trim()}`)
   }
   return declared
@@ -53,6 +54,11 @@ const parsers = {
       if (!SUBJECTS.includes(each)) throw new Error(`${where}: '${each}' is not one of none, ${SUBJECTS.join(', ')}`)
     }
     return names
+  },
+  oldest (text, where) {
+    const [, subjects, reason] = /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text)
+    if (!reason) throw new Error(`${where}: a reason in parentheses is needed`)
+    return parsers.subjects(subjects, where)
   },
   nodes (text, where) {
     const [, range, reason] = /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text)
@@ -78,6 +84,9 @@ function admits (nodes, version) {
     return (compareVersions(version, limit) >= 0) === (operator === '>=')
   })
 }
+
+/** The files that are different on the oldest Node, with the subjects that they have there. */
+const onOldest = files => files.filter(({ oldest }) => oldest !== null).map(file => ({ ...file, subjects: file.oldest }))
 
 /**
  * Runs a file once.
@@ -119,4 +128,4 @@ function howItEnded ({ error, timedOut, leftBehind, signal }, timeout) {
   return null
 }
 
-module.exports = { SUBJECTS, names, named, read, admits, run }
+module.exports = { SUBJECTS, names, named, onOldest, read, admits, run }

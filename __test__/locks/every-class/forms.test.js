@@ -2,6 +2,7 @@
 
 // These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
+// oldest: force (there AbortController, FinalizationRegistry and class fields are missing)
 
 // The behaviour that Condition, Semaphore, RwLock, Barrier and Latch share, tested on every form that waits: see fixtures/family-forms.js.
 

@@ -2,6 +2,7 @@
 
 // These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
+// oldest: force (there AsyncLocalStorage is missing, whose tasks a snapshot shows)
 // timeout: 200
 
 // snapshot(): what is held and awaited in this process, while other threads go on.
