@@ -23,6 +23,8 @@ const INHERITING = [
   }
 ]
 
+const ENTRIES = ['index.js', 'force/index.js', 'keep-alive/index.js', 'pure/index.js', 'web-locks/index.js']
+
 module.exports = [
   { ignores: ['**/node_modules/', 'target/', 'dist/', '**/.*/', '__test__/types/'] },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
@@ -82,9 +84,9 @@ module.exports = [
       '@stylistic/yield-star-spacing': ['error', 'both']
     }
   },
-  { files: ['lib/**/*.js', '*.js', '*.mjs'], rules: { 'no-restricted-syntax': ['error', ...INHERITING] } },
+  { files: ['lib/**/*.js', ...ENTRIES, ...ENTRIES.map(name => name.replace(/js$/, 'mjs'))], rules: { 'no-restricted-syntax': ['error', ...INHERITING] } },
   // They list the names of their exports for tools that only read the source.
-  { files: ['index.js', 'force.js', 'keep-alive.js', 'pure.js', 'web-locks.js'], rules: { 'no-constant-binary-expression': 'off' } },
+  { files: ENTRIES, rules: { 'no-constant-binary-expression': 'off' } },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
   // Programs in various styles, some for browsers.
   { files: ['__test__/fixtures/workers/**'], languageOptions: { globals: globals.worker }, rules: { strict: 'off' } },

@@ -1,6 +1,6 @@
-import entry from './es-modules.js'
+import entry from './lib/es-modules.js'
 
 const api = entry('index')
 export default api
 export const { wait, notify, waitAsync, install, uninstall, engine, ref, unref, waiterCount } = api
-export * from './locks.mjs'
+export * from './lib/locks.mjs'

@@ -24,7 +24,7 @@ const ENTRIES = {
   force: { load: () => install('force', { force: true }, true), trio: () => ownTrio(own) },
   'keep-alive': { load: () => install('keep-alive', undefined, true), trio: () => standing() || keepAliveTrio(own) || ownTrio(own) },
   pure: { load () {}, trio: () => ownTrio(own) },
-  'web-locks': { load: () => require('./navigator')(), trio: () => standing() || hostTrio(own) || ownTrio(own) }
+  'web-locks': { load: () => require('./install/navigator')(), trio: () => standing() || hostTrio(own) || ownTrio(own) }
 }
 
 /** The global functions, if any entry or copy has installed them: code that imports and code that uses the global must share a queue. */
@@ -73,7 +73,7 @@ function createEntry (name) {
 function start () {
   try {
     require('./agent/agent').agent()
-    require('./locks/held/stalls').listen()
+    require('./locks/observe/stalls').listen()
   } catch (error) {
     process.emitWarning(error.message)
   }

@@ -43,7 +43,7 @@ const programs = [
   { name: 'tsx', args: ['node_modules/tsx/dist/cli.mjs', 'typescript.ts'], says: 'file 4' },
   { name: 'ts-node', args: ['-r', 'ts-node/register/transpile-only', 'typescript.ts'], env: { TS_NODE_COMPILER_OPTIONS: COMMONJS }, says: 'file 4' },
   { name: 'mock-fs', args: ['mock-fs.js'], says: 'started', range: '>=22 <25' },
-  { name: 'ses', args: ['ses.js'], env: { LOCKS: path.join(ROOT, 'pure.js') }, says: 'TimeoutError 42 named ok' },
+  { name: 'ses', args: ['ses.js'], env: { LOCKS: path.join(ROOT, 'pure', 'index.js') }, says: 'TimeoutError 42 named ok' },
   { name: '--import', args: ['--import', './preload.mjs', 'import.mjs'], says: 'false 1 1' },
   { name: 'module.register', args: ['register.mjs'], says: 'false undefined undefined' },
   // Their threads share a queue with Node's own functions. So many of them warn that WASI is experimental as happen to get to it.
@@ -57,7 +57,7 @@ const BY_CHANCE = / ?\(?\b[\d.]+ ?m?s\b\)?|\bduration_ms:? [\d.]+|\(node:\d+\)|^
 
 /** What a program gives: its exit code and its output. */
 async function result (node, { args, env }, cwd, entry) {
-  const NODE_OPTIONS = entry === undefined ? '' : `-r ${JSON.stringify(path.join(ROOT, `${entry}.js`))}`
+  const NODE_OPTIONS = entry === undefined ? '' : `-r ${JSON.stringify(path.join(ROOT, entry))}`
   const { code, error, output } = await run(node, args, { cwd, timeout: 60 * 1000, env: { ...process.env, CI: 'true', FORCE_COLOR: '0', NODE_OPTIONS, ...env } })
   if (error) throw new Error(String(error))
   return { code, output: output.replace(BY_CHANCE, '') }

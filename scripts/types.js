@@ -138,9 +138,8 @@ async function compile ({ compiler, files, ...rest }, scratch, number) {
 function installPackage (scratch) {
   const home = path.join(scratch, 'node_modules', 'atomics-waitasync')
   fs.mkdirSync(home, { recursive: true })
-  for (const name of manifest.files.filter(name => name.endsWith('.d.ts')).concat('package.json')) {
-    fs.copyFileSync(path.join(root, name), path.join(home, name))
-  }
+  const declarations = Object.values(manifest.exports).map(({ types }) => types).filter(Boolean)
+  for (const name of declarations.concat('package.json')) fs.cpSync(path.join(root, name), path.join(home, name), { recursive: true })
   fs.cpSync(folder, scratch, { recursive: true })
   fs.cpSync(EXAMPLES, path.join(scratch, 'examples'), { recursive: true, filter: file => path.basename(file) !== 'node_modules' })
 }
@@ -154,7 +153,7 @@ async function installClients (scratch) {
 
 /** The declared names are those that are there. */
 function compareNames (entry) {
-  const text = fs.readFileSync(path.join(root, 'pure.d.ts'), 'utf8')
+  const text = fs.readFileSync(path.join(root, 'pure', 'index.d.ts'), 'utf8')
   const declared = Array.from(text.matchAll(/^export (?:function|let|const|class) (\w+)/gm), match => match[1])
   assert.deepStrictEqual(Object.keys(require(path.join(root, entry))).sort(), [...new Set(declared)].sort())
 }

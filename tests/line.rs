@@ -1,5 +1,5 @@
 //! The lines of locks against their promises, and under load: through its public interface, without
-//! Node. The words are taken and given back as `lib/locks/held/` does it.
+//! Node. The words are taken and given back as `lib/locks/hold/` does it.
 
 #![cfg(not(feature = "model"))]
 

@@ -1124,7 +1124,7 @@ fn write_give_up_busy_read() {
     });
 }
 
-/// What other threads see of a thread that takes locks as `lib/locks/held/` does: its robust list, and its register. Written
+/// What other threads see of a thread that takes locks as `lib/locks/hold/` does: its robust list, and its register. Written
 /// and read as `x64` does it, each write a releasing one.
 #[derive(Default)]
 struct RobustList {

@@ -16,7 +16,7 @@ const host = { waitAsync: Atomics.waitAsync }
 const api = require('../../keep-alive')
 
 const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
-const ENTRY = path.join(__dirname, '..', '..', 'keep-alive.js')
+const ENTRY = path.join(__dirname, '..', '..', 'keep-alive')
 const words = (length = 1) => new Int32Array(new SharedArrayBuffer(4 * length))
 
 /** Runs source text in a process with the entry; `array` is shared memory, `log` what it prints as JSON when it ends. */

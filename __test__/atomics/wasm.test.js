@@ -107,7 +107,7 @@ test('a promise of another realm is of that realm', here, async () => {
 test('with /force in all threads, posted memories included: each thread and module wakes each other', here, async t => {
   // Main and worker hand a word to and fro: w waits by Atomics.wait or in WebAssembly, main by waitAsync.
   const said = await runForJSON(t, ['-e', `
-    const api = require(${file('../../force.js')})
+    const api = require(${file('../../force/index.js')})
     const wasm = require(${file('../fixtures/wasm-threads.js')})
     const { Worker } = require('worker_threads')
     const memory = wasm.newMemory()
@@ -154,7 +154,7 @@ test('notify finds the claims of locks before the host\'s waiters', here, async 
 })
 
 test('/force: a lock in such a memory wakes plain waiters on its word, which are in the host\'s queue', here, async t => {
-  assert.deepStrictEqual(await run(t, 'force.js', `
+  assert.deepStrictEqual(await run(t, 'force', `
     const lock = new api.AsyncLock(words.buffer)
     const token = lock.tryLock()
     api.waitAsync(lock.i32a, 0, api.AsyncLock.LOCKED, 10000).value.then(outcome => { log.push(outcome) })
@@ -169,17 +169,15 @@ const run = (t, entry, source) => runForJSON(t, ['-r', path.join(__dirname, '..'
   process.on('exit', () => { console.log(JSON.stringify(log)) })
   ${source}`])
 
-for (const entry of ['force.js', 'keep-alive.js']) {
-  const name = entry.slice(0, -3)
-
-  test(`/${name}: a wait of the global's waitAsync does not hold the event loop`, here, async t => {
+for (const entry of ['force', 'keep-alive']) {
+  test(`/${entry}: a wait of the global's waitAsync does not hold the event loop`, here, async t => {
     assert.deepStrictEqual(await run(t, entry, `
       Atomics.waitAsync(words, 0, 0)
       Atomics.waitAsync(words, 0, 0, 60000)
       setTimeout(() => { log.push('end') }, 1)`), ['end'])
   })
 
-  test(`/${name}: after ref it does, until it is settled or unref'd`, here, async t => {
+  test(`/${entry}: after ref it does, until it is settled or unref'd`, here, async t => {
     assert.deepStrictEqual(await run(t, entry, `
       const { value } = Atomics.waitAsync(words, 0, 0, 50)
       log.push(api.ref(value), api.ref(value))
@@ -188,7 +186,7 @@ for (const entry of ['force.js', 'keep-alive.js']) {
       log.push(api.unref(other), api.ref(other), api.unref(other))`), [true, true, true, true, true, 'timed-out', false])
   })
 
-  test(`/${name}: a wait of an exported waitAsync holds it, unless it is unref'd`, here, async t => {
+  test(`/${entry}: a wait of an exported waitAsync holds it, unless it is unref'd`, here, async t => {
     assert.deepStrictEqual(await run(t, entry, `
       for (const entry of [api, require(${file('../..')} + '/${entry}')]) {
         entry.waitAsync(words, 0, 0, 50).value.then(outcome => { log.push(outcome) })
@@ -196,7 +194,7 @@ for (const entry of ['force.js', 'keep-alive.js']) {
       }`), [true, true, 'timed-out', 'timed-out'])
   })
 
-  test(`/${name}: a wait on any other memory holds it, whichever function made it`, here, async t => {
+  test(`/${entry}: a wait on any other memory holds it, whichever function made it`, here, async t => {
     assert.deepStrictEqual(await run(t, entry, `
       const plain = new Int32Array(new SharedArrayBuffer(4))
       for (const { waitAsync } of [Atomics, api]) waitAsync(plain, 0, 0, 50).value.then(outcome => { log.push(outcome) })`), ['timed-out', 'timed-out'])
@@ -225,7 +223,7 @@ const MAILBOX = `
 for (const [entry, expected] of [['index', HOST_HAS_WAIT_ASYNC ? 'mail' : 'no mail'], ['force', HOST_HAS_WAIT_ASYNC ? 'mail' : 'no mail'], ['pure', 'mail']]) {
   test(`/${entry}: a program that looks whether there is a waitAsync gets ${expected}`, { skip: MAJOR < 14 && 'this Node has no threads of WebAssembly that Emscripten uses' }, async t => {
     const flags = HOST_HAS_WAIT_ASYNC ? [] : ['--experimental-wasm-threads']
-    assert.strictEqual(await runForJSON(t, [...flags, '-r', path.join(__dirname, '..', '..', `${entry}.js`), '-e', MAILBOX]), expected)
+    assert.strictEqual(await runForJSON(t, [...flags, '-r', path.join(__dirname, '..', '..', entry), '-e', MAILBOX]), expected)
   })
 }
 
@@ -233,7 +231,7 @@ test('a worker that waits in WebAssembly\'s line can be terminated', here, async
   const memory = wasm.newMemory()
   const worker = new Worker(`
     const { parentPort, workerData } = require('worker_threads')
-    const { wait } = require(${file('../../pure.js')})
+    const { wait } = require(${file('../../pure/index.js')})
     parentPort.postMessage('waits')
     wait(new Int32Array(workerData.buffer), 0, 0)`, { eval: true, workerData: memory, execArgv: [] })
   await new Promise(resolve => worker.once('message', resolve))

@@ -15,8 +15,8 @@ const { runForJSON, runNode } = require('../fixtures/run-node')
 const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
 const root = path.join(__dirname, '..', '..')
 const fixture = (name) => path.join(__dirname, '..', 'fixtures', 'environments', name)
-const FORCE = JSON.stringify(path.join(root, 'force.js'))
-const PURE = JSON.stringify(path.join(root, 'pure.js'))
+const FORCE = JSON.stringify(path.join(root, 'force', 'index.js'))
+const PURE = JSON.stringify(path.join(root, 'pure', 'index.js'))
 const REPORT_ERROR = `try { require(${FORCE}); console.log('"loaded"') } catch ({ code, message }) { console.log(JSON.stringify([code, message])) }`
 
 function folderWith (t, files) {
@@ -55,7 +55,7 @@ test('the permission model without addons: the error names the flag', { skip: NO
 })
 
 test('a library that may not be read: the error names the flag', { skip: NO_ADDONS }, async t => {
-  const some = [path.join(root, 'lib', '*'), path.join(root, 'force.js'), path.join(root, 'package.json')]
+  const some = [path.join(root, 'lib', '*'), path.join(root, 'force', 'index.js'), path.join(root, 'package.json')]
   const [code, message] = await runForJSON(t, [PERMISSION, ...some.map(file => `--allow-fs-read=${file}`), '--allow-addons', '-e', REPORT_ERROR])
   assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
   assert.ok(message.includes('--allow-fs-read'), message)
@@ -185,9 +185,9 @@ test('a preload that is not there: Node names it', async t => {
 })
 
 test('a copy that lacks the file which Workers load first: they start, with a warning', async t => {
-  const folder = packageCopy(t, file => file !== path.join('lib', 'workers', 'by-message', 'start.js'))
+  const folder = packageCopy(t, file => file !== path.join('lib', 'install', 'workers', 'by-message', 'start.js'))
   const { code, stdout, stderr } = await runNode(t, ['-e', `
-    require(${JSON.stringify(path.join(folder, 'force.js'))})
+    require(${JSON.stringify(path.join(folder, 'force'))})
     const { Worker } = require('worker_threads')
     new Worker('console.log("runs")', { eval: true })`])
   assert.strictEqual(code, 0, stderr)

@@ -19,7 +19,7 @@ const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
 const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
 const HOST_HAS_WAKE = MAJOR < 12
 const root = path.join(__dirname, '..', '..')
-const entryFile = (name) => path.join(root, name + '.js')
+const entryFile = (name) => path.join(root, name === 'index' ? '' : name, 'index.js')
 const DESCRIBE = path.join(__dirname, '..', 'fixtures', 'entries', 'describe.js')
 /** Whether each exported function is the installed one: `waitAsync` has a twin that takes a signal. */
 const IN_PLACE = [true, true, false]

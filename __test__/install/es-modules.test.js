@@ -51,7 +51,7 @@ for (const name of ENTRIES) {
     // What the functions need, which `require` of the plain entry leaves for their first use where it changes nothing.
     const ofScript = await runForJSON(t, ['-e', `const path = require('path'); void require('atomics-waitasync${name}').wait; console.log(${loaded})`],
       { cwd: folder })
-    assert.deepStrictEqual(ofModule.files.filter((file) => file !== 'es-modules.js'), ofScript.files)
+    assert.deepStrictEqual(ofModule.files.filter((file) => file !== 'lib/es-modules.js'), ofScript.files)
     assert.strictEqual(ofModule.threads, ofScript.threads)
     const plain = name === '' && MAJOR >= 16
     assert.strictEqual(ofModule.files.some((file) => file.endsWith('.node')), !plain && (name !== '/keep-alive' || MAJOR < 16))
@@ -61,7 +61,7 @@ for (const name of ENTRIES) {
 
 test('without a native library, every name is there, and says so when it is used', { skip: MAJOR < 16 && 'there it is needed at once' }, async t => {
   const folder = packageWithoutLibrary(t)
-  for (const name of ['index.mjs', 'keep-alive.mjs']) {
+  for (const name of ['index.mjs', 'keep-alive/index.mjs']) {
     const seen = await runModule(t, folder, `
       import * as api from './${name}'
       import util from 'util'

@@ -6,7 +6,7 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { onAQuietMachine } = require('../fixtures/queue-toolbox')
-const letStart = require('../../lib/workers/by-message/source')
+const letStart = require('../../lib/install/workers/by-message/source')
 const { createException } = require('../../lib/locks/named/dom-exception')
 const { nounOf } = require('../../lib/waiting/kinds')
 const { requireOptions } = require('../../lib/util/options')

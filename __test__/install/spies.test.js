@@ -13,7 +13,7 @@ const MAJOR = Number(process.versions.node.split('.')[0])
 const ENTRIES = ['index', 'force', 'keep-alive', 'pure', 'web-locks']
 const CLASSES = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue', 'UnlockToken', 'Lock', 'LockManager']
 const root = path.join(__dirname, '..', '..')
-const entryFile = (name) => JSON.stringify(path.join(root, name + '.js'))
+const entryFile = (name) => JSON.stringify(path.join(root, name))
 
 // ——— frozen, sealed, behind a proxy ———
 

@@ -11,7 +11,7 @@ const { packageCopy } = require('../fixtures/entries/folders')
 const { runForJSON } = require('../fixtures/run-node')
 
 const root = path.join(__dirname, '..', '..')
-const force = JSON.stringify(path.join(root, 'force.js'))
+const force = JSON.stringify(path.join(root, 'force'))
 
 /** What a worker says of its Atomics, and the codes of the parent's warnings. */
 const ASK = `
@@ -62,7 +62,7 @@ for (const gone of ['all of it', 'all but the file that workers run first']) {
       const folder = ${JSON.stringify(packageCopy(t))}
       require(folder + '/force')
       ${ASK}
-      const start = path.join(folder, 'lib', 'workers', 'by-message', 'start.js')
+      const start = path.join(folder, 'lib', 'install', 'workers', 'by-message', 'start.js')
       const removeTree = (folder) => {
         for (const name of fs.readdirSync(folder)) {
           const file = path.join(folder, name)
@@ -88,7 +88,7 @@ for (const entry of ['force', 'keep-alive', 'web-locks']) {
       const threads = require('worker_threads')
       Object.freeze(threads.Worker)
       Object.freeze(threads)
-      const { AsyncLock } = require(${JSON.stringify(path.join(root, `${entry}.js`))})
+      const { AsyncLock } = require(${JSON.stringify(path.join(root, entry))})
       const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
       ask(threads.Worker).then(engine => say([engine, Array.from(new Set(codes)).filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS'), token.unlock()]))`])
     assert.deepStrictEqual(seen, ['host', ['ATOMICS_WAITASYNC_WORKER'], true])

@@ -20,7 +20,7 @@ const api = require('../../pure')
 const MAJOR = Number(process.versions.node.split('.')[0])
 const root = path.join(__dirname, '..', '..')
 const fixture = (name) => path.join(__dirname, '..', 'fixtures', 'workers', name)
-const entryFile = (name) => path.join(root, name + '.js')
+const entryFile = (name) => path.join(root, name)
 const COMPARE = fixture('compare.js')
 const SAY_WORLD = fixture('say-world.js')
 const PRELOAD = fixture('preload.js')
@@ -387,7 +387,7 @@ test('an import of Worker, older or newer than the install', { skip: MAJOR < 12 
 
 const preloads = [
   ['an absolute path', { args: ['-r', entryFile('force')] }],
-  ['a relative path', { args: ['-r', './force.js'], cwd: root }],
+  ['a relative path', { args: ['-r', './force/index.js'], cwd: root }],
   ['NODE_OPTIONS', { args: [], env: { NODE_OPTIONS: `-r ${entryFile('force')}` } }]
 ]
 for (const [what, { args, env, cwd }] of preloads) {

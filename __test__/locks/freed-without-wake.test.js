@@ -32,7 +32,7 @@ const waiters = {
   'main in lockAsync()': 'lock.lockAsync()'
 }
 
-for (const entry of ['index.js', 'keep-alive.js', 'force.js']) {
+for (const entry of ['index.js', 'keep-alive', 'force']) {
   for (const name of Object.keys(waiters)) {
     test(`${entry}: code that frees the bare word wakes ${name}`, async t => {
       const woken = await run(t, entry, `
@@ -84,7 +84,7 @@ test('code that frees and takes the bare word again and again does not keep a wo
 // and then takes until the time limit breaks it off. Gives what `source` says; on a slow machine the limit may have to be longer.
 async function breakOff (t, source) {
   for (let limit = 1000; ; limit *= 4) {
-    const seen = await run(t, 'force.js', brokenOff(limit) + source)
+    const seen = await run(t, 'force', brokenOff(limit) + source)
     if (seen !== 'nothing was freed') return seen
   }
 }

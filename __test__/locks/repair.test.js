@@ -8,7 +8,7 @@
 const assert = require('assert')
 const vm = require('vm')
 const { MessageChannel } = require('worker_threads')
-const { Repairing } = require('../../lib/locks/held/repair')
+const { Repairing } = require('../../lib/locks/hold/repair')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')

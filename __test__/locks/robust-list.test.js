@@ -12,7 +12,7 @@ const { api: { AsyncLock, Condition, RwLock, Semaphore } } = require('../subject
 const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')
 const { now, randomFrom, sleep, startWorker } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-const { robustList } = require('../../lib/locks/held/robust-list')
+const { robustList } = require('../../lib/locks/hold/robust-list')
 
 const SEED = Number(process.env.SEED || Date.now() % 1e9)
 console.log(`# seed ${SEED}`)

@@ -6,13 +6,13 @@
 // a lock): that slots.js notes a notification in a register before it settles it, and how far a batch has come; that waiter.js forgets its
 // slot; that abort-signals.js goes on after an error; that robust-list.js removes the number of an attempt that failed.
 
-const word = 'lib/locks/held/word.js'
-const finder = 'lib/locks/held/finder.js'
-const list = 'lib/locks/held/robust-list.js'
-const request = 'lib/locks/held/request.js'
-const owed = 'lib/locks/held/owed.js'
-const acquire = 'lib/locks/held/acquire.js'
-const token = 'lib/locks/held/token.js'
+const word = 'lib/locks/hold/word.js'
+const finder = 'lib/locks/hold/finder.js'
+const list = 'lib/locks/hold/robust-list.js'
+const request = 'lib/locks/hold/request.js'
+const owed = 'lib/locks/hold/owed.js'
+const acquire = 'lib/locks/hold/acquire.js'
+const token = 'lib/locks/hold/token.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
@@ -30,11 +30,11 @@ const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
-const stalls = 'lib/locks/held/stalls.js'
-const taken = 'lib/locks/held/taken.js'
-const tasks = 'lib/locks/held/tasks.js'
+const stalls = 'lib/locks/observe/stalls.js'
+const taken = 'lib/locks/observe/taken.js'
+const tasks = 'lib/locks/observe/tasks.js'
 const names = 'lib/locks/named/names.js'
-const repair = 'lib/locks/held/repair.js'
+const repair = 'lib/locks/hold/repair.js'
 
 module.exports = [
   // ——— words ———
@@ -174,7 +174,7 @@ module.exports = [
   { what: 'a wait that is over holds the loop', file: 'lib/atomics/keep-alive.js', find: '    clearInterval(pending.get(promise))\n', put: '', test: 'atomics/keep-alive' },
   { what: 'each copy of the package leaves its realm with the agent', file: names, find: 'if (native.onSteal === undefined) native', put: 'native', test: 'company/realms' },
   { what: 'each install keeps its realm', file: 'lib/contexts.js', find: 'n === 0 ? strong(each) : weak(each)', put: 'strong(each)', test: 'company/realms' },
-  { what: 'each copy of the package replaces the parent of Worker', file: 'lib/workers/reach.js', find: 'if (!isInterposed(HostWorker)) state', put: 'state', test: 'company/realms' },
+  { what: 'each copy of the package replaces the parent of Worker', file: 'lib/install/workers/reach.js', find: 'if (!isInterposed(HostWorker)) state', put: 'state', test: 'company/realms' },
   { what: 'the watch for stalls keeps a context', file: stalls, find: 'agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })', put: 'setTimeout(turns, milliseconds).unref()', test: 'locks/every-class/async-context' },
   { what: 'what follows a notification is told of in no context', file: acquire, find: 'waits(this.steps === undefined ? undefined : this.steps.context)', put: 'waits()', test: 'locks/every-class/async-context' },
   { what: 'an earlier listener stops an abort', file: signals, find: 'addAbortListener !== undefined && isOfNode(signal)', put: 'false', test: 'locks/every-class/signals' },
@@ -223,7 +223,7 @@ module.exports = [
 
   // ——— holds and waits that are told of ———
   { what: 'a hold of a Condition\'s token does not end by its wait', file: condition, find: '  theList().holds.end(theList(), index)\n', put: '', test: 'locks/observe/hold-channel' },
-  { what: 'a thread that never turns its loop tells of no hold', file: 'lib/locks/held/token.js', find: '  list.holds.tell()\n', put: '', test: 'locks/observe/hold-channel' },
+  { what: 'a thread that never turns its loop tells of no hold', file: 'lib/locks/hold/token.js', find: '  list.holds.tell()\n', put: '', test: 'locks/observe/hold-channel' },
   { what: 'a callback that has ended keeps the one around it', file: tasks, find: '    scope.outer = undefined\n', put: '', test: 'locks/observe/task-cycles' },
   { what: 'the hold of a writer that has become a reader is of no task', file: list, find: 'this.tasks.rename(this.serials[index], serial)', put: 'void 0', test: 'locks/observe/task-cycles' },
 

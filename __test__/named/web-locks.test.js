@@ -10,7 +10,7 @@ const { test } = require('../harness')
 const { runForJSON } = require('../fixtures/run-node')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
-const entry = (name) => path.join(__dirname, '..', '..', name + '.js')
+const entry = (name) => path.join(__dirname, '..', '..', name)
 const WEB_LOCKS = entry('web-locks')
 
 /** Runs `program(require, path of the entry)`, and gives what it resolves to. */

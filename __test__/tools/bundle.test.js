@@ -24,7 +24,7 @@ function bundled (t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-bundle-'))
   t.after(() => { fs.rmSync(folder, { recursive: true, force: true }) })
   bundle(path.join(folder, 'lib'))
-  for (const name of ['index.js', 'force.js', 'keep-alive.js', 'web-locks.js', libraryFile(target())]) fs.copyFileSync(path.join(root, name), path.join(folder, name))
+  for (const name of ['index.js', 'force', 'keep-alive', 'pure', 'web-locks', libraryFile(target())]) fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
   return folder
 }
 
@@ -60,9 +60,9 @@ test('as a part of an ES module, it says how to leave it out before anything els
 test('without the package\'s files around it, the error of a missing library says that it is in a bundle', async t => {
   const folder = bundled(t)
   fs.unlinkSync(path.join(folder, libraryFile(target())))
-  const message = () => evaluate(t, folder, 'try { require(folder + "/force.js") } catch ({ message }) { console.log(JSON.stringify(message)) }')
+  const message = () => evaluate(t, folder, 'try { require(folder + "/force") } catch ({ message }) { console.log(JSON.stringify(message)) }')
   assert.match(await message(), /^atomics-waitasync has no native library/)
-  fs.rmSync(path.join(folder, 'lib', 'workers'), { recursive: true })
+  fs.rmSync(path.join(folder, 'lib', 'install'), { recursive: true })
   assert.match(await message(), /^atomics-waitasync is in a bundle, .* must stay external.* Looked for /)
 })
 
@@ -113,7 +113,7 @@ test('an entry that changes nothing loads none of them before it is used, and th
 })
 
 const USES = [
-  { use: 'an install of our own queue', code: 'require(folder + "/force.js")', parts: ['main.js', 'agent.js', 'install.js'] },
+  { use: 'an install of our own queue', code: 'require(folder + "/force")', parts: ['main.js', 'agent.js', 'install.js'] },
   { use: 'a lock', code: 'new (require(folder).AsyncLock)(new SharedArrayBuffer(4)).executeLocked(() => {})', parts: ['main.js', 'lock.js', 'agent.js'] },
   { use: 'a named lock', code: 'require(folder).locks.request("name", () => {})', parts: ['main.js', 'names.js', 'agent.js', 'lock.js'] }
 ]
@@ -129,7 +129,7 @@ for (const { use, code, parts } of USES) {
 test('every entry loads the same part first, without the code of a lock; and a lock nothing of names, snapshots and reports', t => {
   const lib = path.join(bundled(t), 'lib')
   const [text, lock] = ['main.js', 'lock.js'].map(name => fs.readFileSync(path.join(lib, name), 'utf8'))
-  assert.deepStrictEqual(lock.match(/^\/\/ lib\/locks\/(?:named|held\/(?:snapshot|cycles|stall-report)).*$/gm), null)
+  assert.deepStrictEqual(lock.match(/^\/\/ lib\/locks\/(?:named|observe\/(?:snapshot|cycles|stall-report)).*$/gm), null)
   assert.deepStrictEqual(text.match(/^\/\/ lib\/locks\/.*$/gm), ['// lib/locks/index.js', '// lib/locks/named/manager.js'])
 })
 
@@ -142,7 +142,7 @@ test('what an install leaves in a thread reads no file later', async t => {
   for (const [entry, use] of Object.entries(lasting)) {
     const folder = bundled(t)
     const seen = await evaluate(t, folder, `
-      require(folder + '/${entry}.js')
+      require(folder + '/${entry}')
       require('fs').renameSync(folder + '/lib', folder + '/gone')
       const words = new Int32Array(new SharedArrayBuffer(4))
       Promise.resolve(${use}).then((result) => { console.log(JSON.stringify(result)) })`)
@@ -153,12 +153,12 @@ test('what an install leaves in a thread reads no file later', async t => {
 test('a Worker takes what its parent has compiled, and works with it', async t => {
   const seen = await evaluate(t, bundled(t), `
     const { Worker } = require('worker_threads')
-    const api = require(folder + '/force.js')
+    const api = require(folder + '/force')
     const locks = [new api.AsyncLock(new SharedArrayBuffer(4)), new api.AsyncLock(new SharedArrayBuffer(4))]
     const token = locks[1].tryLock()
     const worker = new Worker(\`
       const { parentPort, workerData } = require('worker_threads')
-      const { AsyncLock } = require(\${JSON.stringify(folder + '/force.js')})
+      const { AsyncLock } = require(\${JSON.stringify(folder + '/force')})
       parentPort.postMessage(scripts)
       const token = new AsyncLock(workerData).lock()
       parentPort.postMessage(token.locked)
@@ -173,10 +173,10 @@ test('a Worker takes what its parent has compiled, and works with it', async t =
 test('where a script of vm cannot be made, or another cache is asked for, they are required', async t => {
   const folder = bundled(t)
   const code = `
-    require(folder + '/force.js')
+    require(folder + '/force')
     const names = Object.keys(require.cache).map((file) => require('path').basename(file))
     console.log(JSON.stringify([scripts, names.filter((name) => name.endsWith('.js')).sort()]))`
-  const required = [[], ['agent.js', 'entry.js', 'force.js', 'install.js', 'main.js', 'note.js']]
+  const required = [[], ['agent.js', 'entry.js', 'index.js', 'install.js', 'main.js', 'note.js']]
   const unreadable = `
     const fs = require('fs')
     const { readFileSync } = fs
@@ -203,7 +203,7 @@ test('where a script of vm cannot be made, or another cache is asked for, they a
       vm.runInContext('(function (module, exports, require, __dirname, __filename) {' + source + '\\n})', context)(module, module.exports, load, path.dirname(file), file)
       return module.exports
     }
-    const api = evaluateFile(folder + '/force.js')
+    const api = evaluateFile(folder + '/force/index.js')
     console.log(JSON.stringify([scripts, api.wait === vm.runInContext('Atomics.wait', context)]))`
   assert.deepStrictEqual(await evaluate(t, folder, otherRealm), [[], true])
 })

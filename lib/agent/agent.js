@@ -51,7 +51,7 @@ function createAgent (binding) {
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an install in
-  // this thread leaves its Workers to the host's queue. `onReports`: see locks/held/stalls.js. `stallAfter`: after how many milliseconds a
+  // this thread leaves its Workers to the host's queue. `onReports`: see locks/observe/stalls.js. `stallAfter`: after how many milliseconds a
   // wait is reported; 0: never. `profiles`: whether waits are recorded. `onTick`: what `tick` calls.
   const native = {
     binding,
@@ -198,7 +198,7 @@ function createAgent (binding) {
     forgetSteps,
     ...blocking,
     ...slots,
-    /** What this thread holds, once it has made its first lock: see locks/held/robust-list.js. */
+    /** What this thread holds, once it has made its first lock: see locks/hold/robust-list.js. */
     robustList: undefined
   }
 }

@@ -20,7 +20,7 @@ const { apply, set } = Reflect
 const HOME = path.join(__dirname, '..', '..')
 
 /** Whether the package's own files are missing where its code runs. */
-const isBundled = () => !fs.existsSync(path.join(HOME, 'lib', 'workers', 'by-message', 'start.js'))
+const isBundled = () => !fs.existsSync(path.join(HOME, 'lib', 'install', 'workers', 'by-message', 'start.js'))
 
 function isMissing (error, request) {
   return error.code === 'MODULE_NOT_FOUND' && String(error.message).indexOf(request) !== -1

@@ -54,7 +54,7 @@ function createBlocking (native) {
   }
 
   /**
-   * Blocks until a request is granted by a word (see locks/held/word.js). The robust list keeps it, see `expect` there.
+   * Blocks until a request is granted by a word (see locks/hold/word.js). The robust list keeps it, see `expect` there.
    *
    * @param {string} [name] of a lock that is requested by its name: the word is told its address
    * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has what it requested, as the last entry of its

@@ -37,7 +37,7 @@ exports.SETTLED = 19
 exports.MOVES = 23
 /** How many permits may be taken together, where the kind of request has such a limit. */
 exports.LIMIT = 24
-/** The number of the stack of the call that claims something, if stalls are reported; see locks/held/taken.js. */
+/** The number of the stack of the call that claims something, if stalls are reported; see locks/observe/taken.js. */
 exports.CALL = 25
 
 // Answers: the numbers of `WaitResult`, of which the first three are results of a wait.

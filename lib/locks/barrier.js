@@ -16,8 +16,8 @@ const { reasonOfAbort, throwIfAborted } = require('../waiting/errors')
 const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { requireWorker } = require('./held/acquire')
-const { becomeView, defineView, oneWord, wordOf } = require('./held/view')
+const { requireWorker } = require('./hold/acquire')
+const { becomeView, defineView, oneWord, wordOf } = require('./view')
 
 const SHAPE = oneWord(['parties'], requireParties)
 const MOST_PARTIES = 0xffff

@@ -13,7 +13,7 @@ const locks = require('./named/manager')
 /** What loads the code of others, too. Not at the top level: the linker takes what is required there for code that every entry needs. */
 const loads = {
   lockManager: () => require('./named/lock-manager'),
-  token: () => require('./held/token')
+  token: () => require('./hold/token')
 }
 const Lock = lateClass('Lock', () => loads.lockManager().Lock)
 const LockManager = lateClass('LockManager', () => loads.lockManager().LockManager, Lock)
@@ -21,8 +21,8 @@ const UnlockToken = lateClass('UnlockToken', () => loads.token().UnlockToken)
 Object.setPrototypeOf(locks, LockManager.prototype)
 
 const ofSnapshots = {
-  formatSnapshot: (snapshot) => require('./held/snapshot').formatSnapshot(snapshot),
-  snapshot: () => require('./held/snapshot').snapshot()
+  formatSnapshot: (snapshot) => require('./observe/snapshot').formatSnapshot(snapshot),
+  snapshot: () => require('./observe/snapshot').snapshot()
 }
 
 /** The exports, by name. */
@@ -45,7 +45,7 @@ const late = {
 function load (name) {
   if (ofSnapshots[name] !== undefined) {
     requireStackToLoad()
-    require('./held/snapshot')
+    require('./observe/snapshot')
   } else {
     loadNow(name === 'locks' ? LockManager : late[name])
   }

@@ -13,9 +13,9 @@ const { throwIfAborted } = require('../waiting/errors')
 const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { requireWorker } = require('./held/acquire')
-const { MOST } = require('./held/request')
-const { becomeView, defineView, oneWord, wordOf } = require('./held/view')
+const { requireWorker } = require('./hold/acquire')
+const { MOST } = require('./hold/request')
+const { becomeView, defineView, oneWord, wordOf } = require('./view')
 
 const SHAPE = oneWord(['count'], ({ 0: count }) => { times(count, 'Latch: count', 0) })
 

@@ -8,12 +8,12 @@
  */
 
 const { load, max } = require('../util/intrinsics')
-const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
-const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./held/repair')
-const { EXCLUSIVE, SHARED, WRITING } = require('./held/request')
-const { runHoldingSync } = require('./held/run-sync')
-const { newHold, takeToken } = require('./held/token')
-const { becomeView, defineView, newMemory, wordOf } = require('./held/view')
+const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./hold/acquire')
+const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./hold/repair')
+const { EXCLUSIVE, SHARED, WRITING } = require('./hold/request')
+const { runHoldingSync } = require('./hold/run-sync')
+const { newHold, takeToken } = require('./hold/token')
+const { becomeView, defineView, newMemory, wordOf } = require('./view')
 
 class RwLock {
   constructor (buffer, options) {

@@ -16,11 +16,11 @@
 
 const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./held/acquire')
-const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./held/request')
-const { runHoldingSync } = require('./held/run-sync')
-const { newHold, takeToken } = require('./held/token')
-const { becomeView, defineView, newMemory, oneWord, wordOf } = require('./held/view')
+const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./hold/acquire')
+const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./hold/request')
+const { runHoldingSync } = require('./hold/run-sync')
+const { newHold, takeToken } = require('./hold/token')
+const { becomeView, defineView, newMemory, oneWord, wordOf } = require('./view')
 
 const SHAPE = oneWord(['permits'], requireLimit)
 

@@ -15,7 +15,7 @@ const threadName = nameOf(threads)
 
 function nameOf (threads) {
   const name = threads && threads.threadName
-  // See workers/by-message/start.js.
+  // See install/workers/by-message/start.js.
   if (name === undefined) return require('events')[Symbol.for('atomics-waitasync.thread-name')]
   // The second is what Node calls a Worker without a name.
   return name === '' || name === 'WorkerThread' ? undefined : name

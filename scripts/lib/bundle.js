@@ -5,7 +5,7 @@
 // by their path stay files.
 //
 // Compiling is a third of what loading costs in a Worker. So a thread that starts Workers hands them what it has compiled, as
-// environment data (lib/workers/by-message/share-code.js), under the hash of its text. For that the files are scripts of `vm`. They are
+// environment data (lib/install/workers/by-message/share-code.js), under the hash of its text. For that the files are scripts of `vm`. They are
 // required where that is not possible: in the realm of a test runner, by a bundler, in Bun and Deno, on Node before 15.12; and with
 // NODE_COMPILE_CACHE, which works for what is required.
 //
@@ -29,15 +29,15 @@ const PARTS = [
   /** Of every entry point. */
   { name: 'main.js', modules: ['entry.js', 'atomics/keep-alive.js'], all: true },
   { name: 'agent.js', modules: ['agent/agent.js'], all: true },
-  { name: 'install.js', modules: ['atomics/functions.js', 'contexts.js', 'workers/loader-thread.js', 'workers/reach.js'], all: true },
+  { name: 'install.js', modules: ['atomics/functions.js', 'install/contexts.js', 'install/workers/loader-thread.js', 'install/workers/reach.js'], all: true },
   { name: 'lock.js', modules: ['locks/async-lock.js'], all: true },
-  { name: 'names.js', modules: ['locks/named/lock-manager.js', 'navigator.js'], all: false },
+  { name: 'names.js', modules: ['locks/named/lock-manager.js', 'install/navigator.js'], all: false },
   { name: 'later.js', all: false }
 ]
 /** The linker takes its place. */
 const LINKED = 'util/compiled.js'
 /** Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too. */
-const BY_PATH = ['agent/target.js', 'workers/by-message/start.js']
+const BY_PATH = ['agent/target.js', 'es-modules.js', 'install/workers/by-message/start.js']
 
 const HEADER = `'use strict'
 
@@ -118,7 +118,7 @@ try {
  */
 const TRACED = `
 ${Object.keys(targets).map(name => `try { require('${packageName(name)}') } catch (_) {}`).join('\n')}
-${['./workers/by-message/start.js', '../force.js', '../keep-alive.js', '../web-locks.js'].map(name => `require('${name}')`).join('\n')}
+${['./install/workers/by-message/start.js', '../force/index.js', '../keep-alive/index.js', '../web-locks/index.js'].map(name => `require('${name}')`).join('\n')}
 `
 
 /** A require of another file of lib/, as esbuild writes it. */
@@ -196,6 +196,8 @@ function bundle (folder) {
     'traced.js': `${HEADER}${TRACED}`,
     ...parts
   }
+  // An ES module stays one.
+  texts['locks.mjs'] = fs.readFileSync(path.join(LIB, 'locks.mjs'), 'utf8')
   for (const name of BY_PATH) texts[name] = `${HEADER}${files.get(name).code}`
   for (const [name, text] of Object.entries(texts)) {
     const file = path.join(folder, name)

@@ -79,7 +79,7 @@ pub const NO_LIMIT: u32 = 0;
 /// How many kinds there is room for.
 const KINDS: u64 = 16;
 
-/// A kind and an amount as the one number that `lib/locks/held/request.js` makes of them.
+/// A kind and an amount as the one number that `lib/locks/hold/request.js` makes of them.
 pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
@@ -90,7 +90,7 @@ pub const fn amount_of(packed: u64) -> u64 {
 }
 
 impl Request {
-    /// From its number in `lib/locks/held/`, the number of permits or of the request, and the limit, where it has one.
+    /// From its number in `lib/locks/hold/`, the number of permits or of the request, and the limit, where it has one.
     pub const fn from_code(kind: u32, amount: u32, limit: u32) -> Self {
         match kind {
             0 => Self::Lock,

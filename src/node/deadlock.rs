@@ -21,7 +21,7 @@ use crate::queue::parker::BlockedThread;
 static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 
 /// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close, as JSON
-/// for `cycleOf` in `lib/locks/held/request.js`.
+/// for `cycleOf` in `lib/locks/hold/request.js`.
 pub(super) fn block(blocked: &Blocked) -> Option<String> {
     // What any thread may give keeps nobody waiting; and the holder of a lock within a queue waits for nothing.
     if !blocked.request.waits_for_holders() || !blocked.request.is_visible() {

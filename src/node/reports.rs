@@ -222,7 +222,7 @@ impl Reports {
         if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
     }
 
-    /// For `told` in `lib/locks/held/stalls.js`. Without the entries if a string of JavaScript could not hold their names.
+    /// For `told` in `lib/locks/observe/stalls.js`. Without the entries if a string of JavaScript could not hold their names.
     fn json(&self) -> String {
         let whole = json::text(|text| self.write(text, true));
         whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()

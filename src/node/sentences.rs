@@ -43,7 +43,7 @@ pub struct Row {
 }
 
 /// The kind and the mode of what is requested; of a wait for a notification, by its purpose. `described` in
-/// `lib/locks/held/request.js` has the same words.
+/// `lib/locks/hold/request.js` has the same words.
 fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'static str>) {
     let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
     match request {

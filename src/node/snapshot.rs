@@ -113,7 +113,7 @@ impl Entry {
 pub(super) struct Named(pub(super) Entry, pub(super) Option<Text>);
 
 impl Named {
-    /// The entry for `entryOf` in `lib/locks/held/request.js`, which has the words for its numbers.
+    /// The entry for `entryOf` in `lib/locks/hold/request.js`, which has the words for its numbers.
     pub(super) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self(entry, name) = self;
         let Entry { request, purpose, thread_id, thread_name, blocked, since, call, is_orphaned, .. } = entry;
@@ -198,7 +198,7 @@ impl Snapshot {
         since.map(|since| self.now.duration_since(since))
     }
 
-    /// For `snapshot` in `lib/locks/held/snapshot.js`. `None` if a string of JavaScript cannot hold the text.
+    /// For `snapshot` in `lib/locks/observe/snapshot.js`. `None` if a string of JavaScript cannot hold the text.
     pub(super) fn json(&self) -> Option<String> {
         json::text(|text| {
             text.write_str("{\"held\":")?;

@@ -152,7 +152,7 @@ for (const end of ['process.exit()', 'setTimeout(() => { throw new Error(\'of th
   test(`the file is there when the process has ended by ${end}`, async t => {
     const file = path.join(folderFor(t), 'contention.cpuprofile')
     await runNode(t, ['-e', `
-      const { AsyncLock } = require(${JSON.stringify(ROOT + '/pure.js')})
+      const { AsyncLock } = require(${JSON.stringify(ROOT + '/pure')})
       const lock = new AsyncLock(new SharedArrayBuffer(4))
       lock.tryLock()
       lock.lockAsync({ timeout: 30 }).catch(() => { ${end} })`], setting(file))
@@ -307,7 +307,7 @@ test('a stack that cannot be taken is one warning, and its time counts', async t
 test('every entry makes the file when it is loaded, and none does without the variable', async t => {
   const folder = folderFor(t)
   for (const entry of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
-    const file = path.join(ROOT, `${entry}.js`)
+    const file = path.join(ROOT, entry)
     const { stderr } = await runNode(t, ['-e', `require(${JSON.stringify(file)})`], { env: { [CODE]: `${entry} \${pid}` }, cwd: folder })
     assert.strictEqual(stderr, '')
     const [name, ...more] = fs.readdirSync(folder)

@@ -8,9 +8,9 @@
 const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, operationError } = require('../../agent/registers')
 const { bare } = require('../../util/intrinsics')
-const { INNER } = require('../held/request')
-const { INDEX, SERIAL } = require('../held/robust-list')
-const { UnlockToken, newHold, theList } = require('../held/token')
+const { INNER } = require('../hold/request')
+const { INDEX, SERIAL } = require('../hold/robust-list')
+const { UnlockToken, newHold, theList } = require('../hold/token')
 
 class InnerLock {
   constructor (word) {

@@ -6,9 +6,9 @@
  */
 
 const { bare } = require('../../util/intrinsics')
-const { waited, waits } = require('../held/diagnostics')
-const { NOTIFICATION, requestOf } = require('../held/request')
-const { waitBegins, waitEnds, whileBlocked } = require('../held/stalls')
+const { waited, waits } = require('../observe/diagnostics')
+const { NOTIFICATION, requestOf } = require('../hold/request')
+const { waitBegins, waitEnds, whileBlocked } = require('../observe/stalls')
 const { PUT } = require('./memory')
 
 class ToldWait {

@@ -1,6 +1,0 @@
-import entry from './es-modules.js'
-
-const api = entry('force')
-export default api
-export const { wait, notify, waitAsync, install, uninstall, engine, ref, unref, waiterCount } = api
-export * from './locks.mjs'

@@ -1,0 +1,194 @@
+'use strict'
+
+/**
+ * Makes an install reach the contexts that `vm` makes in this thread from then on, before any code runs in them. Otherwise a plain
+ * `Atomics.notify` in a context would silently wake no waiter of ours: test runners evaluate each file in a context of its own.
+ *
+ * `vm.createContext` is replaced, and `runInNewContext` of scripts, which makes a context and then calls `this.runInContext`;
+ * `vm.runInNewContext` calls these, too. If a future Node does it differently, such contexts are not reached, and nothing breaks.
+ *
+ * What an install has replaced may outlive the module registry of a test file, and with it that file's `require`. So nothing is
+ * required in a call.
+ */
+
+const vm = require('vm')
+const { createWeakRef, defineProperty } = require('../util/intrinsics')
+const { syncBuiltinESMExports } = require('../util/node-module')
+const shared = require('../util/shared')
+
+const { apply, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { isPrototypeOf } = Object.prototype
+const { emitWarning } = process
+
+/** The prototype that has the method: other code may have replaced `vm.Script` by a subclass, or may do so later. */
+const scripts = holderOf(vm.Script && vm.Script.prototype, 'runInNewContext')
+/** What is replaced, by the object that has it. */
+const REPLACED = [[vm, 'createContext', replaceCreateContext], [scripts, 'runInNewContext', replaceRunInNewContext]]
+
+/** A script, made at its first use. Its result in a context is the context's global object, not the sandbox that stands for it. */
+const script = { global: undefined }
+
+/** How many contexts there are before they are looked through for collected ones. */
+const MANY = 64
+
+/** This copy's installs that have not been undone. New contexts receive the last one. */
+const installs = []
+let warned = false
+
+/** The copies of the package in this thread that have installs: they reach contexts by one replacement. */
+const copies = shared('contexts', createCopies)
+/** This copy. */
+const copy = { reach }
+
+/**
+ * @param {(global: object) => object | undefined} enter installs on the global object of a new context; returns what `leave` takes
+ * @param {(holder: object) => void} leave undoes that
+ * @returns {() => void} undoes it, also in the contexts that have been made. Node before 14.6 has no way to remember these
+ *   without keeping them in memory, so there they stay as they are
+ */
+exports.follow = function follow (enter, leave) {
+  if (installs.length === 0) copies.add(copy)
+  const install = { enter, refs: [], many: MANY }
+  installs.push(install)
+  return () => {
+    installs.splice(installs.indexOf(install), 1)
+    if (installs.length === 0) copies.remove(copy)
+    for (const ref of install.refs) {
+      const holder = ref.deref()
+      if (holder !== undefined) leave(holder)
+    }
+  }
+}
+
+/**
+ * Invariant: `refs` has the copies in the order in which they came. The reference to the first one keeps it; the others are weak, since a
+ * copy keeps its realm.
+ */
+function createCopies () {
+  const strong = (each) => ({ deref: () => each })
+  const weak = createWeakRef || strong
+  let refs = []
+  let restore
+  const living = () => refs.map((ref) => ref.deref()).filter((each) => each !== undefined)
+  const keep = (all) => { refs = all.map((each, n) => n === 0 ? strong(each) : weak(each)) }
+
+  return {
+    add (one) {
+      if (refs.length === 0) restore = replaceAll()
+      keep(living().concat(one))
+    },
+    remove (one) {
+      keep(living().filter((each) => each !== one))
+      if (refs.length === 0) restore()
+    },
+    /** Lets each copy install on a new context. */
+    reach (context) {
+      living().forEach((each) => each.reach(context))
+    }
+  }
+}
+
+function replaceAll () {
+  const undo = []
+  for (const [holder, name, replace] of REPLACED) {
+    const before = holder && getOwnPropertyDescriptor(holder, name)
+    const value = before === undefined ? undefined : replace(before.value)
+    if (value === undefined || !defineProperty(holder, name, Object.assign({ __proto__: null }, before, { value }))) {
+      warn(new Error(name + ' of vm cannot be replaced'))
+      continue
+    }
+    undo.push(() => {
+      if (holder[name] === value) defineProperty(holder, name, before)
+    })
+  }
+  syncExports()
+  return () => {
+    undo.forEach((step) => step())
+    syncExports()
+  }
+}
+
+/** The object along a prototype chain that has a property of this name. Undefined: there is none. */
+function holderOf (object, name) {
+  let each = object
+  while (each && getOwnPropertyDescriptor(each, name) === undefined) each = getPrototypeOf(each)
+  return each || undefined
+}
+
+/** For `import { createContext } from 'vm'`. */
+function syncExports () {
+  if (syncBuiltinESMExports !== undefined) syncBuiltinESMExports()
+}
+
+function replaceCreateContext (createContext) {
+  return typeof createContext !== 'function' ? undefined : new Proxy(createContext, {
+    __proto__: null,
+    apply (target, self, args) {
+      const context = apply(target, self, args)
+      copies.reach(context)
+      return context
+    }
+  })
+}
+
+function replaceRunInNewContext (runInNewContext) {
+  return typeof runInNewContext !== 'function' ? undefined : new Proxy(runInNewContext, {
+    __proto__: null,
+    apply (target, script, args) {
+      if (!apply(isPrototypeOf, scripts, [script])) return apply(target, script, args)
+      const own = getOwnPropertyDescriptor(script, 'runInContext') === undefined &&
+        defineProperty(script, 'runInContext', { value: runInContext, configurable: true })
+      if (!own) warn(new Error('the script is frozen, or has a runInContext of its own'))
+      try {
+        return apply(target, script, args)
+      } finally {
+        // Only left if the call failed before it made a context.
+        if (own) deleteProperty(script, 'runInContext')
+      }
+    }
+  })
+}
+
+/** Stands in for a script's method while its context is made. */
+function runInContext (context) {
+  deleteProperty(this, 'runInContext')
+  copies.reach(context)
+  return apply(this.runInContext, this, arguments)
+}
+
+/** Installs on a context. It never throws: the caller has made a context that works. */
+function reach (context) {
+  if (installs.length === 0) return
+  const install = installs[installs.length - 1]
+  try {
+    const holder = install.enter(globalOf(context))
+    if (holder !== undefined && createWeakRef !== undefined) remember(install, createWeakRef(holder))
+  } catch (error) {
+    warn(error)
+  }
+}
+
+function globalOf (context) {
+  if (script.global === undefined) script.global = new vm.Script('this')
+  return script.global.runInContext(context)
+}
+
+function remember (install, ref) {
+  if (install.refs.length >= install.many) {
+    install.refs = install.refs.filter((each) => each.deref() !== undefined)
+    install.many = Math.max(MANY, 2 * install.refs.length)
+  }
+  install.refs.push(ref)
+}
+
+/** Warns once that the context and this thread use different queues. */
+function warn (error) {
+  if (warned) return
+  warned = true
+  try {
+    emitWarning('Atomics of a vm context could not be replaced, so code in it waits and notifies in the host\'s queue: ' +
+      error.message, { code: 'ATOMICS_WAITASYNC_CONTEXT' })
+  } catch (_) {
+    // No stack is left.
+  }
+}

@@ -1,0 +1,279 @@
+'use strict'
+
+/**
+ * Installs `wait`, `notify` and `waitAsync` on an object, and uninstalls them.
+ *
+ * Invariants:
+ * - The functions are replaced as one unit: all of a target's properties change, or none does. A mixture would be two queues that
+ *   do not hear each other.
+ * - The properties that an install replaced are kept, and restored as they were, unless other code has replaced our functions
+ *   since: then nothing is changed.
+ * - A target that has our own queue, of whichever copy of the package, is not installed on twice.
+ */
+
+const { markOf, mark } = require('../host')
+const { contextTarget, resolveTarget } = require('../realm')
+const { defineProperty } = require('../util/intrinsics')
+const { option, requireOptions } = require('../util/options')
+const { requireStackToLoad } = require('../util/require-stack')
+const { describe } = require('../util/values')
+
+const { deleteProperty, getOwnPropertyDescriptor } = Reflect
+
+const OPTIONS = ['target', 'force', 'workers', 'contexts']
+
+/**
+ * The installs on an object, the latest last.
+ * @type {WeakMap<object, Install[]>}
+ *
+ * @typedef {object} Install
+ * @property {Map<string, Function>} ours the functions that were installed, by name
+ * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced; undefined if there was none
+ * @property {Function[]} undo what makes the install reach Workers and contexts is undone by these
+ * @property {object | undefined} cause of an install on a context: identifies the install that reached the context
+ */
+const installs = new WeakMap()
+
+/** Makes the functions of a kind for a realm, once. */
+function perRealm (create) {
+  const made = new WeakMap()
+  return (realm) => {
+    if (!made.has(realm)) made.set(realm, create(realm))
+    return made.get(realm)
+  }
+}
+
+/**
+ * A function that requires a module in its first call only. New contexts need the functions of a realm when the module registry of
+ * the test file that made the install may have gone, and with it `require`.
+ */
+function once (load) {
+  const loaded = { module: undefined }
+  return () => {
+    if (loaded.module === undefined) {
+      requireStackToLoad()
+      loaded.module = load()
+    }
+    return loaded.module
+  }
+}
+const later = {
+  agent: once(() => require('../agent/agent')),
+  functions: once(() => require('../atomics/functions')),
+  keepAlive: once(() => require('../atomics/keep-alive'))
+}
+
+/** The functions on the package's own queue. Loads the native library, which then counts this thread among those that may notify. */
+const ownTrio = perRealm((realm) => {
+  later.agent().agent()
+  return later.functions().createAtomics(realm)
+})
+
+/**
+ * `notify` for both queues, beside the host's `wait` and `waitAsync`: other threads may wait in the package's own queue. Its first call
+ * loads the native library; if there is none, no thread waits there.
+ */
+const bothNotify = perRealm((realm) => {
+  let both
+  return mark({
+    notify (typedArray, index, count) {
+      if (both === undefined) both = loadNotify(realm)
+      return both(typedArray, index, count)
+    }
+  }.notify, 'addon', realm.host)
+})
+
+function loadNotify (realm) {
+  try {
+    return ownTrio(realm).notify
+  } catch (error) {
+    if (error.code === 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY') return realm.host.notify
+    throw error
+  }
+}
+
+/** The trio that a program gets of an Atomics object: with a `notify` for both queues. */
+function exportedTrio ({ wait, notify, waitAsync }, realm) {
+  const known = markOf(notify)
+  return { wait, notify: known !== undefined && known.engine === 'addon' ? notify : bothNotify(realm), waitAsync }
+}
+
+/** The host's own functions; undefined if it has no `waitAsync`. */
+const hostTrio = ({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync }
+
+/** The host's functions, with a `waitAsync` that holds the event loop; undefined if the host has none. */
+const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAlive().createKeepAlive(realm))
+
+/** The functions that an entry installs on a target; undefined if there is nothing to do. */
+function chooseTrio (entry, { holder, realm, plain }, force) {
+  if (force) return isOurs(holder) ? undefined : ownTrio(realm)
+  const holding = entry === 'keep-alive' ? keepAliveTrio(realm) : undefined
+  if (holder.waitAsync === undefined) {
+    // An Atomics object without it needs a queue for promises; a plain object only needs the functions.
+    const trio = plain ? holding || hostTrio(realm) : undefined
+    return trio === undefined ? ownTrio(realm) : exportedTrio(trio, realm)
+  }
+  return plain || markOf(holder.waitAsync) !== undefined ? undefined : holding
+}
+
+/** `wake`, for a host that still has it: does what the trio's `notify` does, and has the host's `length`. */
+function wakeOf (notify, host) {
+  const { wake } = { wake (typedArray, index, count) { return notify(typedArray, index, count) } }
+  if (typeof host.wake === 'function') defineProperty(wake, 'length', { value: host.wake.length })
+  const known = markOf(notify)
+  return known === undefined ? wake : mark(wake, known.engine, known.host)
+}
+
+/** Whether an object has the three functions on the package's own queue. */
+function isOurs (holder) {
+  return ['wait', 'notify', 'waitAsync'].every((name) => {
+    const known = markOf(holder[name])
+    return known !== undefined && known.engine === 'addon'
+  })
+}
+
+/**
+ * Installs the functions that an entry point stands for.
+ *
+ * @param {string} entry the name of the entry point
+ * @param {{ target?: object, force?: boolean, workers?: boolean, contexts?: boolean }} [options]
+ * @param {boolean} [isAtLoad] whether the entry is being loaded: Workers that cannot be reached are a warning then, not an error
+ * @returns {boolean} whether the target was changed
+ * @throws {TypeError} an option is wrong, or the target does not let its properties be defined; nothing is changed
+ */
+function install (entry, options, isAtLoad = false) {
+  const { target, force, workers, contexts } = readOptions(options)
+  requireStackToLoad()
+  const resolved = resolveTarget(target, 'install')
+  const trio = chooseTrio(entry, resolved, force)
+  if (trio === undefined) return false
+  const undo = []
+  try {
+    // Before the functions are replaced, since it may throw.
+    if (resolved.holder === Atomics) {
+      reachWorkers(markOf(trio.waitAsync).engine, workers, isAtLoad, undo)
+      if (contexts) reachContexts(entry, force, undo)
+    }
+    put(resolved, trio, undo)
+  } catch (error) {
+    undo.forEach((step) => step())
+    throw error
+  }
+  return true
+}
+
+/** Makes an install reach the Workers that this thread makes from now on. What undoes it is added to `undo`. */
+function reachWorkers (engine, workers, isAtLoad, undo) {
+  require('./workers/loader-thread')()
+  if (workers) undo.push(require('./workers/reach').reach(engine, isAtLoad))
+  else if (engine === 'addon') undo.push(besideHost())
+}
+
+/** The same for contexts. */
+function reachContexts (entry, force, undo) {
+  const cause = {}
+  const enter = (global) => {
+    const resolved = contextTarget(global)
+    const trio = resolved && chooseTrio(entry, resolved, force)
+    if (trio === undefined) return undefined
+    put(resolved, trio, [], cause)
+    return resolved.holder
+  }
+  const leave = (holder) => {
+    const stack = installs.get(holder) || []
+    if (stack.length > 0 && stack[stack.length - 1].cause === cause) takeLatest(holder)
+  }
+  undo.push(require('./contexts').follow(enter, leave))
+}
+
+/** Lets this thread's locks notify the host's queue, too: code in its Workers that waits on a lock's word waits there. */
+function besideHost () {
+  const { native } = later.agent().agent()
+  native.besideHost = true
+  return () => { native.besideHost = false }
+}
+
+/** Replaces an object's functions by a trio. */
+function put ({ holder, realm }, trio, undo, cause) {
+  const ours = new Map(Object.entries(trio))
+  if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', wakeOf(trio.notify, realm.host))
+  const before = propertiesOf(holder, ours.keys())
+  const after = new Map()
+  for (const [name, value] of ours) after.set(name, { value, writable: true, enumerable: false, configurable: true })
+  if (!replaceAll(holder, before, after)) {
+    throw new TypeError('install: target must let ' + Array.from(ours.keys()).join(', ') + ' be defined on it (on its ' +
+      'Atomics object, if it is a global object); it is frozen, not extensible, or has them as properties that are not configurable')
+  }
+  if (!installs.has(holder)) installs.set(holder, [])
+  installs.get(holder).push({ ours, before, undo, cause })
+}
+
+/**
+ * Restores what the latest install on the target replaced.
+ *
+ * @returns {boolean} whether the target was changed: not if there was no install, if other code has replaced the functions
+ *   since, or if the target has been frozen
+ * @throws {TypeError} target is not an object
+ */
+function uninstall (target) {
+  requireStackToLoad()
+  return takeLatest(resolveTarget(target, 'uninstall').holder)
+}
+
+function takeLatest (holder) {
+  const stack = installs.get(holder) || []
+  if (stack.length === 0) return false
+  const { ours, before, undo } = stack[stack.length - 1]
+  const now = propertiesOf(holder, ours.keys())
+  for (const [name, fn] of ours) {
+    const property = now.get(name)
+    if (property === undefined || property.value !== fn) return false
+  }
+  if (!replaceAll(holder, now, before)) return false
+  stack.pop()
+  undo.forEach((step) => step())
+  return true
+}
+
+/** An object's properties of these names; undefined where it has none. */
+function propertiesOf (holder, names) {
+  const properties = new Map()
+  for (const name of names) properties.set(name, getOwnPropertyDescriptor(holder, name))
+  return properties
+}
+
+/** Defines all properties as in `to`, where undefined deletes one, or leaves all as in `from`. */
+function replaceAll (holder, from, to) {
+  const done = []
+  for (const [name, property] of to) {
+    if (!replaceOne(holder, name, property)) {
+      for (const name of done) replaceOne(holder, name, from.get(name))
+      return false
+    }
+    done.push(name)
+  }
+  return true
+}
+
+function replaceOne (holder, name, property) {
+  try {
+    return property === undefined ? deleteProperty(holder, name) : defineProperty(holder, name, property)
+  } catch (_) {
+    // A proxy's trap.
+    return false
+  }
+}
+
+function readOptions (options) {
+  requireOptions(options, OPTIONS, 'install')
+  const target = option(options, 'target')
+  const force = option(options, 'force', false)
+  const workers = option(options, 'workers', true)
+  const contexts = option(options, 'contexts', true)
+  for (const [name, value] of [['force', force], ['workers', workers], ['contexts', contexts]]) {
+    if (typeof value !== 'boolean') throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(value))
+  }
+  return { target, force, workers, contexts }
+}
+
+module.exports = { exportedTrio, hostTrio, install, keepAliveTrio, ownTrio, uninstall }

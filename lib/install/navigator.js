@@ -1,0 +1,92 @@
+'use strict'
+
+/**
+ * Puts `navigator.locks`, `LockManager` and `Lock` in place, in this thread and in the Workers that it starts from then on. Where
+ * there is no `navigator`, it makes one like that of Node 21.
+ *
+ * Nothing is required in a call: what is put in place may outlive the module registry of the test file that loaded the entry.
+ */
+
+const os = require('os')
+const { agent } = require('../agent/agent')
+const { late: { Lock, LockManager, locks } } = require('../locks')
+const globalObject = require('../util/global')
+const { defineProperty } = require('../util/intrinsics')
+const { loadNow } = require('../util/late-class')
+const NODE_VERSION = require('../util/node-version')
+const { syncBuiltinESMExports } = require('../util/node-module')
+const shared = require('../util/shared')
+const { isObject } = require('../util/values')
+const { threads } = require('../util/worker-threads')
+const { reach } = require('./workers/reach')
+
+const { getPrototypeOf } = Reflect
+const { hasOwnProperty } = Object.prototype
+
+/** Of all copies of the package in this thread: what the latest one has put into `worker_threads`. */
+const state = shared('navigator', () => ({ locks: undefined }))
+
+const PLATFORMS = { darwin: 'MacIntel', linux: 'Linux ' + (os.arch() === 'x64' ? 'x86_64' : os.arch()), win32: 'Win32' }
+const LANGUAGES = Object.freeze(['en-US'])
+
+// Without a native library, nothing is put in place.
+agent()
+loadNow(LockManager)
+
+/** Complete, because code that finds a navigator expects all its properties. */
+class Navigator {
+  get hardwareConcurrency () { return os.cpus().length }
+  get language () { return LANGUAGES[0] }
+  get languages () { return LANGUAGES }
+  get platform () { return PLATFORMS[process.platform] || process.platform }
+  get userAgent () { return 'Node.js/' + NODE_VERSION }
+}
+
+/** @throws {TypeError} one of them cannot be replaced */
+module.exports = function installLocks () {
+  const { navigator } = globalObject
+  // Through one of another realm, that realm would keep this one.
+  if (!isObject(navigator) || isForeign(navigator)) put(globalObject, 'navigator', { value: new Navigator(), writable: true, enumerable: true })
+  put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
+  put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
+  put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
+  if (threads !== undefined && threads.locks !== undefined) putIntoThreads()
+  reach('locks', true)
+}
+
+/** On a Node that has them, `worker_threads.locks` and `navigator.locks` are the same object. */
+function putIntoThreads () {
+  // All realms of the thread share the module: what the package has put there from another one stays.
+  if (threads.locks === state.locks && isForeign(state.locks)) return
+  if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) {
+    state.locks = locks
+    syncBuiltinESMExports()
+  } else {
+    process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
+  }
+}
+
+/** Whether a prototype is some realm's `Object.prototype`. */
+const isRoot = (prototype) => hasOwnProperty.call(prototype, 'hasOwnProperty')
+
+/** Whether an object is of another realm, which has given it to this one. */
+function isForeign (object) {
+  let prototype = getPrototypeOf(object)
+  while (prototype !== null && !isRoot(prototype)) prototype = getPrototypeOf(prototype)
+  return prototype !== null && prototype !== Object.prototype
+}
+
+/** The object that gets the property: the prototype, as in browsers, unless the navigator is a plain object or has one of its own. */
+function holderOf (navigator) {
+  const prototype = getPrototypeOf(navigator)
+  const isPlain = prototype === null || isRoot(prototype)
+  return isPlain || hasOwnProperty.call(navigator, 'locks') ? navigator : prototype
+}
+
+const define = (object, name, property) => defineProperty(object, name, Object.assign({ __proto__: null, configurable: true }, property))
+
+function put (object, name, property) {
+  if (!define(object, name, property)) {
+    throw new TypeError('atomics-waitasync/web-locks: ' + name + ' cannot be replaced: its object is frozen, or the property is not configurable')
+  }
+}

@@ -1,0 +1,110 @@
+'use strict'
+
+/**
+ * Reaches workers by the message in which a Worker's constructor tells its thread what to run.
+ *
+ * Node's class calls its parent's constructor, which it looks up at that moment, and later in the same constructor posts the
+ * message by the public `MessagePort.prototype.postMessage`. So a parent in between knows when to look at what is posted next.
+ * This reaches every worker, also of a subclass or of a reference to Worker that is older than the install, and leaves flags,
+ * environment and all other options as they are. But it is undocumented: if a future Node does it differently, nothing is
+ * recognised and nothing changed, and a warning says so.
+ *
+ * Invariant: `postMessage` is replaced only while `starting` is not empty. That ends within the constructor, or with the current
+ * tick if the constructor throws. If other code has wrapped our function by then, its function stays, and ours passes messages on.
+ */
+
+const startingWorkers = require('../../../agent/starting-workers')
+const { defineProperty } = require('../../../util/intrinsics')
+const { threads } = require('../../../util/worker-threads')
+const name = require('./name')
+const shareCode = require('./share-code')
+// Not in the call: an install in a test file outlives that file's `require`.
+const letStart = require('./source')
+
+const { nextTick } = process
+const { apply, construct, getOwnPropertyDescriptor } = Reflect
+
+/** From a Worker whose message is still to come to the entries that it will load. */
+const starting = new Map()
+/** While `postMessage` is replaced: the property before, and after. */
+let replaced
+
+/**
+ * What constructs the parent's part of a Worker.
+ *
+ * @param {() => (string[] | undefined)} currentEntries gives the absolute paths of the entry points that workers load
+ */
+exports.intercept = (currentEntries) => function (target, args, newTarget) {
+  const worker = construct(target, args, newTarget)
+  const entries = currentEntries()
+  if (entries !== undefined) {
+    shareCode()
+    name.expect()
+    expectMessage(worker, entries)
+  }
+  return worker
+}
+
+function expectMessage (worker, entries) {
+  if (starting.size === 0) nextTick(stopExpecting)
+  starting.set(worker, entries)
+  const { prototype } = threads.MessagePort
+  const before = getOwnPropertyDescriptor(prototype, 'postMessage')
+  if (replaced !== undefined || before === undefined || typeof before.value !== 'function') return
+  const postMessage = before.value
+  const after = Object.assign({ __proto__: null }, before, {
+    value (message) {
+      if (isLoadScript(message)) {
+        const worker = workerOf(this)
+        const entries = starting.get(worker)
+        const reached = starting.delete(worker)
+        if (reached) letStart(message, entries, name.take())
+        if (starting.size === 0) stopExpecting()
+        apply(postMessage, this, arguments)
+        // The Worker's constructor has not returned yet.
+        if (reached) nextTick(startingWorkers.add, worker)
+        return
+      }
+      return apply(postMessage, this, arguments)
+    }
+  })
+  replaced = { before, after }
+  defineProperty(prototype, 'postMessage', after)
+}
+
+function stopExpecting () {
+  starting.forEach((_, worker) => { if (hasThread(worker)) warn(worker.threadId) })
+  starting.clear()
+  name.forget()
+  if (replaced === undefined) return
+  const { prototype } = threads.MessagePort
+  if (prototype.postMessage === replaced.after.value) defineProperty(prototype, 'postMessage', replaced.before)
+  replaced = undefined
+}
+
+/** Not if its constructor has thrown. */
+function hasThread (worker) {
+  try {
+    return worker.threadId > 0
+  } catch (_) {
+    return false
+  }
+}
+
+function warn (threadId) {
+  process.emitWarning('An install did not reach the worker with the threadId ' + threadId + ': this Node starts workers in an unknown ' +
+    'way. Give them execArgv: [\'-r\', \'atomics-waitasync/force\']', { code: 'ATOMICS_WAITASYNC_WORKER' })
+}
+
+/** The starting worker to which a port belongs, as a property with one of Node's symbols. */
+function workerOf (port) {
+  for (const worker of starting.keys()) {
+    if (Object.getOwnPropertySymbols(worker).some((symbol) => worker[symbol] === port)) return worker
+  }
+  return undefined
+}
+
+function isLoadScript (message) {
+  return typeof message === 'object' && message !== null && message.type === 'loadScript' &&
+    typeof message.filename === 'string' && message.doEval !== undefined && message.publicPort !== undefined
+}

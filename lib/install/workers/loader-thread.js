@@ -1,0 +1,41 @@
+'use strict'
+
+/**
+ * Lets Node's module loader, and the thread in which its hooks run, use the host's Atomics after an install.
+ *
+ * Node 18.19 to 21 take `Atomics.wait` from the global object when hooks are first needed. If they took ours, the thread would
+ * block in our queue for ever: the hooks' thread notifies the host's queue. So Node is made to take its functions before an install:
+ * by registering a hook, and stopping Node at its next step, which is to start that thread. Later versions have taken their
+ * functions long before.
+ */
+
+const NODE_VERSION = require('../../util/node-version')
+const shared = require('../../util/shared')
+const { hostWorker } = require('./host-worker')
+
+const { getPrototypeOf, setPrototypeOf } = Reflect
+
+/** Whether it is done, by whichever copy of the package in this thread. */
+const state = shared('loader-thread', () => ({ done: NODE_VERSION < 18 || NODE_VERSION >= 22 }))
+
+/** To be called in each thread before its Atomics are replaced. */
+module.exports = function takeHostFunctions () {
+  if (state.done) return
+  state.done = true
+  const Module = require('module')
+  const HostWorker = hostWorker()
+  if (HostWorker === undefined || typeof Module.register !== 'function') return
+  const stop = new Error('enough')
+  const Parent = getPrototypeOf(HostWorker)
+  setPrototypeOf(HostWorker, function () { throw stop })
+  try {
+    // If there are hooks already, Node has taken its functions, and converts this argument next.
+    Module.register({ toString () { throw stop } })
+  } catch (_) {
+    // `stop`; or `register` has refused. A test runner's sandbox has a `register` of its own that always does. The Atomics to be
+    // replaced are then those of the sandbox's realm, and Node's loader takes those of the main realm. If it is Node's own that
+    // refuses, no hooks can be registered in this thread later either.
+  } finally {
+    setPrototypeOf(HostWorker, Parent)
+  }
+}

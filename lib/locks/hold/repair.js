@@ -1,0 +1,139 @@
+'use strict'
+
+/**
+ * Repairs: a callback form that has a `repair` and is told of a death repairs first what the dead holder may have left half changed.
+ *
+ * - A repair has an exclusive hold. While it runs, the word has the note of the death, as if nobody had been told. So however the repair or its
+ *   thread ends, and whatever it does with its token, the next holder is told.
+ * - Once it has ended without an error, and still has the hold, the note is removed: nobody else is told.
+ * - A reader that is told releases its share, acquires an exclusive hold, repairs if that is told as well, releases it, and acquires a share
+ *   again. So readers that were told together pass through the line one after the other, the first of them repairs, and then they read together.
+ */
+
+const { requireStack } = require('../../agent/agent')
+const { bare, define, max, now } = require('../../util/intrinsics')
+const { option } = require('../../util/options')
+const { isObject } = require('../../util/values')
+const { UNLIMITED, callbackOptions, requireFunction, requireNoPromise } = require('../../waiting/options')
+const { SERIAL } = require('./robust-list')
+const { theList } = require('./token')
+const { oneWord } = require('../view')
+
+const REPAIR = Symbol('atomics-waitasync.repair')
+
+/** The shape of a class whose instances may have a repair: see view.js. */
+const REPAIRABLE = { ...oneWord([]), others: ['repair'] }
+
+/** The repair among the options of a constructor, which finds fault with all others. */
+function repairOption (options, owner) {
+  const repair = isObject(options) ? option(options, 'repair') : undefined
+  if (repair !== undefined) requireFunction(repair, owner, 'repair')
+  return repair
+}
+
+/** Makes a repair that of an instance: for its callback forms, and not for its clones. */
+function setRepair (instance, repair) {
+  if (repair !== undefined) define(instance, REPAIR, repair)
+}
+
+/** The options of a callback form of an instance. */
+function optionsOf (instance, options, caller, signals) {
+  const repair = instance[REPAIR]
+  return options === undefined && repair === undefined ? UNLIMITED : callbackOptions(options, caller, signals, repair)
+}
+
+/** A call of a callback form that has a repair. */
+class Repairing {
+  /**
+   * @param {{ timeout: number, repair: Function }} wait
+   * @param {(isShared: boolean, timeout: number) => Hold | null | Promise<Hold | null>} acquire acquires again; null if it must not wait
+   */
+  constructor ({ timeout, repair }, caller, acquire) {
+    this.repair = repair
+    this.caller = caller
+    this.acquire = acquire
+    // When the time of its waits is over. Repairing is not waiting.
+    this.end = now() + timeout
+    // The user's promise, and the last claim of it: `ref` and `unref` apply to each of its waits.
+    this.promise = this.claim = undefined
+  }
+
+  /** The milliseconds that are left for waits. */
+  get left () {
+    return max(0, this.end - now())
+  }
+
+  /** Repairs. Returns the hold with which the callback runs, in the place of one that was told: null if it must not wait. */
+  async sound (hold) {
+    requireStack()
+    if (!hold.isShared) {
+      await this.restore(hold)
+      return hold
+    }
+    let share = hold
+    do {
+      share.end(false)
+      const writer = await this.acquire(false, this.left)
+      if (writer === null) return null
+      let failed = true
+      try {
+        if (writer.token.ownerDied) await this.restore(writer)
+        failed = false
+      } finally {
+        writer.end(failed)
+      }
+      share = await this.acquire(true, this.left)
+    } while (share !== null && share.token.ownerDied)
+    return share
+  }
+
+  async restore (hold) {
+    const { caller, repair } = this
+    const since = now()
+    hold.noteDeath()
+    const { tasks } = theList()
+    const scope = tasks === undefined ? undefined : tasks.begin(hold.token[SERIAL])
+    try {
+      await (scope === undefined ? repair(hold.given) : tasks.call(scope, repair, hold.given))
+    } finally {
+      if (scope !== undefined) tasks.end(scope)
+    }
+    hold.repaired(caller)
+    this.end += now() - since
+  }
+
+  /** As `sound`, blocking. */
+  soundSync (hold, twin) {
+    if (!hold.isShared) {
+      this.restoreSync(hold, twin)
+      return hold
+    }
+    let share = hold
+    do {
+      share.end(false)
+      const writer = this.acquire(false, this.left)
+      if (writer === null) return null
+      let failed = true
+      try {
+        if (writer.token.ownerDied) this.restoreSync(writer, twin)
+        failed = false
+      } finally {
+        writer.end(failed)
+      }
+      share = this.acquire(true, this.left)
+    } while (share !== null && share.token.ownerDied)
+    return share
+  }
+
+  restoreSync (hold, twin) {
+    const { caller, repair } = this
+    const since = now()
+    hold.noteDeath()
+    requireNoPromise(repair(hold.given), caller + ': repair', twin)
+    hold.repaired(caller)
+    this.end += now() - since
+  }
+}
+bare(Repairing)
+
+module.exports = { REPAIR, REPAIRABLE, Repairing, optionsOf, repairOption, setRepair }

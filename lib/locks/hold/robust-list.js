@@ -1,0 +1,397 @@
+'use strict'
+
+/**
+ * The robust list of this thread: what it holds (locks, shares of read-write locks, permits), in memory that outlives it.
+ *
+ * Invariants:
+ * - The first `words[HELD]` entries of the list are exactly what this thread holds. Native code reads them when the thread ends,
+ *   in whatever way, and hands over what they name.
+ * - Therefore the word and the list change together: first the word, then the list, by plain writes, with no call and no loop in
+ *   between at which the engine could end the thread. (It may do so when a built-in Atomics function is called, but not between
+ *   that function's effect and its return.)
+ * - A thread that changes a word puts the word's address into the registers before, and removes it once the line has been served:
+ *   if the thread ends in between, its clean-up serves the line.
+ * - Before a thread tries to take a lock that it found free, it writes the entry behind the last one, with a serial number, and removes the number if
+ *   the attempt fails. So a thread that finds the lock taken finds its holder in the list or behind it; `unlock()` in another
+ *   thread does so (`free` in the native library). A thread that releases a lock puts the address into the registers before the
+ *   entry goes.
+ * - Entries move only between two increments of `words[MOVES]`, so that a thread that looks for one does not overlook it.
+ * - Each entry has a serial number, which its token knows. A token is live while the list has an entry with its number: so an
+ *   entry can be removed without finding its token. Behind the entries, all numbers are 0, but for a lock that is being taken.
+ * - What a hold owes is in its entry (see owed.js), and goes with it.
+ * - `held[index]` is the word of the entry at `index`: what is held keeps its memory. Native code adds an entry before JavaScript can
+ *   say so, and the engine may break JavaScript off in between: `expected` is the word until then.
+ * - Only this file writes `words[HELD]`.
+ * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). What a token
+ *   says is only compared with the list.
+ */
+
+const { agent } = require('../../agent/agent')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, LIMIT, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
+const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
+const Finder = require('./finder')
+const { createKeep, createRegister } = require('./memories')
+const observers = require('../observe/observers')
+const { owe } = require('./owed')
+const createRoom = require('./room')
+const createTasks = require('../observe/tasks')
+const { DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf } = require('./request')
+
+// The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
+const INDEX = Symbol.for('atomics-waitasync.index')
+const SERIAL = Symbol.for('atomics-waitasync.serial')
+
+/** The serial number of a token that is not live. */
+const NOT_HELD = -1
+/**
+ * Serial numbers go from 1 to this, and then start again; 31 bits are what every engine keeps in a property without a box. So a
+ * number comes again after a thousand million entries. A token that released its entry itself has forgotten its number; only one
+ * whose lock was released by `lock.unlock()` could then be taken for the new holder's.
+ */
+const LAST_SERIAL = 0x3fffffff
+/**
+ * Makes the robust list of this thread. The registers, which never change, are captured: V8 makes constants of them, and as properties
+ * they would make an uncontended lock a sixth dearer.
+ */
+function createRobustList (native) {
+  const { binding, floats, operations, words } = native
+  const finder = new Finder(words)
+  const { createList, holds, told } = observers(native)
+
+  class RobustList extends createRoom(native) {
+    constructor () {
+      super()
+      this.native = native
+      this.holds = holds
+      // Undefined if no stall is reported.
+      this.tasks = createTasks(native)
+      // Where the last entry that has moved went.
+      this.hole = 0
+      // The latest serial number.
+      this.serial = 0
+      // The word of a claim that native code may grant; undefined if there is none.
+      this.expected = undefined
+      // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
+      this.stepsOf = createMap()
+      this.keep = createKeep(binding)
+      this.register = createRegister(binding)
+    }
+
+    // ——— Claims ———
+
+    /** Native code is about to be asked for a hold of a word, or for its permits. */
+    expect (word) {
+      if (this.expected !== undefined) this.recover()
+      this.expected = word
+    }
+
+    /**
+     * JavaScript was broken off before it made use of what it had claimed: an entry is a hold without a token, and permits go to another
+     * waiter.
+     */
+    recover () {
+      const { address } = this.expected
+      for (let index = 0; index < words[HELD]; index++) {
+        if (this.entries[2 * index] === address) this.held[index] = this.expected
+      }
+      // Each operation passes permits on first.
+      floats[ADDRESS] = address
+      operations.waiterCount()
+      this.expected = undefined
+    }
+
+    // ——— Taking ———
+
+    nextSerial () {
+      this.serial = this.serial === LAST_SERIAL ? 1 : this.serial + 1
+      return this.serial
+    }
+
+    /**
+     * Takes what is requested of a word, if the word has it; `token`, a new one, then becomes that of the entry. It is null for what has no
+     * holder.
+     */
+    take (word, request, token) {
+      const index = words[HELD]
+      if (index >= this.room) this.resize()
+      const { entries, held, serials } = this
+      const serial = this.nextSerial()
+      if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
+      entries[2 * index] = word.address
+      entries[2 * index + 1] = request
+      // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
+      let current = request === LOCK ? word.array[0] : load(word.array, 0)
+      for (;;) {
+        // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
+        const next = request !== LOCK ? after(request, current, word.limit) : current === UNLOCKED ? LOCKED : UNAVAILABLE
+        if (next === UNAVAILABLE) {
+          serials[index] = 0
+          this.serial--
+          if (holds.count !== 0) holds.forget(serial)
+          return false
+        }
+        if (request === LOCK) serials[index] = serial
+        const found = compareExchange(word.array, 0, current, next)
+        if (found === current) break
+        current = found
+      }
+      if (token === null) return true
+      words[HELD] = index + 1
+      held[index] = word
+      if (request !== LOCK) serials[index] = serial
+      token[INDEX] = index
+      token[SERIAL] = serial
+      return true
+    }
+
+    /**
+     * The same where there may be waiters: the line decides, so that none is overtaken. Native code adds the entry.
+     * @param {function} [takeName] the operation for a name: only native code knows its word
+     */
+    takeInLine (word, request, token, takeName) {
+      this.makeRoom()
+      const serial = this.nextSerial()
+      if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
+      floats[ADDRESS] = word.address
+      words[KIND] = kindOf(request)
+      words[AMOUNT] = amountOf(request)
+      words[LIMIT] = word.limit
+      if (takeName === undefined) operations.take()
+      else takeName(word.name)
+      word.address = floats[ADDRESS]
+      const answer = words[ANSWER]
+      if (answer < ACQUIRED) {
+        if (holds.count !== 0) holds.forget(serial)
+        return false
+      }
+      if (token === null) return true
+      const index = words[HELD] - 1
+      this.held[index] = word
+      this.serials[index] = serial
+      token[INDEX] = index
+      token[SERIAL] = serial
+      token.ownerDied = answer === ACQUIRED_FROM_DEAD
+      return true
+    }
+
+    /** The entry at `index`, which native code has added, becomes that of a hold. */
+    adopt (hold, index, ownerDied) {
+      this.held[index] = hold.word
+      const serial = this.serials[index] = this.nextSerial()
+      if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token)
+      this.assign(hold, index, ownerDied)
+    }
+
+    /** The same for the last entry, with `inform`. */
+    adoptLast (hold, ownerDied) {
+      this.adopt(hold, words[HELD] - 1, ownerDied)
+      this.inform(hold, ownerDied)
+    }
+
+    /** The numbered entry at `index` becomes that of a hold. No code of the user's runs. */
+    assign ({ serial, token, notifiedAt }, index, ownerDied) {
+      if (serial === NOT_HELD) {
+        token[INDEX] = index
+        token[SERIAL] = this.serials[index]
+        token.ownerDied = ownerDied
+      } else {
+        // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
+        if (holds.count !== 0) holds.rename(this.serials[index], serial, token)
+        this.serials[index] = serial
+        if (notifiedAt !== undefined) owe(this, index, notifiedAt)
+      }
+    }
+
+    /** Tells the token of a hold that was taken again. The user has it, so this may run code that changes the list. */
+    inform ({ serial, token }, ownerDied) {
+      if (serial === NOT_HELD) return
+      try {
+        token.ownerDied = ownerDied
+      } catch (_) {
+        // It is frozen.
+      }
+    }
+
+    /**
+     * The index of the entry with this serial number, which was last known to be at `hint`; -1 if there is none any more.
+     *
+     * Both come from a token, and any code can write into one. So the hint is made an index here, and a number that no entry has
+     * (as 0, behind the entries) finds none.
+     */
+    indexOf (serial, hint) {
+      const index = hint | 0
+      if (!(serial > 0)) return -1
+      if (this.serials[index] === serial) return index
+      return this.search(this.serials, 1, serial)
+    }
+
+    /** The index of the entry that has this value at `step * index` of `values`; -1 if there is none. */
+    search (values, step, value) {
+      // An entry that has moved is where the last entry that moved went, if the latest locks are released first; and next to that, if the
+      // oldest are: so the search begins there.
+      const length = words[HELD]
+      let above = this.hole < length ? this.hole : length - 1
+      for (let below = above - 1; above < length || below >= 0; above++, below--) {
+        if (above < length && values[step * above] === value) return above
+        if (below >= 0 && values[step * below] === value) return below
+      }
+      return -1
+    }
+
+    /** The index of an entry for the word at an address; -1 if there is none. */
+    find (address) {
+      return finder.find(this, address)
+    }
+
+    /** Whether there is an entry for the word at an address, quickly: see there. */
+    mayHold (address) {
+      return finder.mayHold(this, address)
+    }
+
+    /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
+    findNamed (number) {
+      return finder.findNamed(this, number)
+    }
+
+    // ——— Releasing ———
+
+    /**
+     * Releases `request`, by the entry at `index`. The caller then serves the line and clears the register.
+     *
+     * @param {number} request that of the entry
+     * @param {boolean} plainly a lock is freed by a plain write: the caller passes a fence before it looks for waiters
+     */
+    release (word, index, request, plainly) {
+      const last = this.toEnd(index)
+      if (holds.count !== 0) holds.end(this, last)
+      floats[RELEASING] = word.address
+      if (plainly) word.array[0] = UNLOCKED
+      else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
+      else if (request === SHARED) sub(word.array, 0, 1)
+      else add(word.array, 0, comingBack(request))
+      words[HELD] = last
+      this.serials[last] = 0
+      this.held[last] = undefined
+    }
+
+    /**
+     * The same where there may be waiters, in native code.
+     * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death, after a failure
+     * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new entries when it returns
+     * @param {boolean} failed whether what the hold owes goes to another waiter
+     */
+    releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
+      const release = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay : inJob ? operations.giveBackInJob : operations.giveBack
+      const last = words[ENTRY] = this.toEnd(index)
+      if (holds.count !== 0) holds.end(this, last)
+      release()
+      if (words[HELD] > last) return
+      this.serials[last] = 0
+      this.held[last] = undefined
+    }
+
+    /** Native code has removed the last entry, which was at `index`. */
+    vacate (index) {
+      this.serials[index] = 0
+      this.held[index] = undefined
+    }
+
+    /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. The caller as in `release`. */
+    downgrade (index, ownerDied, { word, token }) {
+      if (holds.count !== 0) holds.end(this, index)
+      token[INDEX] = index
+      const serial = token[SERIAL] = this.nextSerial()
+      if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
+      if (told.hasSubscribers) holds.begin(serial, SHARED, token)
+      token.ownerDied = ownerDied
+      floats[RELEASING] = word.address
+      store(word.array, 0, 1)
+      this.entries[2 * index + 1] = SHARED
+      this.serials[index] = serial
+    }
+
+    // ——— Debts and leases ———
+
+    /** How many entries there are. */
+    get length () {
+      return words[HELD]
+    }
+
+    /** Adds the entry of a debt, or of a lease, whose word no other thread sets. Returns its serial number. */
+    enter (thing, request) {
+      const index = words[HELD]
+      if (index >= this.room) this.resize()
+      const serial = this.nextSerial()
+      if (told.hasSubscribers) holds.begin(serial, request)
+      this.entries[2 * index] = thing.address
+      this.entries[2 * index + 1] = request
+      this.held[index] = thing
+      this.serials[index] = serial
+      if (request !== DEBT) store(thing.array, thing.index, LOCKED)
+      words[HELD] = index + 1
+      return serial
+    }
+
+    /** Removes such an entry, which was last known to be at `hint`. The word of a lease is set to 0. */
+    strike (serial, hint, lease) {
+      const index = this.indexOf(serial, hint)
+      if (index < 0) return
+      const last = this.toEnd(index)
+      if (holds.count !== 0) holds.end(this, last)
+      if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
+      words[HELD] = last
+      this.serials[last] = 0
+      this.held[last] = undefined
+    }
+
+    // ——— Moving ———
+
+    /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
+    toEnd (index) {
+      const last = words[HELD] - 1
+      if (last < finder.counted) finder.lastGoes(this)
+      return index === last ? last : this.swap(index, last)
+    }
+
+    swap (index, last) {
+      this.hole = index
+      const { entries, held, serials } = this
+      const serial = serials[index]
+      const address = entries[2 * index]
+      const request = entries[2 * index + 1]
+      const word = held[index]
+      if (index < finder.counted) finder.lastMoves(this, index)
+      words[MOVES]++
+      // A copy behind the last entry, for threads that look meanwhile.
+      entries[2 * last + 2] = address
+      serials[last + 1] = serial
+      entries[2 * index] = entries[2 * last]
+      entries[2 * index + 1] = entries[2 * last + 1]
+      held[index] = held[last]
+      serials[index] = serials[last]
+      entries[2 * last] = address
+      entries[2 * last + 1] = request
+      held[last] = word
+      serials[last] = serial
+      serials[last + 1] = 0
+      words[MOVES]++
+      return last
+    }
+  }
+
+  return createList(RobustList)
+}
+
+let current
+
+/** The robust list of this thread, which all copies of the package share. */
+function robustList () {
+  if (current === undefined) {
+    const owner = agent()
+    if (owner.robustList === undefined) owner.robustList = createRobustList(owner.native)
+    current = owner.robustList
+  }
+  return current
+}
+
+module.exports = { INDEX, NOT_HELD, SERIAL, robustList }

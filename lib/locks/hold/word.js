@@ -1,0 +1,235 @@
+'use strict'
+
+/**
+ * A word of shared memory, and what a thread does to it without waiting: take, release, add permits. The word of what is held changes
+ * together with the robust list, and so in robust-list.js.
+ */
+
+const { agent } = require('../../agent/agent')
+const { FENCED } = require('../../agent/counters')
+const {
+  ADDRESS, AMOUNT, ANSWER, FREED, HELD_ELSEWHERE, KIND, NOT_LOCKED, RELEASING, operationError
+} = require('../../agent/registers')
+const { own } = require('../../realm')
+const { bare, compareExchange, load } = require('../../util/intrinsics')
+const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../../util/typed-arrays')
+const { ownerDied: tellDeath } = require('../observe/diagnostics')
+const { INNER, LOCK, MOST, NO_LIMIT, amountOf, kindOf } = require('./request')
+const { robustList } = require('./robust-list')
+
+/** `unlockUnheld` returns it if the lock is free. */
+const FREE = -1
+
+/** What a word that has its address in memory, and one that a name stands for (named/names.js), have in common: an `address`. */
+class Location {
+  /** The number that stands for it in what users read. */
+  get id () {
+    return agent().native.binding.wordId(this.address)
+  }
+
+  /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
+  holder () {
+    return agent().holderOf(this.address)
+  }
+}
+bare(Location)
+
+/**
+ * Captures the registers and the list, for the reason given in robust-list.js.
+ *
+ * Between a change of the word and the last look at its line only built-ins and native code are called: at any other call the engine may throw,
+ * since little of the stack is left, or a time limit of `vm` is over. So what gives back need not ask for stack.
+ */
+function createWords (list) {
+  const { native } = list
+  const { binding, counters, floats, operations, words } = native
+  const { words: counts } = counters
+
+  /**
+   * - `array`: the word, as an Int32Array of length 1
+   * - `address`: of the word
+   * - `counter`: the index of its counter of waiters
+   * - `abandoned`: the index of the counter of what dead holders have left behind in its bucket
+   * - `onWebAssembly`: whether it is in a WebAssembly memory
+   * - `limit`: of a view of a semaphore that has one: how many permits may be taken together; otherwise NO_LIMIT
+   */
+  class Word extends Location {
+    constructor (array, address, onWebAssembly) {
+      super()
+      this.array = array
+      this.address = address
+      this.counter = counters.ofWord(address / 4)
+      this.abandoned = counters.abandonedOf(address)
+      this.onWebAssembly = onWebAssembly
+      this.limit = NO_LIMIT
+      // The QueueMemory of which it is the first word.
+      this.queue = undefined
+      // The word of the Condition whose notification the last hold of this owed: kept, since it has an address.
+      this.creditor = undefined
+    }
+
+    /**
+     * Takes what is requested, if that needs no waiting; `token`, a new one, then becomes that of the entry. It is null for what has no
+     * holder.
+     */
+    take (request, token) {
+      if (request !== LOCK && request !== INNER && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
+      if (!list.take(this, request, token)) return false
+      try {
+        if (token !== null && counters.peek(this.abandoned) !== 0) this.takeNoteOfDeath(request, token)
+      } catch (_) {
+        // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
+      }
+      return true
+    }
+
+    /** Tells the token whether a dead holder had left behind what was just taken. */
+    takeNoteOfDeath (request, token) {
+      floats[ADDRESS] = this.address
+      words[KIND] = kindOf(request)
+      words[AMOUNT] = amountOf(request)
+      operations.takeNoteOfDeath()
+      if (words[ANSWER] !== 1) return
+      token.ownerDied = true
+      if (request !== INNER) tellDeath(this, request)
+    }
+
+    /** The next exclusive holder is told of a death. */
+    noteDeath () {
+      floats[ADDRESS] = this.address
+      operations.noteDeath()
+    }
+
+    /** Releases what `request` has taken, by the entry at `index`. `inJob`: see `releaseInLine`. */
+    release (index, request, inJob = false) {
+      const notify = request === LOCK ? hostNotify(this) : undefined
+      if (counters.peek(this.counter) !== 0) {
+        list.releaseInLine(index, false, inJob)
+        if (notify !== undefined) notify(this.array, 0, 1)
+        return
+      }
+      // The host's `notify` passes a fence.
+      list.release(this, index, request, FENCED && notify !== undefined)
+      try {
+        if (notify !== undefined) notify(this.array, 0, 1)
+      } finally {
+        // A waiter that came after the first look was counted before it read the word, so it is seen now (see src/lock/).
+        if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
+          floats[ADDRESS] = this.address
+          operations.released()
+        }
+        floats[RELEASING] = 0
+      }
+    }
+
+    /** Notifies a plain waiter in the host's queue, if there may be one. */
+    notifyHost () {
+      const notify = hostNotify(this)
+      if (notify !== undefined) notify(this.array, 0, 1)
+    }
+
+    /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. */
+    downgrade (index, ownerDied, shared) {
+      if (ownerDied) this.noteDeath()
+      list.downgrade(index, ownerDied, shared)
+      if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
+        floats[ADDRESS] = this.address
+        operations.released()
+      }
+      floats[RELEASING] = 0
+    }
+
+    /** Adds permits. Returns how many there were, or -1 if there would be too many. */
+    addPermits (amount) {
+      for (;;) {
+        const current = load(this.array, 0)
+        if (current + amount > MOST) return -1
+        floats[RELEASING] = this.address
+        const isAdded = compareExchange(this.array, 0, current, current + amount) === current
+        if (isAdded && (FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
+          floats[ADDRESS] = this.address
+          operations.released()
+        }
+        floats[RELEASING] = 0
+        if (isAdded) return current
+      }
+    }
+
+    /**
+     * Frees a lock that this thread does not hold, unless another holder is known.
+     * @returns {number | null} the holder's `threadId`, FREE if the lock is free, and null if it has been freed
+     */
+    unlockUnheld () {
+      floats[ADDRESS] = this.address
+      operations.free()
+      const answer = words[ANSWER]
+      if (answer === FREED) return null
+      if (answer === HELD_ELSEWHERE) return words[AMOUNT]
+      if (answer === NOT_LOCKED) return FREE
+      throw operationError(answer)
+    }
+
+    /** The name that a program has given it, for people; undefined if there is none. */
+    get name () {
+      const name = binding.labelOf(this.address)
+      return name === null ? undefined : name
+    }
+
+    set name (name) {
+      binding.setLabel(this.address, name)
+    }
+
+    /** The index of an entry of this thread's for it; -1 if there is none. */
+    find () {
+      return list.find(this.address)
+    }
+
+    /** What distinguishes it from other words in this thread. */
+    get key () {
+      return this.address
+    }
+  }
+
+  /**
+   * The host's `notify`, if plain waiters on the word may be in the host's queue: where no install replaced it, where one left Workers alone,
+   * and always on a WebAssembly memory.
+   */
+  function hostNotify (word) {
+    const { notify } = own.host
+    return own.Atomics.notify === notify || word.onWebAssembly || native.besideHost ? notify : undefined
+  }
+
+  return (array, isPrivate) => {
+    const buffer = viewedArrayBuffer(array)
+    const address = binding.addressOf(array)
+    if (!isPrivate) {
+      list.keep(buffer)
+      list.register(buffer, address - byteOffset(array))
+    }
+    return new Word(array, address, isWebAssemblyMemory(buffer))
+  }
+}
+
+/**
+ * Takes what is requested of a word where there may be waiters, likewise. (A lock goes to whoever comes first.)
+ * @param {function} [takeName] as in robust-list.js
+ */
+function takeInLine (word, request, token, takeName) {
+  if (!robustList().takeInLine(word, request, token, takeName)) return false
+  try {
+    if (token !== null && token.ownerDied) tellDeath(word, request)
+  } catch (_) {
+    // As in `take`.
+  }
+  return true
+}
+
+let create
+
+/** The word that an Int32Array of length 1 on shared memory is. `isPrivate`: no other thread will ever have the memory. */
+function createWord (array, isPrivate) {
+  if (create === undefined) create = createWords(robustList())
+  return create(array, isPrivate)
+}
+
+module.exports = { FREE, Location, createWord, takeInLine }

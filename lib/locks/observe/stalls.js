@@ -1,0 +1,177 @@
+'use strict'
+
+/**
+ * Reports waits for locks, shares, permits and names that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds, each once; and threads that
+ * wait for one another by one report, whichever of them finds it first. src/node/reports.rs decides which reports there are, and writes
+ * their texts.
+ *
+ * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. A blocked thread can do
+ * neither before its wait is over, and the main thread may be stuck, too: so a blocked thread writes the text to the standard error itself,
+ * between two slices of its sleep, and the main thread publishes the message when it has a turn.
+ */
+
+const { writeSync } = require('fs')
+const { setImmediate, setTimeout } = require('timers')
+const { agent } = require('../../agent/agent')
+const { Float64Array, bare, createArray, createMap, define, max, now, parse } = require('../../util/intrinsics')
+const { captureCall, stackOf } = require('../../waiting/call-stacks')
+const { stalled } = require('./diagnostics')
+const { robustList } = require('../hold/robust-list')
+
+const { Buffer } = require('buffer')
+
+const CODE = 'ATOMICS_WAITASYNC_STALL'
+/** In the place of a slot: this thread blocks. */
+const BLOCKS = -1
+
+/** A wait of a promise that has begun. */
+class Wait {
+  constructor (hold, call) {
+    this.hold = hold
+    this.call = call
+    this.began = now()
+  }
+
+  /** Milliseconds since it began. */
+  get age () {
+    return now() - this.began
+  }
+}
+bare(Wait)
+
+/** The pending waits that have not been reported, in the order in which they began. */
+const waits = createMap()
+let isWatched = false
+
+const isOn = () => agent().native.stallAfter !== 0
+
+/**
+ * Where this call came from; undefined if no stall will be reported. Its `within` has the serial numbers of the holds in whose callbacks it is,
+ * if that can be known.
+ */
+function callOf () {
+  if (!isOn()) return undefined
+  const call = captureCall()
+  const { tasks } = robustList()
+  if (tasks !== undefined) define(call, 'within', tasks.within())
+  return call
+}
+
+/**
+ * A promise begins to wait. Returns what `waitEnds` wants; undefined if no stall will be reported.
+ * @param {{ slot: number, since: object | undefined }} hold has the slot while it is enqueued
+ * @param {Error} [call] where the promise came from of which this is a step
+ */
+function waitBegins (hold, call = callOf()) {
+  if (call === undefined) return undefined
+  const wait = new Wait(hold, call)
+  watch(agent().native.stallAfter)
+  waits.set(wait, true)
+  return wait
+}
+
+/** A wait is over. A second call does nothing. */
+function waitEnds (wait) {
+  waits.delete(wait)
+}
+
+function watch (milliseconds) {
+  if (isWatched) return
+  // If this thread was busy, what has been granted is delivered first. Node 10 takes two turns for that.
+  const turns = () => { setImmediate(() => { setImmediate(check) }) }
+  // The check sets the next timer, which would keep the context of the wait that set the first.
+  agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })
+  isWatched = true
+}
+
+/** Reports the promises that have waited too long. */
+function check () {
+  const after = agent().native.stallAfter
+  isWatched = false
+  const due = createArray(0)
+  let oldest
+  waits.forEach((_, wait) => {
+    // The others are younger.
+    if (oldest !== undefined) return
+    if (wait.age < after) {
+      oldest = wait
+      return
+    }
+    waits.delete(wait)
+    // Otherwise it is not enqueued just now.
+    if (wait.hold.slot >= 0) due[due.length] = wait
+  })
+  if (oldest !== undefined) watch(due.length > 0 ? after : max(1, after - oldest.age))
+  if (due.length > 0) reportAll(due, after)
+}
+
+function reportAll (due, after) {
+  const asked = new Float64Array(2 * due.length)
+  for (let n = 0; n < due.length; n++) {
+    lookAtToken(due[n].hold.word)
+    asked[2 * n] = due[n].hold.slot
+    asked[2 * n + 1] = due[n].age
+  }
+  const { more, reports } = reportsOf(asked)
+  for (let n = 0; n < reports.length; n++) warn(reports[n], due[reports[n].wait])
+  if (more > 0) process.emitWarning(more + ' more promises of this thread have been pending for over ' + after + ' ms.', { code: CODE })
+}
+
+const reportsOf = (waits) => parse(agent().native.binding.reportStalls(waits))
+
+/** Finds out whether this thread holds a word by a token that has been collected. */
+function lookAtToken ({ address }) {
+  const list = robustList()
+  const index = list.find(address)
+  if (index >= 0) list.holds.look(list, index)
+}
+
+/** Warns of a wait. The links of a ring have their places. */
+function warn (report, { call, hold }) {
+  const stack = report.cycle === undefined ? stackOf(call) : ''
+  process.emitWarning(report.text, { code: CODE, ...stack !== '' && { detail: stack } })
+  stalled(report, hold.since)
+}
+
+/** A function that native code calls between the slices in which this thread blocks; undefined if no stall will be reported. */
+function whileBlocked () {
+  if (!isOn()) return undefined
+  const began = now()
+  let text
+  let written = 0
+  return () => {
+    if (text === undefined) {
+      const age = now() - began
+      if (age >= agent().native.stallAfter) text = textWhileBlocked(age)
+    }
+    // If a pipe is full it throws, and the next slice goes on.
+    if (text !== undefined && written < text.length) written += writeSync(2, text, written)
+  }
+}
+
+/** What a blocked thread writes; nothing if another thread has reported the ring that it is on. */
+function textWhileBlocked (age) {
+  const asked = new Float64Array(2)
+  asked[0] = BLOCKS
+  asked[1] = age
+  const { reports } = reportsOf(asked)
+  if (reports.length === 0) return ''
+  const { cycle, text } = reports[0]
+  const stack = cycle === undefined ? stackOf(captureCall()) + '\n' : ''
+  return Buffer.from('(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stack)
+}
+
+/** Has this thread, if it is the main one, publish the reports of blocked threads. */
+function listen () {
+  const { native } = agent()
+  // That of another copy would keep the realm of that copy.
+  if (native.onReports !== undefined) return
+  native.onReports = () => {
+    for (let json = native.binding.nextReport(); typeof json === 'string'; json = native.binding.nextReport()) {
+      const { reports } = parse(json)
+      for (let n = 0; n < reports.length; n++) stalled(reports[n])
+    }
+  }
+}
+
+module.exports = { callOf, listen, waitBegins, waitEnds, whileBlocked }

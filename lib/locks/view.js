@@ -1,0 +1,214 @@
+'use strict'
+
+/**
+ * What all locks and their family have in common: an instance is a view of one word of a SharedArrayBuffer.
+ *
+ * A word has its address, and native code reads and writes there. If the word were a property of the instance, any code could read
+ * and change the address. So the instance has a function that puts its word into an object of this module. If other code
+ * replaces that function, it can at worst show the word of another instance that it knows.
+ */
+
+const NODE_VERSION = require('../util/node-version')
+const { agent } = require('../agent/agent')
+const {
+  Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor, isInteger, shield
+} = require('../util/intrinsics')
+const showState = require('../util/inspect')
+const { option, requireOptions } = require('../util/options')
+const { IsSharedArrayBuffer, sharedByteLength } = require('../util/typed-arrays')
+const { describe, isObject } = require('../util/values')
+const { createWord } = require('./hold/word')
+
+const BYTES = 4
+/** Characters. */
+const LONGEST_NAME = 256
+/** On Node 10, Atomics take the offset of a typed array modulo this, and so would access another word. */
+const WRAPS = NODE_VERSION < 12 ? 2 ** 32 : Infinity
+const SHOW = Symbol('atomics-waitasync.word')
+
+/** The shape of a class whose state is one word, with these further settings. `check(values)` throws if they are wrong. */
+function oneWord (settings, check = () => {}) {
+  const sizeOf = (values) => {
+    check(values)
+    return BYTES
+  }
+  return { __proto__: null, settings, others: [], sizeOf, alignment: BYTES }
+}
+const ONE_WORD = oneWord([])
+
+/**
+ * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an inlined function
+ * has assigned.
+ */
+const shown = { word: undefined }
+
+/** Zero-filled memory. */
+const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
+
+/**
+ * Makes an instance a view of a word, to be called by its constructor. It gets the properties `kind`, `buffer` and `byteOffset`.
+ *
+ * @param {SharedArrayBuffer | object} given a buffer; or what structured cloning makes of an instance
+ * @param {{ byteOffset?: number, name?: string } | undefined} options may repeat what a clone says, but not contradict it; `name`, for
+ *   people, becomes that of the word
+ * @param {string} owner the class, for messages
+ * @param {object} [shape] `settings`: the names of further options that are properties of the instances, and so of clones; `others`: those of
+ *   options that are not; `sizeOf(settings)`: the bytes that are needed, a multiple of `alignment`; it throws if the settings are wrong
+ * @returns {{ array: Int32Array, settings: unknown[], word: object }} the array on the word, the values of the settings, and the word
+ * @throws {TypeError} given is neither, or of another class, byteOffset no integer, name no string, an option contradicts the clone, or there is
+ *   an unknown option
+ * @throws {RangeError} byteOffset is no multiple of 4, the word does not fit into the buffer or cannot be accessed, or name is empty or too long
+ */
+function becomeView (instance, given, options, owner, { settings, others, sizeOf, alignment } = ONE_WORD) {
+  const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
+  const kind = clone === undefined ? undefined : ownValue(clone, 'kind')
+  if (kind !== undefined && kind !== owner) {
+    throw new TypeError(owner + ': kind must be the string "' + owner + '", not ' + describe(kind) + ': this is an instance of another class')
+  }
+  const buffer = clone === undefined ? given : ownValue(clone, 'buffer')
+  if (!IsSharedArrayBuffer(buffer)) {
+    throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' + describe(given))
+  }
+  requireOptions(options, joined(settings, others), owner)
+  const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
+  const name = option(options, 'name')
+  if (name !== undefined) requireName(name, owner)
+  const values = createArray(settings.length)
+  for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
+  requirePlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
+  const array = new Int32Array(buffer, byteOffset, 1)
+  const word = createWord(array)
+  if (name !== undefined) word.name = name
+  define(instance, SHOW, () => { shown.word = word })
+  instance.kind = owner
+  instance.buffer = buffer
+  // It may have been -0.
+  instance.byteOffset = byteOffset + 0
+  return { array, settings: values, word }
+}
+
+/** The names of all options of a class. */
+function joined (settings, others) {
+  const names = createArray(0)
+  for (let n = 0; n < settings.length; n++) names[names.length] = settings[n]
+  for (let n = 0; n < others.length; n++) names[names.length] = others[n]
+  names[names.length] = 'byteOffset'
+  names[names.length] = 'name'
+  return names
+}
+
+/** An option's value. Where there is a clone, its value, which the option may only repeat. */
+function setting (clone, options, name, owner, otherwise) {
+  if (clone === undefined) return option(options, name, otherwise)
+  const value = ownValue(clone, name)
+  const wanted = option(options, name)
+  if (wanted !== undefined && wanted !== value) {
+    throw new TypeError(owner + ': ' + name + ' is ' + describe(wanted) + ', but the clone has ' + describe(value) + ': leave the option out')
+  }
+  return value
+}
+
+/** The value of an object's own property; undefined if there is none. Structured cloning makes no getters, so none is called. */
+function ownValue (object, key) {
+  const property = getOwnPropertyDescriptor(object, key)
+  return property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined ? property.value : undefined
+}
+
+function requireName (name, owner) {
+  if (typeof name !== 'string') throw new TypeError(owner + ': name must be a string, not ' + describe(name))
+  if (name.length < 1 || name.length > LONGEST_NAME) {
+    throw new RangeError(owner + ': name must have from 1 to ' + LONGEST_NAME + ' characters, not ' + name.length)
+  }
+}
+
+/** So many bytes must fit into a buffer of `length` bytes at the offset. */
+function requirePlace (byteOffset, bytes, alignment, length, owner) {
+  if (!isInteger(byteOffset)) {
+    throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
+  }
+  if (length < bytes) throw new RangeError(owner + ': buffer is too small: ' + length + ' bytes, ' + bytes + ' needed')
+  const last = length - bytes
+  if (byteOffset < 0 || byteOffset > last || byteOffset % alignment !== 0) {
+    throw new RangeError(owner + ': byteOffset must be a multiple of ' + alignment + ' from 0 to ' + last + ', so that ' + bytes +
+      ' bytes fit into the buffer, not ' + describe(byteOffset))
+  }
+  // Words are BYTES long.
+  const end = WRAPS - bytes + BYTES
+  if (byteOffset >= end) {
+    throw new RangeError(owner + ': byteOffset must be less than ' + end + ' on Node 10, whose Atomics would access another word, not ' +
+      describe(byteOffset))
+  }
+}
+
+/**
+ * The word of an instance.
+ * @throws {TypeError} it has none
+ */
+function wordOf (instance) {
+  const show = isObject(instance) ? instance[SHOW] : undefined
+  if (show === undefined) refuse(instance)
+  // Cleared before, since a function that is not ours may throw and leave a word here; and after, since it may show others.
+  shown.word = undefined
+  show()
+  const { word } = shown
+  shown.word = undefined
+  return word === undefined ? refuse(instance) : word
+}
+
+function refuse (instance) {
+  const isClone = isObject(instance) && IsSharedArrayBuffer(ownValue(instance, 'buffer'))
+  throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' +
+    (isClone ? 'the clone of one: give it to the constructor of its class'
+      : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
+}
+
+/** What every class of views has. `id` and `name`: by what snapshots, errors and channels name an instance's word. */
+const common = {
+  get id () {
+    return wordOf(this).id
+  },
+  get name () {
+    const { name } = wordOf(this)
+    return name === undefined ? '' : name
+  },
+  /** How many waiters there are: blocked threads and promises, of all threads. */
+  get waiters () {
+    return agent().waiterCount(wordOf(this).address)
+  }
+}
+
+/**
+ * Completes a class of views.
+ * @param {string[]} keys the properties that its constructor assigns
+ * @param {(instance: object, word: object) => object} stateOf what `util.inspect` shows
+ */
+function defineView (Class, keys, stateOf) {
+  defineSize(Class, BYTES, () => newMemory())
+  defineMembers(Class, keys, stateOf)
+}
+
+/** Gives a class its `byteLength`, and `create`, which makes an instance in the memory that `memoryFor(options)` returns. */
+function defineSize (Class, byteLength, memoryFor) {
+  define(Class, 'byteLength', byteLength, true)
+  define(Class, 'create', function create (options) {
+    if (typeof this !== 'function') throw new TypeError('create: this must be the class, as in ' + Class.name + '.create()')
+    return new this(memoryFor(options), options)
+  }, false, true)
+}
+
+function defineMembers (Class, keys, stateOf) {
+  shield(Class, keys)
+  for (const key of ['id', 'name', 'waiters']) {
+    if (getOwnPropertyDescriptor(Class.prototype, key) !== undefined) continue
+    const { get } = getOwnPropertyDescriptor(common, key)
+    defineProperty(Class.prototype, key, { get, configurable: true })
+  }
+  showState(Class, (instance) => {
+    const word = wordOf(instance)
+    const { name } = word
+    const state = stateOf(instance, word)
+    return name === undefined ? state : { name, ...state }
+  })
+}
+
+module.exports = { becomeView, defineMembers, defineSize, defineView, newMemory, oneWord, wordOf }

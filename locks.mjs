@@ -1,7 +1,0 @@
-import createEntry from './lib/entry.js'
-
-// Their code is loaded at their first use, since an `import` of any name reads all.
-export const {
-  AsyncLock, Barrier, Condition, Latch, Lock, LockManager, Queue, RwLock, Semaphore, UnlockToken, formatSnapshot, locks,
-  snapshot
-} = createEntry.late
