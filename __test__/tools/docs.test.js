@@ -9,7 +9,7 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
-const { runProgram, testCommands, testPrograms } = require('../fixtures/markdown-programs')
+const { testCommands, testPrograms } = require('../fixtures/markdown-programs')
 
 const folder = path.join(__dirname, '..', '..', 'docs')
 const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
@@ -136,77 +136,3 @@ test('links of what is published lead to what is published', () => {
 for (const name of names) testPrograms(test, `docs/${name}`, WITHOUT_PROGRAMS.includes(name.slice(0, -3)) ? 0 : 1)
 
 testCommands(test, 'docs/debugging.md', { skip: process.platform === 'win32' ? 'it has no such signals' : MAJOR < 14 && 'stacks of promises are others' })
-
-const WASM_GUIDE = 'docs/guide-wasm-threads.md'
-for (const entry of ['/force', '/keep-alive']) {
-  runProgram(test, WASM_GUIDE, 1, `with atomics-waitasync${entry}`, code => code.replace('atomics-waitasync/pure', `atomics-waitasync${entry}`), 'the sum: 4500001500000n\n')
-  const global = code => code.replace(/const (.*) = require\('atomics-waitasync\/pure'\)/, `require('atomics-waitasync${entry}'); const $1 = Atomics`)
-  runProgram(test, WASM_GUIDE, 1, `with the global functions after atomics-waitasync${entry} ends early, as the page says`, global, '')
-}
-runProgram(test, WASM_GUIDE, 1, 'with the plain entry ends early, as the page says', code => code.replace('atomics-waitasync/pure', 'atomics-waitasync'), '')
-
-const JOURNAL_FAILS = `
-const fs = require('fs')
-const path = require('path')
-// How often each has still to fail. A record is then written in part.
-const fails = { truncate: 0, appendFile: 0 }
-const append = fs.appendFileSync
-function fail (name, file, data) {
-  fails[name]--
-  if (name === 'appendFile') append(file, data.slice(0, 5))
-  return Object.assign(new Error(name), { code: 'ENOSPC' })
-}
-for (const name of ['truncate', 'appendFile']) {
-  const { [name]: async, [name + 'Sync']: sync } = fs
-  fs[name] = (file, data, callback) => {
-    if (fails[name] === 0) return async(file, data, callback)
-    callback(fail(name, file, data))
-  }
-  fs[name + 'Sync'] = (file, data) => {
-    if (fails[name] === 0) return sync(file, data)
-    throw fail(name, file, data)
-  }
-}
-const Journal = require('./journal')
-const { Worker, isMainThread, workerData } = require('worker_threads')
-const file = path.join(__dirname, 'records')
-
-function records (journal) {
-  const lines = fs.readFileSync(file, 'utf8').slice(0, journal.complete[0]).split('\\n').filter(Boolean)
-  return lines.map(line => JSON.parse(line)).join(' ')
-}
-
-if (isMainThread) {
-  fs.writeFileSync(file, '')
-  const memory = Journal.allocate()
-  const journal = new Journal(memory, file)
-  const attempt = (record) => journal.appendAsync(record).catch(({ message }) => console.log(message, 'failed'))
-  const finished = attempt(1).then(() => {
-    fails.appendFile = 1
-    fails.truncate = 2
-    return attempt(2)
-  }).then(() => attempt(3)).then(() => attempt(4)).then(() => attempt(5))
-  finished.then(() => {
-    console.log('main:', records(journal), journal.repairs[0])
-    new Worker(__filename, { workerData: memory }).on('exit', () => {
-      console.log('all:', records(journal), fs.readFileSync(file, 'utf8').length === journal.complete[0])
-      fs.unlinkSync(file)
-    })
-  })
-} else {
-  const journal = new Journal(workerData, file)
-  const attempt = (record) => {
-    try {
-      journal.append(record)
-    } catch ({ message }) {
-      fs.writeSync(1, message + ' failed\\n')
-    }
-  }
-  fails.appendFile = 1
-  fails.truncate = 2
-  for (const record of [6, 7, 8, 9]) attempt(record)
-}
-`
-const failures = 'appendFile failed\ntruncate failed\ntruncate failed\n'
-runProgram(test, 'docs/guide-one-writer.md', 1, 'keeps its file whole although writes and repairs fail, of promises and of blocking threads', () => JOURNAL_FAILS,
-  `${failures}main: 1 5 1\n${failures}all: 1 5 9 true\n`)
