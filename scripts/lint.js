@@ -11,8 +11,8 @@ const { run, succeed, succeeded } = require('./lib/child')
 const { Results } = require('./lib/results')
 const { rustSteps, isMissing } = require('./lib/rust-steps')
 const { ESLINT } = require('./lib/steps')
-const { page, withEmbedded } = require('./lib/embedded')
-const { architecture, withMap } = require('./lib/lib-map')
+const embedded = require('./lib/embedded')
+const libMap = require('./lib/lib-map')
 const setup = require('./setup')
 
 const root = path.join(__dirname, '..')
@@ -21,7 +21,7 @@ async function main () {
   const { fix, all } = argumentsOf(__filename, { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
-  for (const [file, corrected] of fix ? [[architecture, withMap], [page, withEmbedded]] : []) fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
+  for (const [file, corrected] of fix ? [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded]] : []) fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
   const results = new Results()
   await results.of('javascript', async () => { await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root }) })
   for (const step of rustSteps.filter(({ lint }) => lint)) {

@@ -11,16 +11,18 @@ const path = require('path')
 const { test } = require('../harness')
 const { testCommands, testPrograms } = require('../fixtures/markdown-programs')
 
-const folder = path.join(__dirname, '..', '..', 'docs')
+const root = path.join(__dirname, '..', '..')
+const folder = path.join(root, 'docs')
 const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
 const internals = fs.readdirSync(path.join(folder, 'internals')).map(name => `internals/${name}`)
 const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'queue', 'rw-lock', 'semaphore']
-const GUIDES = ['guide-one-writer', 'guide-one-writer-database', 'guide-wasm-threads', 'guide-worker-pool']
-
 const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'recipes', 'repair', 'web-locks']
-const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'fairness', 'guarantees', 'how-it-works', 'install-cost', 'platforms', 'profiling', 'testing']
+const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'guarantees', 'guides', 'platforms', 'profiling', 'testing']
 
 const MAJOR = Number(process.versions.node.split('.')[0])
+
+// The pages and the sources are the same for every Node.
+const ONCE = { skip: MAJOR < 20 && 'Node 20 and later do it' }
 
 const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
 
@@ -39,7 +41,7 @@ const anchorsOf = (text) => (text.match(/^#+ .*$/gm) || []).map(line => {
 })
 
 test('each class has its page, and each page is one of those that are known', () => {
-  assert.deepStrictEqual(names.sort(), [...CLASSES, ...GUIDES, ...OTHERS, ...WITHOUT_PROGRAMS].map(name => `${name}.md`).sort())
+  assert.deepStrictEqual(names.sort(), [...CLASSES, ...OTHERS, ...WITHOUT_PROGRAMS].map(name => `${name}.md`).sort())
 })
 
 test('the indexes of docs/ and examples/ lead to every page and every example', () => {
@@ -52,23 +54,23 @@ test('the indexes of docs/ and examples/ lead to every page and every example', 
   assert.deepStrictEqual(linked.map(file => file.split('/')[0]).sort(), fs.readdirSync(examples).filter(name => name !== 'README.md').sort())
 })
 
-/** The text of every file below `folder` whose name ends with `extension`. */
-function sourcesIn (folder, extension) {
-  let text = ''
-  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+/** The files below a folder; none, if it is not there. */
+function filesIn (folder) {
+  if (!fs.existsSync(folder)) return []
+  return fs.readdirSync(folder, { withFileTypes: true }).reduce((files, entry) => {
     const file = path.join(folder, entry.name)
-    if (entry.isDirectory()) text += sourcesIn(file, extension)
-    else if (entry.name.endsWith(extension)) text += fs.readFileSync(file, 'utf8')
-  }
-  return text
+    return files.concat(entry.isDirectory() ? filesIn(file) : file)
+  }, [])
 }
+
+/** The text of every file below `folder` whose name ends with `extension`. */
+const sourcesIn = (folder, extension) => filesIn(folder).filter(name => name.endsWith(extension)).map(name => fs.readFileSync(name, 'utf8')).join('')
 
 const CODES = /\b(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_(?:PENDING|PROFILE|STALL|WORKER|CONTEXT|LOCKS))\b/
 
 test('docs/errors.md has every code and every name that the package gives an error or a warning', () => {
   const text = textOf('errors.md')
-  const root = path.join(folder, '..')
-  const sources = sourcesIn(path.join(root, 'lib'), '.js') + sourcesIn(path.join(root, 'src'), '.rs')
+  const sources = sourcesIn(path.join(root, 'lib'), '.js') + ['src', 'core'].map(name => sourcesIn(path.join(root, name), '.rs')).join('')
   const found = new Set(sources.match(/(?<=['"])(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_[A-Z]+|[A-Z]\w*Error)(?=['"])/g))
   for (const known of ['ERR_DEADLOCK', 'ATOMICS_WAITASYNC_WORKER', 'TimeoutError']) assert.ok(found.has(known), known)
   assert.deepStrictEqual(Array.from(found).filter(each => !text.includes(`\`${each}\``)), [])
@@ -96,6 +98,69 @@ test('docs/processes.md has the programs and the figures of its example, and lea
   assert.deepStrictEqual(Array.from(text.match(/^\/\/ [\w-]+\.mts$/gm), line => line.slice(3)).sort(), there.sort())
 })
 
+test('what the guides show of an example is in its file', ONCE, () => {
+  const shown = Array.from(textOf('guides.md').matchAll(/^```javascript\n\/\/ (examples\/.*)\n([^]*?)^```$/gm))
+  assert.ok(shown.length >= 4)
+  for (const [, file, part] of shown) assert.ok(fs.readFileSync(path.join(folder, '..', file), 'utf8').includes(part), `${file}: ${part}`)
+})
+
+/** The value of a constant in the one file of this name in lib/ or in Rust; of a duration, its milliseconds. */
+function constantOf (file, name) {
+  const [at, ...others] = ['lib', 'src', 'core'].flatMap(folder => filesIn(path.join(root, folder))).filter(each => each.endsWith(`${path.sep}${file}`))
+  assert.ok(at !== undefined && others.length === 0, file)
+  const found = new RegExp(`const ${name}\\b[^=]*= (?:Duration::from_(\\w+)\\()?(0x[\\da-f]+|[\\d._]+)`).exec(fs.readFileSync(at, 'utf8'))
+  assert.ok(found, `${file}: ${name}`)
+  const [, unit, number] = found
+  return Number(number.replace(/_/g, '')) * { undefined: 1, micros: 0.001, millis: 1, secs: 1000 }[unit]
+}
+
+/** Constants that users are told of: on which page, in which words, and where they are. */
+const CONSTANTS = [
+  ['guarantees', /overtaken for ([\d.]+) ms/, () => constantOf('fairness.rs', 'FAIRNESS')],
+  ['guarantees', /After (\d+) such hand-overs/, () => constantOf('pace.rs', 'MOST')],
+  ['guarantees', /such hand-overs, or (\d+) ms/, () => constantOf('pace.rs', 'LONGEST')],
+  ['guarantees', /wakes at most\s+(\d+) ms late/, () => constantOf('looks.rs', 'SHORTEST')],
+  ['guarantees', /never more than (\d+) s\b/, () => constantOf('looks.rs', 'LONGEST') / 1000],
+  ['guarantees', /up to (\d+) ms\s+if that was while it was blocked/, () => constantOf('blocking.rs', 'SIGNALLED_SLICE_MILLISECONDS')],
+  ['guarantees', /at most (\d+) s\b/, () => constantOf('blocking.rs', 'WATCHED_SLICE_MILLISECONDS') / 1000],
+  ['guarantees', /where (\d+) KB of the stack are left/, () => constantOf(path.join('agent', 'agent.js'), 'ENOUGH') + constantOf(path.join('agent', 'agent.js'), 'SPARE')],
+  ['guarantees', /the last ([\d ]+) with a death/, () => constantOf('memories.rs', 'MOST_LEFT')],
+  ['guarantees', /the last ([\d ]+) deaths of names/, () => constantOf('name_table.rs', 'MOST_LEFT')],
+  ['guarantees', /each of the first (\d+) locks/, () => constantOf(path.join('agent', 'agent.js'), 'MOST_WARNINGS')],
+  ['choosing', /a string of 1 to (\d+) characters/, () => constantOf('view.js', 'LONGEST_NAME')],
+  ['barrier', /1 to ([\d ]+)$/m, () => constantOf('barrier.js', 'MOST_PARTIES')],
+  ['latch', /0 to ([\d ]+)$/m, () => constantOf('request.js', 'MOST')],
+  ['semaphore', /an integer from 1 to ([\d ]+),/, () => constantOf('request.js', 'MOST')],
+  ['platforms', /Each blocked thread wakes every\s+(\d+) ms/, () => constantOf('blocking.rs', 'SLICE_MILLISECONDS')],
+  ['profiling', /every (\d+) seconds/, () => constantOf('profile.rs', 'PERIOD') / 1000],
+  ['profiling', /Of a stack, (\d+) frames/, () => constantOf('call-stacks.js', 'FRAMES')],
+  ['profiling', /when\s+([\d ]+) were known/, () => constantOf('stacks.rs', 'MOST')],
+  ['profiling', /when a stack had (\d+)/, () => constantOf('profile.rs', 'MOST_LEAVES')],
+  ['debugging', /The process keeps ([\d ]+) different stacks/, () => constantOf('stacks.rs', 'MOST')],
+  ['debugging', /not more often than every (\d+) ms/, () => constantOf('taken.js', 'PERIOD')],
+  ['debugging', /up to (\d+) such messages/, () => constantOf('reports.rs', 'MOST_FOR_MAIN')]
+]
+
+test('the constants that docs/ has are those of the code', ONCE, () => {
+  for (const [page, pattern, valueOf] of CONSTANTS) {
+    const found = pattern.exec(textOf(`${page}.md`))
+    assert.ok(found, `${page}: ${pattern}`)
+    assert.strictEqual(Number(found[1].replace(/ /g, '')), valueOf(), `${page}: ${pattern}`)
+  }
+})
+
+test('the limit of fairness is on one page', ONCE, () => {
+  const limit = `${constantOf('fairness.rs', 'FAIRNESS')} ms`
+  const pages = [...names, ...internals, '../README.md', '../RELIABILITY.md', '../CONTRIBUTING.md'].filter(name => textOf(name).replace(/parking_lot[^]*/, '').includes(`for ${limit}`))
+  assert.deepStrictEqual(pages, ['guarantees.md'])
+})
+
+test('the files that CONTRIBUTING.md names are there', ONCE, () => {
+  const named = Array.from(textOf('../CONTRIBUTING.md').matchAll(/`((?:[\w.-]+\/)+[\w.-]*)`/g), ([, name]) => name).filter(name => name !== 'dist/')
+  assert.ok(named.length > 20)
+  assert.deepStrictEqual(named.filter(name => !fs.existsSync(path.join(root, name))), [])
+})
+
 test('the lines in the table of docs/profiling.md are those of its example that wait', () => {
   const rows = textOf('profiling.md').match(/^\| \d+ ms .*$/gm)
   const example = fs.readFileSync(path.join(folder, '..', 'examples', 'contention', 'worker.mjs'), 'utf8').split('\n')
@@ -118,11 +183,10 @@ test('links lead to files and headings that are there', () => {
 })
 
 test('links of what is published lead to what is published', () => {
-  const root = path.join(folder, '..')
   const { files } = require('../../package.json')
   const published = ['README.md', 'LICENSE', ...files].map(name => path.join(root, name))
   const isLeft = target => files.some(name => name.startsWith('!') && target.startsWith(path.join(root, name.slice(1))))
-  const pages = ['../README.md', '../CHANGELOG.md', '../RELIABILITY.md', '../examples/README.md', '../benchmark/RESULTS.md', ...names]
+  const pages = ['../README.md', '../CHANGELOG.md', '../RELIABILITY.md', '../examples/README.md', ...names]
   const missing = []
   for (const page of pages) {
     for (const { file } of linksOf(page)) {

@@ -166,9 +166,9 @@ test('the files that docs/internals/architecture.md and the heads of files name 
   assert.deepStrictEqual(missing, [])
 })
 
-test('docs/internals/architecture.md has the files of lib/ with the first sentences of their heads', () => {
-  const { architecture, withMap } = require('../../scripts/lib/lib-map')
-  const text = fs.readFileSync(architecture, 'utf8')
+test('docs/internals/map.md has the files of lib/ with the first sentences of their heads', () => {
+  const { page, withMap } = require('../../scripts/lib/lib-map')
+  const text = fs.readFileSync(page, 'utf8')
   assert.strictEqual(text, withMap(text))
 })
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// The map of lib/ in docs/internals/architecture.md: each file with the first sentence of its head.
+// docs/internals/map.md, the map of lib/: each file with the first sentence of its head.
 
 const fs = require('fs')
 const path = require('path')
@@ -36,8 +36,8 @@ function map () {
 /** The page with the map as it should be. */
 function withMap (text) {
   const [before, after] = [text.indexOf(BEGIN), text.indexOf(END)]
-  if (before < 0 || after < 0) throw new Error('docs/internals/architecture.md has no place for the map of lib/')
+  if (before < 0 || after < 0) throw new Error('docs/internals/map.md has no place for the map of lib/')
   return text.slice(0, before) + map() + text.slice(after + END.length)
 }
 
-module.exports = { architecture: path.join(root, 'docs', 'internals', 'architecture.md'), withMap }
+module.exports = { page: path.join(root, 'docs', 'internals', 'map.md'), withMap }
