@@ -60,5 +60,5 @@ export function etcd (url: string, { lease = 10_000, prefix = 'locks' } = {}): E
     }
   }
 
-  return { id: `etcd ${prefix}`, modes: ['exclusive'], acquire: (name, mode, signal) => acquire(name, signal), async close () {} }
+  return { id: `etcd ${new URL(url).host} ${prefix}`, modes: ['exclusive'], acquire: (name, mode, signal) => acquire(name, signal), async close () {} }
 }

@@ -35,7 +35,7 @@ export class Lease {
   #extend (sent: number) {
     this.#until = sent + this.#milliseconds
     clearTimeout(this.#end)
-    this.#end = setTimeout(() => this.#lose(), Math.max(0, this.#until - performance.now()))
+    this.#end = setTimeout(() => this.lose(), Math.max(0, this.#until - performance.now()))
   }
 
   #wait () {
@@ -45,17 +45,17 @@ export class Lease {
   async #renewOnce () {
     const sent = performance.now()
     // A process that stood still may be late.
-    if (sent >= this.#until) return this.#lose()
+    if (sent >= this.#until) return this.lose()
     // If the server does not answer, it may do so before the lease is over.
     const isOurs = await this.#renew().catch(() => undefined)
     if (this.#isResting) return
-    if (isOurs === false) return this.#lose()
+    if (isOurs === false) return this.lose()
     if (isOurs) this.#extend(sent)
     this.#wait()
   }
 
-  #lose () {
+  lose (reason = new Error('The lease is over')) {
     this.stop()
-    this.#lost.abort(new Error('The lease is over'))
+    this.#lost.abort(reason)
   }
 }

@@ -4,17 +4,26 @@ import { Lease } from './lease.mts'
 import type { Engine, Grant, Mode } from './process-locks.mts'
 import { keyOf } from './tools.mts'
 
-/** With a lease, a session that says nothing for so long ends. Dead clients are noticed, while they wait, too. */
+/**
+ * With a lease, a session that says nothing for so long ends. Dead clients are noticed, while they wait, too. The rest undoes settings of a
+ * role or a database that would end a wait, or disturb a write.
+ */
 const settings = (lease: number) => `
   SET idle_session_timeout = ${lease};
   SET client_connection_check_interval = '1s';
   SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2;
+  SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off;
+  SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout');
   SELECT pg_backend_pid() AS pid`
 
-/** Under a lock: two that create a table at the same time disturb each other. */
+/** Under a lock: two that create a table at the same time disturb each other. If it is there, no right to create one is needed. */
 const CREATE = `
-  BEGIN; SELECT pg_advisory_xact_lock(hashtext('process_locks'));
-  CREATE TABLE IF NOT EXISTS process_locks (key bigint PRIMARY KEY, token bigint NOT NULL, held boolean NOT NULL); COMMIT`
+  DO $$ BEGIN
+    IF to_regclass('process_locks') IS NULL THEN
+      PERFORM pg_advisory_xact_lock(hashtext('process_locks'));
+      CREATE TABLE IF NOT EXISTS process_locks (key bigint PRIMARY KEY, token bigint NOT NULL, held boolean NOT NULL);
+    END IF;
+  END $$`
 
 /** Gives the new token, and whether the name was held. */
 const TAKE = `
@@ -25,6 +34,7 @@ const LOOK = 'SELECT token, held FROM process_locks WHERE key = $1'
 
 /** Milliseconds for what never waits. A client that asks in vain for longer counts its lock as lost. */
 const ANSWER = 10_000
+const FOREVER = 2 ** 31 - 1
 
 interface Connection { client: pg.Client, pid: number, lost: AbortSignal }
 
@@ -34,6 +44,7 @@ interface Connection { client: pg.Client, pid: number, lost: AbortSignal }
  * `lease` (milliseconds), a process that stands still has its locks until it goes on or ends.
  */
 export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease = 0, idle: most = 4 } = {}): Engine {
+  const { host, port, database } = new pg.Client(config)
   const idle: Connection[] = []
   let isReady: Promise<unknown> | undefined
 
@@ -85,7 +96,9 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
     try {
       signal.throwIfAborted()
       signal.addEventListener('abort', abort)
-      await connection.client.query(`SELECT pg_advisory_lock${suffix(mode)}($1)`, [key])
+      // It passes nobody by. And it finds out whether a connection that was idle still leads to the server.
+      const { rows: [{ granted }] } = await short(connection.client, `SELECT pg_try_advisory_lock${suffix(mode)}($1) AS granted`, [key])
+      if (!granted) await ask(connection.client, FOREVER, `SELECT pg_advisory_lock${suffix(mode)}($1)`, [key])
       const sent = performance.now()
       const { rows: [state] } = await short(connection.client, mode === 'exclusive' ? TAKE : LOOK, [key])
       await settle()
@@ -102,16 +115,14 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
     const token = Number(state.token)
     const look = async () => (await short(client, 'SELECT true AS there')).rows[0].there
     const kept = lease > 0 ? new Lease(lease, sent, look) : undefined
-    // Of this lock alone: the connection lives on, and may end later.
-    const loser = new AbortController()
-    const lose = () => loser.abort()
-    for (const signal of [lost, kept?.lost]) signal?.addEventListener('abort', lose)
+    const lose = () => kept?.lose(lost.reason)
+    lost.addEventListener('abort', lose)
     if (lost.aborted) lose()
     const clear = `BEGIN; UPDATE process_locks SET held = false WHERE key = ${key} AND token = ${token}; COMMIT;`
     return {
       token,
       ownerDied: state.held,
-      lost: loser.signal,
+      lost: kept?.lost ?? lost,
       held: look, // as long as there is the session, there is its lock
       async release (died) {
         kept?.rest()
@@ -132,30 +143,35 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
   }
 
   async function close () {
-    await Promise.all(idle.splice(0).map(({ client }) => client.end()))
+    for (const connection of idle.splice(0)) end(connection)
   }
 
-  return { id: `postgresql ${prefix}`, modes: ['exclusive', 'shared'], acquire, close }
+  return { id: `postgresql ${host}:${port}/${database} ${prefix}`, modes: ['exclusive', 'shared'], acquire, close }
 }
 
-const short = (client: pg.Client, text: string, values?: unknown[]): Promise<any> => client.query({ text, values, query_timeout: ANSWER } as pg.QueryConfig)
+function ask (client: pg.Client, milliseconds: number, text: string, values?: unknown[]): Promise<any> {
+  return client.query({ text, values, query_timeout: milliseconds } as pg.QueryConfig)
+}
+const short = (client: pg.Client, text: string, values?: unknown[]) => ask(client, ANSWER, text, values)
 const suffix = (mode: Mode) => mode === 'shared' ? '_shared' : ''
 
 async function open (config: pg.ClientConfig, lease: number): Promise<Connection> {
   const client = new pg.Client(config)
   const lost = new AbortController()
   // Without a listener for errors, they would end the process.
-  client.on('error', () => lost.abort()).on('end', () => lost.abort())
+  client.on('error', error => lost.abort(error)).on('end', () => lost.abort(new Error('The connection has ended')))
+  const connection = { client, pid: 0, lost: lost.signal }
   try {
     await client.connect()
     const results = await short(client, settings(lease))
-    return { client, pid: [results].flat().at(-1)!.rows[0].pid, lost: lost.signal }
+    return { ...connection, pid: results.at(-1).rows[0].pid }
   } catch (error) {
-    client.end().catch(() => {})
+    end(connection)
     throw error
   }
 }
 
+/** Does not wait for a server that may not answer. */
 function end ({ client }: Connection) {
-  client.end().catch(() => {})
+  client.connection.stream.destroy()
 }

@@ -9,7 +9,8 @@ import { locks } from 'atomics-waitasync'
  * - Requests of one thread run as a batch under one lock of the engine: up to `batch` of them, none of which begins later than
  *   `batchTime` milliseconds after the first. Then it is the turn of other threads and processes.
  * - A promise fulfils only once the engine has said, after the end of the callback, that the lock was still held.
- * - It rejects as soon as the loss of the lock is noticed. The callback runs on: what it writes has to carry the token.
+ * - It rejects as soon as the loss of the lock is noticed, and no other callback begins under that lock. The one that runs, runs on: what it
+ *   writes has to carry the token. The next holder has `ownerDied`.
  * - Every error is a rejection of the promise that `request` returned.
  */
 
@@ -23,7 +24,7 @@ export interface ProcessLock {
   readonly token: number
   /** Whether the last exclusive holder died or lost the lock: what it protects may be half changed. */
   readonly ownerDied: boolean
-  /** Aborts when the loss of the lock is noticed. */
+  /** Aborts when the loss of the lock is noticed; its reason is the error of the promise. */
   readonly signal: AbortSignal
 }
 
@@ -46,7 +47,7 @@ export interface Engine {
   close (): Promise<void>
 }
 
-/** A lock of the engine. `held` and `release` give false, or reject, if it is no longer ours. */
+/** A lock of the engine. `held` and `release` give false, or reject, if it is no longer ours. `lost` aborts when that is noticed. */
 export interface Grant {
   readonly token: number
   readonly ownerDied: boolean
@@ -58,8 +59,8 @@ export interface Grant {
 
 interface Claim { callback: (lock: ProcessLock) => unknown, begin: () => void, resolve: (value: any) => void, reject: (error: unknown) => void }
 
-/** What one thread wants of a name in a mode. `join`: begins claims under the shared lock that it holds. */
-interface Line { name: string, mode: Mode, claims: Set<Claim>, order: Iterator<Claim>, asking?: AbortController | undefined, isBusy: boolean, join?: (() => void) | undefined }
+/** What one thread wants of a name in a mode. */
+interface Line { name: string, mode: Mode, claims: Set<Claim>, order: Iterator<Claim>, asking?: AbortController | undefined, batch?: ReturnType<typeof batchOf> | undefined }
 
 export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {}): ProcessLocks {
   if (!(batch >= 1)) throw new RangeError(`batch is ${batch}: it must be 1 at least`)
@@ -104,26 +105,15 @@ export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {
     const key = `${mode} ${name}`
     if (!lines.has(key)) {
       const claims = new Set<Claim>()
-      lines.set(key, { name, mode, claims, order: claims.values(), isBusy: false })
+      lines.set(key, { name, mode, claims, order: claims.values() })
     }
     return lines.get(key)!
   }
 
-  /** Takes the first claim. One iterator for all: a new one would pass by all that have left. */
-  function shift (line: Line) {
-    let { value: first } = line.order.next()
-    if (first === undefined) {
-      line.order = line.claims.values()
-      first = line.order.next().value
-    }
-    if (first !== undefined) line.claims.delete(first)
-    return first as Claim | undefined
-  }
-
   /** Sees to it that a lock is asked for if claims wait. */
   function serve (line: Line) {
-    line.join?.()
-    if (line.asking !== undefined || line.isBusy) return
+    if (line.mode === 'shared') line.batch?.join()
+    if (line.asking !== undefined || (line.mode === 'exclusive' && line.batch !== undefined)) return
     if (line.claims.size === 0) return forget(line)
     line.asking = new AbortController()
     const done = ask(line, line.asking).finally(() => asked.delete(done))
@@ -132,7 +122,7 @@ export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {
 
   function forget (line: Line) {
     const key = `${line.mode} ${line.name}`
-    if (line.join === undefined && lines.get(key) === line) lines.delete(key)
+    if (line.batch === undefined && lines.get(key) === line) lines.delete(key)
   }
 
   function stopAsking (line: Line) {
@@ -154,66 +144,19 @@ export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {
       if (asking.signal.aborted) return
       line.asking = undefined
       const unavailable = failure('ERR_LOCK_UNAVAILABLE', `No lock for ${show(name)}: ${(error as Error).message || (error as { code: string }).code}`, error)
-      for (let claim = shift(line); claim !== undefined; claim = shift(line)) {
-        claim.begin()
-        claim.reject(unavailable)
-      }
+      for (let claim = shift(line); claim !== undefined; claim = shift(line)) claim.reject(unavailable)
     }
     serve(line)
   }
 
-  /** Runs a batch under a lock and gives the lock back. Never rejects. */
+  /** Runs a batch under a lock, and gives the lock back. Never rejects. */
   async function run (line: Line, grant: Grant) {
-    const { name, mode } = line
-    const end = performance.now() + batchTime
-    const lost = new Promise<undefined>(resolve => grant.lost.addEventListener('abort', () => resolve(undefined), { once: true }))
-    const results = new Results(grant, lost)
-    let { ownerDied } = grant
-    let begun = 0
-
-    function next () {
-      const isOver = begun === batch || grant.lost.aborted || (begun > 0 && performance.now() > end)
-      const claim = isOver ? undefined : shift(line)
-      if (claim === undefined) return undefined
-      begun++
-      claim.begin()
-      return claim
-    }
-
-    async function runOne ({ callback, resolve, reject }: Claim) {
-      const outcome = await Promise.race([lost, outcomeOf(callback, { name, mode, token: grant.token, ownerDied, signal: grant.lost })])
-      if (outcome === undefined) reject(lockLost(name))
-      else if ('error' in outcome) reject(outcome.error)
-      else {
-        // A callback that was told of the death and ended well has repaired what the lock protects.
-        ownerDied &&= mode === 'shared'
-        results.add(isOurs => isOurs ? resolve(outcome.value) : reject(lockLost(name)))
-      }
-    }
-
+    const mine = batchOf({ line, grant, most: batch, late: performance.now() + batchTime })
+    line.batch = mine
     line.asking = undefined
-    if (mode === 'exclusive') {
-      line.isBusy = true
-      for (let claim = next(); claim !== undefined; claim = next()) {
-        results.ask()
-        await runOne(claim)
-      }
-    } else {
-      const ends: Promise<void>[] = []
-      let active = 0
-      const begin = async (claim: Claim) => {
-        active++
-        await runOne(claim)
-        if (--active > 0) results.ask()
-      }
-      const join = () => { for (let claim = next(); claim !== undefined; claim = next()) ends.push(begin(claim)) }
-      line.join = join
-      serve(line)
-      for (const each of ends) await each
-      if (line.join === join) line.join = undefined
-    }
-    await results.end(ownerDied)
-    line.isBusy = false
+    serve(line)
+    await mine.run()
+    if (line.batch === mine) line.batch = undefined
   }
 
   async function close () {
@@ -226,46 +169,115 @@ export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {
   return { request, close }
 }
 
-/** Results of callbacks: each counts once the engine has said that the lock was held after it. */
-class Results {
-  readonly #grant: Grant
-  readonly #lost: Promise<undefined>
-  #settle: ((isOurs: boolean) => void)[] = []
-  #isAsking = false
-
-  constructor (grant: Grant, lost: Promise<undefined>) {
-    this.#grant = grant
-    this.#lost = lost
+/** Takes the first claim. One iterator for all: a new one would pass by all that have left. */
+function shift (line: Line) {
+  let { value: first } = line.order.next()
+  if (first === undefined) {
+    line.order = line.claims.values()
+    first = line.order.next().value
   }
-
-  add (settle: (isOurs: boolean) => void) { this.#settle.push(settle) }
-
-  /** Asks for those that are there; further ones, once that is answered. */
-  async ask () {
-    if (this.#isAsking || this.#settle.length === 0) return
-    this.#isAsking = true
-    await this.#answer(() => this.#grant.held())
-    this.#isAsking = false
-    await this.ask()
-  }
-
-  end (died: boolean) { return this.#answer(() => this.#grant.release(died)) }
-
-  async #answer (question: () => Promise<boolean>) {
-    const settle = this.#settle.splice(0)
-    const isOurs = await Promise.race([question().catch(() => false), this.#lost])
-    for (const each of settle) each(isOurs === true)
-  }
+  if (first === undefined) return undefined
+  line.claims.delete(first)
+  first.begin()
+  return first as Claim
 }
 
-/** What a callback gives or throws. Never rejects: a callback that runs on after a loss does no harm. */
-async function outcomeOf (callback: Claim['callback'], lock: ProcessLock): Promise<{ value: unknown } | { error: unknown }> {
-  await null // its request has to return first
-  try {
-    return { value: await callback(lock) }
-  } catch (error) {
-    return { error }
+/** Callbacks of a thread under one lock of the engine. What one gives counts once the engine has said that the lock was held after it. */
+function batchOf ({ line, grant, most, late }: { line: Line, grant: Grant, most: number, late: number }) {
+  const { name, mode } = line
+  const loser = new AbortController()
+  const { signal } = loser
+  const lost = new Promise<never>((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  lost.catch(() => {})
+  const running = new Set<Promise<void>>()
+  let { ownerDied } = grant
+  let begun = 0
+  let isOver = false
+  let isAsking = false
+  const unconfirmed: { claim: Claim, value: unknown }[] = []
+
+  function lose (cause?: unknown) {
+    loser.abort(failure('ERR_LOCK_LOST', `The lock of ${show(name)} was lost before the end of its callback`, cause))
   }
+
+  const heed = () => lose(grant.lost.reason)
+  grant.lost.addEventListener('abort', heed)
+  if (grant.lost.aborted) heed()
+
+  /** Never rejects. */
+  async function run () {
+    if (mode === 'exclusive') await runInTurn()
+    else for (const each of running) await each // also those that join meanwhile
+    isOver = true
+    await confirm(() => grant.release(ownerDied || signal.aborted))
+    grant.lost.removeEventListener('abort', heed)
+  }
+
+  async function runInTurn () {
+    for (let claim = next(); claim !== undefined; claim = next()) {
+      ask()
+      await runOne(claim)
+    }
+  }
+
+  /** Begins what waits for a shared lock. */
+  function join () {
+    for (let claim = next(); claim !== undefined; claim = next()) {
+      const done = runOne(claim).then(() => {
+        running.delete(done)
+        if (running.size > 0) ask()
+      })
+      running.add(done)
+    }
+  }
+
+  function next () {
+    if (isOver || signal.aborted || begun >= most || (begun > 0 && performance.now() > late)) return undefined
+    const claim = shift(line)
+    if (claim !== undefined) begun++
+    return claim
+  }
+
+  async function runOne (claim: Claim) {
+    try {
+      const value = await Promise.race([lost, call(claim.callback, { name, mode, token: grant.token, ownerDied, signal })])
+      // One that was told of the death and ended well has repaired what the lock protects.
+      ownerDied &&= mode === 'shared'
+      unconfirmed.push({ claim, value })
+    } catch (error) {
+      claim.reject(error)
+    }
+  }
+
+  /** Asks for the results that are there; for further ones, once that is answered. */
+  async function ask () {
+    if (isAsking || unconfirmed.length === 0) return
+    isAsking = true
+    await confirm(() => grant.held())
+    isAsking = false
+    await ask()
+  }
+
+  async function confirm (isHeld: () => Promise<boolean>) {
+    const results = unconfirmed.splice(0)
+    try {
+      if (!await Promise.race([lost, isHeld()])) lose()
+    } catch (error) {
+      lose(error)
+    }
+    for (const { claim, value } of results) {
+      if (signal.aborted) claim.reject(signal.reason)
+      else claim.resolve(value)
+    }
+  }
+
+  return { join, run }
+}
+
+/** Calls it later: its request has to return first. */
+async function call (callback: Claim['callback'], lock: ProcessLock) {
+  await null
+  return callback(lock)
 }
 
 const LONGEST_TIMER = 2 ** 31 - 1
@@ -276,8 +288,6 @@ const show = (name: string) => JSON.stringify(name.length > 64 ? `${name.slice(0
 function failure (code: keyof typeof NAMES, message: string, cause?: unknown) {
   return Object.assign(new Error(message, { cause }), { name: NAMES[code], code })
 }
-
-const lockLost = (name: string) => failure('ERR_LOCK_LOST', `The lock of ${show(name)} was lost before the end of its callback`)
 
 function check (name: unknown, mode: unknown, timeout: unknown, callback: unknown) {
   if (typeof name !== 'string') throw new TypeError(`name is ${typeof name}: it must be a string`)

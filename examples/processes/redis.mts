@@ -31,6 +31,7 @@ export function redis (url: string, { lease = 10_000, prefix = 'locks' } = {}): 
   // A command fails if its connection breaks, or if its answer comes too late to be of use.
   const client = new Redis(url, { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false, commandTimeout: lease })
   client.on('error', () => {}) // commands say so, too
+  const { host, port, db } = client.options
 
   async function attempt (keys: string[]): Promise<Grant | undefined> {
     const [owner, sent] = [randomUUID(), performance.now()]
@@ -51,7 +52,7 @@ export function redis (url: string, { lease = 10_000, prefix = 'locks' } = {}): 
   }
 
   return {
-    id: `redis ${prefix}`,
+    id: `redis ${host}:${port}/${db} ${prefix}`,
     modes: ['exclusive'],
     acquire (name, mode, signal) {
       const key = `${prefix}:{${keyOf(name).toString('hex')}}`

@@ -158,8 +158,18 @@ const actions = {
     say({ id, event: 'taken' })
   },
   async left ({ id }) { say({ id, event: 'left', number: await insides[module].left(args[0]) }) },
-  worker ({ thread }) {
-    workers[thread] = new Worker(new URL(import.meta.url), { workerData: description })
+  async query ({ id, text }) {
+    await asPostgres(args[0], text)
+    say({ id, event: 'queried' })
+  },
+  /** From now on rights of files count, also for root. */
+  obey ({ id }) {
+    if (process.getuid() === 0) process.seteuid('nobody')
+    say({ id, event: 'obeys' })
+  },
+  /** `args`: for its engine, other than those of the process. */
+  worker ({ thread, args = description.args }) {
+    workers[thread] = new Worker(new URL(import.meta.url), { workerData: { ...description, args } })
     workers[thread].on('message', message => say({ ...message, thread }))
     workers[thread].on('error', error => say({ event: 'outside', error: String(error) }))
   },

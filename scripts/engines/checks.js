@@ -8,6 +8,7 @@
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
+const { find } = require('../lib/cargo')
 const { succeed } = require('../lib/child')
 const { outputOf, page } = require('../lib/embedded')
 
@@ -33,6 +34,30 @@ async function passes (member, name, options) {
 const isShared = ({ modes }) => modes.includes('shared')
 const WINDOWS = process.platform === 'win32'
 const hasServer = ({ server }) => server !== undefined
+const hasNone = ({ server }) => server === undefined
+const isPostgres = ({ module }) => module === 'postgresql'
+
+/** The engine's arguments for a PostgreSQL server with another URL. */
+function argsWith ({ engine, server }, change) {
+  const url = new URL(server.url)
+  change(url)
+  return engine.args(String(url))
+}
+
+/** How large a file may be that a process writes to. */
+const limitFiles = ({ child }, bytes) => succeed('prlimit', ['--pid', String(child.pid), `--fsize=${bytes}:unlimited`])
+
+/** Ends by itself after `close`. */
+async function closes (member) {
+  member.do('close')
+  assert.deepStrictEqual(await member.ended, { code: 0, signal: null })
+}
+
+async function isUnavailable (request) {
+  const error = await request.error
+  assert.strictEqual(error.code, 'ERR_LOCK_UNAVAILABLE')
+  assert.ok(error.cause, 'it has no cause')
+}
 
 const checks = [
   {
@@ -45,6 +70,25 @@ const checks = [
       const results = await Promise.all(members.flatMap(member => [undefined, 0].map(thread => member.result('count', 'counted', { name, file, rounds: ROUNDS, thread }))))
       assert.deepStrictEqual(results.flatMap(({ errors }) => errors), [])
       assert.strictEqual(parseInt(fs.readFileSync(file, 'utf8')), 8 * ROUNDS)
+    }
+  },
+  {
+    what: 'two threads of a process that take different ways to the same locks: one at a time',
+    async check ({ team, name, folder, engine, relay, argsBehind }) {
+      const link = path.join(folder, 'link')
+      if (!fs.existsSync(link)) fs.symlinkSync(folder, link, 'junction')
+      const member = await team.process()
+      const thread = await member.worker(relay ? argsBehind(relay) : engine.args(link))
+      for (const [one, other] of [[undefined, thread], [thread, undefined]]) {
+        const held = member.request(name, {}, { thread: one })
+        await held.granted
+        const waiter = member.request(name, {}, { thread: other })
+        await waiter.asked
+        await nobodyGets(waiter)
+        await held.finish().fulfilled
+        await waiter.granted
+        await waiter.finish().fulfilled
+      }
     }
   },
   {
@@ -301,17 +345,100 @@ const checks = [
     }
   },
   {
-    what: 'the network falls silent: with the lease the promise rejects, also when its callback has ended and asks in vain',
-    concerns: ({ lease }) => lease > 0,
-    async check ({ team, name, relay, argsBehind }) {
-      const holder = await team.process(argsBehind(relay))
-      const [held, ending] = [holder.request(name), holder.request(`${name} ending`)]
-      await Promise.all([held.granted, ending.granted])
+    what: 'the network falls silent: the promise rejects when its callback has ended and asks in vain, with a lease at once; the process can end',
+    concerns: hasServer,
+    async check ({ team, name, engine, relay, argsBehind }) {
+      const [member, next] = [await team.process(argsBehind(relay)), await team.process()]
+      const [held, ending, abroad] = [member.request(name), member.request(`${name} ending`), next.request(`${name} abroad`)]
+      await Promise.all([held.granted, ending.granted, abroad.granted])
+      const waiter = member.request(`${name} abroad`, { timeout: 1000 })
+      await waiter.asked
       relay.fallSilent()
       ending.finish()
+      assert.strictEqual((await waiter.error).code, 'ERR_TIMEOUT')
+      if (engine.lease > 0) await held.lost
+      else held.finish()
       for (const request of [held, ending]) assert.strictEqual((await request.error).code, 'ERR_LOCK_LOST')
-      const next = await team.process()
+      if (engine.lease > 0) assert.strictEqual((await passes(next, name)).ownerDied, true)
+      await closes(member)
+      await abroad.finish().fulfilled
+    }
+  },
+  {
+    what: 'a server that takes connections and says nothing: ERR_LOCK_UNAVAILABLE, and the process can end',
+    concerns: hasServer,
+    async check ({ team, name, relay, argsBehind }) {
+      relay.fallSilent()
+      const member = await team.process(argsBehind(relay))
+      await isUnavailable(member.request(name))
+      await closes(member)
+    }
+  },
+  {
+    what: 'a server that ends long statements, and has other rules for transactions: a wait goes on',
+    concerns: isPostgres,
+    async check ({ team, name, ...place }) {
+      const options = '-c statement_timeout=100 -c lock_timeout=100 -c default_transaction_isolation=serializable -c default_transaction_read_only=on'
+      const [holder, waiter] = await Promise.all([1, 2].map(() => team.process(argsWith(place, url => url.searchParams.set('options', options)))))
+      const held = holder.request(name)
+      await held.granted
+      const wait = waiter.request(name)
+      await wait.asked
+      await nobodyGets(wait)
+      await held.finish().fulfilled
+      await wait.granted
+      await wait.finish().fulfilled
+    }
+  },
+  {
+    what: 'a role that may not create the table uses the one that is there',
+    concerns: isPostgres,
+    async check ({ team, name, ...place }) {
+      const owner = await team.process()
+      await passes(owner, name)
+      await owner.result('query', 'queried', { text: `
+        DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN OTHERS THEN NULL; END $$;
+        REVOKE CREATE ON SCHEMA public FROM public; GRANT SELECT, INSERT, UPDATE ON process_locks TO guest` })
+      await passes(await team.process(argsWith(place, url => { url.username = 'guest' })), name)
+    }
+  },
+  {
+    what: 'no space on the disk: ERR_LOCK_UNAVAILABLE; while it holds, ERR_LOCK_LOST, and the next one learns of it',
+    concerns: hasNone,
+    needs: () => find('prlimit') ? undefined : 'no prlimit',
+    async check ({ team, name }) {
+      const [holder, next] = await team.processes(2)
+      const held = holder.request(name)
+      await held.granted
+      await limitFiles(holder, '0')
+      held.finish()
+      const error = await held.error
+      assert.ok(error.code === 'ERR_LOCK_LOST' && error.cause, JSON.stringify(error))
+      for (const each of [name, `${name}, new`]) await isUnavailable(holder.request(each))
       assert.strictEqual((await passes(next, name)).ownerDied, true)
+      await limitFiles(holder, 'unlimited')
+      for (const each of [name, `${name}, new`]) assert.strictEqual((await passes(holder, each)).ownerDied, false)
+    }
+  },
+  {
+    what: 'a folder that may not be written, or has gone: ERR_LOCK_UNAVAILABLE until it is there again',
+    concerns: hasNone,
+    needs: () => WINDOWS ? 'Windows has other rights' : undefined,
+    async check ({ team, name, folder, engine }) {
+      const own = path.join(folder, 'rights')
+      fs.mkdirSync(own)
+      const member = await team.process(engine.args(own))
+      await passes(member, name)
+      const [locks] = engine.args(own)
+      fs.chmodSync(locks, 0o555)
+      for (const file of fs.readdirSync(locks)) fs.chmodSync(path.join(locks, file), 0o444)
+      await member.result('obey', 'obeys')
+      for (const each of [name, `${name}, new`]) await isUnavailable(member.request(each))
+      fs.rmSync(locks, { recursive: true })
+      await isUnavailable(member.request(name))
+      fs.mkdirSync(locks)
+      fs.chmodSync(locks, 0o777)
+      await passes(member, name)
     }
   },
   {
@@ -357,13 +484,8 @@ const checks = [
       const args = argsBehind(relay)
       await relay.close()
       const member = await team.process(args)
-      for (let n = 0; n < 2; n++) {
-        const error = await member.request(name).error
-        assert.strictEqual(error.code, 'ERR_LOCK_UNAVAILABLE')
-        assert.ok(error.cause, 'it has no cause')
-      }
-      member.do('close')
-      assert.deepStrictEqual(await member.ended, { code: 0, signal: null })
+      for (let n = 0; n < 2; n++) await isUnavailable(member.request(name))
+      await closes(member)
     }
   },
   {

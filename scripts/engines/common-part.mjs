@@ -64,11 +64,63 @@ const checks = {
   async 'within a batch too, and a callback may await the request before it' () {
     const engine = new FakeEngine()
     const locks = processLocks(engine)
-    engine.held = async () => false
     const first = locks.request('a', {}, () => 1)
-    const second = locks.request('a', {}, () => code(first))
-    assert.strictEqual(await second, 'ERR_LOCK_LOST')
+    const second = locks.request('a', {}, () => first)
+    assert.strictEqual(await second, 1)
     assert.strictEqual(engine.acquired, 1)
+  },
+  async 'a lock that is found to be lost between two callbacks: no other one begins under it' () {
+    for (const held of [async () => false, async () => { throw new Error('gone') }]) {
+      const engine = new FakeEngine()
+      const locks = processLocks(engine)
+      engine.held = held
+      let signal
+      const first = locks.request('a', {}, () => 1)
+      const second = locks.request('a', {}, lock => {
+        signal = lock.signal
+        return code(first) // which is known once the engine has answered
+      })
+      const third = locks.request('a', {}, ({ token }) => token)
+      assert.deepStrictEqual([await code(first), await code(second), await third], ['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 2])
+      assert.strictEqual(signal.aborted, true)
+    }
+  },
+  async 'after a loss the lock is given back as that of a dead owner, should the engine still have it' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const first = locks.request('a', {}, () => {
+      engine.losers[0].abort()
+      return new Promise(() => {})
+    })
+    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
+    assert.strictEqual(await locks.request('a', {}, ({ ownerDied }) => ownerDied), true)
+    assert.deepStrictEqual(engine.released, [true, false])
+  },
+  async 'the error of a loss has its cause, and is the reason of the signal' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const cause = new Error('the cable')
+    let signal
+    const lose = lock => {
+      signal = lock.signal
+      engine.losers[0].abort(cause)
+    }
+    const error = await locks.request('a', {}, lose).catch(error => error)
+    assert.deepStrictEqual([error.code, error.cause, signal.reason], ['ERR_LOCK_LOST', cause, error])
+    engine.release = async () => { throw cause }
+    assert.strictEqual((await locks.request('a', {}, () => {}).catch(error => error)).cause, cause)
+  },
+  async 'a lock that is lost before anything runs is given back, and another one asked for' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const { acquire } = engine
+    engine.acquire = async (...args) => {
+      const grant = await acquire.apply(engine, args)
+      if (grant.token === 1) engine.losers[0].abort()
+      return grant
+    }
+    for (const mode of engine.modes) assert.strictEqual(await locks.request('a', { mode }, ({ token }) => token), engine.token)
+    assert.strictEqual(engine.token, 3)
   },
   async 'a loss rejects what runs; what has not begun gets another lock' () {
     const engine = new FakeEngine()
@@ -111,8 +163,10 @@ const checks = {
       if (fails) throw new Error('fails')
     })
     await Promise.allSettled([request(true), request(true)])
+    await turn() // a failure counts at once, before the lock is given back
     assert.deepStrictEqual(engine.released, [true])
     await Promise.allSettled([request(true), request(false), request(true)])
+    await turn()
     assert.deepStrictEqual(engine.released, [true, false])
     assert.deepStrictEqual(told, [true, true, true, true, false])
   },

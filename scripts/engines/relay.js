@@ -18,6 +18,7 @@ class Relay {
 
   connect (client, server) {
     if (!this.isOpen) return client.destroy()
+    if (this.isSilent) return this.pairs.add([client.pause().on('error', () => {})])
     const pair = [client, net.connect(server)]
     this.pairs.add(pair)
     for (const [from, to] of [pair, [pair[1], client]]) {

@@ -2,12 +2,12 @@
 
 // Processes that request locks by an engine, and what they say (see actor.mjs).
 //
-// Invariant: what does not happen within half a minute is an error, as is anything that happens in a process outside of a promise.
+// Invariant: what does not happen within two minutes is an error, as is anything that happens in a process outside of a promise.
 
 const { fork } = require('child_process')
 const path = require('path')
 
-const LATE = 30 * 1000
+const LATE = 120 * 1000 // milliseconds: the machine may be busy
 
 class Team {
   /** @param {{ node: string, home: string, module: string, args: any[], options: object }} description of actor.mjs */
@@ -80,9 +80,10 @@ class Member {
     })
   }
 
-  async worker () {
+  /** A thread of it that is ready. `args`: for its engine, other than those of the process. */
+  async worker (args) {
     const thread = this.messages.filter(({ event, thread }) => event === 'ready' && thread !== undefined).length
-    this.do('worker', { thread })
+    this.do('worker', { thread, args })
     await this.next(message => message.event === 'ready' && message.thread === thread)
     return thread
   }
