@@ -14,7 +14,7 @@ const { late, load } = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
 const { define, defineProperty } = require('./util/intrinsics')
-const { requireStackToLoad } = require('./util/require-stack')
+const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
 const isAsked = require('./util/is-asked')
 
@@ -58,7 +58,7 @@ function createEntry (name) {
 
     waiterCount (typedArray, index) {
       if (count === undefined) {
-        requireStackToLoad()
+        assertStackToLoad()
         count = require('./atomics/functions').createWaiterCount(own)
       }
       return count(typedArray, index)

@@ -9,7 +9,7 @@ const { onAQuietMachine } = require('../fixtures/queue-toolbox')
 const letStart = require('../../lib/install/workers/by-message/source')
 const { createException } = require('../../lib/locks/named/dom-exception')
 const { nounOf } = require('../../lib/waiting/kinds')
-const { requireOptions } = require('../../lib/util/options')
+const { assertOptions } = require('../../lib/util/options')
 const { describe } = require('../../lib/util/values')
 
 const [SHORT, LONG] = [10000, 100000]
@@ -84,7 +84,7 @@ for (const how of Object.keys(MESSAGES)) {
 test('long texts in errors', async () => {
   const message = (run) => { try { run() } catch (error) { return error.message } }
   const uses = {
-    'an unknown option': (text) => message(() => requireOptions({ [text]: 1 }, ['timeout'], 'lock')),
+    'an unknown option': (text) => message(() => assertOptions({ [text]: 1 }, ['timeout'], 'lock')),
     'a value': (text) => describe(text),
     'a name': (text) => nounOf({ kind: 'named', name: text }),
     'a DOMException': (text) => createException('AbortError', describe(text))

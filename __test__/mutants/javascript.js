@@ -67,7 +67,7 @@ module.exports = [
   { what: 'a thread does not know that it holds too much of a limit to get more', file: acquire, find: 'permitsOf(word) + amountOf(request) > word.limit', put: 'false', test: 'locks/semaphore-permits' },
 
   { what: 'a claim that was broken off keeps no memory', file: list, find: 'if (this.entries[2 * index] === address) this.held[index] = this.expected', put: '', test: 'ends/owner-death-memory' },
-  { what: 'a claim that blocks needs no stack for what comes after it', file: acquire, find: '  requireStack()\n  const list', put: '  const list', test: 'ends/stack-overflow' },
+  { what: 'a claim that blocks needs no stack for what comes after it', file: acquire, find: '  assertStack()\n  const list', put: '  const list', test: 'ends/stack-overflow' },
   { what: 'a lock is announced only once it is taken', file: list, find: '        if (request === LOCK) serials[index] = serial\n', put: '', test: 'locks/robust-list' },
 
   // ——— repairs ———
@@ -81,7 +81,7 @@ module.exports = [
   { what: 'a reader does not look again whether a writer died', file: repair, find: '      share = await this.acquire(true, this.left)\n    } while (share !== null && share.token.ownerDied)', put: '      share = await this.acquire(true, this.left)\n    } while (false)', test: 'locks/repair' },
   { what: 'repairing counts as waiting', file: repair, find: '    }\n    hold.repaired(caller)\n    this.end += now() - since', put: '    }\n    hold.repaired(caller)', test: 'locks/repair' },
   { what: 'each wait has the whole time-out', file: repair, find: 'return max(0, this.end - now())', put: 'return 10000', test: 'locks/repair' },
-  { what: 'a repair that blocks may return a promise', file: repair, find: "requireNoPromise(repair(hold.given), caller + ': repair', twin)", put: 'repair(hold.given)', test: 'locks/repair' },
+  { what: 'a repair that blocks may return a promise', file: repair, find: "assertNoPromise(repair(hold.given), caller + ': repair', twin)", put: 'repair(hold.given)', test: 'locks/repair' },
   { what: 'a repair that abandons its name has ended well', file: names, find: '    if (this.isAbandoned) throw', put: '    if (false) throw', test: 'locks/repair' },
   { what: 'a thief is told of a death that was repaired', file: names, find: 'if (index < 0 || !forgetDeath(index)) {', put: 'if (index < 0) {', test: 'locks/repair' },
   { what: 'a request whose callback does not begin leaves a mark', file: 'lib/locks/named/lock-manager.js', find: '  let hasRepair = false\n', put: '  let hasRepair = true\n', test: 'locks/repair' },
@@ -91,7 +91,7 @@ module.exports = [
   { what: 'a token that was unlocked while its signal was joined waits', file: condition, find: '          if (!isHeld(held)) throw notHeld(caller)\n', put: '', test: 'locks/every-class/hostile' },
   { what: 'a wait that has released nothing takes the lock again', file: condition, find: 'if (isReleased) await lockAgain', put: 'await lockAgain', test: 'locks/every-class/hostile' },
   { what: 'the end of one wait forgets another with the same token', file: condition, find: 'if (stepsOf.get(held.serial) === steps) stepsOf', put: 'stepsOf', test: 'locks/condition' },
-  { what: 'waitForAsync resolves without the lock', file: condition, find: '    requireHeld(token, \'waitForAsync\')\n    return !!isOver', put: '    return !!isOver', test: 'locks/condition' },
+  { what: 'waitForAsync resolves without the lock', file: condition, find: '    assertHeld(token, \'waitForAsync\')\n    return !!isOver', put: '    return !!isOver', test: 'locks/condition' },
   { what: 'hooks of a wait are inherited', file: notice, find: '{ __proto__: null }', put: '{}', test: 'locks/every-class/hostile' },
 
   // ——— stalls ———
@@ -145,7 +145,7 @@ module.exports = [
   { what: 'a settled waiter still listens to its signal', file: waiter, find: '    abortSignals.leave(this)\n', put: '', test: 'locks/every-class/signals' },
   { what: 'an unref\'d step holds the loop', file: waiter, find: 'if (!this.refed) this.setRefed(false)', put: '', test: 'locks/every-class/ref', orTest: 'locks/condition' },
   { what: 'of the waiters of a signal one is told', file: signals, find: '        this.remove(waiter)\n', put: '        if (!this.listens) return\n        this.listens = false\n        this.remove(waiter)\n', test: 'locks/every-class/signals' },
-  { what: 'an abort begins near the end of the stack', file: signals, find: '      requireStack()\n', put: '', test: 'ends/stack-overflow' },
+  { what: 'an abort begins near the end of the stack', file: signals, find: '      assertStack()\n', put: '', test: 'ends/stack-overflow' },
   { what: 'a step that is rejected goes on', file: steps, find: 'if (this.waiter !== undefined) this.waiter.giveUp(reason)', put: '', test: 'locks/condition' },
   { what: 'a notification is not used at once', file: notice, find: 'else this.onNotified(this.resolve, this.reject)', put: 'else this.resolve(result)', test: 'locks/condition' },
   { what: 'a wait for a word ends with the first notification', file: notice, find: '    result = blockFor(word.address, value, left(), purpose)', put: '    blockFor(word.address, value, left(), purpose); return', test: 'locks/latch', orTest: 'locks/barrier' },

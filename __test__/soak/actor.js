@@ -47,7 +47,7 @@ class Actor {
   }
 
   /** `holds()` before PATIENCE is over. */
-  requireBefore (holds, text) {
+  assertBefore (holds, text) {
     for (const start = now(); !holds();) if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
   }
 
@@ -55,7 +55,7 @@ class Actor {
    * `holds()` once the threads that are dying are dead, and what they used has been taken off. An actor that blocks has an answer when this
    * returns.
    */
-  async requireSoon (holds, text) {
+  async assertSoon (holds, text) {
     for (const start = now(); !holds();) {
       if (this.arena.get('dying') === 0 && !holds()) this.violation(text())
       if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)

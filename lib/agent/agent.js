@@ -7,7 +7,7 @@
 
 const isNodeBefore = require('../util/is-node-before')
 const NODE_VERSION = require('../util/node-version')
-const { requireKilobytes, requireStackToLoad } = require('../util/require-stack')
+const { assertKilobytes, assertStackToLoad } = require('../util/stack')
 const {
   ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
 } = require('../util/intrinsics')
@@ -88,11 +88,11 @@ function createAgent (binding) {
   }
 
   /** Throws the RangeError of a stack overflow where less of the stack is left than an operation may need. */
-  function requireStack () {
+  function assertStack () {
     operations.depth()
     const here = floats[ADDRESS]
     if (here >= lowest) return
-    requireKilobytes(ENOUGH + SPARE)
+    assertKilobytes(ENOUGH + SPARE)
     lowest = here - 1024 * SPARE
   }
 
@@ -186,7 +186,7 @@ function createAgent (binding) {
 
   return {
     native,
-    requireStack,
+    assertStack,
     addressOf: binding.addressOf,
     notify,
     notifyWaiting,
@@ -260,7 +260,7 @@ function inRootContext (binding, run) {
 /** This thread's agent. It is a property of the native library's exports, so that all copies of the package find it. */
 function agent () {
   if (current === undefined) {
-    requireStackToLoad()
+    assertStackToLoad()
     const binding = load()
     // Not an inherited property.
     if (getOwnPropertyDescriptor(binding, 'agent') === undefined) inRootContext(binding, () => define(binding, 'agent', createAgent(binding)))
@@ -275,6 +275,6 @@ exports.agent = agent
  * To be called by each operation before it changes anything, unless it changes all by one built-in or native call, and calls nothing of the
  * package afterwards. What is called without enough of the stack may throw at any call.
  */
-exports.requireStack = () => agent().requireStack()
+exports.assertStack = () => agent().assertStack()
 /** Lets a promise keep this thread's event loop alive, or not. False if it is no pending wait of this thread. */
 exports.setRefed = (promise, refed) => current !== undefined && current.setRefed(promise, refed)

@@ -12,7 +12,7 @@ const { agent } = require('../agent/agent')
 const { mark } = require('../host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const NODE_VERSION = require('../util/node-version')
-const { requireStackToLoad } = require('../util/require-stack')
+const { assertStackToLoad } = require('../util/stack')
 const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
 const { OWN_QUEUE, track } = require('./keep-alive')
 const { viewOf } = require('./views')
@@ -127,7 +127,7 @@ function createAtomics (realm) {
       const view = viewOf(typedArray, realm)
       const hasOptions = isExported && options !== undefined
       if (hasOptions && signals === undefined) {
-        requireStackToLoad()
+        assertStackToLoad()
         signals = require('./signals')
       }
       if (!view.plain && isHosts(view)) {

@@ -7,7 +7,7 @@
  * notification came first, the promise is fulfilled. Only the package's own queue can do that.
  */
 
-const { agent, requireStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError } = require('../util/intrinsics')
 const { abortReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
@@ -42,7 +42,7 @@ class Wait extends Notice {
 function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   let wait
   // The constructor would turn a stack overflow in its executor into a rejection, which nobody could handle.
-  requireStack()
+  assertStack()
   const promise = new Promise((resolve, reject) => {
     wait = new Wait(typedArray, address, wide, value, { timeout, signal }, resolve, reject)
   })

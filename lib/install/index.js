@@ -14,8 +14,8 @@
 const { markOf, mark } = require('../host')
 const { contextTarget, resolveTarget } = require('../realm')
 const { defineProperty } = require('../util/intrinsics')
-const { option, requireOptions } = require('../util/options')
-const { requireStackToLoad } = require('../util/require-stack')
+const { option, assertOptions } = require('../util/options')
+const { assertStackToLoad } = require('../util/stack')
 const { describe } = require('../util/values')
 
 const { deleteProperty, getOwnPropertyDescriptor } = Reflect
@@ -51,7 +51,7 @@ function once (load) {
   const loaded = { module: undefined }
   return () => {
     if (loaded.module === undefined) {
-      requireStackToLoad()
+      assertStackToLoad()
       loaded.module = load()
     }
     return loaded.module
@@ -143,7 +143,7 @@ function isOurs (holder) {
  */
 function install (entry, options, isAtLoad = false) {
   const { target, force, workers, contexts } = readOptions(options)
-  requireStackToLoad()
+  assertStackToLoad()
   const resolved = resolveTarget(target, 'install')
   const trio = chooseTrio(entry, resolved, force)
   if (trio === undefined) return false
@@ -216,7 +216,7 @@ function put ({ holder, realm }, trio, undo, cause) {
  * @throws {TypeError} target is not an object
  */
 function uninstall (target) {
-  requireStackToLoad()
+  assertStackToLoad()
   return takeLatest(resolveTarget(target, 'uninstall').holder)
 }
 
@@ -265,7 +265,7 @@ function replaceOne (holder, name, property) {
 }
 
 function readOptions (options) {
-  requireOptions(options, OPTIONS, 'install')
+  assertOptions(options, OPTIONS, 'install')
   const target = option(options, 'target')
   const force = option(options, 'force', false)
   const workers = option(options, 'workers', true)

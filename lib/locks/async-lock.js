@@ -8,12 +8,12 @@
  * holder's robust list (src/lock/ has the rules).
  */
 
-const { requireStack } = require('../agent/agent')
+const { assertStack } = require('../agent/agent')
 const { define, load } = require('../util/intrinsics')
 const { threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
 const { milliseconds, waitOptions } = require('../waiting/options')
-const { acquire, acquireAsync, blockOrThrow, requireWorker, runHolding } = require('./hold/acquire')
+const { acquire, acquireAsync, blockOrThrow, assertWorker, runHolding } = require('./hold/acquire')
 const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./hold/repair')
 const { LOCK, LOCKED, UNLOCKED } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
@@ -43,7 +43,7 @@ class AsyncLock {
   }
 
   lock (options) {
-    requireWorker('lock', 'lockAsync() or executeLocked()')
+    assertWorker('lock', 'lockAsync() or executeLocked()')
     const word = wordOf(this)
     // Not by acquireOrThrow: its calls would add a tenth to the cost of a free lock.
     const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
@@ -53,7 +53,7 @@ class AsyncLock {
 
   lockIfAvailable (timeout) {
     const t = timeoutOf(timeout)
-    if (t > 0) requireWorker('lockIfAvailable with a timeout other than 0', 'lockAsync({ timeout })')
+    if (t > 0) assertWorker('lockIfAvailable with a timeout other than 0', 'lockAsync({ timeout })')
     const hold = newHold(wordOf(this), LOCK)
     return acquire(hold, t, 'lockIfAvailable') ? hold.token : null
   }
@@ -73,7 +73,7 @@ class AsyncLock {
   }
 
   executeLockedSync (callback, options) {
-    requireWorker('executeLockedSync', 'executeLocked()')
+    assertWorker('executeLockedSync', 'executeLocked()')
     return runHoldingSync(newHold(wordOf(this), LOCK), callback, options, 'executeLockedSync', 'executeLocked()', this)
   }
 
@@ -85,7 +85,7 @@ class AsyncLock {
       theList().holds.tell()
       return
     }
-    requireStack()
+    assertStack()
     // If code that uses the bare word has locked it, its holder is unknown.
     const holder = word.unlockUnheld()
     if (holder === FREE) throw notLocked('unlock: the lock is not held')

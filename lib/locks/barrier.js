@@ -8,7 +8,7 @@
  * lacks a party; so give the others a time-out.
  */
 
-const { requireStack } = require('../agent/agent')
+const { assertStack } = require('../agent/agent')
 const { RangeError, TypeError, bare, compareExchange, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const abortSignals = require('../waiting/abort-signals')
@@ -16,10 +16,10 @@ const { reasonOfAbort, throwIfAborted } = require('../waiting/errors')
 const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { requireWorker } = require('./hold/acquire')
+const { assertWorker } = require('./hold/acquire')
 const { becomeView, defineView, oneWord, wordOf } = require('./view')
 
-const SHAPE = oneWord(['parties'], requireParties)
+const SHAPE = oneWord(['parties'], assertParties)
 const MOST_PARTIES = 0xffff
 
 const generation = (state) => state >>> 16
@@ -32,10 +32,10 @@ class Barrier {
   }
 
   wait (options) {
-    requireWorker('wait', 'waitAsync()')
+    assertWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     const word = wordOf(this)
-    requireStack()
+    assertStack()
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
@@ -52,7 +52,7 @@ class Barrier {
   }
 }
 
-function requireParties ({ 0: parties }) {
+function assertParties ({ 0: parties }) {
   if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
   if (parties < 1 || parties > MOST_PARTIES) {
     throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
@@ -60,7 +60,7 @@ function requireParties ({ 0: parties }) {
 }
 
 async function awaitParties (barrier, options, steps) {
-  requireStack()
+  assertStack()
   const { timeout, signal } = waitOptions(options, 'waitAsync')
   throwIfAborted(signal)
   const party = new Party(wordOf(barrier), signal, steps)

@@ -23,15 +23,15 @@
  * limit of `vm` breaks off before it has the lock passes the notification on when it waits next, or ends.
  */
 
-const { agent, requireStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const notice = require('../waiting/notice')
-const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
+const { assertFunction, assertNoPromise, waitOptions } = require('../waiting/options')
 const { blockBegins, blockEnds, onSlice, sampleOf } = require('../waiting/profile')
 const Steps = require('../waiting/steps')
-const { acquire, reacquire, requireWorker } = require('./hold/acquire')
+const { acquire, reacquire, assertWorker } = require('./hold/acquire')
 const { contextOfWait } = require('./observe/diagnostics')
 const { described } = require('./hold/request')
 const { callOf } = require('./observe/stalls')
@@ -45,23 +45,23 @@ class Condition {
   }
 
   wait (token, options) {
-    requireWorker('wait', 'waitAsync()')
-    const held = requireHeld(token, 'wait')
+    assertWorker('wait', 'waitAsync()')
+    const held = assertHeld(token, 'wait')
     return block(wordOf(this), held, waitOptions(options, 'wait', false).timeout, 'wait')
   }
 
   waitFor (token, predicate, options) {
-    requireWorker('waitFor', 'waitForAsync()')
-    requireHeld(token, 'waitFor')
-    requireFunction(predicate, 'waitFor', 'predicate')
+    assertWorker('waitFor', 'waitForAsync()')
+    assertHeld(token, 'waitFor')
+    assertFunction(predicate, 'waitFor', 'predicate')
     const word = wordOf(this)
     const left = notice.countdown(waitOptions(options, 'waitFor', false).timeout)
     let isOver = isMet(predicate)
     for (let isLate = false; !isOver && !isLate; isOver = isMet(predicate)) {
-      isLate = !block(word, requireHeld(token, 'waitFor'), left(), 'waitFor')
+      isLate = !block(word, assertHeld(token, 'waitFor'), left(), 'waitFor')
     }
     // The predicate may have unlocked it.
-    requireHeld(token, 'waitFor')
+    assertHeld(token, 'waitFor')
     return !!isOver
   }
 
@@ -97,7 +97,7 @@ function stepsOfCall () {
 /** The result of a predicate that must be synchronous. */
 function isMet (predicate) {
   const answer = predicate()
-  requireNoPromise(answer, 'waitFor: predicate', 'waitForAsync()')
+  assertNoPromise(answer, 'waitFor: predicate', 'waitForAsync()')
   return answer
 }
 
@@ -112,7 +112,7 @@ function block (word, held, timeout, caller) {
   if (timeout === 0) return false
   const { native, waitGivingBack } = agent()
   if (isAwaited(held.word)) throw deadlock(caller, held.word, described(held.request), 'awaits')
-  requireStack()
+  assertStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
@@ -144,9 +144,9 @@ function lockAfterWait (held, caller) {
 }
 
 async function awaitOnce (condition, token, options, steps) {
-  requireStack()
+  assertStack()
   try {
-    const held = requireHeld(token, 'waitAsync')
+    const held = assertHeld(token, 'waitAsync')
     return await awaitNotice(wordOf(condition), held, waitOptions(options, 'waitAsync'), steps, 'waitAsync')
   } finally {
     steps.end()
@@ -154,10 +154,10 @@ async function awaitOnce (condition, token, options, steps) {
 }
 
 async function awaitUntil (condition, token, predicate, options, steps) {
-  requireStack()
+  assertStack()
   try {
-    requireHeld(token, 'waitForAsync')
-    requireFunction(predicate, 'waitForAsync', 'predicate')
+    assertHeld(token, 'waitForAsync')
+    assertFunction(predicate, 'waitForAsync', 'predicate')
     const { timeout, signal } = waitOptions(options, 'waitForAsync')
     const word = wordOf(condition)
     const left = notice.countdown(timeout)
@@ -165,10 +165,10 @@ async function awaitUntil (condition, token, predicate, options, steps) {
     steps.isPending = true
     let isOver = await predicate()
     for (let isLate = false; !isOver && !isLate; isOver = await predicate()) {
-      isLate = !await awaitNotice(word, requireHeld(token, 'waitForAsync'), { timeout: left(), signal }, steps, 'waitForAsync')
+      isLate = !await awaitNotice(word, assertHeld(token, 'waitForAsync'), { timeout: left(), signal }, steps, 'waitForAsync')
     }
     // It may have been unlocked meanwhile, as `executeLocked` does at the end of its callback.
-    requireHeld(token, 'waitForAsync')
+    assertHeld(token, 'waitForAsync')
     return !!isOver
   } finally {
     steps.end()
@@ -238,7 +238,7 @@ async function lockAgain (held, steps) {
 }
 
 /** The hold of a token, which must be exclusive. */
-function requireHeld (token, caller) {
+function assertHeld (token, caller) {
   if (!isToken(token)) throw noLock(caller, describe(token))
   const held = holdOf(token)
   if (held === undefined) throw notHeld(caller)

@@ -7,7 +7,7 @@
  */
 
 const { lateClass, loadNow } = require('../util/late-class')
-const { requireStackToLoad } = require('../util/require-stack')
+const { assertStackToLoad } = require('../util/stack')
 const locks = require('./named/manager')
 
 /** What loads the code of others, too. Not at the top level: the linker takes what is required there for code that every entry needs. */
@@ -44,7 +44,7 @@ const late = {
 /** The export of that name, with its code. */
 function load (name) {
   if (ofSnapshots[name] !== undefined) {
-    requireStackToLoad()
+    assertStackToLoad()
     require('./observe/snapshot')
   } else {
     loadNow(name === 'locks' ? LockManager : late[name])

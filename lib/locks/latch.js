@@ -6,14 +6,14 @@
  * The word holds how often it has happened. When a thread dies, what it has counted down stays.
  */
 
-const { requireStack } = require('../agent/agent')
+const { assertStack } = require('../agent/agent')
 const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { throwIfAborted } = require('../waiting/errors')
 const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { requireWorker } = require('./hold/acquire')
+const { assertWorker } = require('./hold/acquire')
 const { MOST } = require('./hold/request')
 const { becomeView, defineView, oneWord, wordOf } = require('./view')
 
@@ -37,7 +37,7 @@ class Latch {
       const happened = load(word.array, 0)
       if (happened >= this.count) return
       const next = min(this.count, happened + amount)
-      if (next === this.count) requireStack()
+      if (next === this.count) assertStack()
       if (compareExchange(word.array, 0, happened, next) !== happened) continue
       if (next === this.count) notify(word, Infinity)
       return
@@ -45,7 +45,7 @@ class Latch {
   }
 
   wait (options) {
-    requireWorker('wait', 'waitAsync()')
+    assertWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
     waitUntil(wordOf(this), (happened) => happened >= this.count, timeout, LATCH)
   }
@@ -57,7 +57,7 @@ class Latch {
 }
 
 async function awaitOpening (latch, options, steps) {
-  requireStack()
+  assertStack()
   const wait = waitOptions(options, 'waitAsync')
   throwIfAborted(wait.signal)
   await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)

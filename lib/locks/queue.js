@@ -11,9 +11,9 @@ const { RangeError, TypeError, bare, isInteger, shield } = require('../util/intr
 const { option } = require('../util/options')
 const { describe } = require('../util/values')
 const { hideFrames, queueClosed, throwIfAborted, timeoutError } = require('../waiting/errors')
-const { requireFunction, requireNoPromise, waitOptions } = require('../waiting/options')
+const { assertFunction, assertNoPromise, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { requireWorker } = require('./hold/acquire')
+const { assertWorker } = require('./hold/acquire')
 const { contextOfWait } = require('./observe/diagnostics')
 const { callOf } = require('./observe/stalls')
 const { uses } = require('./observe/taken')
@@ -74,7 +74,7 @@ class Queue {
   }
 
   put (value, options) {
-    requireWorker('put', 'putAsync()')
+    assertWorker('put', 'putAsync()')
     const memory = memoryOf(this)
     const { timeout } = waitOptions(options, 'put', false)
     const written = messageOf(memory, value, 'put')
@@ -98,7 +98,7 @@ class Queue {
   }
 
   take (options) {
-    requireWorker('take', 'takeAsync()')
+    assertWorker('take', 'takeAsync()')
     const memory = memoryOf(this)
     const { timeout } = waitOptions(options, 'take', false)
     const found = blocking(memory, takeBlocking, { toUse: false, timeout, caller: 'take', told: undefined })
@@ -123,9 +123,9 @@ class Queue {
   }
 
   useSync (callback, options) {
-    requireWorker('useSync', 'use()')
+    assertWorker('useSync', 'use()')
     const memory = memoryOf(this)
-    requireFunction(callback, 'useSync')
+    assertFunction(callback, 'useSync')
     const { timeout } = waitOptions(options, 'useSync', false)
     uses(theList())
     const lease = blocking(memory, takeBlocking, { toUse: true, timeout, caller: 'useSync', told: undefined })
@@ -133,7 +133,7 @@ class Queue {
     if (lease === ENDED) return false
     const delivery = new Delivery(lease)
     try {
-      requireNoPromise(callback(lease.value, delivery.given), 'useSync: callback', 'use()')
+      assertNoPromise(callback(lease.value, delivery.given), 'useSync: callback', 'use()')
     } catch (error) {
       delivery.isPutBack = true
       throw error
@@ -152,7 +152,7 @@ class Queue {
 
   /** Takes messages, blocking, until the queue has ended. */
   [Symbol.iterator] () {
-    requireWorker('iterating', 'for await')
+    assertWorker('iterating', 'for await')
     memoryOf(this)
     return new Messages(() => resultOf(this.take()))
   }
@@ -235,7 +235,7 @@ async function awaitTake (queue, options, steps) {
 
 async function awaitUse (queue, callback, options, steps) {
   const memory = memoryOf(queue)
-  requireFunction(callback, 'use')
+  assertFunction(callback, 'use')
   const wait = waitOptions(options, 'use')
   if (steps.call !== undefined) uses(theList(), steps.call)
   let lease = takeAtOnce(memory, true, wait)
@@ -303,12 +303,12 @@ function formatOf (name, caller) {
 
 /** How many bytes a queue takes. */
 function byteLength (capacity, messageSize) {
-  requireWithin(capacity, 'capacity', 1, MOST_CAPACITY)
-  requireWithin(messageSize, 'messageSize', 0, MOST_BYTES)
+  assertWithin(capacity, 'capacity', 1, MOST_CAPACITY)
+  assertWithin(messageSize, 'messageSize', 0, MOST_BYTES)
   return bytesOf(capacity, messageSize)
 }
 
-function requireWithin (value, name, least, most) {
+function assertWithin (value, name, least, most) {
   if (!isInteger(value)) throw new TypeError('Queue: ' + name + ' must be an integer, not ' + describe(value))
   if (value < least || value > most) throw new RangeError('Queue: ' + name + ' must be from ' + least + ' to ' + most + ', not ' + value)
 }

@@ -8,7 +8,7 @@
  */
 
 const { load, max } = require('../util/intrinsics')
-const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./hold/acquire')
+const { acquireAsync, acquireOrThrow, assertWorker, runHolding } = require('./hold/acquire')
 const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./hold/repair')
 const { EXCLUSIVE, SHARED, WRITING } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
@@ -42,12 +42,12 @@ class RwLock {
   }
 
   lock (options) {
-    requireWorker('lock', 'lockAsync() or executeLocked()')
+    assertWorker('lock', 'lockAsync() or executeLocked()')
     return acquireOrThrow(exclusive(this), options, 'lock')
   }
 
   lockShared (options) {
-    requireWorker('lockShared', 'lockSharedAsync() or executeShared()')
+    assertWorker('lockShared', 'lockSharedAsync() or executeShared()')
     return acquireOrThrow(shared(this), options, 'lockShared')
   }
 
@@ -76,12 +76,12 @@ class RwLock {
   }
 
   executeLockedSync (callback, options) {
-    requireWorker('executeLockedSync', 'executeLocked()')
+    assertWorker('executeLockedSync', 'executeLocked()')
     return runHoldingSync(exclusive(this), callback, options, 'executeLockedSync', 'executeLocked()', this)
   }
 
   executeSharedSync (callback, options) {
-    requireWorker('executeSharedSync', 'executeShared()')
+    assertWorker('executeSharedSync', 'executeShared()')
     return runHoldingSync(shared(this), callback, options, 'executeSharedSync', 'executeShared()', this)
   }
 }

@@ -16,13 +16,13 @@
 
 const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { acquireAsync, acquireOrThrow, requireWorker, runHolding } = require('./hold/acquire')
+const { acquireAsync, acquireOrThrow, assertWorker, runHolding } = require('./hold/acquire')
 const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { newHold, takeToken } = require('./hold/token')
 const { becomeView, defineView, newMemory, oneWord, wordOf } = require('./view')
 
-const SHAPE = oneWord(['permits'], requireLimit)
+const SHAPE = oneWord(['permits'], assertLimit)
 
 class Semaphore {
   constructor (buffer, options) {
@@ -41,27 +41,27 @@ class Semaphore {
 
   acquire (n = 1, options = undefined) {
     const word = wordOf(this)
-    requireNoLimit(word, 'acquire', 'use hold() or useSync()')
-    requireWorker('acquire', 'acquireAsync() or use()')
+    assertNoLimit(word, 'acquire', 'use hold() or useSync()')
+    assertWorker('acquire', 'acquireAsync() or use()')
     acquireOrThrow(newHold(word, signals(n, 'acquire', 'options')), options, 'acquire')
   }
 
   acquireAsync (n = 1, options = undefined) {
     return acquireAsync(this, (word) => {
-      requireNoLimit(word, 'acquireAsync', 'use holdAsync() or use()')
+      assertNoLimit(word, 'acquireAsync', 'use holdAsync() or use()')
       return signals(n, 'acquireAsync', 'options')
     }, options, 'acquireAsync')
   }
 
   tryAcquire (n = 1) {
     const word = wordOf(this)
-    requireNoLimit(word, 'tryAcquire', 'use tryHold()')
+    assertNoLimit(word, 'tryAcquire', 'use tryHold()')
     return word.take(signals(n, 'tryAcquire'), null)
   }
 
   release (n = 1) {
     const word = wordOf(this)
-    requireNoLimit(word, 'release', 'unlock() the token of hold(), or end the callback of use()')
+    assertNoLimit(word, 'release', 'unlock() the token of hold(), or end the callback of use()')
     const amount = permits(n, MOST, 'release')
     if (word.addPermits(amount) === -1) {
       throw new RangeError('release: ' + amount + ' more permits would exceed ' + MOST)
@@ -69,7 +69,7 @@ class Semaphore {
   }
 
   hold (n = 1, options = undefined) {
-    requireWorker('hold', 'holdAsync() or use()')
+    assertWorker('hold', 'holdAsync() or use()')
     const word = wordOf(this)
     return acquireOrThrow(newHold(word, held(word, n, 'hold', 'options')), options, 'hold')
   }
@@ -88,7 +88,7 @@ class Semaphore {
   }
 
   useSync (n, callback, options = undefined) {
-    requireWorker('useSync', 'use()')
+    assertWorker('useSync', 'use()')
     const word = wordOf(this)
     return runHoldingSync(newHold(word, held(word, n, 'useSync', 'callback')), callback, options, 'useSync', 'use()')
   }
@@ -120,12 +120,12 @@ function permits (n, most, caller, next) {
 }
 
 /** Throws if the permits can only be held, and not acquired or released. */
-function requireNoLimit ({ limit }, caller, instead) {
+function assertNoLimit ({ limit }, caller, instead) {
   if (limit !== NO_LIMIT) throw new TypeError(caller + ': the permits of a semaphore with a limit (permits: ' + limit + ') are held: ' + instead)
 }
 
 /** The limit that a constructor was given, if it was given one, must be valid. */
-function requireLimit ({ 0: limit }) {
+function assertLimit ({ 0: limit }) {
   if (limit === undefined) return
   if (!isInteger(limit)) throw new TypeError('Semaphore: permits must be an integer, not ' + describe(limit))
   if (limit < 1 || limit > MOST) throw new RangeError('Semaphore: permits must be from 1 to ' + MOST + ', not ' + describe(limit))

@@ -14,7 +14,7 @@ const {
   Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor, isInteger, shield
 } = require('../util/intrinsics')
 const showState = require('../util/inspect')
-const { option, requireOptions } = require('../util/options')
+const { option, assertOptions } = require('../util/options')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../util/typed-arrays')
 const { describe, isObject } = require('../util/values')
 const { createWord } = require('./hold/word')
@@ -69,13 +69,13 @@ function becomeView (instance, given, options, owner, { settings, others, sizeOf
   if (!IsSharedArrayBuffer(buffer)) {
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' + describe(given))
   }
-  requireOptions(options, joined(settings, others), owner)
+  assertOptions(options, joined(settings, others), owner)
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
   const name = option(options, 'name')
-  if (name !== undefined) requireName(name, owner)
+  if (name !== undefined) assertName(name, owner)
   const values = createArray(settings.length)
   for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
-  requirePlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
+  assertPlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
   const array = new Int32Array(buffer, byteOffset, 1)
   const word = createWord(array)
   if (name !== undefined) word.name = name
@@ -114,7 +114,7 @@ function ownValue (object, key) {
   return property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined ? property.value : undefined
 }
 
-function requireName (name, owner) {
+function assertName (name, owner) {
   if (typeof name !== 'string') throw new TypeError(owner + ': name must be a string, not ' + describe(name))
   if (name.length < 1 || name.length > LONGEST_NAME) {
     throw new RangeError(owner + ': name must have from 1 to ' + LONGEST_NAME + ' characters, not ' + name.length)
@@ -122,7 +122,7 @@ function requireName (name, owner) {
 }
 
 /** So many bytes must fit into a buffer of `length` bytes at the offset. */
-function requirePlace (byteOffset, bytes, alignment, length, owner) {
+function assertPlace (byteOffset, bytes, alignment, length, owner) {
   if (!isInteger(byteOffset)) {
     throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
   }

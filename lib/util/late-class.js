@@ -13,7 +13,7 @@
  */
 
 const { createWeakMap, defineProperty } = require('./intrinsics')
-const { requireStackToLoad } = require('./require-stack')
+const { assertStackToLoad } = require('./stack')
 
 const {
   construct, deleteProperty, get, getOwnPropertyDescriptor, has, ownKeys, preventExtensions, setPrototypeOf
@@ -45,7 +45,7 @@ function lateClass (name, load, made) {
   /** Each step may be repeated, since it may fail at the end of the stack. */
   function use () {
     if (loaded !== undefined) return loaded
-    requireStackToLoad()
+    assertStackToLoad()
     if (made !== undefined) loadNow(made)
     const Loaded = load()
     const { prototype } = Loaded

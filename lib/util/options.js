@@ -14,7 +14,7 @@ const ObjectPrototype = Object.prototype
  * @param {number} [offered] how many of the names the message lists
  * @throws {TypeError} options is not an object, or has an unknown key
  */
-function requireOptions (options, known, caller, offered = known.length) {
+function assertOptions (options, known, caller, offered = known.length) {
   if (options === undefined) return
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(caller + ': options must be an object, not ' + describe(options))
@@ -48,4 +48,4 @@ function listed (names, count) {
   return text
 }
 
-module.exports = { option, requireOptions }
+module.exports = { option, assertOptions }

@@ -8,7 +8,7 @@
  */
 
 const { addAbortListener } = require('events')
-const { requireStack } = require('../agent/agent')
+const { assertStack } = require('../agent/agent')
 const { apply, bare, createMap, createWeakMap, getOwnPropertyDescriptor } = require('../util/intrinsics')
 const { AbortSignal } = require('../util/global')
 
@@ -81,7 +81,7 @@ class Audience {
 
   hear () {
     try {
-      requireStack()
+      assertStack()
     } catch (_) {
       // A waiter might be dequeued without its promise being rejected. In a tick of its own there is enough stack.
       nextTick(this.listener)

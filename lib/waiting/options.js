@@ -3,7 +3,7 @@
 /** The options of everything that waits, `{ timeout, signal }`; and of what runs a callback with a lock held, `{ timeout, signal, repair }`. */
 
 const { TypeError, freeze } = require('../util/intrinsics')
-const { option, requireOptions } = require('../util/options')
+const { option, assertOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
 
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined, repair: undefined })
@@ -22,7 +22,7 @@ const SIGNAL = ['signal']
  */
 function waitOptions (options, caller, signals = true, otherwise = Infinity) {
   if (options === undefined) return UNLIMITED
-  requireOptions(options, KNOWN, caller, signals ? 2 : 1)
+  assertOptions(options, KNOWN, caller, signals ? 2 : 1)
   return validated(option(options, 'timeout', otherwise), option(options, 'signal'), undefined, caller, signals)
 }
 
@@ -31,7 +31,7 @@ function waitOptions (options, caller, signals = true, otherwise = Infinity) {
  * @param {Function} [standard] the repair if none is given
  */
 function callbackOptions (options, caller, signals, standard) {
-  requireOptions(options, signals ? OF_CALLBACKS : OF_BLOCKING_CALLBACKS, caller, signals ? 3 : 2)
+  assertOptions(options, signals ? OF_CALLBACKS : OF_BLOCKING_CALLBACKS, caller, signals ? 3 : 2)
   const timeout = option(options, 'timeout', Infinity)
   const signal = option(options, 'signal')
   return validated(timeout, signal, option(options, 'repair', standard), caller, signals)
@@ -40,17 +40,17 @@ function callbackOptions (options, caller, signals, standard) {
 function validated (timeout, signal, repair, caller, signals) {
   if (signal !== undefined) {
     if (!signals) throw new TypeError(caller + ' blocks and takes no signal: use the asynchronous form')
-    requireSignal(signal, caller)
+    assertSignal(signal, caller)
   }
-  if (repair !== undefined) requireFunction(repair, caller, 'repair')
+  if (repair !== undefined) assertFunction(repair, caller, 'repair')
   return { timeout: milliseconds(timeout, caller), signal, repair }
 }
 
 /** The signal of options that may have nothing else; undefined if they have none. Throws likewise. */
 function signalOption (options, caller) {
-  requireOptions(options, SIGNAL, caller)
+  assertOptions(options, SIGNAL, caller)
   const signal = option(options, 'signal')
-  if (signal !== undefined) requireSignal(signal, caller)
+  if (signal !== undefined) assertSignal(signal, caller)
   return signal
 }
 
@@ -68,13 +68,13 @@ async function ignore (promise) {
   } catch (_) {}
 }
 
-function requireSignal (signal, caller) {
+function assertSignal (signal, caller) {
   if (typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function') return
   throw new TypeError(caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal))
 }
 
 /** @throws {TypeError} the argument called `name` is not a function */
-function requireFunction (argument, caller, name = 'callback') {
+function assertFunction (argument, caller, name = 'callback') {
   if (typeof argument !== 'function') {
     throw new TypeError(caller + ': ' + name + ' must be a function, not ' + describe(argument))
   }
@@ -85,7 +85,7 @@ function requireFunction (argument, caller, name = 'callback') {
  * @param {string} twin the asynchronous form
  * @throws {TypeError} it has returned a promise, or another thenable
  */
-function requireNoPromise (result, what, twin) {
+function assertNoPromise (result, what, twin) {
   if (isObject(result) && typeof result.then === 'function') {
     // The error is this one. If the promise rejects as well, no unhandled rejection must be reported.
     ignore(result)
@@ -93,4 +93,4 @@ function requireNoPromise (result, what, twin) {
   }
 }
 
-module.exports = { UNLIMITED, callbackOptions, milliseconds, requireFunction, requireNoPromise, signalOption, waitOptions }
+module.exports = { UNLIMITED, callbackOptions, milliseconds, assertFunction, assertNoPromise, signalOption, waitOptions }

@@ -25,20 +25,20 @@ function beginToHold (actor, kind, index, token) {
   const before = Atomics.exchange(arena.ledger, arena.at(`${kind}Holder`, index), actor.number)
   if (before !== 0) {
     actor.require(arena.isDying(before), () => `a double grant: ${kind} ${index} is held by ${who(before)}, which is alive`)
-    requireTold(actor, kind, index, token)
+    assertTold(actor, kind, index, token)
   }
-  requireWhole(actor, kind, index, token)
+  assertWhole(actor, kind, index, token)
   arena.ledger[arena.at(`${kind}First`, index)]++
 }
 
-function requireTold (actor, kind, index, token) {
+function assertTold (actor, kind, index, token) {
   actor.require(token === undefined || token.ownerDied, () => `${kind} ${index} was held by a thread that died, and the next holder is not told`)
 }
 
 /** What the last holder wrote is there, by plain reads; half of it only if the holder died. */
-function requireWhole (actor, kind, index, token) {
+function assertWhole (actor, kind, index, token) {
   const { arena, arena: { ledger } } = actor
-  if (ledger[arena.at(`${kind}First`, index)] !== ledger[arena.at(`${kind}Last`, index)]) requireTold(actor, kind, index, token)
+  if (ledger[arena.at(`${kind}First`, index)] !== ledger[arena.at(`${kind}Last`, index)]) assertTold(actor, kind, index, token)
 }
 
 function endToHold (actor, kind, index) {
@@ -64,8 +64,8 @@ function beginToRead (actor, kind, index, token) {
   Atomics.or(arena.ledger, arena.at(`${kind}Reads`, actor.number), 1 << index)
   const writer = arena.get(`${kind}Holder`, index)
   actor.require(writer === 0 || arena.isDying(writer), () => `a reader of ${kind} ${index} meets the writer, ${who(writer)}, which is alive`)
-  if (writer !== 0) requireTold(actor, kind, index, token)
-  requireWhole(actor, kind, index, token)
+  if (writer !== 0) assertTold(actor, kind, index, token)
+  assertWhole(actor, kind, index, token)
 }
 
 function endToRead (actor, kind, index) {

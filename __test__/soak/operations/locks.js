@@ -39,8 +39,8 @@ function take (actor, thing, [blocking, awaiting, trying], args) {
 function beginToLock (actor, index, token) {
   const lock = actor.arena.locks[index]
   beginToHold(actor, 'lock', index, token)
-  requireHolder(actor, lock)
-  if (actor.blocks && actor.chance(0.05)) requireDeadlock(actor, lock)
+  assertHolder(actor, lock)
+  if (actor.blocks && actor.chance(0.05)) assertDeadlock(actor, lock)
 }
 
 /** Some time with a lock that is held. */
@@ -50,11 +50,11 @@ async function holdLock (actor, index, token) {
   endToHold(actor, 'lock', index)
 }
 
-function requireHolder (actor, { holder, waiters }) {
+function assertHolder (actor, { holder, waiters }) {
   actor.require(holder === actor.threadId && waiters >= 0, () => `thread ${actor.threadId} holds a lock whose holder is ${holder}, with ${waiters} waiters`)
 }
 
-function requireDeadlock (actor, lock) {
+function assertDeadlock (actor, lock) {
   try {
     lock.lock()
   } catch (error) {
@@ -104,7 +104,7 @@ async function bareLock (actor, index) {
   while (Atomics.compareExchange(arena.words, at, 0, 1) !== 0) await waitForWord(actor, at)
   beginToHold(actor, 'lock', index, undefined)
   // A thread that tries to take it may be told for as long as it is suspended there.
-  actor.requireBefore(() => arena.locks[index].holder === null, () => `a lock that was taken by its bare word is held by ${arena.locks[index].holder}`)
+  actor.assertBefore(() => arena.locks[index].holder === null, () => `a lock that was taken by its bare word is held by ${arena.locks[index].holder}`)
   if (actor.chance(0.5)) await actor.linger()
   endToHold(actor, 'lock', index)
   Atomics.store(arena.words, at, 0)
@@ -136,7 +136,7 @@ function write (actor, index) {
   return hold(actor, rw, ['lock', 'lockAsync', 'tryLock'], 'executeLocked', {
     begin (token) {
       beginToWrite(actor, 'rw', index, token)
-      requireHolder(actor, rw)
+      assertHolder(actor, rw)
     },
     end: () => endToHold(actor, 'rw', index),
     async release (token) {
@@ -166,7 +166,7 @@ function usePermits (actor, index) {
       arena.add('inUse', index, amount)
       arena.ledger[cell] = amount
       arena.add('semaphoreTaken', index, 1)
-      return actor.requireSoon(() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`)
+      return actor.assertSoon(() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`)
     },
     end () {
       arena.add('inUse', index, -amount)

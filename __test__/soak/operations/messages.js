@@ -126,12 +126,12 @@ async function take (actor, index) {
     if (value === undefined) return undefined
     if (value !== true) return deliver(actor, value, GONE)
     // `attempt` gives that for undefined.
-    requireEnd(actor, queue)
+    assertEnd(actor, queue)
     return undefined
   })
 }
 
-function requireEnd (actor, queue) {
+function assertEnd (actor, queue) {
   actor.require(queue.ended, () => 'the end of a queue was told that has not ended')
 }
 
@@ -144,7 +144,7 @@ async function use (actor, index) {
     let id
     const begin = (value, { attempt }) => {
       id = deliver(actor, value, USED)
-      requireAttempt(actor, index, id, attempt)
+      assertAttempt(actor, index, id, attempt)
     }
     const end = ({ putBack }) => {
       change(actor, id, USED, goesBack ? BACK : ENDING)
@@ -152,7 +152,7 @@ async function use (actor, index) {
       if (goesBack) putBack()
     }
     const result = await callUse(actor, queue, begin, end)
-    if (result === false) requireEnd(actor, queue)
+    if (result === false) assertEnd(actor, queue)
     else if (id !== undefined && !goesBack) change(actor, id, ENDING, GONE)
     actor.require(result !== true || id !== undefined, () => 'a use has ended that called nothing')
     return id === undefined ? undefined : { id, isBack: goesBack }
@@ -181,7 +181,7 @@ async function callUse (actor, queue, begin, end) {
 }
 
 /** Each delivery to a `use` counts: those that were seen, and those whose thread died before it could say so. */
-function requireAttempt (actor, index, id, attempt) {
+function assertAttempt (actor, index, id, attempt) {
   const { arena } = actor
   const before = arena.get('attempts', id)
   actor.require(attempt > before && (attempt === before + 1 || attempt <= before + 1 + arena.usersLost(index)),

@@ -2,12 +2,12 @@
 
 /** Acquires a hold: blocking, or by a promise that can be aborted. */
 
-const { agent, requireStack } = require('../../agent/agent')
+const { agent, assertStack } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
 const { Promise, TypeError, shield } = require('../../util/intrinsics')
 const { isMainThread } = require('../../util/worker-threads')
 const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
-const { requireFunction, waitOptions } = require('../../waiting/options')
+const { assertFunction, waitOptions } = require('../../waiting/options')
 const { alongside, blockBegins, blockEnds } = require('../../waiting/profile')
 const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('../observe/diagnostics')
@@ -48,7 +48,7 @@ function block (hold, timeout, caller) {
     if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, word, described(request), 'awaits')
   }
   // What native code has granted must become a hold.
-  requireStack()
+  assertStack()
   const list = theList()
   list.makeRoom()
   const since = waits()
@@ -119,7 +119,7 @@ const resolved = async (value) => value
 const rejected = async (error) => { throw error }
 
 function claimed (hold, wait, value) {
-  requireStack()
+  assertStack()
   let claim
   const promise = new Promise((resolve, reject) => {
     claim = new PromisedClaim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
@@ -277,7 +277,7 @@ class Task extends Claim {
 }
 
 /** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
-function requireWorker (what, instead) {
+function assertWorker (what, instead) {
   if (isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
@@ -309,7 +309,7 @@ function runHolding (instance, request, callback, options, caller) {
 async function run (instance, request, callback, options, caller) {
   const word = wordOf(instance)
   const wanted = typeof request === 'number' ? request : request(word)
-  requireFunction(callback, caller)
+  assertFunction(callback, caller)
   // Permits protect nothing that could be repaired.
   const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
   const repairing = wait.repair === undefined ? undefined : repairingOf(word, wait, caller)
@@ -354,7 +354,7 @@ async function run (instance, request, callback, options, caller) {
 }
 
 function newTask (hold, wait) {
-  requireStack()
+  assertStack()
   return new Task(hold, wait)
 }
 
@@ -394,4 +394,4 @@ async function acquireAgain (hold, timeout, wait, repairing) {
   throw hideFrames(lateError(hold, wait.timeout), acquireAgain)
 }
 
-module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, requireWorker, runHolding, take }
+module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, assertWorker, runHolding, take }

@@ -10,11 +10,11 @@
  *   again. So readers that were told together pass through the line one after the other, the first of them repairs, and then they read together.
  */
 
-const { requireStack } = require('../../agent/agent')
+const { assertStack } = require('../../agent/agent')
 const { bare, define, max, now } = require('../../util/intrinsics')
 const { option } = require('../../util/options')
 const { isObject } = require('../../util/values')
-const { UNLIMITED, callbackOptions, requireFunction, requireNoPromise } = require('../../waiting/options')
+const { UNLIMITED, callbackOptions, assertFunction, assertNoPromise } = require('../../waiting/options')
 const { SERIAL } = require('./robust-list')
 const { theList } = require('./token')
 const { oneWord } = require('../view')
@@ -27,7 +27,7 @@ const REPAIRABLE = { ...oneWord([]), others: ['repair'] }
 /** The repair among the options of a constructor, which finds fault with all others. */
 function repairOption (options, owner) {
   const repair = isObject(options) ? option(options, 'repair') : undefined
-  if (repair !== undefined) requireFunction(repair, owner, 'repair')
+  if (repair !== undefined) assertFunction(repair, owner, 'repair')
   return repair
 }
 
@@ -65,7 +65,7 @@ class Repairing {
 
   /** Repairs. Returns the hold with which the callback runs, in the place of one that was told: null if it must not wait. */
   async sound (hold) {
-    requireStack()
+    assertStack()
     if (!hold.isShared) {
       await this.restore(hold)
       return hold
@@ -129,7 +129,7 @@ class Repairing {
     const { caller, repair } = this
     const since = now()
     hold.noteDeath()
-    requireNoPromise(repair(hold.given), caller + ': repair', twin)
+    assertNoPromise(repair(hold.given), caller + ': repair', twin)
     hold.repaired(caller)
     this.end += now() - since
   }

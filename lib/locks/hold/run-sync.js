@@ -3,8 +3,8 @@
 /** Runs a callback with a hold that this thread blocks for, and gives the hold back, however the callback ends. */
 
 const { types: { isPromise } } = require('util')
-const { requireStack } = require('../../agent/agent')
-const { requireFunction, requireNoPromise, waitOptions } = require('../../waiting/options')
+const { assertStack } = require('../../agent/agent')
+const { assertFunction, assertNoPromise, waitOptions } = require('../../waiting/options')
 const { blockOrThrow, take } = require('./acquire')
 const { Repairing, optionsOf } = require('./repair')
 const { EXCLUSIVE, SHARED } = require('./request')
@@ -18,9 +18,9 @@ const { newHold } = require('./token')
  * @throws {TypeError} the callback returned a promise, which a blocked thread cannot await; the hold has been given back
  */
 function runHoldingSync (hold, callback, options, caller, twin, lock) {
-  requireFunction(callback, caller)
+  assertFunction(callback, caller)
   // It must be possible to give back what has been taken.
-  requireStack()
+  assertStack()
   const wait = lock === undefined ? waitOptions(options, caller, false) : optionsOf(lock, options, caller, false)
   const repairing = wait.repair === undefined ? undefined : repairingOf(hold.word, wait, caller)
   if (!take(hold)) blockOrThrow(hold, wait.timeout, caller)
@@ -40,7 +40,7 @@ function runWith (hold, callback, repairing, caller, twin) {
   } finally {
     if (held !== null) held.end(failed, false, repairing !== undefined)
   }
-  requireNoPromise(result, caller + ': callback', twin)
+  assertNoPromise(result, caller + ': callback', twin)
   return result
 }
 

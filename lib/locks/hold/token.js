@@ -7,7 +7,7 @@
  * so whatever code writes into a token, it stands for an entry of the list or for nothing.
  */
 
-const { agent, requireStack } = require('../../agent/agent')
+const { agent, assertStack } = require('../../agent/agent')
 const { ANSWER, ENTRY } = require('../../agent/registers')
 const { TypeError, bare, createWeakMap, define, shield } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
@@ -52,7 +52,7 @@ class UnlockToken {
     if (!isExclusive({ request: requestIn(theList().entries[2 * index + 1]) })) {
       throw new TypeError('abandon: the token must be that of a lock that is held exclusively, not of a share or of permits: use unlock()')
     }
-    requireStack()
+    assertStack()
     return giveBack(this, true)
   }
 }
@@ -301,7 +301,7 @@ const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 function rejectWait (token) {
   const steps = theList().stepsOf.get(token[SERIAL])
   if (steps === undefined) return false
-  requireStack()
+  assertStack()
   steps.reject(notLocked('The token was unlocked while a promise was waiting with it'))
   return false
 }

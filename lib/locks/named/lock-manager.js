@@ -10,15 +10,15 @@
  *   is the promise of `request` settled. A grant that was stolen rejects it at once.
  */
 
-const { agent, requireStack } = require('../../agent/agent')
+const { agent, assertStack } = require('../../agent/agent')
 const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
-const { option, requireOptions } = require('../../util/options')
+const { option, assertOptions } = require('../../util/options')
 const NODE_VERSION = require('../../util/node-version')
 const { describe, isObject } = require('../../util/values')
 const { LATE, abortReason, unlessLate } = require('../../waiting/errors')
-const { milliseconds, requireFunction, waitOptions } = require('../../waiting/options')
+const { milliseconds, assertFunction, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
-const { Claim, blockOrThrow, lateError, requireWorker } = require('../hold/acquire')
+const { Claim, blockOrThrow, lateError, assertWorker } = require('../hold/acquire')
 const { Repairing } = require('../hold/repair')
 const { parseList } = require('../hold/request')
 const { SERIAL } = require('../hold/robust-list')
@@ -49,7 +49,7 @@ class LockManager {
     if (call.reject === undefined) return promise
     call.promise = promise
     try {
-      requireThis(this, 'request')
+      assertThis(this, 'request')
       read(call, arguments, 'request')
       checkAsync(call)
       if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
@@ -62,18 +62,18 @@ class LockManager {
 
   /** `requestSync(name, [options], callback)`: blocks, and returns what the callback returns. */
   requestSync (name, options) {
-    requireThis(this, 'requestSync')
+    assertThis(this, 'requestSync')
     const call = new Call()
     read(call, arguments, 'requestSync')
-    requireName(call, 'requestSync')
-    requireNoTimeout(call, 'requestSync')
-    requireWorker('requestSync', 'request()')
+    assertName(call, 'requestSync')
+    assertNoTimeout(call, 'requestSync')
+    assertWorker('requestSync', 'request()')
     return runHoldingSync(call)
   }
 
   /** What all threads of the process hold and await. */
   async query () {
-    requireThis(this, 'query')
+    assertThis(this, 'query')
     // In the order in which they were made.
     const requests = parseList(agent().native.binding.nameRequests(), 'query')
     const held = []
@@ -132,7 +132,7 @@ class Call {
 }
 bare(Call)
 
-function requireThis (value, caller) {
+function assertThis (value, caller) {
   if (value !== locks) throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
 }
 
@@ -147,18 +147,18 @@ function read (call, given, caller) {
   call.name = typeof name === 'string' ? name : `${name}`
   const callback = given[given.length === 2 ? 1 : 2]
   if (given.length > 2 && given[1] !== undefined && given[1] !== null) readOptions(call, given[1], caller)
-  requireFunction(callback, caller)
+  assertFunction(callback, caller)
   call.callback = callback
 }
 
 /** The members of a dictionary are read in the order of their names, and unknown ones ignored. */
 function readOptions (call, options, caller) {
   if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
-  if (caller === 'requestSync') requireSyncOptions(options)
+  if (caller === 'requestSync') assertSyncOptions(options)
   call.ifAvailable = Boolean(option(options, 'ifAvailable'))
   call.shared = isShared(option(options, 'mode'), caller)
   const repair = option(options, 'repair')
-  if (repair !== undefined) requireFunction(repair, caller, 'repair')
+  if (repair !== undefined) assertFunction(repair, caller, 'repair')
   call.repair = repair
   const signal = option(options, 'signal')
   if (signal !== undefined) call.signal = waitOptions({ signal }, caller).signal
@@ -167,8 +167,8 @@ function readOptions (call, options, caller) {
 }
 
 /** No code is written for a standard of `requestSync`: so an option that it does not have is an error. */
-function requireSyncOptions (options) {
-  requireOptions(options, SYNC_OPTIONS, 'requestSync', 4)
+function assertSyncOptions (options) {
+  assertOptions(options, SYNC_OPTIONS, 'requestSync', 4)
   for (const name of ['signal', 'steal']) {
     if (option(options, name) !== undefined) throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
   }
@@ -185,21 +185,21 @@ function isShared (mode, caller) {
 
 /** The checks of `request`, in the order of its steps. */
 function checkAsync (call) {
-  requireName(call, 'request')
+  assertName(call, 'request')
   const { ifAvailable, shared, signal } = call
   if (call.steal && ifAvailable) throw notSupported('request: steal and ifAvailable exclude each other')
   if (call.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
   if (signal !== undefined && (call.steal || ifAvailable)) throw notSupported('request: signal and ' + nowOf(call) + ' exclude each other')
-  requireNoTimeout(call, 'request')
+  assertNoTimeout(call, 'request')
   if (signal !== undefined && signal.aborted) throw reasonOf(signal)
 }
 
-function requireName ({ name }, caller) {
+function assertName ({ name }, caller) {
   if (name[0] === '-') throw notSupported(caller + ': name must not begin with "-", as ' + describe(name) + ' does')
 }
 
 /** A request that never waits cannot time out. */
-function requireNoTimeout (call, caller) {
+function assertNoTimeout (call, caller) {
   if (call.timeout !== Infinity && (call.steal || call.ifAvailable)) {
     throw notSupported(caller + ': timeout and ' + nowOf(call) + ' exclude each other')
   }
@@ -216,7 +216,7 @@ const REJECTS_OVERFLOWS = NODE_VERSION < 12
 
 /** Takes a name at once, or puts the request into its line. */
 function takeOrEnqueue (call) {
-  if (REJECTS_OVERFLOWS) requireStack()
+  if (REJECTS_OVERFLOWS) assertStack()
   if (call.repair !== undefined) {
     call.repairing = new Repairing(call, 'request', (isShared, timeout) => acquireAgain(call, isShared, timeout))
   }
@@ -301,7 +301,7 @@ function rejectIfStolen (call, grant) {
 
 /** Puts a request into its line. */
 function enqueue (call, grant, timeout = call.timeout) {
-  requireStack()
+  assertStack()
   call.later = new Promise((resolve) => { call.goOn = resolve })
   call.grant = grant
   if (timeout === 0) {
@@ -335,7 +335,7 @@ class CallClaim extends Claim {
 function runHoldingSync (call) {
   const { name, shared, ifAvailable, timeout, callback, repair } = call
   // What has been taken must be released.
-  requireStack()
+  assertStack()
   const request = (isShared, left) => {
     const grant = nextGrant(call, isShared)
     const isAvailable = take(grant)

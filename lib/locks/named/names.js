@@ -5,7 +5,7 @@
  * (src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
  */
 
-const { agent, requireStack } = require('../../agent/agent')
+const { agent, assertStack } = require('../../agent/agent')
 const { AMOUNT, ANSWER, ENTRY } = require('../../agent/registers')
 const globalObject = require('../../util/global')
 const { quote } = require('../../util/values')
@@ -93,7 +93,7 @@ class Grant extends Location {
   /** Whether another request has stolen the name. Native code is asked, since this thread may not have heard of it. */
   get wasStolen () {
     if (this.isStolen) return true
-    requireStack()
+    assertStack()
     const index = indexOfHold(this)
     if (index >= 0 && wasStolen(index)) this.lose(index)
     return this.isStolen

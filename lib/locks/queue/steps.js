@@ -18,7 +18,7 @@ const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0 }
 
 /** Carries out a step; until its end this thread owes both events. */
 function owing (memory, step, argument, blocks) {
-  agent().requireStack()
+  agent().assertStack()
   return owingOn(memory, step, argument, blocks)
 }
 

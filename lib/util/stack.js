@@ -13,13 +13,13 @@ const { apply } = Reflect
 /** An argument takes as many bytes as an address. */
 const ARGUMENTS_PER_KILOBYTE = process.arch === 'arm' || process.arch === 'ia32' ? 256 : 128
 
-function requireKilobytes (kilobytes) {
+function assertKilobytes (kilobytes) {
   apply(ignore, undefined, new Array(kilobytes * ARGUMENTS_PER_KILOBYTE))
 }
 
 function ignore () {}
 
 /** For loading code of the package and for starting the agent, which take half as much on any Node. */
-const requireStackToLoad = () => requireKilobytes(128)
+const assertStackToLoad = () => assertKilobytes(128)
 
-module.exports = { requireKilobytes, requireStackToLoad }
+module.exports = { assertKilobytes, assertStackToLoad }
