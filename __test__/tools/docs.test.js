@@ -16,8 +16,8 @@ const folder = path.join(root, 'docs')
 const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
 const internals = fs.readdirSync(path.join(folder, 'internals')).map(name => `internals/${name}`)
 const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'queue', 'rw-lock', 'semaphore']
-const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'recipes', 'repair', 'web-locks']
-const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'guarantees', 'guides', 'platforms', 'profiling', 'testing']
+const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'repair', 'web-locks']
+const WITHOUT_PROGRAMS = ['README', 'comparison', 'conformance', 'environments', 'guarantees', 'guides', 'platforms', 'profiling', 'recipes', 'testing']
 
 const MAJOR = Number(process.versions.node.split('.')[0])
 
@@ -99,9 +99,9 @@ test('docs/processes.md has programs and the figures of its example, and leads t
   assert.deepStrictEqual(rest.filter(name => !text.includes(`](../examples/processes/${name})`)), [])
 })
 
-test('what the guides show of an example is in its file', ONCE, () => {
-  const shown = Array.from(textOf('guides.md').matchAll(/^```javascript\n\/\/ (examples\/.*)\n([^]*?)^```$/gm))
-  assert.ok(shown.length >= 4)
+test('what guides and recipes show of an example is in its file', ONCE, () => {
+  const shown = Array.from((textOf('guides.md') + textOf('recipes.md')).matchAll(/^```javascript\n\/\/ (examples\/.*)\n([^]*?)^```$/gm))
+  assert.ok(shown.length >= 10)
   for (const [, file, part] of shown) assert.ok(fs.readFileSync(path.join(folder, '..', file), 'utf8').includes(part), `${file}: ${part}`)
 })
 
@@ -132,6 +132,10 @@ const CONSTANTS = [
   ['barrier', /1 to ([\d ]+)$/m, () => constantOf('barrier.js', 'MOST_PARTIES')],
   ['latch', /0 to ([\d ]+)$/m, () => constantOf('request.js', 'MOST')],
   ['semaphore', /an integer from 1 to ([\d ]+),/, () => constantOf('request.js', 'MOST')],
+  ['guarantees', /where (\d+) KB are\b/, () => Number(/requireKilobytes\((\d+)\)/.exec(fs.readFileSync(path.join(root, 'lib', 'util', 'require-stack.js'), 'utf8'))[1])],
+  ['errors', /each of the first (\d+)\s+locks/, () => constantOf(path.join('agent', 'agent.js'), 'MOST_WARNINGS')],
+  ['environments', /A blocked thread wakes every (\d+) ms/, () => constantOf('blocking.rs', 'SLICE_MILLISECONDS')],
+  ['environments', /within (\d+) ms: Deno/, () => constantOf(path.join('agent', 'agent.js'), 'DENO_TURN')],
   ['platforms', /Each blocked thread wakes every\s+(\d+) ms/, () => constantOf('blocking.rs', 'SLICE_MILLISECONDS')],
   ['profiling', /every (\d+) seconds/, () => constantOf('profile.rs', 'PERIOD') / 1000],
   ['profiling', /Of a stack, (\d+) frames/, () => constantOf('call-stacks.js', 'FRAMES')],

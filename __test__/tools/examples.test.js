@@ -80,6 +80,27 @@ const expected = {
       ])
     }
   },
+  recipes: {
+    since: 16,
+    lines: [
+      'layout: 1.5 8',
+      'several locks: 0 → 1 1 → 2 2 → 0',
+      'several locks: TimeoutError',
+      'once: 42 42 1',
+      'event: false true true',
+      'event: false',
+      'cancel: 1 AbortError',
+      'cancel: 1',
+      'connection: 0 1',
+      'connection: 2',
+      'changing limit: -1 null',
+      'changing limit: 6',
+      'admission: done done done busy',
+      'shutdown: shutting down, shutting down, shutting down',
+      'hanging holder: true',
+      'leader: main leads, after a crash'
+    ]
+  },
   journal: {
     lines: ['301 records, 101 of main; repaired: 1']
   },

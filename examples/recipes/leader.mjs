@@ -1,0 +1,19 @@
+import { Worker, isMainThread, parentPort } from 'node:worker_threads'
+import { locks, unref } from 'atomics-waitasync'
+
+/** Calls `lead()` once this thread is the leader, and resigns when that has ended. */
+function stand (lead) {
+  const election = locks.request('leader', lock => lead(lock.ownerDied))
+  unref(election)
+  return election
+}
+
+if (isMainThread) {
+  const worker = new Worker(new URL(import.meta.url))
+  await new Promise(resolve => worker.once('message', resolve)) // it leads
+  const election = stand(afterDeath => `main leads, after a ${afterDeath ? 'crash' : 'resignation'}`)
+  worker.terminate()
+  console.log('leader:', await election)
+} else {
+  stand(() => new Promise(() => parentPort.postMessage('leading'))) // leads until it ends
+}
