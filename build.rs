@@ -1,12 +1,9 @@
-//! Lets napi-rs set the linker up for a Node addon, and says whether what Linux has is used: `cfg(linux)`.
+//! Lets napi-rs set the linker up for a Node addon.
 
-use std::env;
+#[path = "core/build.rs"]
+mod core;
 
 fn main() {
     napi_build::setup();
-    println!("cargo::rustc-check-cfg=cfg(linux)");
-    let is_linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
-    if is_linux && env::var_os("CARGO_FEATURE_OTHER_SYSTEMS").is_none() {
-        println!("cargo::rustc-cfg=linux");
-    }
+    core::main();
 }

@@ -7,10 +7,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use atomics_waitasync::clock::{Timestamp, now};
-use atomics_waitasync::lock::{Outbox, Waiter, WaiterListStore};
-use atomics_waitasync::queue::location::Location;
-use atomics_waitasync::queue::store::Withdrawal;
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::{Outbox, Waiter, WaiterListStore};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::store::Withdrawal;
 
 const HERE: Location = Location::from_address(0x1_0000);
 const AGENTS: usize = 1000;

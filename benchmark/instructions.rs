@@ -7,15 +7,15 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use atomics_waitasync::clock::Timestamp;
-use atomics_waitasync::lock::request::{LOCKED, Request};
-use atomics_waitasync::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use atomics_waitasync::queue::location::Location;
-use atomics_waitasync::queue::parker::{BlockedThread, Woken};
-use atomics_waitasync::queue::result::WaitResult;
-use atomics_waitasync::queue::store::Withdrawal;
-use atomics_waitasync::queue::waiter_list::Ticket;
-use atomics_waitasync::service::alarm::Alarm;
+use waitasync_core::clock::Timestamp;
+use waitasync_core::lock::request::{LOCKED, Request};
+use waitasync_core::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::parker::{BlockedThread, Woken};
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::store::Withdrawal;
+use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::service::alarm::Alarm;
 
 /// How often each operation is done.
 const TIMES: u32 = 1000;

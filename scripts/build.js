@@ -22,14 +22,14 @@ async function build (options = []) {
   return target
 }
 
-/** Nothing but the dynamic library: with an rlib beside it there would be no optimisation at link time. */
-const LIBRARY = ['--lib', '--crate-type', 'cdylib', '--release', '--locked', '--message-format=json-render-diagnostics']
+/** The addon, not all members of the workspace. */
+const LIBRARY = ['--package', 'atomics-waitasync', '--release', '--locked', '--message-format=json-render-diagnostics']
 
 /** Builds the library with cargo, or a program that takes its arguments; gives the absolute path of what was built. */
 async function compile (options, env, program = cargo()) {
-  const { code, error, stdout } = await run(program, ['rustc', ...LIBRARY, ...options], { cwd: root, env, echo: true })
+  const { code, error, stdout } = await run(program, ['build', ...LIBRARY, ...options], { cwd: root, env, echo: true })
   if (error) throw error
-  if (code !== 0) throw new Error(`${path.basename(program)} rustc failed (exit code ${code}); its messages are above`)
+  if (code !== 0) throw new Error(`${path.basename(program)} build failed (exit code ${code}); its messages are above`)
   return libraryOf(stdout)
 }
 

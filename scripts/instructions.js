@@ -66,7 +66,7 @@ async function compilerAtHand () {
 /** The program whose operations are counted. In a folder of its own: the library is built with it, otherwise than for users. */
 async function build () {
   const messages = await succeed(cargo(), [
-    'build', '--profile', 'bench', '--bench', 'instructions', '--locked', '--message-format=json-render-diagnostics',
+    'build', '--package', 'waitasync-core', '--profile', 'bench', '--bench', 'instructions', '--locked', '--message-format=json-render-diagnostics',
     '--target-dir', path.join('target', 'instructions')
   ], options())
   const programs = messages.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable)

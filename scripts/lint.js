@@ -25,7 +25,7 @@ async function main () {
   const results = new Results()
   await results.of('javascript', async () => { await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root }) })
   for (const step of rustSteps.filter(({ lint }) => lint)) {
-    const words = fix && step.name === 'fmt' ? ['fmt'] : step.args
+    const words = fix && step.name === 'fmt' ? ['fmt', '--all'] : step.args
     const ended = await run(cargo(), words, { cwd: root, env: environment() })
     if (isMissing(step, ended)) results.skip(step.name, `this toolchain has no cargo ${words[0]}`)
     else await results.of(step.name, () => { succeeded(ended, ['cargo', ...words]) })

@@ -26,7 +26,7 @@ const { countCargoTest } = require('./lib/rust-steps')
 
 const root = path.join(__dirname, '..')
 const TARGET = 'x86_64-unknown-linux-gnu'
-const PROGRAMS = ['--lib', '--test', 'queue', '--test', 'line', '--test', 'memories', '--test', 'names', '--test', 'deadlock']
+const PROGRAMS = ['--workspace', '--lib', '--test', 'queue', '--test', 'line', '--test', 'memories', '--test', 'names', '--test', 'deadlock']
 const NODE_TESTS = [
   'ends/termination', 'ends/grant-to-terminated', 'ends/owner-death', 'atomics/stress', 'locks/condition', 'locks/robust-list', 'locks/settling'
 ]
@@ -57,7 +57,7 @@ async function rustTests (results, way, env, { options = [], filter = [] } = {})
 
 async function underNode (results, env) {
   const building = { cwd: root, env: environment(env), timeout: TIMEOUT, echo: true }
-  await succeed(cargo(), ['rustc', '--lib', '--crate-type', 'cdylib', ...places('address')], building)
+  await succeed(cargo(), ['build', '--package', 'atomics-waitasync', ...places('address')], building)
   // A tree of its own, whose library is the instrumented one.
   const copy = copyTree('sanitize-')
   try {

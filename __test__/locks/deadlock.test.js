@@ -4,7 +4,7 @@
 // subjects: force
 // timeout: 200
 
-// Threads that block for each other in a cycle: exactly one of them gets an error, and the others go on. (tests/deadlock.rs has every
+// Threads that block for each other in a cycle: exactly one of them gets an error, and the others go on. (core/tests/deadlock.rs has every
 // order of their steps.)
 
 const assert = require('assert')

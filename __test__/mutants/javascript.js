@@ -38,7 +38,7 @@ const repair = 'lib/locks/hold/repair.js'
 
 module.exports = [
   // ——— words ———
-  { what: 'a release does not look at the counter again', file: word, find: '(see src/lock/).\n        if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {', put: '(see src/lock/).\n        if (false) {', test: 'locks/claim-during-release' },
+  { what: 'a release does not look at the counter again', file: word, find: '(see core/src/lock/).\n        if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {', put: '(see core/src/lock/).\n        if (false) {', test: 'locks/claim-during-release' },
   { what: 'a release does not look at the counter before', file: word, find: 'if (counters.peek(this.counter) !== 0) {', put: 'if (false) {', test: 'locks/async-lock' },
   { what: 'a release does not say that it is releasing', file: list, find: '      floats[RELEASING] = word.address\n      if (plainly)', put: '      if (plainly)', test: 'locks/freed-without-wake' },
   { what: 'plain waiters of the host are not notified of a release beside others', file: word, find: '        list.releaseInLine(index, false, inJob)\n        if (notify !== undefined) notify(this.array, 0, 1)\n', put: '        list.releaseInLine(index, false, inJob)\n', test: 'locks/claim-during-release' },
@@ -106,7 +106,7 @@ module.exports = [
   { what: 'what blocked threads report is not published', file: 'lib/agent/slots.js', find: '      if (native.onReports !== undefined) native.onReports()\n', put: '', test: 'locks/observe/stall-channel' },
 
   // ——— the robust list and tokens ———
-  { what: 'an entry that goes leaves its number', file: list, find: '    vacate (index) {\n      this.serials[index] = 0\n', put: '    vacate (index) {\n', equivalent: 'native code has removed it before (`retract` in src/node/robust_list.rs)' },
+  { what: 'an entry that goes leaves its number', file: list, find: '    vacate (index) {\n      this.serials[index] = 0\n', put: '    vacate (index) {\n', equivalent: 'native code has removed it before (`retract` in src/held/robust_list.rs)' },
   { what: 'the last entry goes instead of the released one', file: list, find: 'return index === last ? last : this.swap(index, last)', put: 'return last', test: 'locks/async-lock' },
   { what: 'a token that keeps its number is not found at its new index', file: list, find: '        if (above < length && values[step * above] === value) return above\n', put: '', test: 'locks/robust-list' },
   { what: 'the last entry goes, and one that comes in its place is not looked for', file: finder, find: '    this.counted = this.words[HELD] - 1\n    this.count(entries[2 * this.counted], -1)\n', put: '    this.count(entries[2 * (this.words[HELD] - 1)], -1)\n', test: 'locks/robust-list' },

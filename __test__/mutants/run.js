@@ -11,9 +11,9 @@
 // A mutation (__test__/mutants/): `what` breaks, `file`, the text to `find`, which must be there once, and what is `put` in its place; and
 // which check catches it:
 //
-// - `model`: a model of tests/model.rs
-// - `cargo`: `[program, filter]`: `lib` or a file of tests/, and a filter of `cargo test`
-// - `test`: a file of __test__/ (`locks/queue`), run on this Node, with the library built anew if the file is one of src/; `subject` if it is not the first one
+// - `model`: a model of core/tests/model.rs
+// - `cargo`: `[program, filter]`: `addon` (the tests within src/), `lib` (those within core/src/) or a file of core/tests/, and a filter of `cargo test`
+// - `test`: a file of __test__/ (`locks/queue`), run on this Node, with the library built anew if the file is one of Rust; `subject` if it is not the first one
 // - `otherSystems`: true where the library is built with the feature `other-systems` (docs/internals/architecture.md)
 // - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
 // - `equivalent`: why nothing can catch it. It is not run
@@ -64,9 +64,9 @@ class Mutants {
 
   /** The checks of a mutation: each `{ name, compile(), run() }`. */
   checksOf ({ file, model, orModel, cargo, orCargo, test, orTest, subject, otherSystems }) {
-    const ofModel = name => this.cargoCheck(`model ${name}`, ['--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')], [name, '--', '--exact'])
+    const ofModel = name => this.cargoCheck(`model ${name}`, ['--package', 'waitasync-core', '--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')], [name, '--', '--exact'])
     const ofCargo = ([program, filter]) => this.cargoCheck(`${program} ${filter}`.trim(),
-      [...(program === 'lib' ? ['--lib'] : ['--test', program]), '--target-dir', target('mutants')], filter === '' ? [] : [filter])
+      [...program === 'addon' ? ['--package', 'atomics-waitasync'] : ['--package', 'waitasync-core', ...(program === 'lib' ? ['--lib'] : ['--test', program])], '--target-dir', target('mutants')], filter === '' ? [] : [filter])
     return [
       ...[model, orModel].filter(Boolean).map(ofModel),
       ...[cargo, orCargo].filter(Boolean).map(ofCargo),
@@ -135,7 +135,7 @@ class Mutants {
   }
 }
 
-const isNative = file => file.startsWith('src/')
+const isNative = file => file.endsWith('.rs')
 
 function how ({ timedOut, output, signal }) {
   if (timedOut) return 'hangs'

@@ -1,27 +1,27 @@
 'use strict'
 
-// Mutations of the queue, the locks and the service, in Rust. See ../mutants.js. `model` names a model of tests/model.rs; `cargo` a filter
-// of `cargo test`, and in which program: `queue` means tests/queue.rs, `lib` the tests within src/.
+// Mutations of the queue, the locks and the service, in Rust. See ../mutants.js. `model` names a model of core/tests/model.rs; `cargo` a filter
+// of `cargo test`, and in which program: `queue` means core/tests/queue.rs, `lib` the tests within core/src/, `addon` those within src/.
 
-const counters = 'src/queue/counters.rs'
-const store = 'src/queue/store.rs'
-const section = 'src/queue/critical_section.rs'
-const waiterList = 'src/queue/waiter_list.rs'
-const outbox = 'src/queue/outbox.rs'
-const parker = 'src/queue/parker.rs'
-const line = 'src/lock/line.rs'
-const lines = 'src/lock/lines.rs'
-const lockStore = 'src/lock/store.rs'
-const abandoned = 'src/lock/abandoned.rs'
-const memories = 'src/lock/memories.rs'
-const request = 'src/lock/request.rs'
-const rings = 'src/lock/rings.rs'
-const taskRings = 'src/lock/task_rings.rs'
-const fairness = 'src/lock/fairness.rs'
-const waiter = 'src/queue/waiter.rs'
-const pace = 'src/node/pace.rs'
-const profile = 'src/node/profile.rs'
-const reports = 'src/node/reports.rs'
+const counters = 'core/src/queue/counters.rs'
+const store = 'core/src/queue/store.rs'
+const section = 'core/src/queue/critical_section.rs'
+const waiterList = 'core/src/queue/waiter_list.rs'
+const outbox = 'core/src/queue/outbox.rs'
+const parker = 'core/src/queue/parker.rs'
+const line = 'core/src/lock/line.rs'
+const lines = 'core/src/lock/lines.rs'
+const lockStore = 'core/src/lock/store.rs'
+const abandoned = 'core/src/lock/abandoned.rs'
+const memories = 'core/src/lock/memories.rs'
+const request = 'core/src/lock/request.rs'
+const rings = 'core/src/lock/rings.rs'
+const taskRings = 'core/src/lock/task_rings.rs'
+const fairness = 'core/src/lock/fairness.rs'
+const waiter = 'core/src/queue/waiter.rs'
+const pace = 'src/agent/pace.rs'
+const profile = 'src/observe/profile.rs'
+const reports = 'src/observe/reports.rs'
 
 module.exports = [
   // ——— fences and orderings ———
@@ -79,34 +79,34 @@ module.exports = [
   },
   {
     what: 'the service passes no fence before it looks once more',
-    file: 'src/service/rest.rs',
+    file: 'core/src/service/rest.rs',
     find: '        fence(Ordering::SeqCst);\n        let rests',
     put: '        let rests',
     model: 'sleep_rest'
   },
   {
     what: 'the service does not look once more before it rests',
-    file: 'src/service/rest.rs',
+    file: 'core/src/service/rest.rs',
     find: 'let rests = !is_needed();',
     put: 'let rests = { is_needed(); true };',
     model: 'claim_rest'
   },
   {
     what: 'a thread passes no fence before it reads whether the service rests',
-    file: 'src/service/rest.rs',
+    file: 'core/src/service/rest.rs',
     find: '        fence(Ordering::SeqCst);\n        // Release',
     put: '        // Release',
     model: 'sleep_rest'
   },
   {
     what: 'the service does not read the deadlines again',
-    file: 'src/service/alarm.rs',
+    file: 'core/src/service/alarm.rs',
     find: 'if store.earliest_deadline() >= next {',
     put: 'if next <= Timestamp::NEVER {',
     model: 'register_expire'
   },
-  { what: 'the alarm is set without SeqCst', file: 'src/service/alarm.rs', find: 'self.set_to.store(next.as_nanos(), Ordering::SeqCst)', put: 'self.set_to.store(next.as_nanos(), Ordering::Relaxed)', model: 'register_expire' },
-  { what: 'the alarm is read without SeqCst', file: 'src/service/alarm.rs', find: 'self.set_to.load(Ordering::SeqCst)', put: 'self.set_to.load(Ordering::Relaxed)', model: 'register_expire' },
+  { what: 'the alarm is set without SeqCst', file: 'core/src/service/alarm.rs', find: 'self.set_to.store(next.as_nanos(), Ordering::SeqCst)', put: 'self.set_to.store(next.as_nanos(), Ordering::Relaxed)', model: 'register_expire' },
+  { what: 'the alarm is read without SeqCst', file: 'core/src/service/alarm.rs', find: 'self.set_to.load(Ordering::SeqCst)', put: 'self.set_to.load(Ordering::Relaxed)', model: 'register_expire' },
   { what: 'a deadline is published without SeqCst', file: section, find: 'self.bucket.earliest_deadline.store(earliest, Ordering::SeqCst);', put: 'self.bucket.earliest_deadline.store(earliest, Ordering::Relaxed);', model: 'register_expire' },
   { what: 'a deadline is not published', file: section, find: '            self.bucket.earliest_deadline.store(earliest, Ordering::SeqCst);\n', put: '', model: 'register_expire' },
 
@@ -123,10 +123,10 @@ module.exports = [
   { what: 'an agent that has ended is rung', file: outbox, find: '        *lock(&self.bell) = None;\n', put: '', model: 'ring_close' },
   { what: 'a notification is recalled', file: outbox, find: 'result.is_acquired() || result == WaitResult::TimedOut', put: 'result != WaitResult::Due', model: 'cancel_timeout_notify' },
   { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'recalled'] },
-  { what: 'a thread that spins in vain tries again as soon as before', file: 'src/spinner.rs', find: '(2 * self.next_pause.get()).min(self.longest_pause)', put: 'Self::PAUSE', cargo: ['lib', 'become_rare'] },
-  { what: 'a spin that pays leaves the pauses long', file: 'src/spinner.rs', find: 'self.next_pause.set(Self::PAUSE);', put: '', cargo: ['lib', 'makes_the_pauses_short'] },
-  { what: 'an operation that has failed leaves its wait in the line', file: 'src/node/operations.rs', find: '    agent.robust_list.retract();\n    agent.blocking.abandon();\n}', put: '    agent.robust_list.retract();\n}', test: 'ends/faults' },
-  { what: 'of the waiters that are woken only the first is', file: 'src/queue/waiter.rs', find: 'self.0.iter().for_each', put: 'self.0.iter().take(1).for_each', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
+  { what: 'a thread that spins in vain tries again as soon as before', file: 'core/src/spinner.rs', find: '(2 * self.next_pause.get()).min(self.longest_pause)', put: 'Self::PAUSE', cargo: ['lib', 'become_rare'] },
+  { what: 'a spin that pays leaves the pauses long', file: 'core/src/spinner.rs', find: 'self.next_pause.set(Self::PAUSE);', put: '', cargo: ['lib', 'makes_the_pauses_short'] },
+  { what: 'an operation that has failed leaves its wait in the line', file: 'src/environment/operations.rs', find: '    agent.robust_list.retract();\n    agent.blocking.abandon();\n}', put: '    agent.robust_list.retract();\n}', test: 'ends/faults' },
+  { what: 'of the waiters that are woken only the first is', file: 'core/src/queue/waiter.rs', find: 'self.0.iter().for_each', put: 'self.0.iter().take(1).for_each', cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] },
 
   // ——— the queue ———
   {
@@ -167,11 +167,11 @@ module.exports = [
     model: 'wait_timeout_notify_own_promise'
   },
   { what: 'a promise is timed out that is not overdue', file: section, find: '.filter(|record| record.is_overdue())', put: '', model: 'timeout_cancel_wait' },
-  { what: 'a promise in another slot is timed out', file: 'src/queue/waiter.rs', find: 'if *its_slot == slot && Arc::ptr_eq', put: 'if *its_slot == *its_slot && Arc::ptr_eq', cargo: ['queue', ''] },
+  { what: 'a promise in another slot is timed out', file: 'core/src/queue/waiter.rs', find: 'if *its_slot == slot && Arc::ptr_eq', put: 'if *its_slot == *its_slot && Arc::ptr_eq', cargo: ['queue', ''] },
   { what: 'what is due is decided as late as it comes', file: store, find: '            is_decided\n', put: '            is_decided || true\n', model: 'timeout_cancel_wait' },
   { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
   { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
-  { what: 'a time-out is rounded down', file: 'src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
+  { what: 'a time-out is rounded down', file: 'core/src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
   { what: 'a deadline outlives its waiter', file: waiterList, find: 'self.deadlines.remove(&(record.deadline, key));', put: '', cargo: ['queue', ''] },
   { what: 'a waiter stands in front instead of behind', file: waiterList, find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['queue', ''] },
   { what: 'a list leads to a waiter that has left', file: waiterList, find: '                self.waiters[record.previous as usize].next = record.next;\n', put: '', cargo: ['queue', ''] },
@@ -201,8 +201,8 @@ module.exports = [
   { what: 'a thread that frees by mistake counts as no waiter', file: lockStore, find: 'let _counted = Counted::new(self.counter(location));', put: '', model: 'unlock_by_mistake' },
   { what: 'a thread that frees by mistake does not ask who is given the lock', file: lockStore, find: 'holder(section.policy().granted.get(&location))', put: 'holder(None)', model: 'unlock_by_mistake_grant' },
   { what: 'the service sees no word that was freed', file: lockStore, find: 'let is_free = first.is_some_and(|request| request.is_granted_by(word));', put: 'let is_free = first.is_some_and(|request| request.is_granted_by(word)) && false;', model: 'claim_rest' },
-  { what: 'the service looks at the words of names', file: 'src/lock/lines.rs', find: '.filter(|location| !location.is_of_process())', put: '', cargo: ['names', ''] },
-  { what: 'a claim that joins is looked at no sooner than the others', file: 'src/service/looks.rs', find: 'next.map_or(soon, |next| next.min(soon))', put: 'next.unwrap_or(soon)', cargo: ['lib', 'looks_become_rare'] },
+  { what: 'the service looks at the words of names', file: 'core/src/lock/lines.rs', find: '.filter(|location| !location.is_of_process())', put: '', cargo: ['names', ''] },
+  { what: 'a claim that joins is looked at no sooner than the others', file: 'core/src/service/looks.rs', find: 'next.map_or(soon, |next| next.min(soon))', put: 'next.unwrap_or(soon)', cargo: ['lib', 'looks_become_rare'] },
   { what: 'a bucket with claims is not said to have any', file: section, find: 'self.bucket.has_claims.store(true, Ordering::Relaxed);', put: '', model: 'claim_rest' },
   { what: 'a line stays when its last claim has left', file: lines, find: '        if line.claims() == 0 {', put: '        if line.claims() == u32::MAX {', cargo: ['line', ''] },
   { what: 'a claim of a strict line that gives up wakes no successor', file: lines, find: 'if request.is_strict() { Successor::ToBeWoken } else { successor }', put: 'successor', model: 'add_permit_give_up' },
@@ -223,8 +223,8 @@ module.exports = [
   { what: 'a lock is handed to the promise of any agent', file: section, find: 'claim: Some(_) }) if Arc::ptr_eq(its, runner)', put: 'claim: Some(_) }) if Arc::ptr_eq(its, runner) || true', cargo: ['line', 'in_job'] },
   { what: 'the agent that releases a lock is rung nevertheless', file: waiter, find: 'self.0.retain(|waiter| !matches!', put: 'self.0.retain(|waiter| !outbox.has_only_grants() || !matches!', cargo: ['line', 'in_job'] },
   { what: 'a time-out is decided in the job that releases a lock', file: outbox, find: ' && mail.settlements.iter().all(|each| each.result.is_acquired())', put: '', cargo: ['line', 'in_job'] },
-  { what: 'hand-overs do not end', file: pace, find: 'self.made.get() < MOST && ', put: '', cargo: ['lib', 'pace'] },
-  { what: 'hand-overs go on for any time', file: pace, find: ' && now.duration_since(self.since.get()) < LONGEST', put: '', cargo: ['lib', 'pace'] },
+  { what: 'hand-overs do not end', file: pace, find: 'self.made.get() < MOST && ', put: '', cargo: ['addon', 'pace'] },
+  { what: 'hand-overs go on for any time', file: pace, find: ' && now.duration_since(self.since.get()) < LONGEST', put: '', cargo: ['addon', 'pace'] },
   { what: 'a dead holder hands the lock to a promise that has not retried', file: abandoned, find: '                && self.is_ready(location, first)\n', put: '', cargo: ['line', ''] },
 
   // ——— death ———
@@ -240,14 +240,14 @@ module.exports = [
   { what: 'two holders are told of one death', file: abandoned, find: 'let was_abandoned = self.policy_mut().abandoned.remove(&location);', put: 'let was_abandoned = self.policy_mut().abandoned.contains(&location);', model: 'death_newcomer_claim' },
   { what: 'readers are not told of a death', file: abandoned, find: 'Some(Mode::Shared) => self.policy().abandoned.contains(&location),', put: 'Some(Mode::Shared) => false,', model: 'write_death_read' },
   { what: 'a grant of a dead holder loses the news when it is returned', file: abandoned, find: 'if result == WaitResult::AcquiredFromDead {', put: 'if false {', cargo: ['line', ''] },
-  { what: 'a thief is not told of a death of which the loser was told', file: 'src/lock/names.rs', find: 'if were_told {', put: 'if false {', cargo: ['names', ''] },
-  { what: 'a thief is told of a death that the loser has repaired', file: 'src/lock/abandoned.rs', find: 'told.map(|told| *told = false).is_some()', put: 'told.is_some()', cargo: ['names', ''] },
-  { what: 'a theft from nobody takes over', file: 'src/lock/names.rs', find: 'let took_over = !stolen.is_empty();', put: 'let took_over = true;', cargo: ['names', ''] },
-  { what: 'a loser is not told of the theft', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(0) == Ring::Needed', cargo: ['names', ''] },
-  { what: 'a loser is not rung', file: 'src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(id) != Ring::Needed', cargo: ['names', 'rung'] },
-  { what: 'a theft looks at all that is held', file: 'src/lock/names.rs', find: 'named.range((location, 0)..=(location, u32::MAX)).map(', put: 'named.iter().filter(|((at, _), _)| *at == location).map(', cargo: ['scale', 'stealing'] },
-  { what: 'a name that a dead holder has left gets another word', file: 'src/lock/name_table.rs', find: 'left.map_or_else(new, |(_, name)| name)', put: 'left.map_or_else(new, |_| new())', cargo: ['names', ''] },
-  { what: 'a name is where memory of JavaScript can be', file: 'src/queue/location.rs', find: 'Self(address | 1)', put: 'Self(address)', cargo: ['lib', 'a_name_is_at'] },
+  { what: 'a thief is not told of a death of which the loser was told', file: 'core/src/lock/names.rs', find: 'if were_told {', put: 'if false {', cargo: ['names', ''] },
+  { what: 'a thief is told of a death that the loser has repaired', file: 'core/src/lock/abandoned.rs', find: 'told.map(|told| *told = false).is_some()', put: 'told.is_some()', cargo: ['names', ''] },
+  { what: 'a theft from nobody takes over', file: 'core/src/lock/names.rs', find: 'let took_over = !stolen.is_empty();', put: 'let took_over = true;', cargo: ['names', ''] },
+  { what: 'a loser is not told of the theft', file: 'core/src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(0) == Ring::Needed', cargo: ['names', ''] },
+  { what: 'a loser is not rung', file: 'core/src/lock/names.rs', find: '&& outbox.lose(id) == Ring::Needed', put: '&& outbox.lose(id) != Ring::Needed', cargo: ['names', 'rung'] },
+  { what: 'a theft looks at all that is held', file: 'core/src/lock/names.rs', find: 'named.range((location, 0)..=(location, u32::MAX)).map(', put: 'named.iter().filter(|((at, _), _)| *at == location).map(', cargo: ['scale', 'stealing'] },
+  { what: 'a name that a dead holder has left gets another word', file: 'core/src/lock/name_table.rs', find: 'left.map_or_else(new, |(_, name)| name)', put: 'left.map_or_else(new, |_| new())', cargo: ['names', ''] },
+  { what: 'a name is where memory of JavaScript can be', file: 'core/src/queue/location.rs', find: 'Self(address | 1)', put: 'Self(address)', cargo: ['lib', 'a_name_is_at'] },
   { what: 'the note of a death is taken from a memory that lives', file: memories, find: 'if memory.objects > 0 {\n            return Left::Known;', put: 'if false {\n            return Left::Known;', cargo: ['memories', ''] },
   { what: 'a memory of which no object is known counts as gone', file: memories, find: 'if !store.any_abandoned_in(&memory.addresses(base)) {', put: 'if true {', cargo: ['memories', ''] },
   { what: 'a memory that has been freed is remembered', file: memories, find: 'for freed in (self.find_freed)(left) {', put: 'for freed in (self.find_freed)(left).into_iter().take(0) {', cargo: ['memories', ''] },
@@ -258,22 +258,22 @@ module.exports = [
   { what: 'what a memory overlaps is remembered', file: memories, find: '            registry.forget_overlapped(store, base, length);\n', put: '', cargo: ['memories', 'overlaps'] },
   { what: 'a memory that another one overlapped takes its notes along', file: memories, find: '        memory.length = 0;\n', put: '', cargo: ['memories', 'overlaps'] },
   { what: 'any number of memories is remembered of which no object is known', file: memories, find: 'if self.left.len() > MOST_LEFT {', put: 'if false {', cargo: ['memories', ''] },
-  { what: 'memory that exists counts as freed', file: 'src/node/freed.rs', find: 'filter(|(_, memory)| memory.end > start)', put: 'filter(|_| true)', cargo: ['lib', 'freed'] },
-  { what: 'one free piece hides another of its length', file: 'src/node/freed.rs', find: 'const MISSES_OF_LONG: usize = 4;', put: 'const MISSES_OF_LONG: usize = 1;', cargo: ['lib', 'freed'] },
-  { what: 'no memory is found of which something else has a part', file: 'src/node/freed.rs', find: 'const PART: usize = 8;', put: 'const PART: usize = 1;', cargo: ['lib', 'freed'] },
+  { what: 'memory that exists counts as freed', file: 'src/process/memory_probe.rs', find: 'filter(|(_, memory)| memory.end > start)', put: 'filter(|_| true)', cargo: ['addon', 'memory_probe'] },
+  { what: 'one free piece hides another of its length', file: 'src/process/memory_probe.rs', find: 'const MISSES_OF_LONG: usize = 4;', put: 'const MISSES_OF_LONG: usize = 1;', cargo: ['addon', 'memory_probe'] },
+  { what: 'no memory is found of which something else has a part', file: 'src/process/memory_probe.rs', find: 'const PART: usize = 8;', put: 'const PART: usize = 1;', cargo: ['addon', 'memory_probe'] },
   { what: 'freed memories are found outside of the lock of the registry', file: memories, find: '        for freed in (self.find_freed)(left) {\n            registry.forget(store, freed.start);', put: '        drop(registry);\n        for freed in (self.find_freed)(left) {\n            lock(&self.registry).forget(store, freed.start);', model: 'lose_register_death' },
 
   { what: 'a name stays when its memory is gone', file: memories, find: 'self.labels.range(addresses.clone()).next()', put: 'self.labels.range(0..0).next()', cargo: ['memories', ''] },
 
   // ——— who holds a lock ———
-  { what: 'a robust list that changes while it is read has no hold', file: 'src/node/robust_table.rs', find: 'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;', put: 'if true {\n                return false;', cargo: ['lib', 'whoever_holds'] },
-  { what: 'what is being released in line has no holder', file: 'src/node/robust_table.rs', find: 'index < len || self.number(index) != 0', put: 'index < len', cargo: ['lib', 'whoever_holds'] },
+  { what: 'a robust list that changes while it is read has no hold', file: 'src/held/robust_table.rs', find: 'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;', put: 'if true {\n                return false;', cargo: ['addon', 'whoever_holds'] },
+  { what: 'what is being released in line has no holder', file: 'src/held/robust_table.rs', find: 'index < len || self.number(index) != 0', put: 'index < len', cargo: ['addon', 'whoever_holds'] },
 
   // ——— what a hold owes ———
-  { what: 'an abandoned hold keeps its notification', file: 'src/node/locking.rs', find: '        self.robust_list.retract();\n        pass_on_notification(owed);', put: '        self.robust_list.retract();', test: 'locks/condition-owed' },
-  { what: 'a dead thread keeps the notifications of its holds', file: 'src/node/ending.rs', find: 'contained(|| Given::Notification(location).pass_on());', put: 'let _ = location;', test: 'ends/condition-deaths' },
-  { what: 'what a hold owes is passed on twice', file: 'src/node/delivery.rs', find: 'index >= progress.adopted', put: 'index >= progress.told', test: 'ends/condition-deaths' },
-  { what: 'a claim that gives up keeps its notification', file: 'src/node/waiting.rs', find: '            pass_on_notification(claim.relay);\n', put: '', test: 'locks/condition' },
+  { what: 'an abandoned hold keeps its notification', file: 'src/agent/locking.rs', find: '        self.robust_list.retract();\n        pass_on_notification(owed);', put: '        self.robust_list.retract();', test: 'locks/condition-owed' },
+  { what: 'a dead thread keeps the notifications of its holds', file: 'src/process/ending.rs', find: 'contained(|| Given::Notification(location).pass_on());', put: 'let _ = location;', test: 'ends/condition-deaths' },
+  { what: 'what a hold owes is passed on twice', file: 'src/agent/delivery.rs', find: 'index >= progress.adopted', put: 'index >= progress.told', test: 'ends/condition-deaths' },
+  { what: 'a claim that gives up keeps its notification', file: 'src/agent/waiting.rs', find: '            pass_on_notification(claim.relay);\n', put: '', test: 'locks/condition' },
 
   // ——— rings ———
   {
@@ -310,30 +310,30 @@ module.exports = [
   { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' },
 
   // Deadlocks, snapshots, names.
-  { what: 'what is on its way to its holder has no place', file: 'src/node/snapshot.rs', find: 'call: call(agent.notes.get(slot, location)),', put: 'call: NONE,', test: 'locks/observe/holder-stacks' },
-  { what: 'a hold is known since it was seen, and not since it was taken', file: 'src/node/holders.rs', find: 'return Some(taken.since);', put: 'let _ = taken.since;', test: 'locks/observe/holder-stacks' },
-  { what: 'a reader does not wait for the writer ahead of it', file: 'src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).filter(|_| false)', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
-  { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
-  { what: 'a writer ahead that holds something stands for those ahead of it', file: 'src/lock/deadlock.rs', find: 'is_over |= !keeper.holds && matches!', put: 'is_over |= matches!', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
-  { what: 'a claim of a limit does not wait for the one ahead of it', file: 'src/lock/deadlock.rs', find: 'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })', put: 'other.is_exclusive()', cargo: ['deadlock', 'a_cycle_through_a_claim'] },
-  { what: 'what a thread holds of a limit leaves room for what it wants besides', file: 'src/lock/deadlock.rs', find: 'sum.and(own).unwrap_or(sum)', put: 'sum.and(own).map_or(sum, |_| sum)', cargo: ['deadlock', 'a_cycle_of_two_threads_that_want_more'] },
-  { what: 'who holds a little of a limit keeps everyone waiting', file: 'src/lock/deadlock.rs', find: 'held.saturating_add(amount) > limit', put: 'held.saturating_add(amount) >= limit', cargo: ['deadlock', 'no_cycle_through_a_limit'] },
-  { what: 'a writer ahead is only known if it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
-  { what: 'a writer ahead that holds something is known before it is published', file: 'src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },
-  { what: 'a thread that finds no cycle is not published', file: 'src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
-  { what: 'a thread that holds a lock is looked at again and again', file: 'src/node/locking.rs', find: 'if is_certain || now()', put: 'if now()', test: 'locks/every-class/scaling' },
-  { what: 'a promise that is granted a lock while its thread blocks is not looked at', file: 'src/node/blocking.rs', find: 'self.outbox.granted() != self.grants_seen.get()', put: 'false', test: 'locks/deadlock' },
-  { what: 'a thread that is broken off does not interrupt the other blocked ones', file: 'src/node/registry.rs', find: '            thread.interrupt();', put: '            let _ = thread;', test: 'ends/termination', otherSystems: true },
+  { what: 'what is on its way to its holder has no place', file: 'src/observe/snapshot.rs', find: 'call: call(agent.notes.get(slot, location)),', put: 'call: NONE,', test: 'locks/observe/holder-stacks' },
+  { what: 'a hold is known since it was seen, and not since it was taken', file: 'src/held/holders.rs', find: 'return Some(taken.since);', put: 'let _ = taken.since;', test: 'locks/observe/holder-stacks' },
+  { what: 'a reader does not wait for the writer ahead of it', file: 'core/src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).filter(|_| false)', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'core/src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
+  { what: 'a writer ahead that holds something stands for those ahead of it', file: 'core/src/lock/deadlock.rs', find: 'is_over |= !keeper.holds && matches!', put: 'is_over |= matches!', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
+  { what: 'a claim of a limit does not wait for the one ahead of it', file: 'core/src/lock/deadlock.rs', find: 'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })', put: 'other.is_exclusive()', cargo: ['deadlock', 'a_cycle_through_a_claim'] },
+  { what: 'what a thread holds of a limit leaves room for what it wants besides', file: 'core/src/lock/deadlock.rs', find: 'sum.and(own).unwrap_or(sum)', put: 'sum.and(own).map_or(sum, |_| sum)', cargo: ['deadlock', 'a_cycle_of_two_threads_that_want_more'] },
+  { what: 'who holds a little of a limit keeps everyone waiting', file: 'core/src/lock/deadlock.rs', find: 'held.saturating_add(amount) > limit', put: 'held.saturating_add(amount) >= limit', cargo: ['deadlock', 'no_cycle_through_a_limit'] },
+  { what: 'a writer ahead is only known if it is published', file: 'core/src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'a writer ahead that holds something is known before it is published', file: 'core/src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },
+  { what: 'a thread that finds no cycle is not published', file: 'core/src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
+  { what: 'a thread that holds a lock is looked at again and again', file: 'src/agent/locking.rs', find: 'if is_certain || now()', put: 'if now()', test: 'locks/every-class/scaling' },
+  { what: 'a promise that is granted a lock while its thread blocks is not looked at', file: 'src/agent/blocking.rs', find: 'self.outbox.granted() != self.grants_seen.get()', put: 'false', test: 'locks/deadlock' },
+  { what: 'a thread that is broken off does not interrupt the other blocked ones', file: 'src/process/registry.rs', find: '            thread.interrupt();', put: '            let _ = thread;', test: 'ends/termination', otherSystems: true },
 
   // ——— the profile of waits ———
-  { what: 'a wait that is recorded for others counts for itself only', file: profile, find: '.saturating_mul(self.factor.into())', put: '', cargo: ['lib', 'a_wait_counts'] },
-  { what: 'the waits of a thread do not end with it', file: 'src/node/agent.rs', find: '        |agent, _| profile::end_thread(agent.id()),', put: '        |_, _| {},', test: 'locks/observe/profile' },
+  { what: 'a wait that is recorded for others counts for itself only', file: profile, find: '.saturating_mul(self.factor.into())', put: '', cargo: ['addon', 'a_wait_counts'] },
+  { what: 'the waits of a thread do not end with it', file: 'src/agent/agent.rs', find: '        |agent, _| profile::end_thread(agent.id()),', put: '        |_, _| {},', test: 'locks/observe/profile' },
   { what: 'the file is not written at the end', file: profile, find: '        contained(write_now);', put: '', test: 'locks/observe/profile' },
 
   // ——— reports ———
   { what: 'each thread of a ring reports it', file: reports, find: 'let is_first = !reported.contains_key(&ring);', put: 'let is_first = true;', test: 'locks/observe/stall-rings' },
   { what: 'a ring that has gone counts as reported', file: reports, find: 'all.contains(ring) || *reported_at >= looked_at', put: 'true', test: 'locks/observe/stall-rings' },
-  { what: 'a thread that had looked before the ring was there forgets it', file: reports, find: ' || *reported_at >= looked_at', put: '', cargo: ['lib', 'a_ring_is_reported_once'] },
+  { what: 'a thread that had looked before the ring was there forgets it', file: reports, find: ' || *reported_at >= looked_at', put: '', cargo: ['addon', 'a_ring_is_reported_once'] },
   { what: 'each wait of a thread on a ring is reported beside it', file: reports, find: 'Some(ring) if told.contains(ring) => {}', put: 'Some(ring) if told.contains(ring) => reports.add_wait(n, index, wait[1]),', test: 'locks/observe/stall-rings' },
   { what: 'all stalls are reported one by one', file: reports, find: 'report.ring.is_none()) >= MOST', put: 'report.ring.is_none()) >= usize::MAX', test: 'locks/observe/stalls' }
 ]

@@ -61,7 +61,7 @@ async function inSystem (command) {
   return must('unshare', ['--user', '--map-root-user', '--mount', 'bash', '-c', script])
 }
 
-const FLAGS = '--lib --release --locked -Z build-std=std,panic_unwind'
+const FLAGS = '--package atomics-waitasync --release --locked -Z build-std=std,panic_unwind'
 
 /** The variable by which messages name no folder of this machine, as scripts/package.js has it. */
 function remapping (rust) {
@@ -74,7 +74,7 @@ function remapping (rust) {
 /** Builds the library for a platform of lib/targets.js that zig links; the absolute path of what was built. */
 async function build (name) {
   const { rust, zig: linker } = targets[name]
-  await inSystem(`${remapping(rust)} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --target ${linker}`)
+  await inSystem(`${remapping(rust)} cargo-zigbuild build ${FLAGS} --target ${linker}`)
   return path.join(root, 'target', 'platforms', rust, 'release', 'libatomics_waitasync.so')
 }
 
@@ -95,7 +95,7 @@ async function buildForWindows () {
   fs.mkdirSync(path.join(root, folder), { recursive: true })
   for (const name of ['libnode.dll', 'libnode.a', 'libssp.a', 'libssp_nonshared.a', 'libpthread.a']) fs.writeFileSync(path.join(root, folder, name), name.endsWith('.a') ? '!<arch>\n' : '')
   const rust = 'x86_64-pc-windows-gnu'
-  await inSystem(`${remapping(rust)} LIBNODE_PATH=/src/${folder} cargo-zigbuild rustc --crate-type cdylib ${FLAGS} --features napi/dyn-symbols --target ${rust}`)
+  await inSystem(`${remapping(rust)} LIBNODE_PATH=/src/${folder} cargo-zigbuild build ${FLAGS} --features napi/dyn-symbols --target ${rust}`)
   return path.join(root, 'target', 'platforms', rust, 'release', 'atomics_waitasync.dll')
 }
 

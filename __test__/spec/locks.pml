@@ -6,18 +6,18 @@
  * Each action is named after the function that it stands for:
  *
  *   takeLock, unlock, inherits    lib/locks/internal/word.js
- *   claim, retry, release         src/lock/store.rs
- *   word_changed                  src/lock/granting.rs (for a lock: wake_first)
- *   wake_first, first_thread      src/lock/policy.rs
- *   turn                          src/lock/fairness.rs; time is left out, so a claim may be late or not
- *   begins_to_wake, retries, remove    src/lock/line.rs
- *   withdraw                      withdraw_thread and withdraw_agent, src/queue/store.rs
- *   abandon                       src/lock/abandoned.rs
- *   end                           Agent::end, src/node/agent.rs
+ *   claim, retry, release         core/src/lock/store.rs
+ *   word_changed                  core/src/lock/granting.rs (for a lock: wake_first)
+ *   wake_first, first_thread      core/src/lock/policy.rs
+ *   turn                          core/src/lock/fairness.rs; time is left out, so a claim may be late or not
+ *   begins_to_wake, retries, remove    core/src/lock/line.rs
+ *   withdraw                      withdraw_thread and withdraw_agent, core/src/queue/store.rs
+ *   abandon                       core/src/lock/abandoned.rs
+ *   end                           Agent::end, src/agent/agent.rs
  *
  * What holds a bucket's lock is one step here. A native call is one step, too: the engine ends a thread in JavaScript only. Each step in
  * JavaScript is one of its own, and the thread may die before each. Memory is sequentially consistent here: orderings are the business of
- * tests/model.rs. The service, which looks at all words now and then, is left out: no wake-up may rely on it.
+ * core/tests/model.rs. The service, which looks at all words now and then, is left out: no wake-up may rely on it.
  *
  * Checked: no two threads hold a lock (asserts on `owner`); the next holder is told of a death, and only that one (asserts on `died`); a
  * thread that waits, and whose lock is free or gets free, goes on, or else it is in an invalid end state; at the end all is free and
@@ -45,7 +45,7 @@
 #else
 #define BLOCKS(t) true
 #endif
-/* The place of a thread's kind among the woken ones: src/lock/line.rs, OneOfEach. */
+/* The place of a thread's kind among the woken ones: core/src/lock/line.rs, OneOfEach. */
 #define KIND(t) (BLOCKS(t) -> 1 : 0)
 
 #define ACQUIRED 1

@@ -2,7 +2,7 @@
 // subjects: none
 // nodes: >=20 (the source is the same for every Node)
 
-// The source: no file of lib/ or src/ is long, each says at its top what it is, imports go one way, and mutations find their texts.
+// The source: no file of lib/, src/ or core/ is long, each says at its top what it is, imports go one way, and mutations find their texts.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -56,8 +56,9 @@ function assertNoCycle (graph) {
 
 const lib = read('lib', '.js')
 const src = read('src', '.rs')
+const core = read('core/src', '.rs')
 
-for (const [folder, files] of Object.entries({ lib, src })) {
+for (const [folder, files] of Object.entries({ lib, src, 'core/src': core })) {
   test(`no file of ${folder}/ has more than ${MOST_LINES} lines`, () => {
     const long = [...files].map(([name, text]) => `${name}: ${text.split('\n').length - 1}`).filter(line => Number(line.split(': ')[1]) > MOST_LINES)
     assert.deepStrictEqual(long, [])
@@ -80,7 +81,7 @@ test('every file of lib/ exports what others take from it', () => {
 test('every file says at its top what it is', () => {
   const silent = (files, begin) => [...files].filter(([, text]) => !begin.test(text)).map(([name]) => name)
   assert.deepStrictEqual(silent(lib, /^'use strict'\n\n\/\*\* ?(\n \* )?\S/), [])
-  assert.deepStrictEqual(silent(src, /^\/\/! \S/), [])
+  assert.deepStrictEqual(silent([...src, ...core], /^\/\/! \S/), [])
 })
 
 // ——— lib/ ———
@@ -103,63 +104,21 @@ test('a layer of lib/ requires lower layers only', () => {
   assert.deepStrictEqual(upwards, [])
 })
 
-// ——— src/ ———
+// ——— core/ ———
 
-/** A file's text without its comments and tests. */
-const code = (text) => text.replace(/^ *\/\/.*$/gm, '').replace(/^#\[cfg\((all\()?test\b[^\n]*\n(#\[[^\n]*\n)*(pub(\([a-z]+\))? )?mod \w+ \{[^]*?^\}/gm, '')
-
-/** The paths in what follows `use`, as lists of names: `a::{b, c::D}` are two. */
-function pathsOf (tree) {
-  const [, prefix, group] = /^([\w:]*?)(?:::)?(?:\{([^]*)\})?$/.exec(tree.replace(/\s+as \w+/g, '').replace(/\s|\*/g, '')) || [null, '', undefined]
-  const names = prefix.split('::').filter(Boolean)
-  if (group === undefined) return [names]
-  const parts = []
-  let depth = 0
-  let part = ''
-  for (const letter of group) {
-    depth += letter === '{' ? 1 : letter === '}' ? -1 : 0
-    if (letter === ',' && depth === 0) part = parts.push(part) && ''
-    else part += letter
-  }
-  return parts.concat(part).filter(Boolean).flatMap(pathsOf).map(path => [...names, ...path])
-}
-
-const fileOf = (names) => [`${names.join('/')}.rs`, `${names.join('/')}/mod.rs`].find(file => src.has(file))
-
-/** The file that defines what a path of names below the crate leads to; a `mod.rs` that only passes it on does not. */
-function definedIn (names) {
-  for (let length = names.length; length > 0; length--) {
-    const file = fileOf(names.slice(0, length))
-    if (file === undefined) continue
-    const passedOn = Array.from(code(src.get(file)).matchAll(/\bpub(?:\([a-z]+\))? use ((?!crate|super)[^;]+);/g), ([, tree]) => pathsOf(tree)).flat()
-      .find(path => path[path.length - 1] === names[length])
-    const inside = passedOn && [...names.slice(0, length), ...passedOn.filter(name => name !== 'self')]
-    return inside && fileOf(inside.slice(0, length + 1)) ? definedIn(inside) : file
-  }
-  return undefined
-}
-
-/** What each file of src/ uses of src/; `lib.rs`, which names the modules, apart. */
-const used = new Map([...src].filter(([name]) => name !== 'lib.rs').map(([name, text]) => {
-  const parent = name.replace(/(\/mod)?\.rs$/, '').split('/').slice(0, -1)
-  const bare = code(text)
-  const paths = Array.from(bare.matchAll(/\buse ((?:crate|super)::[^;]+);/g), ([, tree]) => pathsOf(tree)).flat()
-    .concat(Array.from(bare.replace(/\buse [^;]+;/g, '').matchAll(/\b(?:crate|super)(?:::\w+)+/g), ([path]) => path.split('::')))
-  const files = paths.map(([first, ...names]) => definedIn(first === 'crate' ? names : [...parent, ...names]))
-  return [name, new Set(files.filter(file => file !== undefined && file !== name))]
-}))
-
-test('no files of src/ use each other', () => {
-  // That the source is read as it should be.
-  assert.ok([...used.values()].some(files => files.size > 2))
-  assertNoCycle(used)
+test('the queue knows no lock', () => {
+  const beyond = [...core].filter(([name]) => name.startsWith('queue/')).flatMap(([name, text]) => {
+    const uses = Array.from(text.matchAll(/^ *[^/\s].*\b(?:crate|super::super)::(\w+|\{)/gm), ([, used]) => used)
+    return uses.filter(used => !['clock', 'queue', 'sync'].includes(used)).map(used => `${name} → ${used}`)
+  })
+  assert.deepStrictEqual(beyond, [])
 })
 
 test('the files that docs/internals/architecture.md and the heads of files name are there', () => {
-  const all = ['lib', 'src'].flatMap(folder => [...read(folder, '')].map(([name]) => `${folder}/${name}`))
+  const all = ['lib', 'src', 'core'].flatMap(folder => [...read(folder, '')].map(([name]) => `${folder}/${name}`))
   const architecture = fs.readFileSync(path.join(root, 'docs', 'internals', 'architecture.md'), 'utf8')
   const named = (text) => Array.from(text.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.(?:js|rs))`/g), ([, name]) => name)
-  const texts = [architecture, ...lib.values(), ...src.values()]
+  const texts = [architecture, ...lib.values(), ...src.values(), ...core.values()]
   const missing = texts.flatMap(named).filter(name => {
     return !fs.existsSync(path.join(root, name)) && !fs.existsSync(path.join(root, '__test__', name)) && !all.some(file => file.endsWith(`/${name}`))
   })

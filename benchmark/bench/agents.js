@@ -19,7 +19,7 @@ async function registerByAgents ({ rounds, quick }) {
     return {}
   }
   const count = quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds))
-  const args = ['bench', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions'), '--', String(count)]
+  const args = ['bench', '--package', 'waitasync-core', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions'), '--', String(count)]
   const output = await succeed(cargo(), args, { cwd: ROOT, env: environment(), timeout: TIMEOUT })
   const samples = { ours: [], again: [] }
   for (const line of output.split('\n').filter(line => /^[\d. ]+$/.test(line))) {

@@ -4,7 +4,7 @@
  * Finds and loads the native library, once per thread and only when it is needed.
  *
  * All copies of the package in a process use the same file, the one loaded first: two files would be two queues (see
- * `src/node/images.rs`). `require` caches by file, so two copies in one thread also share one `exports` object.
+ * `src/process/images.rs`). `require` caches by file, so two copies in one thread also share one `exports` object.
  */
 
 const fs = require('fs')

@@ -4,7 +4,7 @@
  * The counters that native code keeps in memory which JavaScript can read: of waiters, and of the locks that dead threads have left
  * behind, both by word. So an operation that concerns no waiter makes no native call.
  *
- * A waiter is counted before it reads its word (see src/queue/counters.rs). So a counter of 0 proves that there is no waiter, to a
+ * A waiter is counted before it reads its word (see core/src/queue/counters.rs). So a counter of 0 proves that there is no waiter, to a
  * thread that has changed the word and then passed a fence. Any other number says that there may be one.
  */
 
@@ -49,7 +49,7 @@ function createCounters (binding) {
   const mask = (1 << 31 - clz32(length)) - 1
   const left = length - mask - 1
 
-  // As in src/queue/counters.rs. `word`: an address in units of four bytes; its lower 32 bits are enough.
+  // As in core/src/queue/counters.rs. `word`: an address in units of four bytes; its lower 32 bits are enough.
   const ofWord = (word) => (word & 1023 ^ word >>> 6 ^ word >>> 4 << 14) & mask
 
   return {

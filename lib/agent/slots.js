@@ -6,7 +6,7 @@
  *
  * Invariants:
  * - A slot is in use from the native operation that answered "pending" to the settlement of its promise.
- * - While it is in use, the table keeps the typed array, and so the memory waited on (invariant 8 in src/lib.rs).
+ * - While it is in use, the table keeps the typed array, and so the memory waited on (invariant 8 in core/src/lib.rs).
  * - No function is called between the native operation that enqueues a wait and the last step of remembering it: near the end
  *   of the stack any call may throw, and then a waiter would be enqueued whose promise nobody has.
  */

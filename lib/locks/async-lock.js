@@ -5,7 +5,7 @@
  *
  * The word holds UNLOCKED or LOCKED and nothing else, so that code which locks it by Atomics.compareExchange, wait and notify can
  * share it. An uncontended lock is taken and released in JavaScript. The native side knows its waiters, and its holder by the
- * holder's robust list (src/lock/ has the rules).
+ * holder's robust list (core/src/lock/ has the rules).
  */
 
 const { assertStack } = require('../agent/agent')

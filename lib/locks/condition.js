@@ -13,9 +13,9 @@
  *
  * | the thread | the notification is noted in | it goes to another waiter |
  * |---|---|---|
- * | has been notified, and was not told yet | the wait: `relayed` in src/node/blocking.rs, `relay` of a promise's in pending.rs | if the thread ends |
+ * | has been notified, and was not told yet | the wait: `relayed` in src/agent/blocking.rs, `relay` of a promise's in pending.rs | if the thread ends |
  * | goes on, to take the lock | the register RELAY | if that fails, or the thread ends |
- * | waits for the lock: a promise | the claim: `relay` in src/node/pending.rs | if the claim is cancelled, or the thread ends |
+ * | waits for the lock: a promise | the claim: `relay` in src/agent/pending.rs | if the claim is cancelled, or the thread ends |
  * | waits for the lock: blocked | the register RELAY | if the wait is broken off, or the thread ends |
  * | holds the lock | the hold's entry in the robust list | after `abandon()`, after a callback that fails, or once the thread has ended |
  *

@@ -2,7 +2,7 @@
 
 /**
  * Records how long this thread waits, by the stacks of the waiting calls, if `ATOMICS_WAITASYNC_PROFILE` is set (`native.profiles`).
- * src/node/profile.rs adds up and writes the file.
+ * src/observe/profile.rs adds up and writes the file.
  *
  * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each of the waits that are
  * recorded stands for `factor` waits. A thread that blocks takes the stack once its wait is over, so that it joins the line as soon as without. If it sleeps for

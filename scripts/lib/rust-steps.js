@@ -5,15 +5,15 @@
 // `lint`: it is part of `npm run lint`; `slow`: only `npm run test:all` runs it.
 
 const rustSteps = [
-  { name: 'fmt', args: ['fmt', '--check', '--', '--color', 'never'], optional: true, lint: true },
-  { name: 'clippy', args: ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings'], optional: true, lint: true },
+  { name: 'fmt', args: ['fmt', '--all', '--check', '--', '--color', 'never'], optional: true, lint: true },
+  { name: 'clippy', args: ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'], optional: true, lint: true },
   // Not the advisories: they are on the network, and new ones are no fault of a change.
   { name: 'licences', args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'], optional: true, lint: true },
-  { name: 'tests', args: ['test', '--locked', '--no-fail-fast'], count: countCargoTest },
+  { name: 'tests', args: ['test', '--locked', '--workspace', '--no-fail-fast'], count: countCargoTest },
   // Not of the benchmark, which does not stand on loom's primitives.
   {
     name: 'clippy of the models',
-    args: ['clippy', '--locked', '--features', 'model', '--lib', '--tests', '--', '-D', 'warnings'],
+    args: ['clippy', '--locked', '--package', 'waitasync-core', '--features', 'model', '--lib', '--tests', '--', '-D', 'warnings'],
     optional: true,
     lint: true
   },
@@ -21,7 +21,7 @@ const rustSteps = [
   {
     name: 'models',
     slow: true,
-    args: ['test', '--locked', '--features', 'model', '--test', 'model', '--target-dir', 'target/model'],
+    args: ['test', '--locked', '--package', 'waitasync-core', '--features', 'model', '--test', 'model', '--target-dir', 'target/model'],
     count: countCargoTest
   }
 ]

@@ -4,7 +4,7 @@
  * The memories in which this thread has made locks. Each is kept until the native clean-up hook has run.
  *
  * The native side is told of them, and when their buffer objects have been collected, so that what dead threads have left behind is
- * forgotten together with its memory (src/lock/memories.rs has the rules).
+ * forgotten together with its memory (core/src/lock/memories.rs has the rules).
  *
  * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through, a few at a time, when locks
  * are made on other objects. Where there is no WeakRef (before Node 14.6), objects count until their thread ends.

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What can be requested of a word, and what words hold; src/lock/ has the same numbers, and the rules.
+ * What can be requested of a word, and what words hold; core/src/lock/ has the same numbers, and the rules.
  *
  * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count.
  */
@@ -88,7 +88,7 @@ function stackTexts (binding) {
 }
 
 /**
- * An entry of a snapshot, from what native code writes of it: see `Named::write` in src/node/snapshot.rs.
+ * An entry of a snapshot, from what native code writes of it: see `Named::write` in src/observe/snapshot.rs.
  * @param {'taken' | 'called'} place what the stack is called that the entry has, if stalls are reported
  */
 function entryOf (written, place, stackText) {

@@ -113,7 +113,7 @@ function createWords (list) {
       try {
         if (notify !== undefined) notify(this.array, 0, 1)
       } finally {
-        // A waiter that came after the first look was counted before it read the word, so it is seen now (see src/lock/).
+        // A waiter that came after the first look was counted before it read the word, so it is seen now (see core/src/lock/).
         if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
           floats[ADDRESS] = this.address
           operations.released()

@@ -2,7 +2,7 @@
 
 /**
  * Locks by name: taking, releasing and stealing them. The native side knows the names of the process, each with its line
- * (src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
+ * (core/src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
  */
 
 const { agent, assertStack } = require('../../agent/agent')

@@ -78,7 +78,7 @@ exports.ownerDied = function ownerDied (word, request, since) {
 
 /**
  * A wait lasts too long. Never throws.
- * @param {object} report what `write_report` in src/node/reports.rs writes of it
+ * @param {object} report what `write_report` in src/observe/reports.rs writes of it
  * @param {object} [since] of `waits`, of a wait of this thread
  */
 exports.stalled = function stalled ({ entry, holders, cycle }, since) {

@@ -2,7 +2,7 @@
 
 /**
  * Reports waits for locks, shares, permits and names that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds, each once; and threads that
- * wait for one another by one report, whichever of them finds it first. src/node/reports.rs decides which reports there are, and writes
+ * wait for one another by one report, whichever of them finds it first. src/observe/reports.rs decides which reports there are, and writes
  * their texts.
  *
  * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. A blocked thread can do

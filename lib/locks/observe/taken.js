@@ -2,7 +2,7 @@
 
 /**
  * Where and when this thread takes what it holds, and which tokens have been collected, if stalls are reported (`ATOMICS_WAITASYNC_STALL`).
- * src/node/taken.rs knows it for the reports of all threads.
+ * src/observe/taken.rs knows it for the reports of all threads.
  *
  * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use locks. So the stack of a call
  * is taken before the call does anything, and its number is in the register CALL until the hold begins. A claim has it, too, since its hold

@@ -4,7 +4,7 @@
  * Tasks, if stalls are reported: within which callbacks a claim is made.
  *
  * A callback that is given a hold runs in an asynchronous context of its own. What is claimed there is probably awaited by the callback before
- * it ends: then its hold stays until the claim has been granted, and src/lock/task_rings.rs finds the tasks that wait for one another. It is not
+ * it ends: then its hold stays until the claim has been granted, and core/src/lock/task_rings.rs finds the tasks that wait for one another. It is not
  * certain, since work that nobody awaits has the context, too. What is held by a token that no callback was given has no context.
  *
  * A context may be kept for long after its callback has ended. So a scope that is over refers to no other one; and it does not count for the

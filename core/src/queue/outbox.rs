@@ -1,0 +1,214 @@
+//! Results on their way to an agent: of its asynchronous waits, the calls to its claims to retry, and what it has lost again.
+//!
+//! Any thread puts mail in, in the critical section in which it removes or wakes the waiter; the outbox's lock is the last in
+//! the lock order (invariant 6). A thread that finds the outbox empty rings it afterwards, with no lock held: so a thousand
+//! results cost one job on the agent's event loop (invariant 5). The agent takes all of the mail at once.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
+use super::location::Location;
+use super::result::WaitResult;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+
+/// The end of an asynchronous wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settlement {
+    /// The slot of the wait in its agent's table.
+    pub slot: u32,
+    /// How it ended.
+    pub result: WaitResult,
+}
+
+/// Where a claim has been granted what it asked for, and what that is.
+pub type Grant<C> = (Location, C);
+
+/// What an agent finds in its outbox. `C`: what a claim asks for.
+#[derive(Debug)]
+pub struct Mail<C> {
+    /// Waits that have ended.
+    pub settlements: Vec<Settlement>,
+    /// The slots of claims that are to retry. The agent looks at them first.
+    pub retries: Vec<u32>,
+    /// What the settlements acquired, in their order; `None` for one that was recalled. If the agent ends before it takes its
+    /// mail, it passes the grants on.
+    pub grants: Vec<Option<Grant<C>>>,
+    /// What was granted to the agent and has been taken from it since, by numbers that the grants know. The agent looks at these last:
+    /// what was granted is in this mail, or in an earlier one.
+    pub losses: Vec<u32>,
+    /// The settlements that can be recalled. Made at the first recall.
+    index: Option<Index>,
+}
+
+/// By slot: the indices of the settlement and of its grant.
+type Index = HashMap<u32, (usize, Option<usize>), FxBuildHasher>;
+
+impl<C> Default for Mail<C> {
+    fn default() -> Self {
+        Self { settlements: Vec::new(), retries: Vec::new(), grants: Vec::new(), losses: Vec::new(), index: None }
+    }
+}
+
+impl<C> Mail<C> {
+    /// Adds the result of a wait, and what it was granted.
+    #[inline]
+    pub fn settle(&mut self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) {
+        if is_recallable(result)
+            && let Some(index) = &mut self.index
+        {
+            index.insert(slot, (self.settlements.len(), grant.is_some().then_some(self.grants.len())));
+        }
+        self.settlements.push(Settlement { slot, result });
+        if grant.is_some() {
+            self.grants.push(grant);
+        }
+    }
+
+    fn index(&mut self) -> &mut Index {
+        let settlements = &self.settlements;
+        self.index.get_or_insert_with(|| {
+            let mut grants = 0..;
+            let recallable = settlements.iter().enumerate().filter(|(_, settlement)| is_recallable(settlement.result));
+            let entry = |(place, settlement): (usize, &Settlement)| {
+                (settlement.slot, (place, if settlement.result.is_acquired() { grants.next() } else { None }))
+            };
+            recallable.map(entry).collect()
+        })
+    }
+
+    /// Removes everything. Keeps the allocations if they are small.
+    pub fn clear(&mut self) {
+        const RETAINED: usize = 4096;
+        if self.settlements.capacity().max(self.losses.capacity()) > RETAINED {
+            *self = Self::default();
+        }
+        self.settlements.clear();
+        self.retries.clear();
+        self.grants.clear();
+        self.losses.clear();
+        self.index = None;
+    }
+}
+
+fn is_recallable(result: WaitResult) -> bool {
+    result.is_acquired() || result == WaitResult::TimedOut
+}
+
+/// Makes the agent look into its outbox. Called from any thread.
+pub type Bell = Box<dyn Fn() + Send + Sync>;
+
+/// Whether a thread that has put mail in rings the outbox after its critical section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Ring {
+    /// The outbox was empty.
+    Needed,
+    /// The thread that put the first mail in rings.
+    UnderWay,
+}
+
+/// The mail that an agent has not taken yet.
+pub struct Outbox<C> {
+    mail: Mutex<Mail<C>>,
+    /// Changed under the lock of the mail.
+    has_mail: AtomicBool,
+    bell: Mutex<Option<Bell>>,
+}
+
+impl<C> Outbox<C> {
+    /// An outbox whose agent hears `bell`.
+    pub fn new(bell: Bell) -> Self {
+        Self { mail: Mutex::new(Mail::default()), has_mail: AtomicBool::new(false), bell: Mutex::new(Some(bell)) }
+    }
+
+    fn put(&self, put: impl FnOnce(&mut Mail<C>)) -> Ring {
+        let mut mail = lock(&self.mail);
+        put(&mut mail);
+        if self.has_mail.load(Ordering::Relaxed) {
+            return Ring::UnderWay;
+        }
+        self.has_mail.store(true, Ordering::Release);
+        Ring::Needed
+    }
+
+    /// Puts in the result of a wait, and what it was granted.
+    pub(crate) fn settle(&self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) -> Ring {
+        self.put(|mail| mail.settle(slot, result, grant))
+    }
+
+    /// Puts in that a claim is to retry.
+    pub fn retry(&self, slot: u32) -> Ring {
+        self.put(|mail| mail.retries.push(slot))
+    }
+
+    /// Puts in that something that was granted has been taken from the agent.
+    pub(crate) fn lose(&self, number: u32) -> Ring {
+        self.put(|mail| mail.losses.push(number))
+    }
+
+    /// Moves all mail into `taken`, which the caller has emptied.
+    pub fn take(&self, taken: &mut Mail<C>) {
+        let mut mail = lock(&self.mail);
+        self.has_mail.store(false, Ordering::Relaxed);
+        std::mem::swap(&mut *mail, taken);
+    }
+
+    /// Takes back a grant or a time-out of the wait in `slot` that the agent has not taken yet: its result, and what was
+    /// granted. A notification is not taken back, since `notify` has counted it.
+    ///
+    /// The first call looks through the mail, each further one takes constant time. The mail keeps a settlement without
+    /// effect: [`WaitResult::Due`] of a wait that has ended.
+    pub fn recall(&self, slot: u32) -> Option<(WaitResult, Option<Grant<C>>)> {
+        let mut mail = lock(&self.mail);
+        let (place, grant) = mail.index().remove(&slot)?;
+        let result = std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due);
+        Some((result, grant.and_then(|place| mail.grants[place].take())))
+    }
+
+    /// What has been granted to claims that the agent has not been told of, each with the slot of the claim.
+    pub fn grants(&self) -> Vec<(u32, Grant<C>)>
+    where
+        C: Copy,
+    {
+        let mail = lock(&self.mail);
+        let acquired = mail.settlements.iter().filter(|settlement| settlement.result.is_acquired());
+        acquired.map(|settlement| settlement.slot).zip(mail.grants.iter().flatten().copied()).collect()
+    }
+
+    /// How many grants, recalled ones included, have been put in since the agent last took its mail.
+    pub fn granted(&self) -> usize {
+        lock(&self.mail).grants.len()
+    }
+
+    /// Whether there is mail. Exact for what the calling thread put in.
+    pub fn has_mail(&self) -> bool {
+        self.has_mail.load(Ordering::Acquire)
+    }
+
+    /// Whether the agent, which is about to take its mail, finds there nothing but what its claims were granted.
+    pub fn has_only_grants(&self) -> bool {
+        let mail = lock(&self.mail);
+        mail.retries.is_empty()
+            && mail.losses.is_empty()
+            && mail.settlements.iter().all(|each| each.result.is_acquired())
+    }
+
+    /// Makes the agent look into its outbox, unless it has ended. Called with no other lock held.
+    pub fn ring(&self) {
+        if let Some(bell) = &*lock(&self.bell) {
+            bell();
+        }
+    }
+
+    /// The agent ends: after this its bell does not ring, and never will (invariant 7).
+    pub fn close(&self) {
+        *lock(&self.bell) = None;
+    }
+}
+
+impl<C> std::fmt::Debug for Outbox<C> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Outbox").field("has_mail", &self.has_mail()).finish_non_exhaustive()
+    }
+}

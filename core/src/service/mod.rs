@@ -1,0 +1,31 @@
+//! The one thread of the process that serves all others.
+//!
+//! It starts when the first thread needs it, belongs to no environment, and ends with the process. A thread that needs it for
+//! something new rings it; [`alarm`] and [`rest`] have the arguments why no thread waits in vain.
+//!
+//! # Duties
+//! - **Deadlines** of promises lie in the buckets. The service sleeps until the earliest of all, so a wait that ends before its
+//!   time-out leaves nothing behind here.
+//! - **Words of lines.** A word may be freed without a call: by code that knows only the bare word and notifies the host's queue, or
+//!   by a thread that is broken off (`vm` has time limits) between freeing the word and looking at its counter. So while there are
+//!   claims, the service looks at their words now and then: `looks`. Not at those of names, which only native code changes.
+//! - **Event loops** of blocked threads: `watch`.
+//! - What the process asks it to do now and then: [`Service::every`].
+//!
+//! A duty is an async function with a bell of its own. A panic of one stops no other, and it begins again.
+
+pub mod alarm;
+#[cfg(not(feature = "model"))]
+mod looks;
+pub mod rest;
+#[cfg(not(feature = "model"))]
+mod running;
+#[cfg(all(test, not(feature = "model")))]
+mod tests;
+#[cfg(not(feature = "model"))]
+mod timer;
+#[cfg(not(feature = "model"))]
+pub mod watch;
+
+#[cfg(not(feature = "model"))]
+pub use running::Service;

@@ -1,0 +1,117 @@
+//! The thread: three duties that take turns. Each sleeps until its own bell rings or its next moment has come.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+
+use super::alarm::Alarm;
+use super::looks::Looks;
+use super::timer::sleep_until;
+use super::watch::{Signals, Watch};
+use crate::clock::{Timestamp, now};
+use crate::queue::critical_section::Policy;
+use crate::queue::store::WaiterListStore;
+
+/// How long the service lets deadlines pass at most after it has timed promises out. Otherwise each of many deadlines would cost a
+/// wake-up of this thread and one of the promise's.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// How long after a panic a duty begins again.
+const RECOVERY: Duration = Duration::from_millis(10);
+
+/// The service, as the threads that it serves see it.
+#[derive(Debug)]
+pub struct Service {
+    runtime: Runtime,
+    alarm: Alarm,
+    /// Wakes the service because of a deadline.
+    bell: Notify,
+    looks: Looks,
+    signals: Arc<Signals>,
+}
+
+/// Runs a duty, and again after each panic of it.
+async fn perform<D: Future<Output = Infallible>>(duty: impl Fn() -> D) {
+    loop {
+        let mut running = pin!(duty());
+        poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(never)) => match never {},
+            Err(_) => Poll::Ready(()),
+        })
+        .await;
+        tokio::time::sleep(RECOVERY).await;
+    }
+}
+
+impl Service {
+    /// Starts a service. `look` looks at the words of all lines; returns whether it has found one that was freed, `None` if there are no
+    /// lines. `None` if the system gives no thread, or not what the thread needs.
+    pub fn start<P>(
+        store: &'static WaiterListStore<P>,
+        look: impl Fn() -> Option<bool> + Send + 'static,
+    ) -> Option<Arc<Self>>
+    where
+        P: Policy + Send,
+        P::Claim: Send,
+    {
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let (alarm, bell, looks, signals) = Default::default();
+        let service = Arc::new(Self { runtime, alarm, bell, looks, signals });
+        let served = Arc::clone(&service);
+        let run = async move |service: &Self| {
+            tokio::join!(
+                perform(|| service.expire(store)),
+                perform(|| service.looks.run(&look)),
+                perform(|| service.signals.deliver()),
+            )
+        };
+        let thread = std::thread::Builder::new().name("atomics-service".into());
+        thread.spawn(move || served.runtime.block_on(run(&served))).ok()?;
+        Some(service)
+    }
+
+    /// Times promises out, for ever.
+    async fn expire<P: Policy>(&self, store: &WaiterListStore<P>) -> Infallible {
+        let mut due = Timestamp::NEVER;
+        loop {
+            let pause = if due <= now() { PAUSE } else { Duration::ZERO };
+            due = self.alarm.set(store).max(now().after(pause));
+            sleep_until(due, &self.bell).await;
+        }
+    }
+
+    /// A promise with this deadline has been appended.
+    pub fn time_out(&self, deadline: Timestamp) {
+        if self.alarm.is_later_than(deadline) {
+            self.bell.notify_one();
+        }
+    }
+
+    /// A claim has been appended whose word may be freed without a call.
+    pub fn look_at_words(&self) {
+        self.looks.claim_has_joined();
+    }
+
+    /// Calls `work` again and again, for ever. A panic of one call stops no other.
+    pub fn every(&self, period: Duration, work: impl Fn() + Send + 'static) {
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(period).await;
+                let _ = catch_unwind(AssertUnwindSafe(&work));
+            }
+        });
+    }
+
+    /// Watches the event loop of the calling thread, which has noted that it is blocked. Whether it is watched.
+    pub fn watch(&self, watch: &Arc<Watch>) -> bool {
+        watch.begin(&self.signals, self.runtime.handle())
+    }
+}

@@ -1,0 +1,53 @@
+//! The primitives the queue stands on: the standard library's, or loom's when a model is checked.
+
+#[cfg(not(feature = "model"))]
+mod primitives {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
+    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::thread::{Thread, current, park, park_timeout};
+}
+
+#[cfg(feature = "model")]
+mod primitives {
+    use loom::sync::Notify;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+
+    /// Stands for [`std::thread::Thread`]. With loom's own, a thread that is unparked while it waits for a mutex loses the token
+    /// or enters the mutex. This one also wakes spuriously, as a thread may.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Thread(Arc<Notify>);
+
+    impl Thread {
+        pub(crate) fn unpark(&self) {
+            self.0.notify();
+        }
+    }
+
+    loom::thread_local! {
+        static CURRENT: Thread = Thread(Arc::new(Notify::new()));
+    }
+
+    pub(crate) fn current() -> Thread {
+        CURRENT.with(Clone::clone)
+    }
+
+    pub(crate) fn park() {
+        current().0.wait();
+    }
+
+    /// A model has no clock: a thread parks until it is unparked.
+    pub(crate) fn park_timeout(_: std::time::Duration) {
+        park();
+    }
+}
+
+pub(crate) use primitives::*;
+
+/// Locks `mutex`, and ignores poisoning: a critical section of this crate only moves values between collections, and a queue that
+/// refused to work would block every thread of the process. Code that may panic, such as looking at a word, runs before a waiter is
+/// removed from its list or after its result has been recorded. Between the two only a broken invariant panics, and then that one
+/// waiter is lost.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,520 @@
+//! Cycles of blocked threads, under every order of their steps: each is found, by one thread, and none that is not there.
+//!
+//! A run is a sequence of choices, which thread makes the next step. All sequences are run, one after the other, but for those that
+//! come to a state from which all has been run before. A step is what is done under one lock; loom (`core/tests/model.rs`) takes these
+//! apart for two threads.
+
+#![cfg(not(feature = "model"))]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
+
+use waitasync_core::clock::Timestamp;
+use waitasync_core::lock::deadlock::{
+    Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
+};
+use waitasync_core::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
+use waitasync_core::lock::request::Word;
+use waitasync_core::lock::{Claimed, Waiter, WaiterListStore};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::parker::{BlockedThread, Woken};
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::waiter_list::Ticket;
+
+const NEVER: Timestamp = Timestamp::NEVER;
+const NOW: Timestamp = Timestamp::from_nanos(0);
+/// Of a thread that gives up: that happens by a step of its own.
+const LATER: Timestamp = Timestamp::from_nanos(1 << 62);
+
+fn location(word: usize) -> Location {
+    Location::from_address(0x1000 + 4 * word)
+}
+
+/// How a thread that has to wait may end that otherwise than by getting what it wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Temper {
+    /// It does not.
+    Patient,
+    /// Its claims have a time-out, which may come at any moment.
+    GivesUp,
+    /// It may die at any moment.
+    Mortal,
+}
+use Temper::{GivesUp, Mortal, Patient};
+
+/// A thread takes these one after the other, and then gives them back.
+type Script = (Temper, &'static [(usize, Request)]);
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// It is about to claim the next.
+    Runs,
+    /// Its claim is in the line.
+    Queued(Ticket),
+    /// It sleeps. Other threads know if it holds something.
+    Asleep(Ticket),
+    /// It has what it claimed, and is still published.
+    Awake,
+    /// It has found a cycle, and its claim is in the line still.
+    Leaves(Ticket),
+    /// It gives back what it holds.
+    Ends,
+    Ended,
+}
+
+struct Thread {
+    script: Script,
+    record: Arc<BlockedThread>,
+    state: State,
+    woken: Option<Woken>,
+    holds: Vec<(usize, Request)>,
+    /// How many of its script it has taken.
+    taken: usize,
+}
+
+impl Thread {
+    fn held_at(&self, at: Location) -> impl Iterator<Item = Request> {
+        self.holds.iter().filter(move |hold| location(hold.0) == at).map(|hold| hold.1)
+    }
+}
+
+struct World {
+    store: WaiterListStore,
+    graph: WaitForGraph,
+    words: Vec<AtomicI32>,
+    threads: RefCell<Vec<Thread>>,
+    /// In the order in which they joined a line.
+    arrived: Vec<usize>,
+    found: usize,
+    died: bool,
+}
+
+impl World {
+    fn new(scripts: &[Script]) -> Self {
+        let thread = |&script| Thread {
+            script,
+            record: Arc::new(BlockedThread::current()),
+            state: State::Runs,
+            woken: None,
+            holds: Vec::new(),
+            taken: 0,
+        };
+        Self {
+            store: WaiterListStore::new(1, || NOW),
+            graph: WaitForGraph::default(),
+            words: (0..3).map(|_| AtomicI32::default()).collect(),
+            threads: RefCell::new(scripts.iter().map(thread).collect()),
+            arrived: Vec::new(),
+            found: 0,
+            died: false,
+        }
+    }
+
+    /// Everything on which the further course depends.
+    fn state(&self) -> String {
+        let threads = self.threads.borrow();
+        // Addresses differ from run to run: the graph has threads by those of their records, the counters begin at one that is aligned.
+        let (published, store) = (format!("{:?}", self.graph), format!("{:?}", self.store));
+        let lists = store.split(", counters: ").next();
+        let of = |thread: &Thread| {
+            let is_published = published.contains(&format!("{}: ", Arc::as_ptr(&thread.record).addr()));
+            format!("{:?}", (thread.state, thread.woken, &thread.holds, thread.taken, &thread.record, is_published))
+        };
+        let threads: Vec<_> = threads.iter().map(of).collect();
+        let words: Vec<_> = self.words.iter().map(Word::load).collect();
+        format!("{threads:?} {words:?} {:?} {} {} {lists:?}", self.arrived, self.found, self.died)
+    }
+
+    /// What keeps a thread waiting, as `src/observe/deadlock.rs` tells it: from what each thread has written down. Of holders, only those
+    /// that have one of the `waits`.
+    fn keepers(&self, waits: &[Arc<BlockedThread>], blocked: &Blocked) -> Vec<Keeper> {
+        let threads = self.threads.borrow();
+        let keepers = self.store.while_waiting(blocked, |_, ahead, _| {
+            let waiting =
+                threads.iter().filter(|thread| waits.iter().any(|waiting| Arc::ptr_eq(waiting, &thread.record)));
+            let (own, others): (Vec<_>, Vec<_>) =
+                waiting.partition(|thread| Arc::ptr_eq(&thread.record, &blocked.thread));
+            let own = own.into_iter().flat_map(|thread| thread.held_at(blocked.location));
+            let wanted = beside_own(blocked.request, own);
+            let holders = others.into_iter().flat_map(|thread| {
+                let keeping = thread.held_at(blocked.location).filter(move |&held| is_kept_by(wanted, held));
+                keeping.map(|held| Keeper {
+                    thread: Arc::clone(&thread.record),
+                    obstacle: Obstacle::Holds(held),
+                    holds: true,
+                    claim: None,
+                })
+            });
+            let holds = |claim: &Blocked| {
+                threads.iter().any(|thread| Arc::ptr_eq(&thread.record, &claim.thread) && !thread.holds.is_empty())
+            };
+            let ahead = ahead.map(|claim| Keeper {
+                thread: Arc::clone(&claim.thread),
+                obstacle: Obstacle::IsAhead(claim.request),
+                holds: holds(&claim),
+                claim: Some(claim),
+            });
+            holders.chain(up_to_one_for_all(ahead)).collect()
+        });
+        keepers.unwrap_or_default()
+    }
+
+    /// No thread of the cycle can go on, as far as the threads themselves know.
+    fn check(&self, cycle: &[Link], finder: usize) {
+        assert!(Arc::ptr_eq(&cycle[0].blocked.thread, &self.threads.borrow()[finder].record));
+        let threads = self.threads.borrow();
+        for (index, link) in cycle.iter().enumerate() {
+            let thread = threads.iter().find(|thread| Arc::ptr_eq(&thread.record, &link.blocked.thread)).unwrap();
+            assert!(thread.script.0 != GivesUp, "its claim may time out");
+            let (at, request) = thread.script.1[thread.taken];
+            assert_eq!((location(at), request), (link.blocked.location, link.blocked.request));
+            assert!(matches!(thread.state, State::Asleep(_) | State::Queued(_)), "{:?}", thread.state);
+            assert_eq!(thread.record.result(), None);
+            let before = &cycle[(index + cycle.len() - 1) % cycle.len()].blocked;
+            match link.obstacle {
+                Obstacle::Holds(held) => {
+                    assert!(
+                        thread.holds.iter().any(|&(at, request)| (location(at), request) == (before.location, held))
+                    );
+                    let waiter = threads.iter().find(|thread| Arc::ptr_eq(&thread.record, &before.thread)).unwrap();
+                    assert!(is_kept_by(beside_own(before.request, waiter.held_at(before.location)), held));
+                }
+                Obstacle::IsAhead(_) => assert_eq!(before.location, link.blocked.location),
+            }
+        }
+    }
+
+    /// The steps that this thread can make now: how many.
+    fn steps(&self, index: usize) -> usize {
+        let mut threads = self.threads.borrow_mut();
+        let thread = &mut threads[index];
+        let ends_otherwise = usize::from(thread.script.0 != Patient);
+        match thread.state {
+            State::Ended => 0,
+            State::Queued(_) => 1 + ends_otherwise,
+            State::Asleep(ticket) => {
+                if thread.woken.is_none() {
+                    let woken = self.store.park(ticket, &thread.record, NEVER, NOW);
+                    thread.woken = Some(woken).filter(|&woken| woken != Woken::TimeOver);
+                }
+                usize::from(thread.woken.is_some()) + ends_otherwise
+            }
+            _ => 1,
+        }
+    }
+
+    fn set(&self, index: usize, state: State) {
+        self.threads.borrow_mut()[index].state = state;
+    }
+
+    fn acquired(&self, index: usize) {
+        let thread = &mut self.threads.borrow_mut()[index];
+        let next = thread.script.1[thread.taken];
+        thread.holds.push(next);
+        thread.taken += 1;
+    }
+
+    fn step(&mut self, index: usize, choice: usize) {
+        let (state, record, script, taken, woken) = {
+            let thread = &mut self.threads.borrow_mut()[index];
+            (thread.state, Arc::clone(&thread.record), thread.script, thread.taken, thread.woken)
+        };
+        let ends_otherwise = script.0 != Patient;
+        match state {
+            State::Runs if taken == script.1.len() => self.set(index, State::Ends),
+            State::Runs => {
+                let (at, request) = script.1[taken];
+                let waiter = Waiter::Thread(Arc::clone(&record));
+                let deadline = if script.0 == GivesUp { LATER } else { NEVER };
+                match self.store.claim(location(at), waiter, request, deadline, &self.words[at]) {
+                    Claimed::Now(_) => self.acquired(index),
+                    Claimed::Pending(ticket) => {
+                        self.arrived.retain(|&other| other != index);
+                        self.arrived.push(index);
+                        self.set(index, State::Queued(ticket));
+                    }
+                }
+            }
+            State::Queued(ticket) | State::Asleep(ticket)
+                if ends_otherwise && (choice == 1 || (matches!(state, State::Asleep(_)) && woken.is_none())) =>
+            {
+                let result = self.store.withdraw_thread(ticket, &record);
+                self.graph.leave(&record);
+                let (at, request) = script.1[taken];
+                if result.is_acquired() {
+                    self.store.return_unused(location(at), request, result, &self.words[at]);
+                }
+                self.died |= script.0 == Mortal;
+                self.set(index, State::Ends);
+            }
+            State::Queued(ticket) => {
+                let (at, request) = script.1[taken];
+                self.threads.borrow_mut()[index].woken = None;
+                let holds = !self.threads.borrow()[index].holds.is_empty();
+                let is_published = script.0 != GivesUp && !matches!(request, Permits(_)) && holds;
+                let blocked = Blocked { thread: Arc::clone(&record), ticket, location: location(at), request };
+                let cycle = if is_published {
+                    let world = &*self;
+                    world.graph.block(&blocked, |waits| {
+                        let waits: Vec<_> = waits.iter().map(|wait| Arc::clone(&wait.thread)).collect();
+                        move |other: &Blocked| world.keepers(&waits, other)
+                    })
+                } else {
+                    None
+                };
+                match cycle {
+                    None => self.set(index, State::Asleep(ticket)),
+                    Some(cycle) => {
+                        self.check(&cycle, index);
+                        self.found += 1;
+                        self.set(index, State::Leaves(ticket));
+                    }
+                }
+            }
+            State::Leaves(ticket) => {
+                let result = self.store.withdraw_thread(ticket, &record);
+                self.graph.leave(&record);
+                if result.is_acquired() {
+                    assert!(self.died, "it cannot be granted");
+                    self.acquired(index);
+                    self.set(index, State::Runs);
+                } else {
+                    self.set(index, State::Ends);
+                }
+            }
+            State::Asleep(ticket) => {
+                self.threads.borrow_mut()[index].woken = None;
+                let (at, _) = script.1[taken];
+                let result = match woken {
+                    Some(Woken::Settled(result)) => Some(result),
+                    _ => self.store.retry(ticket, &Waiter::Thread(Arc::clone(&record)), &self.words[at]),
+                };
+                if result.is_some_and(WaitResult::is_acquired) {
+                    self.acquired(index);
+                    self.set(index, State::Awake);
+                }
+            }
+            State::Awake => {
+                self.graph.leave(&record);
+                self.set(index, State::Runs);
+            }
+            State::Ends => {
+                let held = self.threads.borrow_mut()[index].holds.pop();
+                match held {
+                    Some((at, request)) if script.0 == Mortal && self.died => {
+                        self.store.abandon(location(at), request, &self.words[at]);
+                    }
+                    Some((at, request)) => {
+                        let _ = self.store.release(location(at), request, &self.words[at]);
+                    }
+                    None => self.set(index, State::Ended),
+                }
+            }
+            State::Ended => unreachable!(),
+        }
+    }
+}
+
+/// Runs the scripts in every order, after a step of each thread that is `first`. In how many a cycle was found, and in how many none was.
+fn run_all(first: &[usize], scripts: &[Script]) -> (usize, usize) {
+    let (mut with, mut without) = (0, 0);
+    // Which of how many choices is made, one after the other.
+    let mut choices: Vec<(usize, usize)> = Vec::new();
+    let mut seen = HashSet::new();
+    loop {
+        let mut world = World::new(scripts);
+        for &thread in first {
+            world.step(thread, 0);
+        }
+        let (mut made, mut was_seen) = (0, false);
+        loop {
+            let possible: Vec<_> = (0..scripts.len())
+                .flat_map(|thread| (0..world.steps(thread)).map(move |step| (thread, step)))
+                .collect();
+            if possible.is_empty() {
+                break;
+            }
+            if made == choices.len() {
+                choices.push((0, possible.len()));
+            }
+            assert_eq!(choices[made].1, possible.len(), "the same choices lead to the same state");
+            let (thread, step) = possible[choices[made].0];
+            made += 1;
+            world.step(thread, step);
+            if made == choices.len() && !seen.insert(world.state()) {
+                was_seen = true;
+                break;
+            }
+        }
+        if !was_seen {
+            let states: Vec<_> = world.threads.borrow().iter().map(|thread| thread.state).collect();
+            let ended = states.iter().all(|state| matches!(state, State::Ended));
+            assert!(ended, "a cycle was not found: {states:?}, {choices:?}");
+            assert!(world.found <= 1, "a cycle was found twice: {choices:?}");
+            *(if world.found == 1 { &mut with } else { &mut without }) += 1;
+        }
+        // The next sequence.
+        choices.truncate(made);
+        while let Some((choice, of)) = choices.pop() {
+            if choice + 1 < of {
+                choices.push((choice + 1, of));
+                break;
+            }
+        }
+        if choices.is_empty() {
+            return (with, without);
+        }
+    }
+}
+
+const A: (usize, Request) = (0, Lock);
+const B: (usize, Request) = (1, Lock);
+const C: (usize, Request) = (2, Lock);
+/// One and both of the permits of a limit.
+const ONE: (usize, Request) = (0, Request::Limited { amount: 1, limit: 2 });
+const BOTH: (usize, Request) = (0, Request::Limited { amount: 2, limit: 2 });
+
+fn is_found(scripts: &[Script]) {
+    is_found_after(&[], scripts);
+}
+
+/// The same, when each thread that is `first` has what it takes first: for four threads, which have too many orders. Of the orders of
+/// three threads all are run.
+fn is_found_after(first: &[usize], scripts: &[Script]) {
+    let (with, without) = run_all(first, scripts);
+    assert!(with > 0 && without > 0, "{with} runs with a cycle, {without} without");
+}
+
+fn is_never_found(scripts: &[Script]) {
+    let (with, without) = run_all(&[], scripts);
+    assert!(with == 0 && without > 0, "{with} runs with a cycle, {without} without");
+}
+
+#[test]
+fn a_cycle_of_two_threads() {
+    is_found(&[(Patient, &[A, B]), (Patient, &[B, A])]);
+}
+
+#[test]
+fn a_cycle_of_three_threads() {
+    is_found(&[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[C, A])]);
+}
+
+#[test]
+fn a_cycle_of_two_threads_beside_a_third() {
+    is_found(&[(Patient, &[A, B]), (Patient, &[B, A]), (Patient, &[A])]);
+}
+
+#[test]
+fn no_cycle_where_all_take_the_locks_in_one_order() {
+    is_never_found(&[(Patient, &[A, B]), (Patient, &[A, B])]);
+    is_never_found(&[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[A])]);
+}
+
+#[test]
+fn no_cycle_through_a_thread_that_may_give_up() {
+    is_never_found(&[(Patient, &[A, B]), (GivesUp, &[B, A])]);
+    is_never_found(&[(Patient, &[A, B]), (GivesUp, &[B, A]), (Patient, &[B])]);
+}
+
+#[test]
+fn a_cycle_through_a_thread_that_may_die() {
+    is_found(&[(Patient, &[A, B]), (Mortal, &[B, A])]);
+}
+
+#[test]
+fn a_cycle_of_writers_and_readers() {
+    is_found(&[(Patient, &[(0, Shared), (1, Exclusive)]), (Patient, &[(1, Shared), (0, Exclusive)])]);
+    is_found(&[(Patient, &[(0, Exclusive), B]), (Patient, &[B, (0, Shared)])]);
+}
+
+#[test]
+fn a_writer_waits_for_each_of_its_readers() {
+    is_found(&[(Patient, &[(0, Shared)]), (Patient, &[(0, Shared), B]), (Patient, &[B, (0, Exclusive)])]);
+}
+
+#[test]
+fn no_cycle_of_readers() {
+    is_never_found(&[(Patient, &[(0, Shared), (1, Shared)]), (Patient, &[(1, Shared), (0, Shared)])]);
+}
+
+#[test]
+fn a_cycle_of_a_lock_and_a_limit_of_which_one_thread_has_too_much() {
+    is_found(&[(Patient, &[BOTH, B]), (Patient, &[B, ONE])]);
+    is_found(&[(Patient, &[ONE, B]), (Patient, &[B, BOTH])]);
+    is_found(&[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, BOTH])]);
+}
+
+#[test]
+fn a_cycle_of_two_threads_that_want_more_of_a_limit() {
+    is_found(&[(Patient, &[ONE, ONE]), (Patient, &[ONE, ONE])]);
+    is_never_found(&[(Patient, &[ONE, ONE]), (GivesUp, &[ONE, ONE])]);
+}
+
+#[test]
+fn no_cycle_through_a_limit_that_has_room_beside_each_holder() {
+    is_never_found(&[(Patient, &[ONE, B]), (Patient, &[B, ONE])]);
+    is_never_found(&[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, ONE])]);
+}
+
+#[test]
+fn a_cycle_through_a_claim_of_a_limit_that_holds_nothing_and_is_ahead() {
+    is_found(&[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[B, ONE])]);
+    is_never_found(&[(Patient, &[ONE, B]), (GivesUp, &[BOTH]), (Patient, &[B, ONE])]);
+    is_found_after(&[0, 3], &[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[ONE]), (Patient, &[B, ONE])]);
+}
+
+#[test]
+fn a_cycle_through_a_writer_that_holds_nothing_and_is_ahead() {
+    is_found(&[(Patient, &[(0, Shared), B]), (Patient, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
+}
+
+#[test]
+fn a_cycle_past_writers_that_hold_nothing_and_are_ahead() {
+    let writer: Script = (Patient, &[(0, Exclusive)]);
+    is_found_after(&[0, 3], &[(Patient, &[(0, Shared), B]), writer, writer, (Patient, &[B, (0, Shared)])]);
+    is_found(&[(Patient, &[(0, Shared), B]), writer, (Patient, &[B, (0, Exclusive)])]);
+}
+
+#[test]
+fn a_cycle_past_a_writer_ahead_that_finds_another_one_and_leaves() {
+    is_found_after(
+        &[0, 3],
+        &[
+            (Patient, &[(0, Shared), B]),
+            (Patient, &[(0, Exclusive)]),
+            (Patient, &[(2, Lock), (0, Exclusive)]),
+            (Patient, &[B, (0, Shared)]),
+        ],
+    );
+}
+
+#[test]
+fn a_cycle_is_found_once_though_a_reader_comes_before_the_writer_that_found_it_has_left() {
+    is_found(&[
+        (Patient, &[(0, Shared), (1, Exclusive)]),
+        (Patient, &[(1, Shared), (0, Exclusive)]),
+        (Patient, &[(1, Shared), (0, Shared)]),
+    ]);
+}
+
+#[test]
+fn no_cycle_through_a_writer_ahead_that_may_give_up() {
+    is_never_found(&[(Patient, &[(0, Shared), B]), (GivesUp, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
+}
+
+#[test]
+fn a_cycle_past_a_writer_ahead_that_may_give_up() {
+    is_found_after(
+        &[0, 3],
+        &[
+            (Patient, &[(0, Shared), B]),
+            (Patient, &[(0, Exclusive)]),
+            (GivesUp, &[(0, Exclusive)]),
+            (Patient, &[B, (0, Shared)]),
+        ],
+    );
+}

@@ -1,0 +1,1510 @@
+//! The lines of locks against their promises, and under load: through its public interface, without
+//! Node. The words are taken and given back as `lib/locks/hold/` does it.
+
+#![cfg(not(feature = "model"))]
+
+mod random;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use proptest::prelude::*;
+use waitasync_core::clock::Timestamp;
+use waitasync_core::lock::fairness::FAIRNESS;
+use waitasync_core::lock::request::{LOCKED, Request, UNLOCKED, WRITING, Word};
+use waitasync_core::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::outbox::Settlement;
+use waitasync_core::queue::parker::{BlockedThread, Woken};
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::store::Withdrawal;
+use waitasync_core::queue::waiter_list::Ticket;
+
+const HERE: Location = Location::from_address(0x1000);
+
+thread_local! {
+    static CLOCK: Cell<u64> = const { Cell::new(0) };
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanos(CLOCK.get())
+}
+
+/// A word, and what JavaScript does with it without a native call.
+struct Guard {
+    store: WaiterListStore,
+    word: AtomicI32,
+}
+
+impl Guard {
+    fn is_anybody_counted(&self) -> bool {
+        self.store.counter(HERE).load(Ordering::SeqCst) != 0
+    }
+
+    /// The calling thread joins the line, to block for what is requested.
+    fn block(&self, request: Request) -> (Arc<BlockedThread>, Ticket) {
+        let thread = Arc::new(BlockedThread::current());
+        match self.store.claim(HERE, Waiter::Thread(Arc::clone(&thread)), request, Timestamp::NEVER, &self.word) {
+            Claimed::Pending(ticket) => (thread, ticket),
+            Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
+        }
+    }
+
+    fn take(&self, request: Request) -> Option<WaitResult> {
+        if request != Request::Lock && self.is_anybody_counted() {
+            return self.store.try_take(HERE, request, &self.word);
+        }
+        request.take(&self.word).then(|| {
+            let inherited = self.store.any_abandoned_near(HERE) && self.store.take_note_of_death(HERE, request);
+            if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
+        })
+    }
+
+    fn give(&self, request: Request) {
+        if self.is_anybody_counted() {
+            self.store.release(HERE, request, &self.word);
+            return;
+        }
+        match request {
+            Request::Lock | Request::Inner | Request::Exclusive => self.word.store(UNLOCKED, Ordering::SeqCst),
+            Request::Shared => self.change(-1),
+            Request::Permits(amount) | Request::Signals(amount) => self.change(i32::try_from(amount).unwrap()),
+            Request::Limited { amount, .. } => self.change(-i32::try_from(amount).unwrap()),
+            Request::Named(..) => unreachable!("tests/names.rs has them"),
+            Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
+        }
+        self.tell_line();
+    }
+
+    fn change(&self, by: i32) {
+        self.word.fetch_add(by, Ordering::SeqCst);
+    }
+
+    fn add_permits(&self, amount: u32) {
+        self.change(i32::try_from(amount).unwrap());
+        self.tell_line();
+    }
+
+    fn tell_line(&self) {
+        if self.is_anybody_counted() {
+            self.store.word_changed(HERE, &self.word);
+        }
+    }
+}
+
+mod property {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Kind {
+        Lock,
+        ReadWriteLock,
+        Semaphore,
+        /// A semaphore with a limit; or with two, by the view.
+        Limit,
+    }
+
+    #[derive(Debug, Clone)]
+    enum Operation {
+        /// A claim that waits if it has to.
+        Claim {
+            what: u32,
+            blocks: bool,
+            timeout: Option<u64>,
+        },
+        /// A claim that does not wait.
+        Take {
+            what: u32,
+        },
+        /// A holder gives back what it holds.
+        Give(prop::sample::Index),
+        /// A holder that locks by means of `Atomics.compareExchange` and `notify` frees the lock.
+        GiveBare,
+        /// A holder dies.
+        Die(prop::sample::Index),
+        /// Permits are added.
+        Add(u32),
+        /// A awake claim tries.
+        Try(prop::sample::Index),
+        /// A claim that is not awake retries: a late call of the claim that had its slot before.
+        TryUnasked(prop::sample::Index),
+        Withdraw(prop::sample::Index),
+        /// A waiter without a claim.
+        Wait {
+            blocks: bool,
+            timeout: Option<u64>,
+        },
+        Notify(usize),
+        Tick(u64),
+        Expire,
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let index = any::<prop::sample::Index>;
+        let micros = |micros: u64| micros * 1000;
+        let timeout = prop::option::weighted(0.3, (1..3000_u64).prop_map(micros));
+        prop_oneof![
+            6 => (0..6_u32, any::<bool>(), timeout.clone())
+                .prop_map(|(what, blocks, timeout)| Operation::Claim { what, blocks, timeout }),
+            2 => (0..6_u32).prop_map(|what| Operation::Take { what }),
+            5 => index().prop_map(Operation::Give),
+            1 => index().prop_map(Operation::Die),
+            2 => (1..4_u32).prop_map(Operation::Add),
+            4 => index().prop_map(Operation::Try),
+            1 => index().prop_map(Operation::TryUnasked),
+            2 => index().prop_map(Operation::Withdraw),
+            2 => (any::<bool>(), timeout).prop_map(|(blocks, timeout)| Operation::Wait { blocks, timeout }),
+            2 => (1..3_usize).prop_map(Operation::Notify),
+            1 => Just(Operation::GiveBare),
+            3 => (1..800_u64).prop_map(micros).prop_map(Operation::Tick),
+            2 => Just(Operation::Expire),
+        ]
+    }
+
+    /// How many permits of a limit the holder of this request has.
+    fn held(request: Request) -> i32 {
+        match request {
+            Request::Limited { amount, .. } => i32::try_from(amount).unwrap(),
+            _ => 0,
+        }
+    }
+
+    /// One in the list.
+    struct Entrant {
+        /// `None`: a plain waiter.
+        request: Option<Request>,
+        party: Waiter,
+        ticket: Ticket,
+        /// Unlike its ticket, never given again.
+        number: u32,
+        deadline: Timestamp,
+        awake: bool,
+        /// Whether it has been awake and tried in vain.
+        tried: bool,
+    }
+
+    impl Entrant {
+        fn blocks(&self) -> bool {
+            matches!(self.party, Waiter::Thread(_))
+        }
+
+        fn is_live(&self) -> bool {
+            self.deadline > now()
+        }
+
+        /// Whether its claim, the first, may be handed the lock: its thread blocks, or ran when the claim tried.
+        fn is_ready(&self) -> bool {
+            self.blocks() || self.tried
+        }
+    }
+
+    /// A word, its line, and the state of all waiters and holders.
+    struct Line {
+        kind: Kind,
+        guard: Guard,
+        outbox: Arc<Outbox>,
+        arrivals: u32,
+        /// In the order of arrival.
+        entrants: Vec<Entrant>,
+        holders: Vec<Request>,
+        /// Permits that are neither held nor used up.
+        permits: i32,
+        /// An exclusive holder has died, and no holder has been told yet.
+        left_behind: bool,
+        /// Since when the first claim of a lock has been overtaken.
+        overtaken: Option<(u32, Timestamp)>,
+    }
+
+    impl Line {
+        fn new(kind: Kind) -> Self {
+            CLOCK.set(0);
+            Self {
+                kind,
+                guard: Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() },
+                outbox: Arc::new(Outbox::new(Box::new(|| ()))),
+                arrivals: 0,
+                entrants: Vec::new(),
+                holders: Vec::new(),
+                permits: 0,
+                left_behind: false,
+                overtaken: None,
+            }
+        }
+
+        fn request(&self, what: u32) -> Request {
+            match (self.kind, what) {
+                (Kind::Lock, _) => Request::Lock,
+                (Kind::ReadWriteLock, 0..4) => Request::Shared,
+                (Kind::ReadWriteLock, _) => Request::Exclusive,
+                (Kind::Semaphore, 0..3) => Request::Permits(1 + what),
+                (Kind::Semaphore, _) => Request::Signals(what - 2),
+                (Kind::Limit, 0..4) => Request::Limited { amount: 1 + what, limit: 4 },
+                (Kind::Limit, _) => Request::Limited { amount: what - 3, limit: 2 },
+            }
+        }
+
+        /// The value that the word should have.
+        fn value(&self) -> i32 {
+            match self.kind {
+                Kind::Lock if self.holders.is_empty() => UNLOCKED,
+                Kind::Lock => LOCKED,
+                Kind::ReadWriteLock if self.holders.contains(&Request::Exclusive) => WRITING,
+                Kind::ReadWriteLock => i32::try_from(self.holders.len()).unwrap(),
+                Kind::Semaphore => self.permits,
+                Kind::Limit => self.holders.iter().map(|&request| held(request)).sum(),
+            }
+        }
+
+        fn grants(&self, request: Request) -> bool {
+            match request {
+                Request::Lock | Request::Inner | Request::Exclusive => self.value() == UNLOCKED,
+                Request::Shared => self.value() >= 0,
+                Request::Permits(amount) | Request::Signals(amount) => self.value() >= i32::try_from(amount).unwrap(),
+                Request::Limited { limit, .. } => self.value() + held(request) <= i32::try_from(limit).unwrap(),
+                Request::Named(..) => unreachable!("tests/names.rs has them"),
+                Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
+            }
+        }
+
+        fn first_claim(&self) -> Option<usize> {
+            self.entrants.iter().position(|entrant| entrant.request.is_some())
+        }
+
+        fn acquired(&mut self, request: Request, result: WaitResult) {
+            assert!(self.grants(request), "{request:?} beside {:?}", self.holders);
+            match request {
+                Request::Permits(amount) | Request::Signals(amount) => self.permits -= i32::try_from(amount).unwrap(),
+                _ => {}
+            }
+            if !matches!(request, Request::Signals(_)) {
+                self.holders.push(request);
+            }
+            let alone = matches!(request, Request::Lock | Request::Exclusive);
+            let told = self.left_behind && (alone || request == Request::Shared);
+            // Readers cannot repair what was left half done.
+            self.left_behind &= !alone;
+            assert_eq!(result, if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
+        }
+
+        fn given_back(&mut self, request: Request) {
+            if let Request::Permits(amount) | Request::Signals(amount) = request {
+                self.permits += i32::try_from(amount).unwrap();
+            }
+        }
+
+        /// Takes note of all wake-ups since the last time.
+        fn hear(&mut self) {
+            let mut mail = Mail::default();
+            self.outbox.take(&mut mail);
+            let mut settled = Vec::new();
+            for (place, entrant) in self.entrants.iter_mut().enumerate() {
+                let (awake, result) = match &entrant.party {
+                    Waiter::Agent(_, slot) => {
+                        let is_its = |settlement: &&Settlement| {
+                            // That a plain waiter is due changes nothing before its agent decides, which it never does here.
+                            settlement.slot == *slot && settlement.result != WaitResult::Due
+                        };
+                        let settlement = mail.settlements.iter().find(is_its);
+                        (mail.retries.contains(slot), settlement.map(|settlement| settlement.result))
+                    }
+                    Waiter::Thread(thread) => {
+                        let store = &self.guard.store;
+                        match store.park(entrant.ticket, thread, Timestamp::NEVER, Timestamp::from_nanos(0)) {
+                            Woken::Retry => (true, None),
+                            Woken::Settled(result) => (false, Some(result)),
+                            Woken::TimeOver | Woken::Interrupted => (false, None),
+                        }
+                    }
+                };
+                assert!(!awake || entrant.request.is_some(), "a waiter without a claim does not retry");
+                entrant.awake |= awake;
+                settled.extend(result.map(|result| (place, result)));
+            }
+            let acquired = settled.iter().filter(|(_, result)| result.is_acquired()).count();
+            let agents = |&&(place, result): &&(usize, WaitResult)| {
+                result.is_acquired() && matches!(self.entrants[place].party, Waiter::Agent(..))
+            };
+            assert_eq!(mail.grants.len(), settled.iter().filter(agents).count(), "what a dying agent has to pass on");
+            for (gone, (place, result)) in settled.into_iter().enumerate() {
+                let first =
+                    self.first_claim().map(|first| (self.entrants[first].number, self.entrants[first].is_ready()));
+                let entrant = self.entrants.remove(place - gone);
+                match (entrant.request, result) {
+                    (_, WaitResult::TimedOut) => assert!(entrant.deadline <= now(), "timed out early"),
+                    (None, WaitResult::Ok) => {}
+                    (Some(request), result) if result.is_acquired() => {
+                        let is_first = first.is_some_and(|(number, _)| number == entrant.number);
+                        let is_behind_promise = self.kind == Kind::Lock
+                            && entrant.blocks()
+                            && first.is_some_and(|(_, is_ready)| !is_ready)
+                            && !self.entrants[..place - gone].iter().any(|one| one.request.is_some() && one.blocks());
+                        assert!(is_first || is_behind_promise, "granted to another claim than the first");
+                        assert!(entrant.deadline > now(), "granted to one whose time is over");
+                        self.acquired(request, result);
+                    }
+                    (request, result) => panic!("{request:?} ended as {result:?}"),
+                }
+            }
+            assert!(acquired <= 1 || self.kind != Kind::Lock);
+        }
+
+        fn line_up(&mut self, request: Option<Request>, blocks: bool, timeout: Option<u64>) {
+            self.arrivals += 1;
+            let number = self.arrivals;
+            let party = if blocks {
+                Waiter::Thread(Arc::new(BlockedThread::current()))
+            } else {
+                Waiter::Agent(Arc::clone(&self.outbox), number)
+            };
+            let deadline = timeout.map_or(Timestamp::NEVER, |timeout| Timestamp::from_nanos(CLOCK.get() + timeout));
+            let store = &self.guard.store;
+            let claimed = match (request, &party) {
+                (Some(request), party) => store.claim(HERE, party.clone(), request, deadline, &self.guard.word),
+                (None, Waiter::Thread(thread)) => Claimed::Pending(
+                    store.enqueue(HERE, Waiter::Thread(Arc::clone(thread)), deadline, || true).unwrap(),
+                ),
+                (None, Waiter::Agent(outbox, slot)) => Claimed::Pending(
+                    store.enqueue(HERE, Waiter::Agent(Arc::clone(outbox), *slot), deadline, || true).unwrap(),
+                ),
+            };
+            // Those before it may have been given something on the way.
+            self.hear();
+            match (claimed, request) {
+                (Claimed::Now(result), Some(request)) => {
+                    assert!(self.kind == Kind::Lock || self.first_claim().is_none(), "it has overtaken a claim");
+                    self.acquired(request, result);
+                }
+                (Claimed::Pending(ticket), _) => {
+                    self.entrants.push(Entrant {
+                        request,
+                        party,
+                        ticket,
+                        number,
+                        deadline,
+                        awake: false,
+                        tried: false,
+                    });
+                }
+                (Claimed::Now(_), None) => unreachable!(),
+            }
+        }
+
+        fn retry(&mut self, place: usize) {
+            let entrant = &mut self.entrants[place];
+            let Some(request) = entrant.request else { return };
+            let was_nudged = std::mem::take(&mut entrant.awake);
+            if let Some(result) = self.guard.store.retry(entrant.ticket, &entrant.party, &self.guard.word) {
+                assert!(was_nudged, "it has overtaken the first");
+                self.entrants.remove(place);
+                self.acquired(request, result);
+            } else if was_nudged {
+                self.entrants[place].tried = true;
+            }
+        }
+
+        /// The numbers of the waiters that a notification wakes if none is overdue: those without a claim, and one claim at most.
+        fn notified(&self, count: usize) -> Vec<u32> {
+            let first_claim = self.first_claim();
+            let wakes = |&(place, entrant): &(usize, &Entrant)| entrant.request.is_none() || Some(place) == first_claim;
+            self.entrants.iter().enumerate().filter(wakes).map(|(_, entrant)| entrant.number).take(count).collect()
+        }
+
+        fn is_live(entrant: &Entrant) -> bool {
+            entrant.deadline > now()
+        }
+
+        /// The first claim that is not due, and whether plain waiters stand before it.
+        fn first_live_claim(&self) -> Option<(&Entrant, bool)> {
+            let mut behind_waiters = false;
+            for entrant in self.entrants.iter().filter(|entrant| entrant.is_live()) {
+                if entrant.request.is_some() {
+                    return Some((entrant, behind_waiters));
+                }
+                behind_waiters = true;
+            }
+            None
+        }
+
+        /// Of the blocked threads behind the first live claim the first one with a claim, and how many before it have none.
+        fn first_live_thread(&self) -> (Option<&Entrant>, usize) {
+            let threads = self.entrants.iter().filter(|entrant| entrant.is_live());
+            let mut behind =
+                threads.skip_while(|entrant| entrant.request.is_none()).skip(1).filter(|entrant| entrant.blocks());
+            let mut plain = 0;
+            let claim = behind.find(|entrant| {
+                plain += usize::from(entrant.request.is_none());
+                entrant.request.is_some()
+            });
+            (claim, plain)
+        }
+
+        fn plain_waiters(&self) -> usize {
+            self.entrants.iter().filter(|entrant| entrant.request.is_none()).count()
+        }
+
+        /// The holder of a lock frees it, or hands it over.
+        fn release_lock(&mut self) {
+            let plain_waiters = self.plain_waiters();
+            let (first, behind_waiters) = self.first_live_claim().unzip();
+            let first_is_ready = first.is_none_or(Entrant::is_ready);
+            let (thread, plain_threads) = self.first_live_thread();
+            let next = if first_is_ready { first } else { thread };
+            let behind_waiters = behind_waiters == Some(true) || (!first_is_ready && plain_threads > 0);
+            let next = next.map(|next| (next.number, next.tried));
+            let nobody_claims = first.is_none();
+            let mut hands_over = false;
+            if let Some((next, tried)) = next {
+                let is_late = !tried
+                    && match self.overtaken {
+                        Some((number, since)) if next == number => now().duration_since(since) >= FAIRNESS,
+                        _ => {
+                            self.overtaken = Some((next, now()));
+                            false
+                        }
+                    };
+                hands_over = (tried || is_late) && !behind_waiters;
+            }
+            self.guard.give(Request::Lock);
+            let value = if hands_over { LOCKED } else { UNLOCKED };
+            assert_eq!(self.guard.word.load(Ordering::SeqCst), value, "handed over if it is somebody's turn");
+            self.hear();
+            if nobody_claims && plain_waiters > 0 {
+                assert!(self.plain_waiters() < plain_waiters, "one of those who only wait gets a try");
+            }
+            if !first_is_ready && !hands_over {
+                assert_eq!(self.first_live_thread().1, 0, "those that block and only wait behind a promise get a try");
+            }
+        }
+
+        fn run(&mut self, operation: &Operation) {
+            match *operation {
+                Operation::Claim { what, blocks, timeout } => {
+                    self.line_up(Some(self.request(what)), blocks, timeout);
+                }
+                Operation::Wait { blocks, timeout } => self.line_up(None, blocks, timeout),
+                Operation::Take { what } => {
+                    let request = self.request(what);
+                    let may = self.grants(request) && (self.kind == Kind::Lock || self.first_claim().is_none());
+                    let taken = self.guard.take(request);
+                    assert_eq!(taken.is_some(), may);
+                    if let Some(result) = taken {
+                        self.acquired(request, result);
+                    }
+                }
+                Operation::Give(ref index) if !self.holders.is_empty() => {
+                    let request = self.holders.remove(index.index(self.holders.len()));
+                    self.given_back(request);
+                    if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
+                }
+                // Not if the first waiter has no claim: that one is woken, and has to notify the next.
+                Operation::GiveBare
+                    if !self.holders.is_empty()
+                        && self.kind == Kind::Lock
+                        && self.first_live_claim().is_none_or(|(_, behind_waiters)| !behind_waiters) =>
+                {
+                    self.holders.clear();
+                    self.guard.word.store(UNLOCKED, Ordering::SeqCst);
+                    self.guard.store.notify(HERE, 1, None);
+                }
+                Operation::Die(ref index) if !self.holders.is_empty() => {
+                    let request = self.holders.remove(index.index(self.holders.len()));
+                    self.given_back(request);
+                    self.left_behind |= matches!(request, Request::Lock | Request::Exclusive);
+                    let hands_over =
+                        request == Request::Lock && self.first_live_claim().is_some_and(|(first, _)| first.is_ready());
+                    self.guard.store.abandon(HERE, request, &self.guard.word);
+                    assert_eq!(
+                        hands_over,
+                        self.guard.word.load(Ordering::SeqCst) == LOCKED && self.kind == Kind::Lock,
+                        "handed over to the first"
+                    );
+                }
+                Operation::Add(amount) if self.kind == Kind::Semaphore => {
+                    self.permits += i32::try_from(amount).unwrap();
+                    self.guard.add_permits(amount);
+                }
+                Operation::Try(ref index) => {
+                    let awake: Vec<_> = (0..self.entrants.len()).filter(|&place| self.entrants[place].awake).collect();
+                    if !awake.is_empty() {
+                        self.retry(*index.get(&awake));
+                    }
+                }
+                Operation::TryUnasked(ref index) if !self.entrants.is_empty() => {
+                    let place = index.index(self.entrants.len());
+                    if !self.entrants[place].awake {
+                        self.retry(place);
+                    }
+                }
+                Operation::Withdraw(ref index) if !self.entrants.is_empty() => {
+                    self.withdraw(index.index(self.entrants.len()));
+                }
+                Operation::Notify(count) => {
+                    let expected = self.notified(count);
+                    let woken = self.guard.store.notify(HERE, count, None);
+                    assert!(woken <= count);
+                    if self.entrants.iter().all(Self::is_live) {
+                        assert_eq!(woken, expected.len());
+                        self.hear();
+                        let is_left = |number: &u32| {
+                            self.entrants.iter().any(|entrant| entrant.number == *number && !entrant.awake)
+                        };
+                        assert!(!expected.iter().any(is_left), "not the first ones were woken");
+                    }
+                }
+                Operation::Tick(nanos) => CLOCK.set(CLOCK.get() + nanos),
+                Operation::Expire => {
+                    self.guard.store.expire();
+                    let timed_out = |entrant: &Entrant| {
+                        let is_claim = entrant.request.is_some();
+                        is_claim && matches!(entrant.party, Waiter::Agent(..)) && entrant.deadline <= now()
+                    };
+                    let before = self.entrants.iter().filter(|entrant| timed_out(entrant)).count();
+                    self.hear();
+                    assert!(!self.entrants.iter().any(timed_out), "{before} were due");
+                }
+                _ => {}
+            }
+            self.hear();
+        }
+
+        fn withdraw(&mut self, place: usize) {
+            let entrant = self.entrants.remove(place);
+            match &entrant.party {
+                Waiter::Agent(outbox, slot) => {
+                    assert_eq!(self.guard.store.withdraw_agent(entrant.ticket, outbox, *slot), Withdrawal::Done);
+                }
+                Waiter::Thread(thread) => {
+                    let result = self.guard.store.withdraw_thread(entrant.ticket, thread);
+                    assert_eq!(result, WaitResult::TimedOut);
+                }
+            }
+        }
+
+        /// All waiters that are overdue give up.
+        fn time_out(&mut self) {
+            while let Some(place) = self.entrants.iter().position(|entrant| !entrant.is_live()) {
+                self.withdraw(place);
+                self.hear();
+            }
+        }
+
+        fn check(&self) {
+            assert_eq!(self.guard.word.load(Ordering::SeqCst), self.value());
+            assert!(
+                self.kind == Kind::Semaphore || self.holders.len() <= 1 || !self.holders.contains(&Request::Exclusive)
+            );
+            assert_eq!(self.guard.store.count(HERE) as usize, self.entrants.len());
+            let counter = self.guard.store.counter(HERE).load(Ordering::Relaxed);
+            assert_eq!(usize::try_from(counter), Ok(self.entrants.len()));
+            assert_eq!(self.guard.store.any_abandoned_near(HERE), self.left_behind);
+            // A claim that is overdue need not be awake: the next thread that finds it times it out, and wakes its successor.
+            if let Some(first) = self.first_claim()
+                && self.entrants[first].deadline > now()
+                && self.entrants[first].request.is_some_and(|request| self.grants(request))
+            {
+                assert!(self.entrants[first].awake, "the word grants what the first one asks for, and it sleeps");
+                if !self.entrants[first].blocks() {
+                    let thread = self.entrants.iter().find(|entrant| entrant.request.is_some() && entrant.blocks());
+                    let sleeps = thread.is_some_and(|thread| thread.is_live() && !thread.awake);
+                    assert!(!sleeps, "a blocked thread sleeps behind a promise, whose event loop may be busy");
+                }
+            }
+            for blocks in [true, false] {
+                assert!(
+                    self.entrants.iter().filter(|entrant| entrant.awake && entrant.blocks() == blocks).count() <= 1
+                );
+            }
+        }
+
+        /// All waiters get what they wait for, one after the other.
+        fn drain(&mut self) {
+            let add = |line: &mut Self| {
+                if line.kind == Kind::Semaphore {
+                    line.run(&Operation::Add(8));
+                }
+            };
+            add(self);
+            self.time_out();
+            for _ in 0..3 * (self.entrants.len() + self.holders.len()) {
+                while let Some(place) = self.entrants.iter().position(|entrant| entrant.awake) {
+                    self.retry(place);
+                    self.hear();
+                    self.check();
+                }
+                match self.holders.pop() {
+                    Some(request) => {
+                        self.given_back(request);
+                        if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
+                    }
+                    None if self.first_claim().is_none() => break,
+                    None => add(self),
+                }
+                self.hear();
+                self.check();
+            }
+            assert!(self.first_claim().is_none(), "one is left in the line");
+        }
+    }
+
+    fn behaves(kind: Kind, operations: Vec<Operation>) {
+        let mut line = Line::new(kind);
+        for operation in operations {
+            line.run(&operation);
+            line.check();
+        }
+        line.drain();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn lock(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::Lock, operations);
+        }
+
+        #[test]
+        fn read_write_lock(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::ReadWriteLock, operations);
+        }
+
+        #[test]
+        fn semaphore(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::Semaphore, operations);
+        }
+
+        #[test]
+        fn limit(operations in prop::collection::vec(operation(), 0..120)) {
+            behaves(Kind::Limit, operations);
+        }
+    }
+}
+
+/// The word of a semaphore with a limit, whatever a program has written there.
+mod limit {
+    use super::*;
+
+    const MOST: i32 = i32::MAX;
+
+    #[test]
+    fn grants_no_more_than_its_limit_and_no_word_stops_it_for_good() {
+        for value in [i32::MIN, -5, -1, 0, 1, 2, 3, MOST - 1, MOST] {
+            for (amount, limit) in [(1, 1), (1, 3), (3, 3), (1, MOST), (MOST, MOST)] {
+                let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) };
+                let request = Request::Limited { amount: amount.unsigned_abs(), limit: limit.unsigned_abs() };
+                let before = value.max(0);
+                let grants = i64::from(before) + i64::from(amount) <= i64::from(limit);
+                assert_eq!(request.take(&guard.word), grants, "{request:?} of {value}");
+                let after = guard.word.load(Ordering::SeqCst);
+                assert_eq!(after, if grants { before + amount } else { value });
+                guard.store.release(HERE, request, &guard.word);
+                let left = guard.word.load(Ordering::SeqCst);
+                assert_eq!(left, (after.max(0) - amount).max(0), "{request:?} given back to {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_view_is_judged_by_its_own_limit_in_the_order_of_the_line() {
+        let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(3) };
+        let [low, high] = [2, 5].map(|limit| Request::Limited { amount: 1, limit });
+        let blocked = [low, high].map(|request| guard.block(request));
+        let result = |index: usize| {
+            let (thread, ticket) = &blocked[index];
+            guard.store.park(*ticket, thread, Timestamp::NEVER, Timestamp::from_nanos(0))
+        };
+        guard.give(high);
+        // Two are taken: enough room for the second, which waits behind the first.
+        assert!(matches!((result(0), result(1)), (Woken::TimeOver, Woken::TimeOver)));
+        assert_eq!(guard.take(high), None, "no newcomer overtakes");
+        guard.give(high);
+        let acquired = Woken::Settled(WaitResult::Acquired);
+        assert_eq!([result(0), result(1)], [acquired; 2]);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 3);
+    }
+}
+
+/// A panic inside a critical section, here of the word: all decisions made before it hold.
+mod panic {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+
+    /// Panics when it is read, once it has been read so often.
+    struct BrokenWord<'a> {
+        word: &'a AtomicI32,
+        reads: Cell<u32>,
+    }
+
+    impl Word for BrokenWord<'_> {
+        fn load(&self) -> i32 {
+            assert_ne!(self.reads.get(), 0, "on purpose");
+            self.reads.set(self.reads.get() - 1);
+            self.word.load(Ordering::SeqCst)
+        }
+
+        fn compare_exchange(&self, current: i32, new: i32) -> bool {
+            Word::compare_exchange(self.word, current, new)
+        }
+    }
+
+    /// `operation` panics when it reads the word for the time after `reads`.
+    fn breaks(word: &AtomicI32, reads: u32, operation: impl FnOnce(&BrokenWord)) {
+        let word = BrokenWord { word, reads: Cell::new(reads) };
+        assert!(catch_unwind(AssertUnwindSafe(|| operation(&word))).is_err(), "it was to panic");
+    }
+
+    fn permits() -> Guard {
+        CLOCK.set(0);
+        Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() }
+    }
+
+    const PERMIT: Request = Request::Signals(1);
+
+    fn line_up(guard: &Guard, party: Waiter, deadline: Timestamp) -> Ticket {
+        match guard.store.claim(HERE, party, PERMIT, deadline, &guard.word) {
+            Claimed::Pending(ticket) => ticket,
+            Claimed::Now(result) => panic!("{result:?} of a word that has none"),
+        }
+    }
+
+    fn agent() -> (Arc<Outbox>, Arc<AtomicBool>) {
+        let rung = Arc::new(AtomicBool::new(false));
+        let bell = Arc::clone(&rung);
+        (Arc::new(Outbox::new(Box::new(move || bell.store(true, Ordering::Relaxed)))), rung)
+    }
+
+    fn settled(outbox: &Outbox) -> Vec<u32> {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        mail.settlements.iter().map(|settlement| settlement.slot).collect()
+    }
+
+    #[test]
+    fn a_waiter_that_has_been_granted_something_is_woken() {
+        let guard = permits();
+        let (outbox, rung) = agent();
+        let (after, rung_after) = agent();
+        let deadline = Timestamp::from_nanos(1000);
+        thread::scope(|scope| {
+            let blocked = scope.spawn(|| {
+                let thread = Arc::new(BlockedThread::current());
+                let ticket = line_up(&guard, Waiter::Thread(Arc::clone(&thread)), Timestamp::NEVER);
+                guard.store.park(ticket, &thread, Timestamp::NEVER, Timestamp::NEVER)
+            });
+            while guard.store.count(HERE) == 0 {
+                thread::yield_now();
+            }
+            line_up(&guard, Waiter::Agent(Arc::clone(&outbox), 7), deadline);
+            line_up(&guard, Waiter::Agent(Arc::clone(&after), 8), Timestamp::NEVER);
+            assert_eq!(guard.store.earliest_deadline(), deadline);
+            guard.change(3);
+            // The first two claims read the word and take from it; at the third it breaks.
+            breaks(&guard.word, 2, |word| guard.store.word_changed(HERE, word));
+            assert_eq!(blocked.join().unwrap(), Woken::Settled(WaitResult::Acquired));
+        });
+        assert!(rung.load(Ordering::Relaxed));
+        assert_eq!(settled(&outbox), [7]);
+        // The lists are as they were between two claims, and the earliest deadline is published.
+        assert_eq!(guard.store.earliest_deadline(), Timestamp::NEVER);
+        assert_eq!(guard.store.count(HERE), 1);
+        assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 1);
+        assert!(!rung_after.load(Ordering::Relaxed));
+        // The next operation on the line grants the third claim what is left.
+        guard.tell_line();
+        assert!(rung_after.load(Ordering::Relaxed));
+        assert_eq!(settled(&after), [8]);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 0);
+        assert_eq!(guard.store.count(HERE), 0);
+    }
+
+    #[test]
+    fn a_claim_that_does_not_join_the_line_is_not_counted() {
+        let guard = permits();
+        let (outbox, _) = agent();
+        breaks(&guard.word, 0, |word| {
+            let _ = guard.store.claim(HERE, Waiter::Agent(outbox, 0), PERMIT, Timestamp::NEVER, word);
+        });
+        assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 0);
+        assert_eq!(guard.store.count(HERE), 0);
+        breaks(&guard.word, 0, |word| {
+            let _ = guard.store.free(HERE, word, |_| None::<()>);
+        });
+        assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_claim_that_panics_when_it_retries_wakes_its_successor_when_it_leaves() {
+        let guard = Guard { word: AtomicI32::new(LOCKED), ..permits() };
+        let claims = [agent(), agent()].map(|(outbox, rung)| {
+            let party = Waiter::Agent(Arc::clone(&outbox), 0);
+            let claimed = guard.store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &guard.word);
+            let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
+            (outbox, rung, party, ticket)
+        });
+        let [(outbox, rung, party, ticket), (_, next_rung, next_party, next_ticket)] = &claims;
+        guard.give(Request::Lock);
+        assert!(rung.load(Ordering::Relaxed) && !next_rung.load(Ordering::Relaxed));
+        breaks(&guard.word, 0, |word| {
+            guard.store.retry(*ticket, party, word);
+        });
+        assert_eq!(guard.store.withdraw_agent(*ticket, outbox, 0), Withdrawal::Done);
+        assert!(next_rung.load(Ordering::Relaxed));
+        let taken = guard.store.retry(*next_ticket, next_party, &guard.word);
+        assert_eq!(taken, Some(WaitResult::Acquired));
+    }
+}
+
+mod stress {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::thread::{self, Thread};
+    use std::time::{Duration, Instant};
+
+    use waitasync_core::clock::now;
+    use waitasync_core::service::alarm::Alarm;
+
+    use super::random::Random;
+    use super::*;
+
+    /// All the permits of the semaphore.
+    const PERMITS: i32 = 4;
+
+    /// The state that all threads share.
+    struct Scene {
+        guard: Guard,
+        requests: Vec<Request>,
+        alarm: Alarm,
+        timer: OnceLock<Thread>,
+        end: Instant,
+        is_over: AtomicBool,
+        writers: AtomicI32,
+        readers: AtomicI32,
+        permits: AtomicI32,
+        /// Counted up by exclusive holders, without an atomic increment.
+        count: AtomicU64,
+        /// Deaths to be told of, and deaths that were told of.
+        deaths: AtomicU64,
+        told: AtomicU64,
+    }
+
+    impl Scene {
+        /// The calling thread has been granted `request`: does what that allows, and gives it back or dies.
+        fn hold(&self, request: Request, result: WaitResult, random: &mut Random) -> u64 {
+            assert!(result.is_acquired(), "{result:?}");
+            self.hear(request, result);
+            let amount = match request {
+                Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. } => {
+                    i32::try_from(amount).unwrap()
+                }
+                _ => 0,
+            };
+            let alone = matches!(request, Request::Lock | Request::Exclusive);
+            let (readers, permits) = (i32::from(request == Request::Shared), amount);
+            if alone {
+                assert_eq!(self.writers.swap(1, Ordering::Relaxed), 0, "two at once");
+                self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            self.readers.fetch_add(readers, Ordering::Relaxed);
+            assert!(self.permits.fetch_add(permits, Ordering::Relaxed) + permits <= PERMITS);
+            if random.one_in(8) {
+                thread::yield_now();
+            }
+            if alone {
+                assert_eq!(self.readers.load(Ordering::Relaxed), 0, "a reader beside a writer");
+                self.writers.store(0, Ordering::Relaxed);
+            }
+            self.readers.fetch_sub(readers, Ordering::Relaxed);
+            self.permits.fetch_sub(permits, Ordering::Relaxed);
+            if random.one_in(16) {
+                self.die_holding(request);
+            } else {
+                self.guard.give(request);
+            }
+            u64::from(alone)
+        }
+
+        /// Counts the deaths that exclusive holders are told of.
+        fn hear(&self, request: Request, result: WaitResult) {
+            if result == WaitResult::AcquiredFromDead && request != Request::Shared {
+                self.told.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+
+        fn die_holding(&self, request: Request) {
+            if matches!(request, Request::Lock | Request::Exclusive) {
+                self.deaths.fetch_add(1, Ordering::Relaxed);
+            }
+            self.guard.store.abandon(HERE, request, &self.guard.word);
+        }
+
+        /// Claims by blocking, again and again. How often it held the word exclusively.
+        fn block(&self, random: &mut Random) -> u64 {
+            let thread = Arc::new(BlockedThread::current());
+            let party = Waiter::Thread(Arc::clone(&thread));
+            let Guard { store, word } = &self.guard;
+            let mut alone = 0;
+            while Instant::now() < self.end {
+                let request = self.request(random);
+                if let Some(result) = self.guard.take(request) {
+                    alone += self.hold(request, result, random);
+                    continue;
+                }
+                let (deadline, began) = (random.deadline(), now());
+                let result = match store.claim(HERE, party.clone(), request, deadline, word) {
+                    Claimed::Now(result) => result,
+                    Claimed::Pending(ticket) => loop {
+                        let slice = Timestamp::from_nanos(now().as_nanos() + 30_000_000);
+                        match store.park(ticket, &thread, deadline, slice) {
+                            Woken::Settled(result) => break result,
+                            Woken::Retry => {
+                                if let Some(result) = store.retry(ticket, &party, word) {
+                                    break result;
+                                }
+                            }
+                            Woken::TimeOver | Woken::Interrupted => {
+                                assert!(now().duration_since(began) < HANGS, "it hangs");
+                            }
+                        }
+                    },
+                };
+                if result != WaitResult::TimedOut {
+                    alone += self.hold(request, result, random);
+                }
+            }
+            alone
+        }
+
+        /// Claims by promises, one after the other, some of which it takes back; and its agent dies again and again. How
+        /// often it held the word exclusively.
+        fn wait_async(&self, random: &mut Random) -> u64 {
+            let Guard { store, word } = &self.guard;
+            let mut alone = 0;
+            while Instant::now() < self.end {
+                let this = thread::current();
+                let outbox = Arc::new(Outbox::new(Box::new(move || this.unpark())));
+                let mut mail = Mail::default();
+                for slot in 0..20 {
+                    let request = self.request(random);
+                    let deadline = random.deadline();
+                    let party = Waiter::Agent(Arc::clone(&outbox), slot);
+                    let ticket = match store.claim(HERE, party.clone(), request, deadline, word) {
+                        Claimed::Now(result) => {
+                            alone += self.hold(request, result, random);
+                            continue;
+                        }
+                        Claimed::Pending(ticket) => ticket,
+                    };
+                    if self.alarm.is_later_than(deadline)
+                        && let Some(timer) = self.timer.get()
+                    {
+                        timer.unpark();
+                    }
+                    let mut patience = if random.one_in(3) { random.below(10) } else { usize::MAX };
+                    let (dies, began) = (random.one_in(10), now());
+                    let result = loop {
+                        mail.clear();
+                        outbox.take(&mut mail);
+                        let awake = mail.retries.contains(&slot);
+                        let tried = if awake { store.retry(ticket, &party, word) } else { None };
+                        let settled = mail.settlements.iter().find(|settlement| settlement.slot == slot);
+                        if let Some(result) = tried.or(settled.map(|settlement| settlement.result)) {
+                            break Some(result);
+                        }
+                        if patience == 0 && store.withdraw_agent(ticket, &outbox, slot) == Withdrawal::Done {
+                            break None;
+                        }
+                        patience = patience.saturating_sub(1);
+                        thread::park_timeout(Duration::from_micros(if patience < 10 { 20 } else { 30_000 }));
+                        assert!(now().duration_since(began) < HANGS, "it hangs");
+                    };
+                    match result.filter(|&result| result != WaitResult::TimedOut) {
+                        Some(result) if dies => {
+                            // It never knew.
+                            assert!(result.is_acquired());
+                            self.hear(request, result);
+                            self.die_holding(request);
+                        }
+                        Some(result) => alone += self.hold(request, result, random),
+                        None => {}
+                    }
+                }
+                outbox.close();
+            }
+            alone
+        }
+
+        /// As `src/timer.rs` does.
+        fn expire(&self) {
+            while !self.is_over.load(Ordering::Relaxed) {
+                let next = self.alarm.set(&self.guard.store);
+                thread::park_timeout(next.duration_since(now()));
+            }
+        }
+
+        fn request(&self, random: &mut Random) -> Request {
+            self.requests[random.below(self.requests.len())]
+        }
+    }
+
+    const HANGS: Duration = Duration::from_secs(10);
+
+    fn storm(requests: &[Request], value: i32) {
+        let scene = &Scene {
+            guard: Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) },
+            requests: requests.to_vec(),
+            alarm: Alarm::default(),
+            timer: OnceLock::new(),
+            end: Instant::now() + Duration::from_millis(700),
+            is_over: AtomicBool::new(false),
+            writers: AtomicI32::new(0),
+            readers: AtomicI32::new(0),
+            permits: AtomicI32::new(0),
+            count: AtomicU64::new(0),
+            deaths: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+        };
+        let alone = thread::scope(|scope| {
+            let timer = scope.spawn(|| scene.expire());
+            let timer = scene.timer.get_or_init(|| timer.thread().clone());
+            let threads = [0, 1, 2, 3].map(|seed| {
+                scope.spawn(move || {
+                    let random = &mut Random::new(seed);
+                    if seed % 2 == 0 { scene.block(random) } else { scene.wait_async(random) }
+                })
+            });
+            // The timer's thread is to end also when one of the others has failed.
+            let results = threads.map(thread::ScopedJoinHandle::join);
+            scene.is_over.store(true, Ordering::Relaxed);
+            timer.unpark();
+            results.into_iter().map(Result::unwrap).sum::<u64>()
+        });
+
+        assert_eq!(scene.count.load(Ordering::Relaxed), alone);
+        let Guard { store, word } = &scene.guard;
+        assert_eq!(word.load(Ordering::SeqCst), value, "the word is free");
+        assert_eq!(store.count(HERE), 0);
+        assert_eq!(store.counter(HERE).load(Ordering::Relaxed), 0);
+        let untold = u64::from(store.any_abandoned_near(HERE));
+        assert_eq!(scene.told.load(Ordering::Relaxed) + untold, scene.deaths.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn lock() {
+        storm(&[Request::Lock], UNLOCKED);
+    }
+
+    #[test]
+    fn read_write_lock() {
+        storm(&[Request::Shared, Request::Shared, Request::Exclusive], UNLOCKED);
+    }
+
+    #[test]
+    fn semaphore() {
+        storm(&[Request::Permits(1), Request::Signals(2), Request::Permits(3), Request::Signals(4)], PERMITS);
+    }
+
+    #[test]
+    fn limit() {
+        storm(&[1, 2, 3, 4].map(|amount| Request::Limited { amount, limit: PERMITS.unsigned_abs() }), 0);
+    }
+}
+
+/// A word that became free without its line being told.
+mod look {
+    use super::*;
+
+    fn line(value: i32) -> (Guard, Arc<Outbox>) {
+        CLOCK.set(0);
+        let guard = Guard { store: WaiterListStore::new(4, now), word: AtomicI32::default() };
+        guard.word.store(value, Ordering::SeqCst);
+        (guard, Arc::new(Outbox::new(Box::new(|| ()))))
+    }
+
+    fn claim(guard: &Guard, outbox: &Arc<Outbox>, slot: u32, request: Request) -> Ticket {
+        let party = Waiter::Agent(Arc::clone(outbox), slot);
+        match guard.store.claim(HERE, party, request, Timestamp::NEVER, &guard.word) {
+            Claimed::Pending(ticket) => ticket,
+            Claimed::Now(result) => panic!("{result:?}"),
+        }
+    }
+
+    fn mail(outbox: &Outbox) -> Mail {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        mail
+    }
+
+    #[test]
+    fn the_first_claim_of_a_lock_is_woken_once_the_word_is_free() {
+        let (guard, outbox) = line(LOCKED);
+        assert_eq!(guard.store.check_words(|_| &guard.word), None, "there are no claims");
+        let ticket = claim(&guard, &outbox, 1, Request::Lock);
+        claim(&guard, &outbox, 2, Request::Lock);
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(false));
+        assert_eq!(mail(&outbox).retries, [], "it is locked");
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(true));
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(true));
+        assert_eq!(mail(&outbox).retries, [1], "once");
+        let party = Waiter::Agent(outbox, 1);
+        assert_eq!(guard.store.retry(ticket, &party, &guard.word), Some(WaitResult::Acquired));
+    }
+
+    #[test]
+    fn since_when_a_lock_is_held_is_known_while_claims_wait() {
+        let (guard, outbox) = line(LOCKED);
+        let party = |slot| Waiter::Agent(Arc::clone(&outbox), slot);
+        let since = |microseconds: u64, what: &str| {
+            assert_eq!(guard.store.held_since(HERE), Some(Timestamp::from_nanos(1000 * microseconds)), "{what}");
+        };
+        let unknown = || assert_eq!(guard.store.held_since(HERE), None);
+        unknown();
+        at_micros(1);
+        let tickets = [1, 2, 3, 4].map(|slot| {
+            let ticket = claim(&guard, &outbox, slot, Request::Lock);
+            at_micros(2);
+            ticket
+        });
+        since(1, "the first claim has found it held");
+        guard.give(Request::Lock);
+        unknown();
+        at_micros(3);
+        assert!(guard.take(Request::Lock).is_some());
+        assert_eq!(guard.store.retry(tickets[0], &party(1), &guard.word), None);
+        since(3, "a claim has found it held by a newcomer");
+        at_micros(4);
+        guard.give(Request::Lock);
+        since(4, "it has been handed over");
+        at_micros(5);
+        guard.give(Request::Lock);
+        unknown();
+        at_micros(6);
+        assert!(guard.store.retry(tickets[1], &party(2), &guard.word).is_some());
+        since(6, "a claim has taken it");
+        guard.store.notify(HERE, 1, None);
+        unknown();
+        at_micros(7);
+        assert_eq!(guard.store.check_words(|_| &guard.word), Some(false));
+        since(7, "the service has found it held");
+        at_micros(8);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
+        assert!(guard.store.try_take(HERE, Request::Lock, &guard.word).is_some());
+        since(8, "a newcomer has taken it by a native call");
+        assert_eq!(guard.store.withdraw_agent(tickets[2], &outbox, 3), Withdrawal::Done);
+        since(8, "a claim has given up");
+        assert_eq!(guard.store.withdraw_agent(tickets[3], &outbox, 4), Withdrawal::Done);
+        unknown();
+    }
+
+    fn at_micros(microseconds: u64) {
+        CLOCK.set(1000 * microseconds);
+    }
+
+    #[test]
+    fn a_plain_waiter_before_a_claim_is_not_notified_as_long_as_the_word_is_held() {
+        let (guard, outbox) = line(LOCKED);
+        guard.store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 7), Timestamp::NEVER, || true).unwrap();
+        claim(&guard, &outbox, 1, Request::Lock);
+        guard.store.check_words(|_| &guard.word);
+        assert_eq!(mail(&outbox).settlements, []);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
+        guard.store.check_words(|_| &guard.word);
+        let mail = mail(&outbox);
+        assert_eq!(mail.settlements.iter().map(|settlement| settlement.slot).collect::<Vec<_>>(), [7]);
+        assert_eq!(mail.retries, [1]);
+    }
+
+    #[test]
+    fn the_first_claims_of_a_strict_line_are_granted_what_the_word_is_enough_for() {
+        let (guard, outbox) = line(WRITING);
+        for (slot, request) in (0..).zip([Request::Shared, Request::Shared, Request::Exclusive, Request::Shared]) {
+            claim(&guard, &outbox, slot, request);
+        }
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
+        guard.store.check_words(|_| &guard.word);
+        let slots: Vec<u32> = mail(&outbox).settlements.iter().map(|settlement| settlement.slot).collect();
+        assert_eq!(slots, [0, 1]);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 2);
+        guard.word.store(UNLOCKED, Ordering::SeqCst);
+        guard.store.check_words(|_| &guard.word);
+        assert_eq!(mail(&outbox).settlements.len(), 1);
+        assert_eq!(guard.word.load(Ordering::SeqCst), WRITING);
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_behind_a_promise_does_not_overtake_it_in_a_strict_line() {
+        let (guard, outbox) = line(1);
+        let [quits, _] = [9, 5].map(|amount| claim(&guard, &outbox, amount, Request::Signals(amount)));
+        let (thread, ticket) = guard.block(Request::Signals(1));
+        let waiter = Waiter::Thread(Arc::clone(&thread));
+        assert_eq!(guard.store.withdraw_agent(quits, &outbox, 9), Withdrawal::Done);
+        assert_eq!(guard.store.park(ticket, &thread, Timestamp::NEVER, now()), Woken::Retry);
+        assert_eq!(guard.store.retry(ticket, &waiter, &guard.word), None);
+        assert_eq!(guard.word.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_grant_that_was_recalled_is_told_to_nobody() {
+        let (guard, outbox) = line(0);
+        claim(&guard, &outbox, 5, Request::Signals(1));
+        guard.add_permits(1);
+        let (result, grant) = outbox.recall(5).unwrap();
+        assert_eq!(result, WaitResult::Acquired);
+        assert!(grant.is_some());
+        assert!(outbox.recall(5).is_none());
+        let mail = mail(&outbox);
+        assert!(mail.settlements.iter().all(|settlement| settlement.result == WaitResult::Due));
+        assert!(mail.grants.iter().all(Option::is_none));
+    }
+
+    /// The second one has taken the lock without a call, and dies before it asks whether the first one died.
+    #[test]
+    fn of_two_deaths_in_a_row_one_holder_is_told() {
+        let (guard, _) = line(LOCKED);
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert!(Request::Lock.take(&guard.word));
+        let (thread, _) = guard.block(Request::Lock);
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
+        guard.give(Request::Lock);
+        assert_eq!(guard.take(Request::Lock), Some(WaitResult::Acquired));
+    }
+
+    #[test]
+    fn a_grant_that_was_not_used_tells_the_next_holder_of_the_death() {
+        let (guard, _) = line(LOCKED);
+        let (thread, _) = guard.block(Request::Lock);
+        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
+        for told in [WaitResult::AcquiredFromDead, WaitResult::Acquired] {
+            guard.store.return_unused(HERE, Request::Lock, told, &guard.word);
+            assert_eq!(guard.take(Request::Lock), Some(told));
+        }
+    }
+
+    #[test]
+    fn there_is_nothing_to_look_at_when_the_last_claim_has_left() {
+        let (guard, outbox) = line(LOCKED);
+        let tickets = [1, 2].map(|slot| claim(&guard, &outbox, slot, Request::Lock));
+        for (slot, ticket) in (1..).zip(tickets) {
+            assert!(guard.store.check_words(|_| &guard.word).is_some());
+            assert_eq!(guard.store.withdraw_agent(ticket, &outbox, slot), Withdrawal::Done);
+        }
+        assert_eq!(guard.store.check_words(|_| -> &AtomicI32 { panic!("no word to look at") }), None);
+    }
+}
+
+/// The rules of `lock::fairness` that concern promises whose event loops are busy.
+mod fairness {
+    use waitasync_core::lock::fairness::{ROOM, Released};
+
+    use super::*;
+
+    /// A held lock, and a promise's claim that has been left waiting by one release, which another thread made use of.
+    fn overtaken() -> (Guard, Arc<Outbox>, Ticket) {
+        CLOCK.set(0);
+        let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() };
+        guard.word.store(LOCKED, Ordering::SeqCst);
+        let outbox = Arc::new(Outbox::new(Box::new(|| ())));
+        let waiter = Waiter::Agent(Arc::clone(&outbox), 1);
+        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a held lock") };
+        (guard, outbox, ticket)
+    }
+
+    /// Releases the lock and takes it again at once.
+    fn release(guard: &Guard) -> Released {
+        let released = guard.store.release(HERE, Request::Lock, &guard.word);
+        assert!(Request::Lock.take(&guard.word), "it was free");
+        released
+    }
+
+    fn pass(duration: std::time::Duration) {
+        CLOCK.set(CLOCK.get() + u64::try_from(duration.as_nanos()).unwrap());
+    }
+
+    #[test]
+    fn releases_make_room_for_a_promise_that_cannot_retry_but_ever_less_often() {
+        let (guard, _outbox, _) = overtaken();
+        assert_eq!(release(&guard), Released::GoOn);
+        pass(FAIRNESS);
+        assert_eq!(release(&guard), Released::MakeRoom);
+        assert_eq!(release(&guard), Released::MakeRoom, "the threads that release meanwhile, too");
+        pass(ROOM);
+        assert_eq!(release(&guard), Released::GoOn);
+        pass(FAIRNESS.saturating_sub(ROOM));
+        assert_eq!(release(&guard), Released::MakeRoom, "twice as long after the first release");
+        pass(FAIRNESS);
+        assert_eq!(release(&guard), Released::GoOn);
+        pass(FAIRNESS);
+        assert_eq!(release(&guard), Released::MakeRoom, "four times as long after it");
+    }
+
+    #[test]
+    fn releases_make_no_room_for_a_promise_that_has_retried() {
+        let (guard, outbox, ticket) = overtaken();
+        assert_eq!(release(&guard), Released::GoOn);
+        assert_eq!(guard.store.retry(ticket, &Waiter::Agent(outbox, 1), &guard.word), None);
+        pass(FAIRNESS);
+        assert_eq!(guard.store.release(HERE, Request::Lock, &guard.word), Released::GoOn);
+        assert_eq!(guard.word.load(Ordering::SeqCst), LOCKED, "it is handed over");
+    }
+
+    #[test]
+    fn a_blocked_thread_gives_the_promise_before_it_a_head_start() {
+        let (guard, _outbox, _) = overtaken();
+        let (thread, ticket) = guard.block(Request::Lock);
+        assert_eq!(guard.store.head_start(ticket, &thread), None, "neither is awake");
+        assert_eq!(release(&guard), Released::GoOn);
+        let until = now().after(FAIRNESS);
+        assert_eq!(guard.store.head_start(ticket, &thread), Some(until));
+        pass(FAIRNESS);
+        assert_eq!(guard.store.head_start(ticket, &thread), None, "it is over");
+    }
+}
+
+/// Releases by an agent at the end of a job: a lock goes to its own promise, if that is the first.
+mod in_job {
+    use waitasync_core::lock::fairness::Released;
+
+    use super::*;
+
+    fn agent() -> Arc<Outbox> {
+        Arc::new(Outbox::new(Box::new(|| panic!("the agent that runs is rung"))))
+    }
+
+    fn held(value: i32) -> Guard {
+        CLOCK.set(0);
+        Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) }
+    }
+
+    fn claim(guard: &Guard, outbox: &Arc<Outbox>, slot: u32, request: Request) -> Ticket {
+        let waiter = Waiter::Agent(Arc::clone(outbox), slot);
+        match guard.store.claim(HERE, waiter, request, Timestamp::NEVER, &guard.word) {
+            Claimed::Pending(ticket) => ticket,
+            Claimed::Now(result) => panic!("{result:?} of a held lock"),
+        }
+    }
+
+    /// Whether the agent is to look into its outbox.
+    fn release(guard: &Guard, outbox: &Arc<Outbox>, request: Request, hands_over: bool) -> bool {
+        let (released, has_mail) = guard.store.release_unrung(HERE, request, &guard.word, outbox, hands_over);
+        assert_eq!(released, Released::GoOn);
+        has_mail
+    }
+
+    fn mail(outbox: &Outbox) -> (Vec<u32>, Vec<u32>) {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        assert!(mail.settlements.iter().all(|settlement| settlement.result.is_acquired()));
+        (mail.settlements.iter().map(|settlement| settlement.slot).collect(), mail.retries)
+    }
+
+    fn word(guard: &Guard) -> i32 {
+        guard.word.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn the_lock_goes_from_promise_to_promise() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        for slot in 0..3 {
+            claim(&guard, &outbox, slot, Request::Lock);
+        }
+        for slot in 0..3 {
+            assert!(release(&guard, &outbox, Request::Lock, true));
+            assert!(outbox.has_only_grants());
+            assert_eq!((word(&guard), mail(&outbox)), (LOCKED, (vec![slot], vec![])));
+        }
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!(word(&guard), UNLOCKED);
+    }
+
+    #[test]
+    fn without_a_hand_over_the_promise_is_woken_to_retry() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(release(&guard, &outbox, Request::Lock, false));
+        assert!(!outbox.has_only_grants());
+        assert_eq!((word(&guard), mail(&outbox)), (UNLOCKED, (vec![], vec![0])));
+    }
+
+    #[test]
+    fn a_blocked_thread_before_the_promise_has_its_turn() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        let (thread, _) = guard.block(Request::Lock);
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), thread.result()), (UNLOCKED, None));
+        assert!(Request::Lock.take(&guard.word));
+        CLOCK.set(u64::try_from(FAIRNESS.as_nanos()).unwrap());
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), thread.result()), (LOCKED, Some(WaitResult::Acquired)), "it has been overtaken");
+    }
+
+    #[test]
+    fn a_blocked_thread_behind_promises_waits_for_its_turn() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        claim(&guard, &outbox, 0, Request::Lock);
+        let (thread, _) = guard.block(Request::Lock);
+        claim(&guard, &outbox, 1, Request::Lock);
+        assert!(release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((mail(&outbox), thread.result()), ((vec![0], vec![]), None));
+        assert!(!release(&guard, &outbox, Request::Lock, true), "the next in line is the thread");
+        assert_eq!(word(&guard), UNLOCKED);
+    }
+
+    #[test]
+    fn the_promise_of_another_agent_is_woken_and_not_handed_the_lock() {
+        let (guard, outbox, other) = (held(LOCKED), agent(), Arc::new(Outbox::new(Box::new(|| ()))));
+        claim(&guard, &other, 0, Request::Lock);
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(!release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), mail(&other)), (UNLOCKED, (vec![], vec![0])));
+    }
+
+    #[test]
+    fn a_plain_waiter_before_the_promise_is_notified_and_the_word_is_free() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        let plain = Arc::new(BlockedThread::current());
+        let waiter = Waiter::Thread(Arc::clone(&plain));
+        assert!(guard.store.enqueue(HERE, waiter, Timestamp::NEVER, || true).is_some());
+        claim(&guard, &outbox, 0, Request::Lock);
+        assert!(release(&guard, &outbox, Request::Lock, true));
+        assert_eq!((word(&guard), plain.result()), (UNLOCKED, Some(WaitResult::Ok)));
+        assert_eq!(mail(&outbox), (vec![], vec![0]));
+    }
+
+    #[test]
+    fn readers_are_granted_together_as_by_any_release() {
+        let (guard, outbox) = (held(WRITING), agent());
+        for slot in 0..2 {
+            claim(&guard, &outbox, slot, Request::Shared);
+        }
+        claim(&guard, &outbox, 2, Request::Exclusive);
+        assert!(release(&guard, &outbox, Request::Exclusive, true));
+        assert_eq!(mail(&outbox), (vec![0, 1], vec![]));
+        assert!(!release(&guard, &outbox, Request::Shared, true), "one still reads");
+        assert!(release(&guard, &outbox, Request::Shared, true));
+        assert_eq!((word(&guard), mail(&outbox)), (WRITING, (vec![2], vec![])));
+    }
+
+    #[test]
+    fn a_claim_whose_time_is_over_is_handed_nothing() {
+        let (guard, outbox) = (held(LOCKED), agent());
+        let waiter = Waiter::Agent(Arc::clone(&outbox), 0);
+        let deadline = now().after_millis(1.0);
+        assert!(matches!(guard.store.claim(HERE, waiter, Request::Lock, deadline, &guard.word), Claimed::Pending(_)));
+        claim(&guard, &outbox, 1, Request::Lock);
+        CLOCK.set(deadline.as_nanos());
+        assert!(release(&guard, &outbox, Request::Lock, true));
+        assert!(!outbox.has_only_grants(), "a time-out waits for a job of its own");
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        let results: Vec<_> = mail.settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect();
+        assert_eq!(results, [(0, WaitResult::TimedOut), (1, WaitResult::Acquired)]);
+    }
+}

@@ -1,0 +1,322 @@
+//! Abandoned locks are forgotten with their memory, as far as the end of a memory can be known.
+
+#![cfg(not(feature = "model"))]
+
+#[expect(dead_code, reason = "its deadlines and chances")]
+mod random;
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use random::Random;
+use std::sync::atomic::{AtomicI32, Ordering};
+use waitasync_core::clock::now;
+use waitasync_core::lock::WaiterListStore;
+use waitasync_core::lock::memories::{AgentId, Left, MOST_LEFT, Memories};
+use waitasync_core::lock::request::{LOCKED, Request};
+use waitasync_core::queue::location::Location;
+
+const BASE: usize = 0x10_0000;
+const LENGTH: usize = 4096;
+
+const MAIN: AgentId = 1;
+const WORKER: AgentId = 2;
+const OTHER: AgentId = 3;
+
+thread_local! {
+    /// Whether the memories of which no object is known have been freed.
+    static FREED: Cell<bool> = const { Cell::new(false) };
+}
+
+fn find_freed(memories: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    if FREED.get() { memories } else { Vec::new() }
+}
+
+struct Process {
+    store: WaiterListStore,
+    memories: Memories,
+}
+
+impl Process {
+    fn new() -> Self {
+        FREED.set(false);
+        Self { store: WaiterListStore::new(256, now), memories: Memories::new(find_freed) }
+    }
+
+    /// The agent makes a lock on another buffer object.
+    fn register(&self, agent: AgentId) {
+        self.memories.register(&self.store, agent, BASE, LENGTH);
+    }
+
+    /// One of the agent's buffer objects is collected.
+    fn lose(&self, agent: AgentId) -> Left {
+        let left = self.memories.lose(&self.store, agent, BASE, 1);
+        assert!(left != Left::Nothing || !self.store.any_abandoned_in(&(BASE..BASE + LENGTH)));
+        left
+    }
+
+    /// The agent, which has made locks on that many objects, ends without a lock.
+    fn end(&self, agent: AgentId, objects: usize) -> Left {
+        self.memories.end(&self.store, agent, BASE, objects)
+    }
+
+    /// A thread dies holding the lock at this place of the memory.
+    fn abandon(&self, offset: usize) {
+        let word = AtomicI32::default();
+        word.store(LOCKED, Ordering::SeqCst);
+        self.store.abandon(Location::from_address(BASE + offset), Request::Lock, &word);
+    }
+
+    fn die_holding(&self, agent: AgentId, objects: usize) -> Left {
+        self.abandon(0);
+        self.end(agent, objects)
+    }
+
+    /// It is looked which memories have been freed: all of which no object is known, or none.
+    fn look(&self, freed: bool) {
+        FREED.set(freed);
+        self.memories.look(&self.store);
+    }
+
+    /// Whether a thread that locks the lock at this offset is told of a death.
+    fn is_told_at(&self, offset: usize) -> bool {
+        let location = Location::from_address(BASE + offset);
+        let looks = self.store.any_abandoned_near(location);
+        let told = self.store.take_note_of_death(location, Request::Lock);
+        assert!(looks || !told, "it would not have asked");
+        told
+    }
+
+    fn is_told(&self) -> bool {
+        self.is_told_at(0)
+    }
+
+    fn assert_nothing_left(&self) {
+        assert!(self.store.counters().iter().all(|counter| counter.load(std::sync::atomic::Ordering::Relaxed) == 0));
+    }
+}
+
+#[test]
+fn all_locks_in_a_memory_are_forgotten_when_its_last_object_has_been_collected_and_it_has_been_freed() {
+    let process = Process::new();
+    process.register(MAIN);
+    process.register(WORKER);
+    for offset in (0..LENGTH).step_by(4) {
+        process.abandon(offset);
+    }
+    assert_eq!(process.end(WORKER, 1), Left::Known);
+    process.abandon(LENGTH);
+    assert_eq!(process.lose(MAIN), Left::Unknown);
+    process.look(true);
+    assert!((0..LENGTH).step_by(4).all(|offset| !process.is_told_at(offset)));
+    assert!(process.is_told_at(LENGTH), "that is another memory's");
+    process.assert_nothing_left();
+}
+
+/// Main makes the first lock, and keeps nothing. Another thread keeps the memory, and has made no lock in it.
+#[test]
+fn while_a_memory_has_not_been_freed_its_deaths_are_told_although_its_last_object_has_been_collected() {
+    let process = Process::new();
+    process.register(MAIN);
+    process.register(WORKER);
+    process.die_holding(WORKER, 1);
+    assert_eq!(process.lose(MAIN), Left::Unknown);
+    process.look(false);
+    process.register(OTHER);
+    process.look(true);
+    assert!(process.is_told(), "an object is known again");
+    process.assert_nothing_left();
+}
+
+#[test]
+fn what_only_a_dead_thread_had_is_forgotten_when_it_has_been_freed() {
+    let process = Process::new();
+    process.register(WORKER);
+    assert_eq!(process.die_holding(WORKER, 1), Left::Unknown);
+    process.look(true);
+    process.register(OTHER);
+    assert!(!process.is_told());
+    process.assert_nothing_left();
+}
+
+#[test]
+fn where_no_lock_is_abandoned_nothing_is_looked_for() {
+    let process = Process::new();
+    process.register(WORKER);
+    assert_eq!(process.end(WORKER, 1), Left::Nothing);
+    process.register(MAIN);
+    assert_eq!(process.lose(MAIN), Left::Nothing);
+}
+
+#[test]
+fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
+    for (offset, length) in [(-64, 128), (64, LENGTH), (-64, 2 * LENGTH), (64, 64)] {
+        for has_ended in [true, false] {
+            let process = Process::new();
+            process.register(MAIN);
+            process.register(WORKER);
+            process.abandon(0);
+            process.abandon(LENGTH);
+            process.end(WORKER, 1);
+            if has_ended {
+                process.end(MAIN, 1);
+            }
+            let base = BASE.strict_add_signed(offset);
+            process.memories.register(&process.store, OTHER, base, length);
+            assert!(!process.is_told(), "{offset}");
+            assert!(process.is_told_at(LENGTH), "that is another memory's");
+            // What is told of the earlier memory does not concern the later one.
+            process.abandon(64);
+            if !has_ended {
+                assert_eq!(process.memories.lose(&process.store, MAIN, BASE, 1), Left::Nothing);
+            }
+            process.look(true);
+            assert!(process.is_told_at(64) || offset == -64 && length == 128, "{offset}");
+        }
+    }
+}
+
+#[test]
+fn a_memory_that_adjoins_another_one_does_not_overlap_it() {
+    let process = Process::new();
+    process.register(MAIN);
+    process.abandon(0);
+    process.abandon(LENGTH - 4);
+    process.memories.register(&process.store, OTHER, BASE + LENGTH, LENGTH);
+    process.memories.register(&process.store, OTHER, BASE - LENGTH, LENGTH);
+    assert!(process.is_told() && process.is_told_at(LENGTH - 4));
+}
+
+#[test]
+fn of_memories_of_which_no_object_is_known_the_last_ones_are_remembered() {
+    let process = Process::new();
+    for place in 0..=MOST_LEFT {
+        process.memories.register(&process.store, WORKER, BASE + place * LENGTH, LENGTH);
+        process.abandon(place * LENGTH);
+        assert_eq!(process.memories.end(&process.store, WORKER, BASE + place * LENGTH, 1), Left::Unknown);
+    }
+    let told: Vec<_> = (0..=MOST_LEFT).filter(|place| process.is_told_at(place * LENGTH)).collect();
+    assert_eq!(told, (1..=MOST_LEFT).collect::<Vec<_>>());
+    process.assert_nothing_left();
+}
+
+#[test]
+fn as_long_as_one_object_is_there_nothing_is_forgotten() {
+    let process = Process::new();
+    for _ in 0..3 {
+        process.register(MAIN);
+    }
+    process.register(WORKER);
+    process.register(OTHER);
+    process.lose(MAIN);
+    process.die_holding(WORKER, 1);
+    process.lose(MAIN);
+    process.lose(OTHER);
+    assert!(process.is_told());
+    process.assert_nothing_left();
+}
+
+/// Main has a buffer but no lock, and hands it to one worker after the other.
+#[test]
+fn a_restarted_worker_is_told_although_no_other_thread_has_made_a_lock() {
+    let process = Process::new();
+    process.register(WORKER);
+    process.die_holding(WORKER, 1);
+    process.register(OTHER);
+    assert!(process.is_told());
+    process.die_holding(OTHER, 1);
+    process.register(WORKER);
+    // One that ends without having asked leaves it to the next.
+    process.end(WORKER, 1);
+    process.register(MAIN);
+    assert!(process.is_told());
+}
+
+/// Main's object is collected while a worker keeps the memory, which is freed when that worker dies.
+#[test]
+fn a_thread_that_has_lost_its_object_and_has_one_at_that_address_again_has_a_new_memory() {
+    let process = Process::new();
+    process.register(MAIN);
+    process.register(WORKER);
+    process.lose(MAIN);
+    process.die_holding(WORKER, 1);
+    process.register(MAIN);
+    assert!(!process.is_told());
+    process.assert_nothing_left();
+}
+
+/// The same, but the memory is still there: main has been sent it once more.
+#[test]
+fn a_thread_that_has_lost_its_object_and_gets_another_one_of_the_same_memory_is_told() {
+    let process = Process::new();
+    process.register(MAIN);
+    process.register(WORKER);
+    process.register(OTHER);
+    process.lose(MAIN);
+    process.die_holding(WORKER, 1);
+    process.register(MAIN);
+    process.end(OTHER, 1);
+    assert!(process.is_told());
+}
+
+#[test]
+fn the_lost_objects_of_an_ended_thread_say_nothing_about_another_thread() {
+    let process = Process::new();
+    process.register(OTHER);
+    process.register(WORKER);
+    process.lose(OTHER);
+    process.end(OTHER, 0);
+    process.die_holding(WORKER, 1);
+    // A new agent may be told apart from others by the same number.
+    process.register(OTHER);
+    assert!(process.is_told());
+}
+
+#[test]
+fn the_last_name_of_a_word_stands_until_its_memory_is_gone() {
+    let process = Process::new();
+    let at = |offset| Location::from_address(BASE + offset);
+    let label = |offset| process.memories.label(at(offset)).map(|label| String::from_utf16(&label).unwrap());
+    process.register(MAIN);
+    for (offset, name) in [(0, "first"), (0, "last"), (LENGTH - 4, "of the same memory"), (LENGTH, "of the next")] {
+        process.memories.set_label(at(offset), name.encode_utf16().collect());
+    }
+    assert_eq!(label(0).as_deref(), Some("last"));
+    assert_eq!(process.lose(MAIN), Left::Nothing);
+    assert_eq!(label(0), None);
+    assert_eq!(label(LENGTH - 4), None);
+    assert_eq!(label(LENGTH).as_deref(), Some("of the next"));
+}
+
+#[test]
+fn of_all_abandoned_locks_those_at_some_addresses_are_found_and_forgotten() {
+    // The longest ranges have more cache lines than there are buckets.
+    const END: usize = 300 * 64;
+    for seed in 0..20 {
+        let (mut random, process, mut left) = (Random::new(seed), Process::new(), BTreeSet::new());
+        for _ in 0..1000 {
+            let offset = 4 * random.below(END / 4);
+            let longest = [4, 64, 1000, END][random.below(4)];
+            let range = offset..(offset + random.below(longest)).min(END);
+            match random.below(6) {
+                0..=2 => {
+                    process.abandon(offset);
+                    left.insert(offset);
+                }
+                3 => assert_eq!(process.is_told_at(offset), left.remove(&offset)),
+                4 => {
+                    process.store.forget_abandoned(&(BASE + range.start..BASE + range.end));
+                    left.retain(|offset| !range.contains(offset));
+                }
+                _ => {
+                    let any = process.store.any_abandoned_in(&(BASE + range.start..BASE + range.end));
+                    assert_eq!(any, left.range(range.clone()).next().is_some(), "{range:?}");
+                }
+            }
+        }
+        let told: BTreeSet<_> = (0..END).step_by(4).filter(|&offset| process.is_told_at(offset)).collect();
+        assert_eq!(told, left);
+        process.assert_nothing_left();
+    }
+}

@@ -1,0 +1,439 @@
+//! Named locks against a plain model: who holds a name, who awaits it, who is told of a death or a steal, and which names are kept.
+
+#![cfg(not(feature = "model"))]
+#![allow(unsafe_code, reason = "reaching a name's word, as the node side does")]
+
+#[expect(dead_code, reason = "its deadlines")]
+mod random;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use random::Random;
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
+use waitasync_core::lock::request::Request;
+use waitasync_core::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::parker::BlockedThread;
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::store::Withdrawal;
+use waitasync_core::queue::waiter_list::Ticket;
+
+const AGENTS: usize = 3;
+const NAMES: usize = 3;
+
+fn text(name: usize) -> Vec<u16> {
+    format!("name {name}").encode_utf16().collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Expected {
+    at: (Location, Request),
+    mode: Mode,
+    agent: usize,
+    /// While it is pending.
+    pending: Option<(u32, Ticket)>,
+    /// Whether its holder was told of a death.
+    told: bool,
+}
+
+impl Expected {
+    fn id(&self) -> u32 {
+        self.at.1.id().unwrap()
+    }
+}
+
+/// What is known of a name: its requests in the order in which they were made, and whether a dead holder is still to be reported.
+#[derive(Default, Debug)]
+struct Line {
+    requests: Vec<Expected>,
+    left_behind: bool,
+}
+
+impl Line {
+    fn held(&self) -> impl Iterator<Item = &Expected> {
+        self.requests.iter().filter(|request| request.pending.is_none())
+    }
+
+    fn grants(&self, mode: Mode) -> bool {
+        match mode {
+            Mode::Exclusive => self.held().next().is_none(),
+            Mode::Shared => self.held().all(|holder| holder.mode == Mode::Shared),
+        }
+    }
+
+    /// The result of a grant.
+    fn told(&mut self, mode: Mode) -> WaitResult {
+        let told = self.left_behind;
+        self.left_behind &= mode == Mode::Shared;
+        if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
+    }
+}
+
+struct World {
+    store: WaiterListStore,
+    names: Names,
+    outboxes: Vec<Arc<Outbox>>,
+    model: BTreeMap<usize, Line>,
+    /// What agents are to find in their outboxes: the slot's result.
+    expected_mail: Vec<Vec<(u32, WaitResult)>>,
+    expected_steals: Vec<Vec<u32>>,
+    /// The steals that agents have heard of.
+    steals: Vec<Vec<u32>>,
+    slots: u32,
+    /// Of the promises, by their slots.
+    tickets: BTreeMap<u32, (Location, Ticket)>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            store: WaiterListStore::new(4, now),
+            names: Names::default(),
+            outboxes: (0..AGENTS).map(|_| Arc::new(Outbox::new(Box::new(|| ())))).collect(),
+            model: (0..NAMES).map(|name| (name, Line::default())).collect(),
+            expected_mail: vec![Vec::new(); AGENTS],
+            expected_steals: vec![Vec::new(); AGENTS],
+            steals: vec![Vec::new(); AGENTS],
+            slots: 0,
+            tickets: BTreeMap::new(),
+        }
+    }
+
+    fn requester(&self, agent: usize) -> Requester {
+        Requester { outbox: Arc::clone(&self.outboxes[agent]), thread_id: u32::try_from(agent).unwrap() }
+    }
+
+    /// The model's grants, after something has been given back or withdrawn.
+    fn grant(&mut self, name: usize) {
+        let line = self.model.get_mut(&name).unwrap();
+        while let Some(index) = line.requests.iter().position(|request| request.pending.is_some()) {
+            let Expected { mode, agent, pending, .. } = line.requests[index];
+            if !line.grants(mode) {
+                return;
+            }
+            let result = line.told(mode);
+            line.requests[index].pending = None;
+            line.requests[index].told = result == WaitResult::AcquiredFromDead;
+            self.expected_mail[agent].push((pending.unwrap().0, result));
+        }
+    }
+
+    fn request(&mut self, name: usize, mode: Mode, agent: usize, waits: bool) {
+        let line = self.model.get_mut(&name).unwrap();
+        let at_once = line.requests.iter().all(|request| request.pending.is_none()) && line.grants(mode);
+        let slot = self.slots;
+        self.slots += 1;
+        let waiter = Waiter::Agent(Arc::clone(&self.outboxes[agent]), slot);
+        let waits = if waits { Waits::As(waiter, Timestamp::NEVER) } else { Waits::Never };
+        let requester = self.requester(agent);
+        match self.names.request(&self.store, &text(name), mode, requester, waits.clone()) {
+            (location, request, Ok(Claimed::Now(result))) => {
+                assert!(at_once);
+                let line = self.model.get_mut(&name).unwrap();
+                assert_eq!(result, line.told(mode));
+                let told = result == WaitResult::AcquiredFromDead;
+                line.requests.push(Expected { at: (location, request), mode, agent, pending: None, told });
+            }
+            (location, request, Ok(Claimed::Pending(ticket))) => {
+                self.tickets.insert(slot, (location, ticket));
+                assert!(!at_once && matches!(waits, Waits::As(..)));
+                let pending = Some((slot, ticket));
+                let line = self.model.get_mut(&name).unwrap();
+                line.requests.push(Expected { at: (location, request), mode, agent, pending, told: false });
+            }
+            (_, _, Err(refusal)) => {
+                assert!(!at_once && matches!(waits, Waits::Never));
+                assert_eq!(refusal, Refusal::NotAvailable);
+            }
+        }
+    }
+
+    fn steal(&mut self, name: usize, agent: usize) {
+        let (location, request, result, took_over) = self.names.steal(&self.store, &text(name), self.requester(agent));
+        let line = self.model.get_mut(&name).unwrap();
+        assert_eq!(took_over, line.requests.iter().any(|request| request.pending.is_none()));
+        for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
+            self.expected_steals[stolen.agent].push(stolen.id());
+            assert!(!self.store.repaired(stolen.at.0, stolen.at.1));
+            // It may not have repaired anything yet.
+            line.left_behind |= stolen.told;
+        }
+        assert_eq!(result, line.told(Mode::Exclusive));
+        let told = result == WaitResult::AcquiredFromDead;
+        let taken = Expected { at: (location, request), mode: Mode::Exclusive, agent, pending: None, told };
+        line.requests.push(taken);
+    }
+
+    /// A writer that holds the name repairs what it protects.
+    fn repair(&mut self, name: usize, index: usize) {
+        let Expected { at, mode, pending, told, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
+        if *mode == Mode::Exclusive && pending.is_none() {
+            assert!(self.store.repaired(at.0, at.1));
+            *told = false;
+        }
+    }
+
+    /// A request ends, and how.
+    fn end(&mut self, name: usize, index: usize, dies: bool) {
+        let ended = self.model.get_mut(&name).unwrap().requests.remove(index);
+        let (id, Expected { mode, agent, pending, .. }) = (ended.id(), ended);
+        match pending {
+            None if dies => {
+                self.names.end_grant(&self.store, id, WaitResult::AcquiredFromDead);
+                self.model.get_mut(&name).unwrap().left_behind |= mode == Mode::Exclusive;
+            }
+            None => assert!(self.names.release(&self.store, id)),
+            Some((slot, ticket)) => {
+                assert_eq!(self.store.withdraw_agent(ticket, &self.outboxes[agent], slot), Withdrawal::Done);
+                self.names.forget(&self.store, id);
+            }
+        }
+        // What has ended is not given back again.
+        assert!(!self.names.release(&self.store, id));
+        self.grant(name);
+        self.take_mail();
+    }
+
+    fn end_agent(&mut self, agent: usize) {
+        for name in 0..NAMES {
+            while let Some(index) = self.model[&name].requests.iter().position(|request| request.agent == agent) {
+                self.end(name, index, true);
+            }
+        }
+        self.names.end(&self.store, &self.outboxes[agent]);
+    }
+
+    /// Agents take their mail, and let their claims retry, until nothing is left.
+    fn take_mail(&mut self) {
+        let mut settled = vec![Vec::new(); AGENTS];
+        while self.outboxes.iter().any(|outbox| outbox.has_mail()) {
+            for (agent, outbox) in self.outboxes.iter().enumerate() {
+                let mut mail = Mail::default();
+                outbox.take(&mut mail);
+                settled[agent].extend(mail.settlements.iter().map(|settled| (settled.slot, settled.result)));
+                self.steals[agent].extend(mail.losses);
+                for slot in mail.retries {
+                    let (location, ticket) = self.tickets[&slot];
+                    // SAFETY: the name has a request, so it has its word.
+                    let word: &AtomicI32 = unsafe { location.word() };
+                    let waiter = Waiter::Agent(Arc::clone(outbox), slot);
+                    settled[agent].extend(self.store.retry(ticket, &waiter, word).map(|result| (slot, result)));
+                }
+            }
+        }
+        for (mut settled, expected) in settled.into_iter().zip(&mut self.expected_mail) {
+            settled.sort_unstable_by_key(|settled| settled.0);
+            expected.sort_unstable_by_key(|expected| expected.0);
+            assert_eq!(settled, std::mem::take(expected));
+        }
+    }
+
+    fn check(&mut self) {
+        self.take_mail();
+        let found = self.names.requests(&self.store);
+        for (&name, line) in &self.model {
+            let here = found.iter().filter(|info| *info.name == text(name));
+            let here: Vec<_> = here.map(|info| (info.id, info.mode, info.thread_id as usize, info.held)).collect();
+            let expected = line.requests.iter();
+            let expected: Vec<_> = expected
+                .map(|request| (request.id(), request.mode, request.agent, request.pending.is_none()))
+                .collect();
+            assert_eq!(here, expected);
+        }
+        for (steals, expected) in self.steals.iter_mut().zip(&mut self.expected_steals) {
+            steals.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(std::mem::take(steals), std::mem::take(expected));
+        }
+        let in_use = self.model.values().filter(|line| line.left_behind || !line.requests.is_empty()).count();
+        assert_eq!(self.names.count(), in_use);
+        // All of this without a look at a word.
+        assert_eq!(self.store.check_words(|_| -> &AtomicI32 { panic!("a look at the word of a name") }), None);
+    }
+}
+
+#[test]
+fn names_are_granted_as_the_model_says() {
+    for seed in 0..600 {
+        let random = &mut Random::new(seed);
+        let mut world = World::new();
+        for _ in 0..80 {
+            let (name, agent) = (random.below(NAMES), random.below(AGENTS));
+            let mode = if random.one_in(2) { Mode::Shared } else { Mode::Exclusive };
+            let len = world.model[&name].requests.len();
+            match random.below(12) {
+                0..=3 => world.request(name, mode, agent, true),
+                4 => world.request(name, mode, agent, false),
+                5 if random.one_in(2) => world.steal(name, agent),
+                6 if len > 0 => world.repair(name, random.below(len)),
+                7 if random.one_in(6) => world.end_agent(agent),
+                8..=11 if len > 0 => world.end(name, random.below(len), random.one_in(4)),
+                _ => {}
+            }
+            world.check();
+        }
+    }
+}
+
+#[test]
+fn a_thread_does_not_block_for_a_name_that_it_holds_or_awaits_itself() {
+    let world = World::new();
+    let blocks = || Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::NEVER);
+    let request = |agent, mode, waits| world.names.request(&world.store, &text(0), mode, world.requester(agent), waits);
+    let (_, held, Ok(Claimed::Now(_))) = request(0, Mode::Shared, blocks()) else { panic!("nobody holds the name") };
+    // A share beside a share needs no waiting.
+    assert!(matches!(request(0, Mode::Shared, blocks()), (.., Ok(Claimed::Now(_)))));
+    assert!(matches!(request(0, Mode::Exclusive, blocks()), (_, _, Err(Refusal::HeldHere))));
+    let promise = Waits::As(Waiter::Agent(Arc::clone(&world.outboxes[1]), 0), Timestamp::NEVER);
+    assert!(matches!(request(1, Mode::Exclusive, promise), (.., Ok(Claimed::Pending(_)))));
+    assert!(matches!(request(1, Mode::Shared, blocks()), (_, _, Err(Refusal::AwaitedHere))));
+    // With a time-out it may wait: its promise can be settled afterwards.
+    let soon = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::from_nanos(1));
+    assert!(matches!(request(1, Mode::Shared, soon), (.., Ok(Claimed::Pending(_)))));
+    assert!(matches!(held, Request::Named(Mode::Shared, _)));
+}
+
+#[test]
+fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
+    let world = World::new();
+    std::thread::scope(|scope| {
+        for agent in 0..AGENTS {
+            let world = &world;
+            scope.spawn(move || {
+                let random = &mut Random::new(agent as u64);
+                for _ in 0..3000 {
+                    let name = text(random.below(NAMES));
+                    let mode = if random.one_in(2) { Mode::Shared } else { Mode::Exclusive };
+                    let taken = if random.one_in(10) {
+                        Some(world.names.steal(&world.store, &name, world.requester(agent)).1)
+                    } else {
+                        match world.names.request(&world.store, &name, mode, world.requester(agent), Waits::Never) {
+                            (_, request, Ok(Claimed::Now(_))) => Some(request),
+                            _ => None,
+                        }
+                    };
+                    if let Some(id) = taken.and_then(Request::id) {
+                        let held = world.names.release(&world.store, id);
+                        // It may only be gone if it was stolen.
+                        let mut mail = Mail::default();
+                        world.outboxes[agent].take(&mut mail);
+                        assert_eq!(held, !mail.losses.contains(&id));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(world.names.count(), 0);
+}
+
+#[test]
+fn the_news_of_a_steal_never_comes_before_that_of_the_grant() {
+    let mut world = World::new();
+    let agent = Arc::clone(&world.outboxes[1]);
+    world.request(0, Mode::Exclusive, 0, true);
+    world.request(0, Mode::Exclusive, 1, true);
+    world.end(0, 0, false);
+    // Now agent 1 has it, and has taken its mail.
+    let waiter = Waiter::Agent(Arc::clone(&agent), 7);
+    let World { store, names, .. } = &world;
+    let requester = || world.requester(1);
+    let waits = Waits::As(waiter, Timestamp::NEVER);
+    let (_, request, Ok(Claimed::Pending(_))) = names.request(store, &text(0), Mode::Shared, requester(), waits) else {
+        panic!("it is held")
+    };
+    let holder = names.requests(store)[0].id;
+    assert!(names.release(store, holder));
+    let _thief = names.steal(store, &text(0), world.requester(2));
+    let mut mail = Mail::default();
+    agent.take(&mut mail);
+    let settled: Vec<_> = mail.settlements.iter().map(|settled| (settled.slot, settled.result)).collect();
+    assert_eq!(settled, [(7, WaitResult::Acquired)]);
+    assert_eq!(mail.losses, [request.id().unwrap()]);
+    assert!(!names.release(store, request.id().unwrap()));
+}
+
+/// The agents that hear their bells look at the names.
+#[test]
+fn no_agent_is_rung_while_the_names_are_locked() {
+    let (store, names) = (WaiterListStore::new(4, now), Arc::new(Names::default()));
+    let rung = Arc::new(AtomicUsize::new(0));
+    let bell = {
+        let (names, rung) = (Arc::clone(&names), Arc::clone(&rung));
+        move || {
+            rung.fetch_add(1, Ordering::SeqCst);
+            let (names, (looks, looked)) = (Arc::clone(&names), mpsc::channel());
+            std::thread::spawn(move || looks.send(names.count()));
+            assert!(looked.recv_timeout(Duration::from_secs(10)).is_ok(), "the names are locked");
+        }
+    };
+    let outbox = Arc::new(Outbox::new(Box::new(bell)));
+    let requester = || Requester { outbox: Arc::clone(&outbox), thread_id: 0 };
+    let take_mail = || {
+        let mut mail = Mail::default();
+        outbox.take(&mut mail);
+        mail
+    };
+    let request = |mode, slot| {
+        let waits = Waits::As(Waiter::Agent(Arc::clone(&outbox), slot), Timestamp::NEVER);
+        match names.request(&store, &text(0), mode, requester(), waits) {
+            (_, request, Ok(_)) => request.id().unwrap(),
+            (_, _, Err(refusal)) => panic!("{refusal:?}"),
+        }
+    };
+    let [first, second, third] = [0, 1, 2].map(|slot| request(Mode::Exclusive, slot));
+    // Each of these rings the agent.
+    assert!(names.release(&store, first));
+    assert_eq!(take_mail().settlements.len(), 1);
+    assert!(names.end_grant(&store, second, WaitResult::AcquiredFromDead));
+    assert_eq!(take_mail().settlements.len(), 1);
+    let (_, thief, ..) = names.steal(&store, &text(0), requester());
+    assert_eq!(take_mail().losses, [third]);
+    assert!(names.release(&store, thief.id().unwrap()));
+    assert_eq!(rung.load(Ordering::SeqCst), 3);
+}
+
+/// How many names that nobody requests are kept for their last holders' deaths: `MOST_LEFT`.
+const MOST_LEFT: usize = 1024;
+const ALL: usize = 3000;
+
+#[test]
+fn the_deaths_of_holders_of_so_many_names_are_remembered_the_latest_ones() {
+    let World { store, names, outboxes, .. } = World::new();
+    let requester = |agent: usize| Requester { outbox: Arc::clone(&outboxes[agent]), thread_id: 0 };
+    let take = |name: usize| match names.request(&store, &text(name), Mode::Exclusive, requester(0), Waits::Never) {
+        (_, request, Ok(Claimed::Now(result))) => (request.id().unwrap(), result),
+        other => panic!("{other:?}"),
+    };
+    let die = |name| names.end_grant(&store, take(name).0, WaitResult::AcquiredFromDead);
+    for name in 0..ALL {
+        assert!(die(name));
+    }
+    assert_eq!(names.count(), MOST_LEFT);
+    let tells = |name| {
+        let (id, result) = take(name);
+        assert!(names.release(&store, id));
+        result == WaitResult::AcquiredFromDead
+    };
+    assert!((ALL - MOST_LEFT / 2..ALL).all(tells));
+    assert!(!(0..ALL - MOST_LEFT).any(tells));
+    assert_eq!(names.count(), MOST_LEFT / 2);
+}
+
+#[test]
+fn a_dead_holder_of_a_name_is_not_counted_where_locks_look() {
+    let World { store, names, outboxes, .. } = World::new();
+    let requester = Requester { outbox: Arc::clone(&outboxes[0]), thread_id: 0 };
+    for name in 0..500 {
+        let (_, request, Ok(Claimed::Now(_))) =
+            names.request(&store, &text(name), Mode::Exclusive, requester.clone(), Waits::Never)
+        else {
+            panic!("it is free")
+        };
+        assert!(names.end_grant(&store, request.id().unwrap(), WaitResult::AcquiredFromDead));
+    }
+    assert!((0..10_000).all(|word| !store.any_abandoned_near(Location::from_address(0x1000 + 4 * word))));
+}

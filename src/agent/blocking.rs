@@ -1,0 +1,399 @@
+//! A thread that blocks in native code: how it sleeps until its wait is over, and how it can be ended meanwhile.
+//!
+//! `worker.terminate()` and `process.exit()` wait until the thread is back in JavaScript. So it sleeps in slices, between which
+//! the engine may break it off; and on Linux the service interrupts it when its event loop is signalled.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use crate::agent::pending::{Noted, PLAIN, SharedNotes};
+use crate::environment::environment::Environment;
+use crate::environment::registers::{Answer, RegistersRef};
+use crate::held::robust_list::RobustList;
+use crate::observe::deadlock;
+use crate::observe::stacks::NONE;
+use crate::observe::stalls::stalls_are_reported;
+use crate::process::event_loop;
+use crate::process::globals::{Given, STORE, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::process::registry::REGISTRY;
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::deadlock::Blocked;
+use waitasync_core::lock::request::Request;
+use waitasync_core::lock::{Outbox, Waiter};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::parker::{BlockedThread, Woken};
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::service::watch::{EndSignal, Watch};
+use waitasync_core::spinner::{BudgetedSpinner, Spinner};
+
+/// No thread sleeps longer than this, unless its event loop is watched.
+const SLICE_MILLISECONDS: f64 = 30.0;
+
+/// The slices of a watched thread double up to this: so what the watch does not notice, such as time limits of `vm`, is late by no more
+/// than the thread has slept.
+const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
+
+/// And up to this where the thread reports stalls between its slices, or the watch may miss a signal: the loop has been signalled and
+/// stays so, and the watch does not learn of another signal of the same kind.
+const SIGNALLED_SLICE_MILLISECONDS: f64 = 400.0;
+
+/// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
+/// that was interrupted and found nothing sleeps for so long, and then for twice as long each time.
+const INTERRUPTED_SLICE_MILLISECONDS: f64 = 0.5;
+
+/// Nanoseconds for which a thread spins for a notification before it sleeps: what a sleeping thread takes to wake and answer.
+const LONGEST_WAIT_SPIN: u32 = 100_000;
+
+/// How often a thread pauses at most between two looks at a word.
+const MOST_PAUSES: u32 = 64;
+
+/// A thread that spins for notifications in vain does so once in so many waits: for 0.1 µs each, on average.
+const LONGEST_WAIT_PAUSE: u32 = 1024;
+
+/// Nanoseconds for which a thread spins for a lock before it joins the line: what most critical sections last.
+const LONGEST_LOCK_SPIN: u32 = 20_000;
+
+/// A wait for which the thread blocks, or is about to.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockingWait {
+    pub(crate) ticket: Ticket,
+    pub(crate) location: Location,
+    pub(crate) deadline: Timestamp,
+    /// What it requests, if it is a claim.
+    pub(crate) request: Option<Request>,
+    /// Whether the notification of this wait goes to another waiter if the agent ends before it makes use of it.
+    pub(crate) relayed: bool,
+}
+
+/// How a sleep ended.
+enum Slept {
+    Settled(Answer),
+    Interrupted,
+    SliceOver,
+}
+
+/// The thread sleeps in native code, until this is dropped, which a panic does, too.
+struct Sleeping<'a>(&'a Blocking);
+
+impl<'a> Sleeping<'a> {
+    fn begin(blocking: &'a Blocking, sleep: Noted) -> Self {
+        blocking.notes.begin_sleep(sleep);
+        blocking.thread.begin_block();
+        Self(blocking)
+    }
+}
+
+impl Drop for Sleeping<'_> {
+    fn drop(&mut self) {
+        self.0.unpublish();
+        self.0.thread.end_block();
+        self.0.notes.set_sleep(None);
+    }
+}
+
+/// The blocking waits of an agent's thread, one at a time.
+pub(crate) struct Blocking {
+    environment: Environment,
+    registers: RegistersRef,
+    pub(crate) thread: Arc<BlockedThread>,
+    notes: SharedNotes,
+    watch: Arc<Watch>,
+    pub(crate) wait_spinner: Spinner,
+    pub(crate) lock_spinner: BudgetedSpinner,
+    wait: Cell<Option<BlockingWait>>,
+    /// What its promises are granted.
+    outbox: Arc<Outbox>,
+    /// Whether other threads know that it blocks without a time-out.
+    is_published: Cell<bool>,
+    /// How many grants there were in the outbox when the sleeping thread last looked for a cycle.
+    grants_seen: Cell<usize>,
+    /// The cycle that the thread's last claim would have closed, as JSON, until JavaScript asks for it.
+    pub(crate) cycle: RefCell<Option<String>>,
+}
+
+impl Blocking {
+    pub(crate) fn new(
+        environment: Environment,
+        registers: RegistersRef,
+        outbox: &Arc<Outbox>,
+        notes: SharedNotes,
+        end_signal: EndSignal,
+    ) -> Self {
+        let thread = Arc::new(BlockedThread::current());
+        Self {
+            environment,
+            registers,
+            watch: event_loop::watch(environment.env, &thread, end_signal),
+            thread,
+            notes,
+            wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
+            lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
+            wait: Cell::new(None),
+            outbox: Arc::clone(outbox),
+            is_published: Cell::new(false),
+            grants_seen: Cell::new(0),
+            cycle: RefCell::new(None),
+        }
+    }
+
+    /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.thread.is_blocked()
+    }
+
+    /// The thread as a waiter.
+    pub(crate) fn waiter(&self) -> Waiter {
+        Waiter::Thread(Arc::clone(&self.thread))
+    }
+
+    /// The thread has been enqueued, and is about to block.
+    pub(crate) fn prepare(&self, wait: BlockingWait) {
+        self.wait.set(Some(wait));
+    }
+
+    /// Blocks for the wait that was prepared, after a tick: a debugger may run code there that abandons it.
+    pub(crate) fn resume(&self, robust_list: &RobustList) -> Answer {
+        if self.environment.tick()
+            && let Some(wait) = self.wait.get()
+        {
+            let answer = self.block(wait, robust_list);
+            self.notes.set_sleep(None);
+            return answer;
+        }
+        self.abandon();
+        Answer::Interrupted
+    }
+
+    /// Blocks for a wait that has been enqueued.
+    pub(crate) fn block(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        self.prepare(wait);
+        // For an AsyncLock the thread has spun before it joined the line. A grant of a strict line comes like a notification.
+        let spins = !wait.request.is_some_and(Request::is_for_lock);
+        match spins.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
+            Some(result) => self.settled_by_other(wait, result, robust_list),
+            None => self.sleep_through(wait, robust_list),
+        }
+    }
+
+    /// Whether the word at which the thread is about to wait changes within a moment.
+    ///
+    /// It looks more and more rarely: whoever is about to change the word writes to its cache line again and again.
+    pub(crate) fn changes_soon(&self, has_changed: impl Fn() -> bool) -> bool {
+        let pauses = Cell::new(1);
+        let look = || {
+            (0..pauses.get()).for_each(|_| std::hint::spin_loop());
+            pauses.set((2 * pauses.get()).min(MOST_PAUSES));
+            has_changed().then_some(())
+        };
+        self.wait_spinner.spin(look).is_some()
+    }
+
+    /// As [`Self::block`], for a thread that has spun before.
+    pub(crate) fn block_at_once(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        self.prepare(wait);
+        self.sleep_through(wait, robust_list)
+    }
+
+    /// The wait is over: the thread that removed this one from its waiter list recorded the result.
+    fn settled_by_other(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
+        let answer = self.settled(wait, result, robust_list);
+        if wait.request.is_some_and(Request::is_for_lock) && result.is_acquired() {
+            STORE.delivered(wait.location, &self.waiter());
+        }
+        answer
+    }
+
+    /// Notes what the thread was given, so that it is not lost if the thread is ended before JavaScript goes on.
+    fn settled(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
+        self.wait.set(None);
+        match wait.request {
+            None if result == WaitResult::Ok && wait.relayed => self.registers.set_relay(wait.location),
+            None if result == WaitResult::Ok => self.registers.give(wait.location, 0),
+            Some(Request::Signals(permits)) if result.is_acquired() => self.registers.give(wait.location, permits),
+            Some(request) if result.is_acquired() => robust_list.add(wait.location, request),
+            request => gave_up(request),
+        }
+        Answer::Settled(result)
+    }
+
+    fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        let BlockingWait { location, request, .. } = wait;
+        let call = if request.is_some() { self.registers.call.get() } else { NONE };
+        let noted = Noted { location, request, relay: None, purpose: PLAIN, call, since: now() };
+        let sleeping = Sleeping::begin(self, noted);
+        // A thread that holds nothing closes no cycle.
+        self.grants_seen.set(0);
+        let holds = robust_list.len() > 0 || self.outbox.granted() > 0;
+        let deadlock = if holds { self.closes_cycle(wait, robust_list) } else { None };
+        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, robust_list));
+        drop(sleeping);
+        if matches!(answer, Answer::Interrupted) {
+            self.abandon();
+        }
+        answer
+    }
+
+    fn sleep_in_slices(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+        let service = service();
+        let mut watched = service.is_some_and(|service| service.watch(&self.watch));
+        let mut slice = SLICE_MILLISECONDS;
+        let mut retry_at = None;
+        loop {
+            match self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list) {
+                Slept::Settled(answer) => return answer,
+                Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
+                Slept::SliceOver => {
+                    watched = watched || service.is_some_and(|service| service.watch(&self.watch));
+                    slice = (2.0 * slice).min(self.longest_slice(watched));
+                    // A promise of a blocked thread may have been granted what others wait for.
+                    let is_news = self.outbox.granted() != self.grants_seen.get();
+                    if let Some(answer) = is_news.then(|| self.closes_cycle(wait, robust_list)).flatten() {
+                        return answer;
+                    }
+                }
+            }
+            // JavaScript reports a stall here.
+            if !self.environment.tick() {
+                // Whoever ends one thread often ends the others next, one after the other, and they may not hear of it.
+                if !watched || self.watch.may_miss() {
+                    REGISTRY.interrupt();
+                }
+                return Answer::Interrupted;
+            }
+        }
+    }
+
+    fn longest_slice(&self, watched: bool) -> f64 {
+        if !watched {
+            SLICE_MILLISECONDS
+        } else if self.watch.may_miss() || stalls_are_reported() {
+            SIGNALLED_SLICE_MILLISECONDS
+        } else {
+            WATCHED_SLICE_MILLISECONDS
+        }
+    }
+
+    /// Publishes that the thread, which holds something, is about to sleep without a time-out; ends its wait if that would be for ever.
+    fn closes_cycle(&self, wait: BlockingWait, robust_list: &RobustList) -> Option<Answer> {
+        let BlockingWait { ticket, location, deadline, .. } = wait;
+        let request = wait.request.filter(|_| deadline == Timestamp::NEVER)?;
+        let blocked = Blocked { thread: Arc::clone(&self.thread), ticket, location, request };
+        self.grants_seen.set(self.outbox.granted());
+        let cycle = deadlock::block(&blocked);
+        self.is_published.set(cycle.is_none());
+        let cycle = cycle?;
+        let result = STORE.withdraw_thread(ticket, &self.thread);
+        if result.is_acquired() {
+            return Some(self.settled_by_other(wait, result, robust_list));
+        }
+        self.wait.set(None);
+        gave_up(Some(request));
+        self.cycle.replace(Some(cycle));
+        self.relay();
+        Some(Answer::Deadlock)
+    }
+
+    /// The thread is about to go on.
+    fn unpublish(&self) {
+        if self.is_published.replace(false) {
+            deadlock::leave(&self.thread);
+        }
+    }
+
+    /// Sleeps until the wait is over, or its deadline or `until` has come, or the thread is interrupted.
+    ///
+    /// `retry_at`: when a claim that has been woken tries again.
+    fn sleep(
+        &self,
+        wait: BlockingWait,
+        until: Timestamp,
+        retry_at: &mut Option<Timestamp>,
+        robust_list: &RobustList,
+    ) -> Slept {
+        let BlockingWait { ticket, location, deadline, request, .. } = wait;
+        loop {
+            let until = retry_at.map_or(until, |moment| moment.min(until));
+            let mut woken = STORE.park(ticket, &self.thread, deadline, until);
+            if woken == Woken::Retry {
+                *retry_at = STORE.head_start(ticket, &self.thread);
+                if retry_at.is_some() {
+                    continue;
+                }
+            } else if woken == Woken::TimeOver && retry_at.take_if(|moment| *moment <= now()).is_some() {
+                woken = Woken::Retry;
+            }
+            match woken {
+                Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result, robust_list)),
+                Woken::Retry => {
+                    request.inspect(|&request| robust_list.announce(location, request));
+                    if let Some(result) = STORE.retry(ticket, &self.waiter(), word_at(location)) {
+                        return Slept::Settled(self.settled(wait, result, robust_list));
+                    }
+                    robust_list.retract();
+                    // The next release hands the lock over, and it may come soon.
+                    self.lock_spinner.spin_unbudgeted(|| self.thread.result());
+                }
+                Woken::Interrupted => return Slept::Interrupted,
+                Woken::TimeOver => return Slept::SliceOver,
+            }
+        }
+    }
+
+    /// Ends a wait for which the thread is not going to block any more, and passes on what it was given.
+    ///
+    /// Called whenever the thread does something else: the engine may have broken JavaScript off before it made use of what it was
+    /// given.
+    pub(crate) fn abandon(&self) {
+        if self.sleeps() {
+            return;
+        }
+        if let Some(given) = self.take_given() {
+            given.pass_on();
+        }
+        if self.wait.get().is_some() {
+            self.abandon_wait();
+        }
+    }
+
+    #[cold]
+    fn abandon_wait(&self) {
+        let Some(BlockingWait { ticket, location, request, .. }) = self.wait.take() else { return };
+        let result = STORE.withdraw_thread(ticket, &self.thread);
+        self.notes.set_sleep(None);
+        match request {
+            None if result == WaitResult::Ok => Given::Notification(location).pass_on(),
+            Some(request) if result.is_acquired() => drop(return_unused(location, request, result)),
+            request => gave_up(request),
+        }
+        self.relay();
+    }
+
+    /// Passes on a notification of which this thread has made no use, if there is one.
+    pub(crate) fn relay(&self) {
+        pass_on_notification(self.registers.take_relay());
+    }
+
+    pub(crate) fn take_given(&self) -> Option<Given> {
+        self.registers.take_given().map(|(location, permits)| match permits {
+            0 => Given::Notification(location),
+            permits => Given::Acquired(location, Request::Signals(permits)),
+        })
+    }
+
+    /// The environment ends: from here on the thread is not interrupted.
+    pub(crate) fn end_watch(&self) {
+        self.watch.close();
+    }
+
+    /// The environment ends before the wait is over, or before JavaScript blocks for it. Returns what is to be passed on.
+    pub(crate) fn end_wait(&self) -> Option<Given> {
+        self.unpublish();
+        let BlockingWait { ticket, location, request, relayed, .. } = self.wait.take()?;
+        let result = STORE.withdraw_thread(ticket, &self.thread);
+        match request {
+            None => (relayed && result == WaitResult::Ok).then_some(Given::Notification(location)),
+            Some(request) => result.is_acquired().then_some(Given::Acquired(location, request)),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and what another waiter gets of them if the
+//! environment ends before JavaScript has been told.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use napi::Result;
+
+use crate::agent::pending::{Noted, Pending};
+use crate::environment::environment::{Environment, contained};
+use crate::environment::registers::{BATCH, NOT_ADOPTED, RegistersRef};
+use crate::held::robust_list::RobustList;
+use crate::process::globals::{Given, STORE, gave_up, word_at};
+use waitasync_core::lock::request::Request;
+use waitasync_core::lock::{Mail, Outbox, Waiter};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::outbox::{Ring, Settlement};
+use waitasync_core::queue::result::WaitResult;
+
+/// From where settlements are handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A job of their own, without JavaScript below it on the stack.
+    EventLoop,
+    /// An operation that JavaScript has called. What fails is repeated by the event loop, so it is not reported.
+    Job,
+}
+
+/// Mail that was taken out of the outbox, and how far JavaScript has been told of it.
+#[derive(Default)]
+struct Progress {
+    mail: Mail,
+    /// What the settlements gave to this thread and the robust list does not get, each with the settlement's index in the mail.
+    given: Vec<(usize, Given)>,
+    /// Where this thread was notified before the settlements acquired a lock again, likewise. Once that is adopted, its hold owes the
+    /// notification.
+    owed: Vec<(usize, Location)>,
+    /// How many of the settlements JavaScript has been told of.
+    told: usize,
+    /// How many of the settlements have what they acquired in the robust list, with tokens. Not less than `told`.
+    adopted: usize,
+    /// How many of `mail.grants` belong to the adopted settlements.
+    acquired: usize,
+}
+
+impl Progress {
+    fn clear(&mut self) {
+        self.mail.clear();
+        self.given.clear();
+        self.owed.clear();
+        (self.told, self.adopted, self.acquired) = (0, 0, 0);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.told == self.mail.settlements.len()
+    }
+
+    /// The next batch of settlements. Those that have been adopted come in a batch of their own.
+    fn next_batch(&self) -> Range<usize> {
+        let end = if self.adopted > self.told { self.adopted } else { self.mail.settlements.len() };
+        self.told..end.min(self.told + BATCH)
+    }
+
+    /// What the settlements from `adopted` to `end` acquired: each with its slot.
+    fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
+        let settlements = self.mail.settlements[self.adopted..end].iter();
+        let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
+        let acquired = self.mail.grants.iter().flatten().skip(self.acquired);
+        slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
+    }
+}
+
+/// What a settled wait was given, if no entry of the robust list will stand for it.
+fn given_beside(wait: Noted, result: WaitResult) -> Option<Given> {
+    match (wait.request, wait.relay) {
+        _ if result == WaitResult::TimedOut => None,
+        (Some(request), _) if !request.is_owned() => Some(Given::Acquired(wait.location, request)),
+        (None, Some(relay)) => Some(Given::Notification(relay)),
+        _ => None,
+    }
+}
+
+/// Where this thread was notified before a settled claim acquired its lock again.
+fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
+    wait.relay.filter(|_| wait.request.is_some() && result.is_acquired())
+}
+
+/// The settlements of an agent that are on their way to JavaScript.
+pub(crate) struct Delivery {
+    environment: Environment,
+    registers: RegistersRef,
+    outbox: Arc<Outbox>,
+    /// `None` while JavaScript is being told.
+    progress: Cell<Option<Box<Progress>>>,
+    /// The requests for named locks that were stolen, of which JavaScript has been told that they were granted.
+    losses: RefCell<VecDeque<u32>>,
+    /// Whether it was broken off and is to be continued.
+    is_broken_off: Cell<bool>,
+}
+
+impl Delivery {
+    pub(crate) fn new(environment: Environment, registers: RegistersRef, outbox: &Arc<Outbox>) -> Self {
+        let progress = Cell::new(Some(Box::default()));
+        Self {
+            environment,
+            registers,
+            outbox: Arc::clone(outbox),
+            progress,
+            losses: RefCell::default(),
+            is_broken_off: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn is_broken_off(&self) -> bool {
+        self.is_broken_off.get()
+    }
+
+    /// Whether JavaScript is not being told of anything, and has been told of all that was begun.
+    pub(crate) fn is_idle(&self) -> bool {
+        // SAFETY-free look: the progress is put back at once.
+        let progress = self.progress.take();
+        let is_idle = progress.is_some() && !self.is_broken_off();
+        self.progress.set(progress);
+        is_idle
+    }
+
+    /// The promise in a slot as a waiter.
+    fn waiter(&self, slot: u32) -> Waiter {
+        Waiter::Agent(Arc::clone(&self.outbox), slot)
+    }
+
+    /// Hands the settlements in the outbox over to `lib/agent/`, a batch per call.
+    ///
+    /// A call fails if the environment is ending: then the clean-up passes on what JavaScript has not been told of. A call also fails if
+    /// the stack has come to its end or a time limit has struck: then JavaScript is told of the rest after another ring, for which the
+    /// caller holds the event loop.
+    ///
+    /// Returns false if JavaScript, while it was being told, has turned the event loop: the outer delivery will be continued.
+    pub(crate) fn deliver(&self, pending: &Pending, robust_list: &RobustList, caller: Caller) -> bool {
+        let Some(mut progress) = self.progress.take() else {
+            self.is_broken_off.set(true);
+            return false;
+        };
+        if !self.is_broken_off.replace(false) {
+            self.collect(&mut progress, pending);
+        } else if self.outbox.has_mail() {
+            // The next delivery takes that mail.
+            self.outbox.ring();
+        }
+        while !progress.is_complete() {
+            if self.tell(&mut progress, robust_list, caller).is_err() {
+                self.is_broken_off.set(true);
+                break;
+            }
+        }
+        if progress.is_complete() {
+            self.losses.borrow_mut().extend(&progress.mail.losses);
+            progress.clear();
+            if !self.losses.borrow().is_empty() && !self.tell_news(caller) {
+                self.is_broken_off.set(true);
+            }
+        }
+        self.progress.set(Some(progress));
+        true
+    }
+
+    /// Tells JavaScript that there is something for which it has to ask. Returns whether that succeeded.
+    pub(crate) fn tell_news(&self, caller: Caller) -> bool {
+        self.environment.settle(0, caller == Caller::EventLoop).is_ok()
+    }
+
+    /// Takes the mail, and lets claims that have been woken try.
+    fn collect(&self, progress: &mut Progress, pending: &Pending) {
+        let Progress { mail, given, owed, .. } = progress;
+        self.outbox.take(mail);
+        for slot in std::mem::take(&mut mail.retries) {
+            if !contained(|| self.retry(slot, mail, pending)) && self.outbox.retry(slot) == Ring::Needed {
+                // It tries again in another job.
+                self.outbox.ring();
+            }
+        }
+        // This is the job in which the time-outs of this agent's promises are decided.
+        STORE.decide(&self.outbox, &mut mail.settlements, |slot| pending.ticket(slot));
+        for (index, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
+            let wait = pending.remove(slot);
+            if result == WaitResult::TimedOut {
+                gave_up(wait.and_then(|wait| wait.request));
+            }
+            let Some(wait) = wait else { continue };
+            given.extend(given_beside(wait, result).map(|thing| (index, thing)));
+            owed.extend(owed_by(wait, result).map(|location| (index, location)));
+        }
+        pending.shrink();
+    }
+
+    /// The claim in this slot has been woken. It tries here, so that JavaScript hears of it only once it has its lock.
+    fn retry(&self, slot: u32, mail: &mut Mail, pending: &Pending) {
+        if let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
+            (pending.ticket(slot), pending.noted(slot))
+            && let Some(result) = STORE.retry(ticket, &self.waiter(slot), word_at(location))
+        {
+            mail.settle(slot, result, Some((location, request)));
+        }
+    }
+
+    /// Tells JavaScript of the next batch. Even if the call fails, `progress` says how much JavaScript was told.
+    fn tell(&self, progress: &mut Progress, robust_list: &RobustList, caller: Caller) -> Result<()> {
+        let registers = self.registers;
+        let batch = progress.next_batch();
+        let adopts = progress.adopted <= progress.told;
+        let held = robust_list.len();
+        if adopts {
+            for (slot, location, request) in progress.acquired_before(batch.end) {
+                robust_list.add(location, request);
+                if request.is_for_lock() {
+                    contained(|| STORE.delivered(location, &self.waiter(slot)));
+                }
+            }
+        }
+        registers.put(&progress.mail.settlements[batch.clone()]);
+        registers.index.set(held);
+        registers.settled.set(if adopts { NOT_ADOPTED } else { 0 });
+        let result = self.environment.settle(batch.len(), caller == Caller::EventLoop);
+        match registers.settled.get() {
+            NOT_ADOPTED if result.is_err() => {
+                for (slot, location, request) in progress.acquired_before(batch.end) {
+                    if request.is_for_lock() {
+                        contained(|| STORE.undelivered(location, self.waiter(slot)));
+                    }
+                }
+                // No other JavaScript has run since, so what was added is still at the end.
+                robust_list.truncate(held);
+            }
+            settled => {
+                if adopts {
+                    progress.acquired += progress.acquired_before(batch.end).count();
+                    progress.adopted = batch.end;
+                }
+                progress.told =
+                    if result.is_ok() { batch.end } else { (batch.start + settled as usize).min(batch.end) };
+            }
+        }
+        result
+    }
+
+    /// JavaScript, having been told that some of its named locks were stolen, asks for the number of the next one's request.
+    pub(crate) fn next_loss(&self) -> Option<u32> {
+        let next = self.losses.borrow_mut().pop_front();
+        if next.is_none() {
+            // Gives back the memory: there may have been many.
+            self.losses.take();
+        }
+        next
+    }
+
+    /// Passes on what JavaScript has not been told of: the environment ends. The robust list has what was adopted.
+    pub(crate) fn end(&self) {
+        let Some(progress) = self.progress.take() else { return };
+        for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
+            if request.is_owned() {
+                contained(|| Given::Acquired(location, request).pass_on());
+            }
+        }
+        let given = progress.given.into_iter().filter(|&(index, _)| index >= progress.told).map(|(_, given)| given);
+        let owed = progress.owed.into_iter().filter(|&(index, _)| index >= progress.adopted);
+        for given in given.chain(owed.map(|(_, location)| Given::Notification(location))) {
+            contained(|| given.pass_on());
+        }
+    }
+}

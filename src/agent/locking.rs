@@ -1,0 +1,307 @@
+//! The operations of locks: claiming, taking, releasing, and telling who holds them. Operands are in the registers.
+//!
+//! JavaScript makes room in the robust list before it asks for anything.
+//!
+//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Blocking::prepare`, `Pending::insert`)
+//! nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and what it is granted would be lost.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::agent::agent::Agent;
+use crate::agent::blocking::BlockingWait;
+use crate::agent::delivery::Caller;
+use crate::agent::pending::{CONDITION, Noted, PLAIN};
+use crate::environment::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
+use crate::process::globals::{NAMES, STORE, claim_has_joined, pass_on_notification, return_unused, word_at};
+use crate::process::registry::{Entry, REGISTRY};
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::fairness::{ROOM, Released};
+use waitasync_core::lock::request::{Request, UNLOCKED};
+use waitasync_core::lock::{Claimed, Freed, Waiter};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::result::WaitResult;
+
+/// How long a thread that frees a lock by mistake looks again at one that mentions it: that may just be trying to take it. That takes
+/// some instructions, unless the system has suspended the thread.
+const POSSIBLE: Duration = Duration::from_millis(10);
+
+/// How long it may take until another thread's plain writes, made by JavaScript, are seen in their order.
+const SETTLING: Duration =
+    if cfg!(any(target_arch = "x86_64", target_arch = "x86")) { Duration::ZERO } else { Duration::from_micros(20) };
+
+impl Agent {
+    /// Takes what is requested, or blocks until it is granted.
+    pub(crate) fn claim(&self) -> Answer {
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        let registers = &self.registers;
+        let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
+        let word = word_at(location);
+        // A spinning thread is not counted as a waiter, so a release by another thread makes no native call.
+        if request.is_for_lock()
+            && let Some(result) = self.blocking.lock_spinner.spin(deadline, || self.take_free(location, request))
+        {
+            return self.acquired(location, request, result);
+        }
+        self.robust_list.announce(location, request);
+        let claimed = STORE.claim(location, self.blocking.waiter(), request, deadline, word);
+        self.block_in_line(claimed, location, request, deadline)
+    }
+
+    /// Takes what is requested, or enqueues the promise in the slot for it.
+    pub(crate) fn claim_async(&self) -> Answer {
+        let registers = &self.registers;
+        // It stays there until the claim has it.
+        let relay = registers.relay();
+        if !self.can_time_out() {
+            return Answer::NoTimer;
+        }
+        let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
+        let word = word_at(location);
+        // The thread spins as for a blocking claim, since a turn of the event loop takes longer than most locks are held. But not
+        // while others wait, and not if this thread itself holds the lock.
+        if request.is_for_lock()
+            && STORE.counter(location).load(Ordering::Relaxed) == 0
+            && registers.amount.get() == 0
+            && let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| self.take_free(location, request))
+        {
+            return self.acquired(location, request, result);
+        }
+        let call = registers.call.get();
+        let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, call, since: now() };
+        self.robust_list.announce(location, request);
+        let claimed = STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, word);
+        self.await_in_line(claimed, request, deadline, noted)
+    }
+
+    /// Blocks for a claim that has joined a line.
+    pub(crate) fn block_in_line(
+        &self,
+        claimed: Claimed,
+        location: Location,
+        request: Request,
+        deadline: Timestamp,
+    ) -> Answer {
+        let ticket = match claimed {
+            Claimed::Now(result) => return self.acquired(location, request, result),
+            Claimed::Pending(ticket) => ticket,
+        };
+        self.robust_list.retract();
+        let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
+        self.blocking.prepare(wait);
+        claim_has_joined(location);
+        self.blocking.block(wait, &self.robust_list)
+    }
+
+    /// As [`Self::block_in_line`], for the promise in the slot.
+    pub(crate) fn await_in_line(
+        &self,
+        claimed: Claimed,
+        request: Request,
+        deadline: Timestamp,
+        noted: Noted,
+    ) -> Answer {
+        let ticket = match claimed {
+            Claimed::Now(result) => return self.acquired(noted.location, request, result),
+            Claimed::Pending(ticket) => ticket,
+        };
+        self.robust_list.retract();
+        let answer = self.add_pending(ticket, deadline, Some(noted));
+        self.registers.take_relay();
+        claim_has_joined(noted.location);
+        answer
+    }
+
+    /// Takes what is requested if that needs no waiting.
+    pub(crate) fn try_take(&self) -> Answer {
+        let registers = &self.registers;
+        let (location, request) = (registers.location(), registers.request());
+        match self.attempt(location, request) {
+            Some(result) => self.acquired(location, request, result),
+            None => Answer::Settled(WaitResult::NotEqual),
+        }
+    }
+
+    /// Takes what is requested if that needs no waiting. An attempt that fails leaves no announcement.
+    fn attempt(&self, location: Location, request: Request) -> Option<WaitResult> {
+        self.robust_list.announce(location, request);
+        let taken = STORE.try_take(location, request, word_at(location));
+        if taken.is_none() {
+            self.robust_list.retract();
+        }
+        taken
+    }
+
+    /// The thread has taken what it requested.
+    pub(crate) fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Answer {
+        self.robust_list.add(location, request);
+        Answer::Settled(result)
+    }
+
+    /// Takes a lock if it is free. While it is not, nothing is announced: `free` would take the thread for its holder.
+    fn take_free(&self, location: Location, request: Request) -> Option<WaitResult> {
+        let is_free = word_at(location).load(Ordering::SeqCst) == UNLOCKED;
+        if is_free { self.attempt(location, request) } else { None }
+    }
+
+    /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that
+    /// gets the lock from here on wakes this one. Then it blocks.
+    pub(crate) fn wait_giving_back(&self) -> Answer {
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        self.blocking.relay();
+        let (location, deadline) = (self.registers.location(), self.registers.deadline());
+        self.pending.notes.set_sleep(Some(Noted::notification(location, CONDITION, None)));
+        let Some(ticket) = STORE.enqueue(location, self.blocking.waiter(), deadline, || true) else {
+            return Answer::Settled(WaitResult::NotEqual);
+        };
+        self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
+        // A condition's lock has no name, so it cannot have been stolen.
+        self.give_back();
+        self.blocking.resume(&self.robust_list)
+    }
+
+    /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.
+    pub(crate) fn give_back(&self) -> bool {
+        if let Some((location, request)) = self.robust_list.remove() {
+            if let Some(id) = request.id() {
+                self.robust_list.retract();
+                return NAMES.release(&STORE, id);
+            }
+            let released = STORE.release(location, request, word_at(location));
+            self.robust_list.retract();
+            self.make_room(released);
+        }
+        true
+    }
+
+    fn make_room(&self, released: Released) {
+        // The main thread must not sleep.
+        if released == Released::MakeRoom && self.thread_id != 0 {
+            std::thread::sleep(ROOM);
+        }
+    }
+
+    /// As [`Self::give_back`], when a callback has ended, in a job of its own: what a promise of this thread is given is delivered at once.
+    pub(crate) fn give_back_in_job(&self) -> bool {
+        let Some((location, request)) = self.robust_list.remove() else { return true };
+        let hands_over = self.pace.allows(now());
+        let (was_held, released, has_mail) = if let Some(id) = request.id() {
+            let has_mail = NAMES.release_unrung(&STORE, id, &self.outbox);
+            (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
+        } else {
+            let word = word_at(location);
+            let (released, has_mail) = STORE.release_unrung(location, request, word, &self.outbox, hands_over);
+            (true, released, has_mail)
+        };
+        self.robust_list.retract();
+        match (has_mail, hands_over) {
+            (true, true) => self.deliver_in_job(),
+            (true, false) if self.pace.await_turn() => {}
+            (true, false) => self.outbox.ring(),
+            (false, _) => self.make_room(released),
+        }
+        was_held
+    }
+
+    /// Hands over to JavaScript, in the job in which it calls this, what its promises have just been granted. Everything else waits for
+    /// a job of its own.
+    fn deliver_in_job(&self) {
+        if self.outbox.has_only_grants() && self.delivery.is_idle() {
+            self.pace.hand_over();
+            self.delivery.deliver(&self.pending, &self.robust_list, Caller::Job);
+        } else {
+            self.outbox.ring();
+        }
+        if self.delivery.is_broken_off() {
+            self.outbox.ring();
+        }
+    }
+
+    /// As [`Self::give_back`], after a failure: a notification that the hold owes goes to another waiter.
+    pub(crate) fn give_back_and_pay(&self) -> bool {
+        let owed = self.robust_list.owed();
+        let was_held = self.give_back();
+        pass_on_notification(owed);
+        was_held
+    }
+
+    /// As [`Self::give_back_and_pay`], where what the lock protects may be half changed: the next exclusive holder is told of a death.
+    pub(crate) fn pass_on(&self) -> bool {
+        let owed = self.robust_list.owed();
+        let Some((location, request)) = self.robust_list.remove() else { return true };
+        let was_held = return_unused(location, request, WaitResult::AcquiredFromDead);
+        self.robust_list.retract();
+        pass_on_notification(owed);
+        was_held
+    }
+
+    /// Returns whether the entry at the index of the robust list is a named lock that was stolen.
+    pub(crate) fn was_stolen(&self) -> bool {
+        let stolen =
+            |(location, request): (Location, Request)| request.id().is_some_and(|id| !STORE.holds(location, id));
+        self.robust_list.at_index().is_some_and(stolen)
+    }
+
+    /// JavaScript has changed the word while a waiter was counted there: the line is served.
+    pub(crate) fn released(&self) {
+        let location = self.registers.location();
+        STORE.word_changed(location, word_at(location));
+    }
+
+    /// Returns whether the last holder of what JavaScript has just taken died.
+    pub(crate) fn take_note_of_death(&self) -> bool {
+        STORE.take_note_of_death(self.registers.location(), self.registers.request())
+    }
+
+    /// What a dead holder left behind under the entry at the index is repaired. Returns false if that is a named lock that was stolen.
+    pub(crate) fn repaired(&self) -> bool {
+        self.robust_list.at_index().is_some_and(|(location, request)| STORE.repaired(location, request))
+    }
+
+    /// Frees a lock that this thread does not hold, if no other thread is known to hold it.
+    ///
+    /// A thread that has the lock, or has been granted it, is told of at once. One that only mentions it may be just trying to take it, or
+    /// have released it: it is looked at again for as long as [`POSSIBLE`].
+    pub(crate) fn free(&self) -> u32 {
+        let (location, start) = (self.registers.location(), now());
+        let holder = |granted: Option<&Waiter>| {
+            let look = now();
+            while now().duration_since(look) < SETTLING {
+                std::hint::spin_loop();
+            }
+            let is_other = |agent: &Entry| !Arc::ptr_eq(&agent.known.outbox, &self.outbox);
+            let holds = |agent: &Entry| {
+                granted.is_some_and(|waiter| agent.known.is(waiter))
+                    || (is_other(agent) && agent.robust_list.holds(location))
+            };
+            let mentions = |agent: &Entry| is_other(agent) && agent.robust_list.mentions(location);
+            let certain = REGISTRY.thread_of(holds).map(|thread_id| (thread_id, true));
+            certain.or_else(|| REGISTRY.thread_of(mentions).map(|thread_id| (thread_id, false)))
+        };
+        loop {
+            match STORE.free(location, word_at(location), holder) {
+                Freed::Now => return FREED,
+                Freed::NotLocked => return NOT_LOCKED,
+                Freed::Held((thread_id, is_certain)) if is_certain || now().duration_since(start) >= POSSIBLE => {
+                    self.registers.amount.set(thread_id);
+                    return HELD_ELSEWHERE;
+                }
+                Freed::Held(_) => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// The `threadId` of the thread that holds the lock, if an agent's does.
+    pub(crate) fn holder(&self) -> Option<u32> {
+        let location = self.registers.location();
+        STORE.with_grant(location, |granted| {
+            let got_it = REGISTRY.thread_of(|agent| granted.is_some_and(|waiter| agent.known.is(waiter)));
+            got_it.or_else(|| REGISTRY.thread_of(|agent| agent.robust_list.holds(location)))
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! The operations of named locks. The name is their argument; other operands are in the registers.
+//!
+//! JavaScript makes room in the robust list before it asks for anything.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+use napi_derive::napi;
+
+use crate::agent::agent::Agent;
+use crate::agent::pending::{Noted, PLAIN};
+use crate::environment::registers::{AWAITED_HERE, Answer, HELD_HERE};
+use crate::observe::json;
+use crate::process::globals::{NAMES, STORE};
+use waitasync_core::clock::now;
+use waitasync_core::lock::Claimed;
+use waitasync_core::lock::names::{Mode, Refusal, RequestInfo, Requested, Requester, Waits};
+use waitasync_core::queue::result::WaitResult;
+
+impl Agent {
+    fn requester(&self) -> Requester {
+        Requester { outbox: self.outbox.clone(), thread_id: self.thread_id }
+    }
+
+    fn request_name(&self, text: &[u16], waits: Waits) -> Requested {
+        let requested = NAMES.request(&STORE, text, self.registers.mode(), self.requester(), waits);
+        self.registers.set_location(requested.0);
+        requested
+    }
+
+    /// Takes the name if that needs no waiting.
+    pub(crate) fn try_take_name(&self, text: &[u16]) -> Answer {
+        match self.request_name(text, Waits::Never) {
+            (location, request, Ok(Claimed::Now(result))) => self.acquired(location, request, result),
+            _ => Answer::Settled(WaitResult::NotEqual),
+        }
+    }
+
+    /// Spins for the name, since a turn of the event loop takes longer than most locks are held; `None` if it does not become free. Does
+    /// not spin while others wait, nor if this thread itself holds or awaits the name.
+    ///
+    /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the name while
+    /// it sleeps, and until that thread's loop turns, the others can only join as well.
+    fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
+        let (name, mode) = (NAMES.of_others(text, &self.outbox)?, self.registers.mode());
+        if STORE.counter(name.location()).load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        self.blocking.wait_spinner.spin(|| {
+            let requested = name.grants(mode).then(|| self.request_name(text, Waits::Never))?;
+            requested.2.is_ok().then_some(requested)
+        })
+    }
+
+    /// Takes the name, or enqueues the promise in the slot for it.
+    pub(crate) fn claim_name_async(&self, text: &[u16]) -> Answer {
+        if !self.can_time_out() {
+            return Answer::NoTimer;
+        }
+        let (deadline, since) = (self.registers.deadline(), now());
+        let wait = || self.request_name(text, Waits::As(self.waiter(self.registers.slot.get()), deadline));
+        match self.spin_for_name(text).unwrap_or_else(wait) {
+            (location, request, Ok(claimed)) => {
+                let call = self.registers.call.get();
+                let noted = Noted { location, request: Some(request), relay: None, purpose: PLAIN, call, since };
+                self.await_in_line(claimed, request, deadline, noted)
+            }
+            (.., Err(_)) => Answer::Settled(WaitResult::NotEqual),
+        }
+    }
+
+    /// Takes the name, or blocks until it is granted.
+    pub(crate) fn claim_name(&self, text: &[u16]) -> u32 {
+        if self.blocking.sleeps() {
+            return Answer::Interrupted.into();
+        }
+        let deadline = self.registers.deadline();
+        let (location, request, claimed) = self.request_name(text, Waits::As(self.blocking.waiter(), deadline));
+        match claimed {
+            Ok(claimed) => self.block_in_line(claimed, location, request, deadline).into(),
+            Err(Refusal::HeldHere) => HELD_HERE,
+            Err(Refusal::AwaitedHere) => AWAITED_HERE,
+            Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual).into(),
+        }
+    }
+
+    /// Takes the name alone, from everyone who holds it.
+    pub(crate) fn steal_name(&self, text: &[u16]) -> Answer {
+        let (location, request, result, took_over) = NAMES.steal(&STORE, text, self.requester());
+        self.registers.set_location(location);
+        self.registers.amount.set(took_over.into());
+        self.acquired(location, request, result)
+    }
+
+    /// The number of a request whose lock was stolen from this thread; 0 if JavaScript has been told of all of them.
+    pub(crate) fn next_stolen(&self) -> u32 {
+        self.delivery.next_loss().unwrap_or(0)
+    }
+}
+
+/// All requests for names in this process, in the order in which they were made, as JSON for `query` in `lib/locks/named/names.js`; null
+/// if a string of JavaScript cannot hold the text.
+#[napi(catch_unwind)]
+pub fn name_requests() -> Option<String> {
+    json::text(|text| {
+        json::array(text, NAMES.requests(&STORE), |text, RequestInfo { name, mode, held, thread_id, .. }| {
+            text.write_str("{\"name\":")?;
+            json::string(text, &name)?;
+            write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
+        })
+    })
+}
+
+/// How many names are in use, or left behind by dead holders.
+#[napi(catch_unwind)]
+pub fn name_count() -> u32 {
+    NAMES.count() as u32
+}

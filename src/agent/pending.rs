@@ -1,0 +1,231 @@
+//! The asynchronous waits of an agent that are pending, by slot, and whether they want its event loop to be kept alive.
+//!
+//! The table is used on the agent's thread only, and may be out of date: the store recognises the ticket of a wait that is settled. Other
+//! threads read the notes on waits for locks, to find out who waits for what.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::observe::stacks::{NONE, StackId};
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::request::Request;
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::sync::lock;
+
+/// A pending wait. There may be a million of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    pub(crate) ticket: Ticket,
+    timed: bool,
+    refed: bool,
+}
+
+const _: () = assert!(size_of::<Option<Wait>>() == 8);
+
+/// Tables up to this length keep their memory.
+const RETAINED: usize = 4096;
+
+/// A notification that the program awaits itself, by `Atomics.wait` or `waitAsync`; see [`Noted::purpose`].
+pub(crate) const PLAIN: u32 = 0;
+/// A notification that a `Condition` awaits.
+pub(crate) const CONDITION: u32 = 1;
+
+/// The lowest bits of a purpose say what a notification is awaited for; the others how many words behind the first word of the thing.
+pub(crate) const PURPOSE_BITS: u32 = 3;
+
+/// What is noted of a sleeping thread's wait, and of a promise of a lock, a `Condition`, a `Barrier` or a `Latch`.
+#[derive(Clone, Copy)]
+pub(crate) struct Noted {
+    pub(crate) location: Location,
+    /// What it requests, if it is a claim.
+    pub(crate) request: Option<Request>,
+    /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise may receive, or
+    /// the one after which this claim takes its lock again.
+    pub(crate) relay: Option<Location>,
+    /// What a notification is awaited for: its number in `lib/waiting/notice.js`.
+    pub(crate) purpose: u32,
+    /// The stack of the call that claims, if stalls are reported.
+    pub(crate) call: StackId,
+    /// When the wait began.
+    pub(crate) since: Timestamp,
+}
+
+impl Noted {
+    /// A wait for a notification, which begins now.
+    pub(crate) fn notification(location: Location, purpose: u32, relay: Option<Location>) -> Self {
+        Self { location, request: None, relay, purpose, call: NONE, since: now() }
+    }
+}
+
+/// Serial numbers of the holds in whose callbacks a claim was made.
+pub(crate) type Within = Box<[u32]>;
+
+#[derive(Default)]
+struct Notes {
+    by_slot: HashMap<u32, Noted, FxBuildHasher>,
+    /// Of few: see [`Pending::set_within`].
+    within: HashMap<u32, Within, FxBuildHasher>,
+    sleep: Option<Noted>,
+}
+
+/// What is noted of the waits of an agent. Any thread may read it.
+#[derive(Clone, Default)]
+pub(crate) struct SharedNotes(Arc<Mutex<Notes>>);
+
+impl SharedNotes {
+    fn locked<R>(&self, body: impl FnOnce(&mut Notes) -> R) -> R {
+        body(&mut lock(&self.0))
+    }
+
+    /// What is noted of the wait in this slot, if it is at `location`.
+    pub(crate) fn get(&self, slot: u32, location: Location) -> Option<(Noted, Within)> {
+        self.locked(|notes| {
+            let noted = notes.by_slot.get(&slot).filter(|noted| noted.location == location)?;
+            Some((*noted, notes.within.get(&slot).cloned().unwrap_or_default()))
+        })
+    }
+
+    /// What the thread sleeps for, if it sleeps or is about to. It counts as sleeping until its robust list has what it was given.
+    pub(crate) fn sleep(&self) -> Option<Noted> {
+        self.locked(|notes| notes.sleep)
+    }
+
+    /// Notes what the thread is about to wait for, where only JavaScript knows it; `None` when the thread goes on.
+    pub(crate) fn set_sleep(&self, sleep: Option<Noted>) {
+        self.locked(|notes| notes.sleep = sleep);
+    }
+
+    /// The thread is about to sleep. What was noted before stays.
+    pub(crate) fn begin_sleep(&self, sleep: Noted) {
+        self.locked(|notes| {
+            notes.sleep.get_or_insert(sleep);
+        });
+    }
+}
+
+/// The pending waits of an agent.
+#[derive(Default)]
+pub(crate) struct Pending {
+    waits: RefCell<Vec<Option<Wait>>>,
+    pub(crate) notes: SharedNotes,
+    /// How many notes there are. Most agents have none at all: then a wait's end costs nothing more.
+    noted: Cell<usize>,
+    /// See [`Self::set_within`].
+    within: Cell<Option<Within>>,
+    /// How many of them, with and without a time-out, want the event loop to be kept alive.
+    timed: Cell<usize>,
+    untimed: Cell<usize>,
+}
+
+impl Pending {
+    fn count(&self, wait: Wait, change: isize) {
+        let count = if wait.timed { &self.timed } else { &self.untimed };
+        count.set(count.get().wrapping_add_signed(change));
+    }
+
+    /// Notes what the wait in a slot is for. Called before the wait is enqueued, so that other threads know it at every moment.
+    pub(crate) fn note(&self, slot: u32, noted: Noted) {
+        let within = self.within.take();
+        self.noted.set(self.notes.locked(|notes| {
+            notes.by_slot.insert(slot, noted);
+            if let Some(within) = within {
+                notes.within.insert(slot, within);
+            }
+            notes.by_slot.len()
+        }));
+    }
+
+    /// The claim that comes next is made in the callbacks of these holds.
+    pub(crate) fn set_within(&self, holds: Vec<u32>) {
+        self.within.set(Some(holds.into()).filter(|holds: &Within| !holds.is_empty()));
+    }
+
+    /// The wait in this slot has been enqueued. `claim`: what is to be noted of it, if that has not been done before.
+    pub(crate) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<Noted>) {
+        let wait = Wait { ticket, timed, refed: true };
+        let index = slot as usize;
+        let waits = &mut *self.waits.borrow_mut();
+        if waits.len() <= index {
+            waits.resize(index + 1, None);
+        }
+        waits[index] = Some(wait);
+        if let Some(claim) = claim {
+            self.note(slot, claim);
+        }
+        self.count(wait, 1);
+    }
+
+    /// The wait in this slot is over.
+    pub(crate) fn remove(&self, slot: u32) -> Option<Noted> {
+        let wait = self.waits.borrow_mut().get_mut(slot as usize).and_then(Option::take);
+        if let Some(wait) = wait.filter(|wait| wait.refed) {
+            self.count(wait, -1);
+        }
+        if self.noted.get() == 0 {
+            return None;
+        }
+        let (noted, left) = self.notes.locked(|notes| {
+            if !notes.within.is_empty() {
+                notes.within.remove(&slot);
+            }
+            (notes.by_slot.remove(&slot), notes.by_slot.len())
+        });
+        self.noted.set(left);
+        noted
+    }
+
+    pub(crate) fn ticket(&self, slot: u32) -> Option<Ticket> {
+        Some(self.waits.borrow().get(slot as usize)?.as_ref()?.ticket)
+    }
+
+    pub(crate) fn noted(&self, slot: u32) -> Option<Noted> {
+        self.notes.locked(|notes| notes.by_slot.get(&slot).copied())
+    }
+
+    /// Sets whether the wait in this slot wants the event loop to be kept alive.
+    pub(crate) fn set_refed(&self, slot: u32, refed: bool) {
+        if let Some(Some(wait)) = self.waits.borrow_mut().get_mut(slot as usize)
+            && wait.refed != refed
+        {
+            wait.refed = refed;
+            self.count(*wait, if refed { 1 } else { -1 });
+        }
+    }
+
+    /// Whether a pending wait keeps the event loop alive. Without a time-out, only another thread can settle it.
+    pub(crate) fn holds_loop(&self, other_threads: impl FnOnce() -> bool) -> bool {
+        self.timed.get() > 0 || (self.untimed.get() > 0 && other_threads())
+    }
+
+    /// Gives back the memory of tables that were much longer than they need to be. Called when waits have been removed.
+    pub(crate) fn shrink(&self) {
+        // Then nothing is pending but what was unref'd.
+        if self.timed.get() + self.untimed.get() == 0 {
+            let mut waits = self.waits.borrow_mut();
+            if waits.capacity() > RETAINED {
+                // A pending wait keeps its index.
+                let len = waits.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+                waits.truncate(len);
+                waits.shrink_to_fit();
+            }
+            self.notes.locked(|notes| {
+                if notes.by_slot.capacity() > RETAINED {
+                    notes.by_slot.shrink_to_fit();
+                }
+                if notes.within.capacity() > RETAINED {
+                    notes.within.shrink_to_fit();
+                }
+            });
+        }
+    }
+
+    /// All pending waits, by slot.
+    pub(crate) fn tickets(&self) -> Vec<(u32, Ticket)> {
+        let waits = self.waits.borrow();
+        (0..).zip(&*waits).filter_map(|(slot, wait)| Some((slot, (*wait)?.ticket))).collect()
+    }
+}

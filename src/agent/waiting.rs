@@ -1,0 +1,141 @@
+//! The operations of `Atomics.wait`, `waitAsync` and `notify`. Operands are in the registers.
+
+use crate::agent::agent::Agent;
+use crate::agent::blocking::{Blocking, BlockingWait};
+use crate::agent::pending::Noted;
+use crate::environment::registers::Answer;
+use crate::held::robust_list::RobustList;
+use crate::process::globals::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
+use waitasync_core::clock::Timestamp;
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::store::Withdrawal;
+use waitasync_core::queue::waiter_list::Ticket;
+
+impl Agent {
+    /// Blocks at the location.
+    pub(crate) fn wait(&self) -> Answer {
+        self.wait_by(Blocking::block)
+    }
+
+    /// `block` is for the wait that has been enqueued.
+    fn wait_by(&self, block: impl Fn(&Blocking, BlockingWait, &RobustList) -> Answer) -> Answer {
+        let registers = &self.registers;
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        if !registers.waits() {
+            return registers.poll();
+        }
+        let (location, deadline) = (registers.location(), registers.deadline());
+        let Some(ticket) = STORE.enqueue(location, self.blocking.waiter(), deadline, || registers.is_equal()) else {
+            return Answer::Settled(WaitResult::NotEqual);
+        };
+        let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
+        block(&self.blocking, wait, &self.robust_list)
+    }
+
+    /// As [`Self::wait`], for a class of the package: the registers say which. Nobody counts the notifications of such waits. So the thread
+    /// spins before it is enqueued: whoever changes the word meanwhile has nobody to notify.
+    pub(crate) fn wait_for(&self) -> Answer {
+        if self.blocking.sleeps() {
+            return Answer::Interrupted;
+        }
+        if self.registers.waits() && self.blocking.changes_soon(|| !self.registers.is_equal()) {
+            return Answer::Settled(WaitResult::NotEqual);
+        }
+        let (location, purpose) = (self.registers.location(), self.registers.amount.get());
+        self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None)));
+        let answer = self.wait_by(Blocking::block_at_once);
+        self.pending.notes.set_sleep(None);
+        answer
+    }
+
+    /// Enqueues the promise in the slot.
+    pub(crate) fn wait_async(&self) -> Answer {
+        let registers = &self.registers;
+        if !registers.waits() {
+            return registers.poll();
+        }
+        if !self.can_time_out() {
+            return Answer::NoTimer;
+        }
+        let (location, deadline, slot) = (registers.location(), registers.deadline(), registers.slot.get());
+        let Some(ticket) = STORE.enqueue(location, self.waiter(slot), deadline, || registers.is_equal()) else {
+            return Answer::Settled(WaitResult::NotEqual);
+        };
+        self.add_pending(ticket, deadline, None)
+    }
+
+    /// As [`Self::wait_async`], for a class of the package: the registers say which, and where its notification goes if the agent ends.
+    pub(crate) fn wait_async_for(&self) -> Answer {
+        let registers = &self.registers;
+        let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
+        let purpose = registers.amount.get();
+        self.pending.note(slot, Noted::notification(location, purpose, relay));
+        let answer = self.wait_async();
+        if !matches!(answer, Answer::Pending) {
+            self.pending.remove(slot);
+        }
+        answer
+    }
+
+    /// Whether the promise that is about to be enqueued can be timed out. The service is started here, since nothing may fail once the
+    /// promise is enqueued.
+    pub(crate) fn can_time_out(&self) -> bool {
+        !self.registers.has_timeout() || service().is_some()
+    }
+
+    /// The promise in the slot has been enqueued.
+    pub(crate) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<Noted>) -> Answer {
+        let timed = self.registers.has_timeout();
+        self.pending.insert(self.registers.slot.get(), ticket, timed, claim);
+        if timed && let Some(service) = service() {
+            service.time_out(deadline);
+        }
+        Answer::Pending
+    }
+
+    /// Wakes up to `count` waiters at the location. Returns how many it woke.
+    pub(crate) fn notify(&self) -> u32 {
+        let registers = &self.registers;
+        STORE.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
+    }
+
+    /// Ends the wait in the slot as if it had never been: removes it from its waiter list, or its settlement from the outbox.
+    ///
+    /// Returns false if JavaScript will be told of its settlement all the same: it has been notified, or delivery has taken that mail.
+    pub(crate) fn cancel(&self) -> bool {
+        let slot = self.registers.slot.get();
+        let Some(ticket) = self.pending.ticket(slot) else { return false };
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.recall(slot);
+        if cancelled && let Some(claim) = self.pending.remove(slot).filter(|wait| wait.request.is_some()) {
+            gave_up(claim.request);
+            // It claimed its lock again after a notification.
+            pass_on_notification(claim.relay);
+        }
+        cancelled
+    }
+
+    /// Takes a settlement back, and passes on what it acquired: now and not in a later turn of the event loop, since the thread
+    /// may be about to block.
+    fn recall(&self, slot: u32) -> bool {
+        let Some((result, acquired)) = self.outbox.recall(slot) else { return false };
+        if let Some((location, request)) = acquired {
+            return_unused(location, request, result);
+        }
+        true
+    }
+
+    /// Sets whether the wait in the slot keeps the event loop alive.
+    pub(crate) fn set_refed(&self, refed: bool) {
+        self.pending.set_refed(self.registers.slot.get(), refed);
+    }
+
+    /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its lock by
+    /// now. Returns whether it is held.
+    pub(crate) fn runs_dry(&self) -> bool {
+        STORE.check_words(word_at);
+        self.update_hold();
+        self.is_held()
+    }
+}

@@ -1,0 +1,272 @@
+//! What JavaScript calls once or rarely. Decodes, calls, encodes; decides nothing.
+
+use std::ptr;
+
+use napi::bindgen_prelude::{ArrayBuffer, Env, Float64ArraySlice, FromNapiValue, Function, JsValue, Object, Unknown};
+use napi::{Error, JsString, Result, Status, check_status, sys};
+use napi_derive::napi;
+
+use crate::agent::agent::Agent;
+use crate::environment::operations;
+use crate::held::holders;
+use crate::observe::profile;
+use crate::observe::reports;
+use crate::observe::snapshot::{self, Snapshot};
+use crate::observe::stacks;
+use crate::process::globals::{MEMORIES, STORE};
+use crate::process::images;
+use crate::process::registry::REGISTRY;
+use waitasync_core::queue::location::Location;
+use waitasync_core::service::watch::EndSignal;
+
+/// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
+///
+/// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
+/// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` and `thread_name` are those
+/// of `worker_threads`; `end_signal`: 0 if the event loop is not libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
+#[napi(catch_unwind)]
+pub fn start(
+    env: Env,
+    registers: ArrayBuffer<'_>,
+    settle: Function<'_, u32, ()>,
+    tick: Function<'_, (), ()>,
+    thread_id: u32,
+    thread_name: Option<String>,
+    end_signal: Option<u32>,
+) -> Result<Object<'static>> {
+    // SAFETY: called from JavaScript, and the wrapper checked the types.
+    unsafe {
+        Agent::start(
+            env.raw(),
+            registers.raw(),
+            settle.raw(),
+            tick.raw(),
+            thread_id,
+            thread_name,
+            match end_signal {
+                Some(0) => EndSignal::Unknown,
+                Some(1) => EndSignal::Shared,
+                _ => EndSignal::Own,
+            },
+        )
+    }?;
+    operations::create(&env)
+}
+
+/// Calls `run()` in no asynchronous context.
+#[napi(catch_unwind)]
+pub fn in_root_context(env: Env, run: Function<'_, (), ()>) -> Result<()> {
+    let (env, mut global, mut result) = (env.raw(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: on the thread of `env`, in a call from JavaScript; the wrapper checked the type, and the out-parameters are live locals.
+    unsafe {
+        check_status!(sys::napi_get_global(env, &raw mut global))?;
+        let (no_context, no_arguments) = (ptr::null_mut(), ptr::null());
+        check_status!(sys::napi_make_callback(env, no_context, global, run.raw(), 0, no_arguments, &raw mut result))
+    }
+}
+
+/// The address of a typed array's first byte.
+#[napi(catch_unwind)]
+pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
+    let (mut data, unused, unused_kind) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: on the thread of `env`; Node-API refuses what is not a typed array.
+    check_status!(unsafe {
+        let (env, array) = (env.raw(), array.raw());
+        sys::napi_get_typedarray_info(env, array, unused_kind, unused, &raw mut data, ptr::null_mut(), unused)
+    })?;
+    let address = data.expose_provenance();
+    if address as u64 >= 1 << 53 {
+        return Err(Error::new(Status::GenericFailure, "atomics-waitasync: an address beyond 2^53"));
+    }
+    Ok(address as f64)
+}
+
+/// The `threadId` of the thread that holds the lock at the location in the registers, if an agent's does.
+#[napi(catch_unwind)]
+pub fn holder(env: Env) -> Result<Option<u32>> {
+    let agent = Agent::of(env.raw())?;
+    agent.finish_release();
+    Ok(agent.holder())
+}
+
+/// What is held and awaited in this process, as JSON; null if a string of JavaScript cannot hold the text.
+#[napi(catch_unwind)]
+pub fn snapshot(env: Env) -> Result<Option<String>> {
+    Agent::of(env.raw())?.finish_release();
+    Ok(Snapshot::take().json())
+}
+
+/// The cycle because of which this thread's last claim was refused, as JSON.
+#[napi(catch_unwind)]
+pub fn cycle(env: Env) -> Result<Option<String>> {
+    Ok(Agent::of(env.raw())?.blocking.cycle.take())
+}
+
+/// A wait of this thread, which is recorded in the place of `factor` waits, began so many milliseconds ago: for what, and by which stack.
+/// Gives its number.
+#[napi(catch_unwind)]
+pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64) -> Result<u32> {
+    Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor, milliseconds))
+}
+
+/// A wait of this thread is over.
+#[napi(catch_unwind)]
+pub fn wait_ends(env: Env, number: u32) -> Result<()> {
+    profile::end(Agent::of(env.raw())?.id(), number);
+    Ok(())
+}
+
+/// A hold of this thread begins, or is about to: the number of its entry, and the stack of the call.
+#[napi(catch_unwind)]
+pub fn hold_begins(env: Env, serial: u32, call: u32) -> Result<()> {
+    Agent::of(env.raw())?.robust_list.taken.begin(serial, call);
+    Ok(())
+}
+
+/// A hold of this thread is about to end, or has not begun.
+#[napi(catch_unwind)]
+pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw())?.robust_list.taken.end(serial);
+    Ok(())
+}
+
+/// The token of a hold of this thread has been collected.
+#[napi(catch_unwind)]
+pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw())?.robust_list.taken.orphan(serial);
+    Ok(())
+}
+
+/// How many holds of this thread are known.
+#[napi(catch_unwind)]
+pub fn hold_count(env: Env) -> Result<u32> {
+    Ok(Agent::of(env.raw())?.robust_list.taken.len() as u32)
+}
+
+/// The stack with this number, for people; undefined if there is none.
+#[napi(catch_unwind)]
+pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
+    stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
+}
+
+/// The reports of waits of this thread that last too long, as JSON. `waits`: of each the slot, or -1 if this thread blocks, and the
+/// milliseconds since it began.
+#[napi(catch_unwind)]
+pub fn report_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<String> {
+    let agent = Agent::of(env.raw())?;
+    Ok(reports::report(agent.thread_id, agent.blocking.sleeps(), &waits))
+}
+
+/// The next reports of a blocked thread that this one, the main thread, is to publish, as JSON; null if there are none.
+#[napi(catch_unwind)]
+pub fn next_report() -> Option<String> {
+    reports::next_report()
+}
+
+/// The number that stands for the word at an address in what users see.
+#[napi(catch_unwind)]
+pub fn word_id(address: f64) -> f64 {
+    snapshot::id(Location::from_address(address as usize)) as f64
+}
+
+/// Gives the word at an address a name, for people.
+#[napi(catch_unwind)]
+pub fn set_label(address: f64, label: JsString<'_>) -> Result<()> {
+    let length = label.utf16_len()?;
+    MEMORIES.set_label(Location::from_address(address as usize), label.into_utf16()?[..length].into());
+    Ok(())
+}
+
+/// The name that a program has given the word at an address.
+#[napi(catch_unwind)]
+pub fn label_of(env: &Env, address: f64) -> Result<Option<JsString<'_>>> {
+    let label = MEMORIES.label(Location::from_address(address as usize));
+    label.map(|label| env.create_string_utf16(label)).transpose()
+}
+
+/// The `threadId` of the last thread that died while it held the lock at an address, as far as it is known.
+#[napi(catch_unwind)]
+pub fn dead_owner(address: f64) -> Option<u32> {
+    holders::last_dead(Location::from_address(address as usize))
+}
+
+/// The claim of a promise that comes next is made in the callbacks of the holds with these serial numbers.
+#[napi(catch_unwind)]
+pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {
+    Agent::of(env.raw())?.pending.set_within(holds);
+    Ok(())
+}
+
+/// Moves the robust list to `buffer`, into which its entries have been copied.
+#[napi(catch_unwind)]
+pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
+    let agent = Agent::of(env.raw())?;
+    // SAFETY: called from JavaScript, and the wrapper checked the type.
+    unsafe { agent.robust_list.enlarge(buffer.raw(), |table| REGISTRY.set_robust_list(&agent.outbox, table)) }
+}
+
+/// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at the address `base`.
+#[napi(catch_unwind)]
+pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
+    Agent::of(env.raw())?.register_memory(base as usize, length as usize);
+    Ok(())
+}
+
+/// So many buffer objects of the memory at the address `base`, which this thread has registered, have been collected. Returns whether
+/// `look_at_memories` is to be called once the memory may have been freed.
+#[napi(catch_unwind)]
+pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
+    Ok(Agent::of(env.raw())?.lose_memory(base as usize, objects as usize))
+}
+
+/// Finds out which memories, of those without a known buffer object, have been freed.
+#[napi(catch_unwind)]
+pub fn look_at_memories() {
+    MEMORIES.look(&STORE);
+}
+
+/// Makes this environment's end begin here, before all else that has asked so far to be told of it.
+#[napi(catch_unwind)]
+pub fn end_first(env: Env) -> Result<()> {
+    Agent::of(env.raw())?.end_first()
+}
+
+/// This thread has made a worker, the one with this `threadId`, that is going to load the addon: it counts from now on as a
+/// thread that may notify.
+#[napi(catch_unwind)]
+pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
+    Agent::of(env.raw())?.worker_starts(thread_id);
+    Ok(())
+}
+
+/// The worker with this `threadId` has ended.
+#[napi(catch_unwind)]
+pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
+    Agent::of(env.raw())?.worker_ended(thread_id);
+    Ok(())
+}
+
+/// The counters as an `ArrayBuffer`: of waiters, by word, and then of abandoned locks, by bucket. To be read only,
+/// atomically. Undefined where the host allows no such buffer.
+#[napi(catch_unwind)]
+pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
+    let counters = STORE.counters();
+    let (start, hint, mut buffer) = (counters.as_ptr().cast_mut().cast(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them, atomically.
+    let status = unsafe {
+        sys::napi_create_external_arraybuffer(env.raw(), start, size_of_val(counters), None, hint, &raw mut buffer)
+    };
+    if status != sys::Status::napi_ok {
+        return Ok(None);
+    }
+    // Not as napi's `ArrayBuffer`, which would ask for its memory: V8 of Node 15 and 16 ends the process when a second isolate
+    // does so for the same address.
+    // SAFETY: a value just made in this environment.
+    unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map(Some)
+}
+
+/// The file of the image that serves this process, if it is another one than this.
+#[napi(catch_unwind)]
+pub fn other_first_image() -> Option<String> {
+    images::other_first_image()
+}

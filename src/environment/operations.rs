@@ -1,0 +1,159 @@
+//! The operations: native functions without arguments or result, which JavaScript calls often.
+//!
+//! An operation finds its operands in the registers and leaves its answer there.
+
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use napi::bindgen_prelude::{Env, FromNapiValue, JsValue, Object};
+use napi::{Result, check_status, sys};
+
+use crate::agent::agent::Agent;
+use crate::environment::environment::{contained, first_argument};
+use crate::environment::registers::FAILED;
+use crate::process::globals::STORE;
+
+/// What an operation finishes first, because its call shows that JavaScript was broken off and will not finish it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Finishes {
+    /// A wait that was prepared and a release that was begun.
+    Everything,
+    /// Not the release: this operation finishes it.
+    AllButRelease,
+}
+
+#[inline]
+fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) -> u32) -> sys::napi_value {
+    let run = |agent: &Agent| {
+        agent.blocking.abandon();
+        if finishes != Finishes::AllButRelease {
+            agent.finish_release();
+        }
+        let answer = operation(agent);
+        // The operation may have settled or woken a waiter of this agent, and from here on that keeps the event loop alive.
+        agent.update_hold();
+        agent.registers.answer.set(answer);
+    };
+    // Unwinding into Node would end the process.
+    if catch_unwind(AssertUnwindSafe(|| Agent::with(env, run))).is_err() {
+        contained(|| Agent::with(env, give_up));
+    }
+    // Undefined.
+    ptr::null_mut()
+}
+
+/// An operation has failed. The thread may call nothing else for long, and what it is given meanwhile would be lost to others: so its wait
+/// ends here.
+fn give_up(agent: &Agent) {
+    agent.registers.answer.set(FAILED);
+    if !agent.blocking.sleeps() {
+        agent.pending.notes.set_sleep(None);
+    }
+    agent.robust_list.retract();
+    agent.blocking.abandon();
+}
+
+/// Defines the operations, by the names that `lib/` knows: each with an entry for Node-API. Those on a name have it as their argument.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $text:ident)?| $answer:expr;)+) => {
+        const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
+            $(#[$doc])*
+            unsafe extern "C" fn entry(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+                let _ = info;
+                $(
+                    // SAFETY: Node-API passes both, on the thread of `env`.
+                    let $text = unsafe { first_argument(env, info) };
+                )?
+                operate(env, Finishes::$finishes, |$agent: &Agent| $answer)
+            }
+            ($name, Some(entry))
+        },)+];
+    };
+}
+
+operations! {
+    /// `Atomics.wait`.
+    c"wait" finishes Everything: |agent| agent.wait().into();
+    /// `Atomics.waitAsync`: enqueues the promise in the slot.
+    c"waitAsync" finishes Everything: |agent| agent.wait_async().into();
+    /// The same two for Condition, Barrier and Latch.
+    c"waitFor" finishes Everything: |agent| agent.wait_for().into();
+    c"waitAsyncFor" finishes Everything: |agent| agent.wait_async_for().into();
+    /// `Atomics.notify`: how many waiters it woke.
+    c"notify" finishes Everything: |agent| agent.notify();
+    /// How many waiters there are at the location.
+    c"waiterCount" finishes Everything: |agent| STORE.count(agent.registers.location());
+    /// A notification in the registers, which this thread will not use, goes to another waiter.
+    c"relay" finishes Everything: |agent| { agent.blocking.relay(); 0 };
+    /// Removes the wait in the slot: answers 1, or 0 if the wait is settled already.
+    c"cancel" finishes Everything: |agent| agent.cancel().into();
+    /// Lets the wait in the slot keep the event loop alive.
+    c"ref" finishes Everything: |agent| { agent.set_refed(true); 0 };
+    /// No longer lets the wait in the slot do so.
+    c"unref" finishes Everything: |agent| { agent.set_refed(false); 0 };
+    /// The event loop has run dry: answers whether it is held now.
+    c"runsDry" finishes Everything: |agent| agent.runs_dry().into();
+
+    /// How deep in its stack the thread is: answers by an address there, in the place of a location.
+    c"depth" finishes Everything: |agent| { agent.registers.note_depth(); 0 };
+
+    /// Blocks until what is requested is granted. What is acquired is then the last entry of the robust list, unless it
+    /// belongs to nobody.
+    c"claim" finishes Everything: |agent| agent.claim().into();
+    /// As `claim`, for the promise in the slot.
+    c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
+    /// Takes what is requested if that needs no waiting; "not-equal" otherwise.
+    c"take" finishes Everything: |agent| agent.try_take().into();
+    /// Enqueues the thread at the location, releases the entry at the index, and blocks.
+    c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
+    /// Releases the entry at the index of the robust list: answers 0 if it is a named lock that was stolen before.
+    c"giveBack" finishes Everything: |agent| agent.give_back().into();
+    /// As `giveBack`, at the end of a job: what a promise of this thread is given is settled before this returns.
+    c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
+    /// As `giveBack`, after a failure: a notification that the hold owes goes to another waiter.
+    c"giveBackAndPay" finishes Everything: |agent| agent.give_back_and_pay().into();
+    /// As `giveBackAndPay`, for what a dead holder may have left half changed: the next exclusive holder is told of a death.
+    c"passOn" finishes Everything: |agent| agent.pass_on().into();
+    /// The next exclusive holder of the word at the location is told of a death.
+    c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
+    /// What a dead holder left behind under the entry at the index is repaired: nobody else is told. Answers 0 if that is a named lock
+    /// that was stolen.
+    c"repaired" finishes Everything: |agent| agent.repaired().into();
+    /// Answers whether the entry at the index of the robust list is a named lock that was stolen.
+    c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
+    /// JavaScript has changed the word at the location while a waiter was counted there.
+    c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
+    /// Answers whether the last holder of what JavaScript has just taken died.
+    c"takeNoteOfDeath" finishes Everything: |agent| agent.take_note_of_death().into();
+    /// Frees a lock that this thread does not hold: `FREED`, `NOT_LOCKED`, or `HELD_ELSEWHERE`.
+    c"free" finishes Everything: |agent| agent.free();
+
+    /// Answers the number of a request whose named lock was stolen without this thread having been told; 0 if there is none.
+    c"nextStolen" finishes Everything: |agent| agent.next_stolen();
+
+    /// Takes the name in the mode of the kind in the registers, if that needs no waiting; "not-equal" otherwise.
+    c"takeName" finishes Everything: |agent, text| agent.try_take_name(&text).into();
+    /// Takes the name, or enqueues the promise in the slot.
+    c"claimNameAsync" finishes Everything: |agent, text| agent.claim_name_async(&text).into();
+    /// Takes the name, or blocks. Answers `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.
+    c"claimName" finishes Everything: |agent, text| agent.claim_name(&text);
+    /// Takes the name alone, from everyone who holds it. The amount is then 0 if nobody did.
+    c"stealName" finishes Everything: |agent, text| agent.steal_name(&text).into();
+}
+
+/// An object with the operations of an environment.
+pub(crate) fn create(env: &Env) -> Result<Object<'static>> {
+    let operations = Object::new(env)?;
+    for &(name, entry) in OPERATIONS {
+        let (length, mut function) = (name.count_bytes().cast_signed(), ptr::null_mut());
+        // SAFETY: on the thread of `env`; names are C strings, and the out-parameter is a live local.
+        unsafe {
+            let data = ptr::null_mut();
+            check_status!(sys::napi_create_function(env.raw(), name.as_ptr(), length, entry, data, &raw mut function))?;
+            check_status!(sys::napi_set_named_property(env.raw(), operations.raw(), name.as_ptr(), function))?;
+        }
+    }
+    // SAFETY: a value of this environment, given back to it at once.
+    unsafe { Object::from_napi_value(env.raw(), operations.raw()) }
+}

@@ -1,0 +1,320 @@
+//! The registers: the words through which operands and answers pass between JavaScript and native code.
+//!
+//! A Node-API call with arguments costs more than four times as much as one without. So JavaScript makes an `ArrayBuffer` per
+//! agent: [`Registers`] lie at its start, the settlements of a batch behind them. `lib/agent/registers.js` has the same layout, which
+//! a test compares.
+
+use std::cell::Cell;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use crate::observe::stacks::StackId;
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::names::Mode;
+use waitasync_core::lock::request::Request;
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::outbox::Settlement;
+use waitasync_core::queue::result::WaitResult;
+
+/// How many settlements one call into JavaScript takes; `BATCH` in `lib/agent/`.
+pub(crate) const BATCH: usize = 4096;
+
+/// Operands and answers of operations. The agent's thread and JavaScript use them in turns; other threads read what is atomic.
+#[repr(C)]
+pub(crate) struct Registers {
+    /// The address of the location.
+    address: Cell<f64>,
+    /// Milliseconds; `Infinity` without a time-out.
+    timeout: Cell<f64>,
+    /// How many waiters to notify; may be `Infinity`.
+    count: Cell<f64>,
+    /// The address of a word that JavaScript is changing, as the bits of a JavaScript number; 0 once the line has been served.
+    releasing: AtomicU64,
+    /// Where a notification that this thread received goes if the thread ends before it makes use of it; 0 for none. As an
+    /// operand of an asynchronous wait: the same for that wait's notification.
+    relay: Cell<f64>,
+    /// The expected value. That of an `Int32Array` is in the half with the lower address.
+    expected: Cell<i64>,
+    /// The slot of the wait.
+    pub(crate) slot: Cell<u32>,
+    /// 1 for a `BigInt64Array`, 0 for an `Int32Array`.
+    wide: Cell<u32>,
+    /// How many entries the robust list has.
+    pub(crate) held: AtomicU32,
+    /// An index into the robust list: of what is to be released; or, of a batch of settlements, of the first entry that it adds.
+    pub(crate) index: Cell<u32>,
+    /// The kind of request: [`Request::from_code`].
+    kind: Cell<u32>,
+    /// How many permits are requested; or the number of the purpose of a wait. Of a lock that a promise claims: not 0 if this thread holds
+    /// it. After `free`: the `threadId` of the holder. After `stealName`: not 0 if the name was held.
+    pub(crate) amount: Cell<u32>,
+    /// What the last operation answered.
+    pub(crate) answer: Cell<u32>,
+    /// How many settlements of the current batch JavaScript has settled; [`NOT_ADOPTED`] until it has made the tokens.
+    pub(crate) settled: Cell<u32>,
+    /// The address at which this thread blocked and was given something that another waiter gets if this thread ends now, as a terminated
+    /// thread does. 0 otherwise; JavaScript sets it to 0 as soon as it goes on.
+    given: Cell<f64>,
+    /// How many permits this thread was given at `given`; 0 for a notification.
+    given_permits: Cell<u32>,
+    /// Odd while JavaScript moves entries of the robust list; raised by two for each move.
+    pub(crate) moves: AtomicU32,
+    /// How many permits may be taken together, where the kind of request has such a limit.
+    limit: Cell<u32>,
+    /// The stack of the call that claims something, if stalls are reported.
+    pub(crate) call: Cell<StackId>,
+}
+
+/// See [`Registers::settled`].
+pub(crate) const NOT_ADOPTED: u32 = u32::MAX;
+
+// What `free` answers.
+pub(crate) const FREED: u32 = 0;
+pub(crate) const NOT_LOCKED: u32 = 1;
+pub(crate) const HELD_ELSEWHERE: u32 = 2;
+
+// What `claimName` answers besides.
+pub(crate) const HELD_HERE: u32 = 10;
+pub(crate) const AWAITED_HERE: u32 = 11;
+
+/// What a wait or a claim answers to JavaScript.
+#[must_use]
+#[derive(Clone, Copy)]
+pub(crate) enum Answer {
+    /// It is settled.
+    Settled(WaitResult),
+    /// It waits, and will be settled later.
+    Pending,
+    /// The system gave no thread for the timer, so nothing waits.
+    NoTimer,
+    /// The engine ends the thread or the call, so nothing waits any more.
+    Interrupted,
+    /// The thread would wait for ever, so it does not wait.
+    Deadlock,
+}
+
+/// The operation panicked.
+pub(crate) const FAILED: u32 = 7;
+
+impl From<Answer> for u32 {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Settled(result) => result as Self,
+            Answer::Pending => 3,
+            Answer::NoTimer => 6,
+            Answer::Interrupted => 8,
+            Answer::Deadlock => 9,
+        }
+    }
+}
+
+/// Where the registers of an agent are. Used by the agent's parts as long as its environment lives, and by other threads
+/// while they hold the lock of the registry.
+#[derive(Clone, Copy)]
+pub(crate) struct RegistersRef(NonNull<Registers>);
+
+impl RegistersRef {
+    /// # Safety
+    /// `data` is the start of an `ArrayBuffer` of `bytes` bytes, which is kept as long as the result is used.
+    pub(crate) unsafe fn new(data: NonNull<std::ffi::c_void>, bytes: usize) -> Option<Self> {
+        (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
+    }
+
+    /// The registers of a test, all 0.
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Self {
+        const BYTES: usize = size_of::<Registers>() + BATCH * size_of::<u32>();
+        static MEMORY: [AtomicU64; BYTES / 8] = [const { AtomicU64::new(0) }; BYTES / 8];
+        // SAFETY: the memory has so many bytes, is aligned, and is never freed.
+        unsafe { Self::new(NonNull::from(&MEMORY).cast(), BYTES) }.expect("the size is right")
+    }
+
+    /// Writes a batch of settlements behind the registers.
+    pub(crate) fn put(self, batch: &[Settlement]) {
+        // SAFETY: `new` demands memory that is kept, and checked that so many words follow; only this thread uses them.
+        let words = unsafe { std::slice::from_raw_parts_mut(self.0.add(1).cast::<u32>().as_ptr(), BATCH) };
+        for (word, settlement) in words.iter_mut().zip(batch) {
+            *word = (settlement.slot << 3) | settlement.result as u32;
+        }
+    }
+}
+
+impl Deref for RegistersRef {
+    type Target = Registers;
+
+    fn deref(&self) -> &Registers {
+        // SAFETY: `new` demands memory that is kept and checked its size; memory of an `ArrayBuffer` does not move and is
+        // aligned to 8 bytes at least; all fields are cells or atomic.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The location at an address that `lib/` or [`to_number`] made a number.
+pub(crate) fn from_number(address: f64) -> Option<Location> {
+    match address as usize {
+        0 => None,
+        address => Some(Location::from_address(address)),
+    }
+}
+
+/// The address of a location as a JavaScript number.
+pub(crate) fn to_number(location: Location) -> f64 {
+    location.address() as f64
+}
+
+impl Registers {
+    pub(crate) fn location(&self) -> Location {
+        Location::from_address(self.address.get() as usize)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count.get() as usize
+    }
+
+    /// Tells JavaScript where a named lock is.
+    pub(crate) fn set_location(&self, location: Location) {
+        self.address.set(to_number(location));
+    }
+
+    /// Tells JavaScript where in its stack this thread is.
+    pub(crate) fn note_depth(&self) {
+        let here = 0_u8;
+        self.address.set(std::ptr::from_ref(std::hint::black_box(&here)).addr() as f64);
+    }
+
+    /// How a name is wanted.
+    pub(crate) fn mode(&self) -> Mode {
+        self.request().mode().unwrap_or(Mode::Exclusive)
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        Request::from_code(self.kind.get(), self.amount.get(), self.limit.get())
+    }
+
+    /// When the wait times out. With a time-out of 0 or less it does not wait at all.
+    pub(crate) fn deadline(&self) -> Timestamp {
+        if self.has_timeout() { now().after_millis(self.timeout.get()) } else { Timestamp::NEVER }
+    }
+
+    pub(crate) fn has_timeout(&self) -> bool {
+        self.timeout.get() != f64::INFINITY
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        self.timeout.get() > 0.0
+    }
+
+    /// The answer of a wait with a time-out of 0 or less. Such a wait never is in a waiter list, so it needs no critical section.
+    pub(crate) fn poll(&self) -> Answer {
+        Answer::Settled(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
+    }
+
+    /// Whether the word at the location holds the expected value.
+    pub(crate) fn is_equal(&self) -> bool {
+        let (location, expected) = (self.location(), self.expected.get());
+        let [a, b, c, d, ..] = expected.to_ne_bytes();
+        // SAFETY: `lib/atomics/functions.js` puts in the address of an element of a typed array that the caller of `wait` or
+        // `waitAsync` holds, after it has validated the index and the type; shared memory never shrinks or moves (invariant 8).
+        unsafe {
+            if self.wide.get() == 1 {
+                location.word::<AtomicI64>().load(Ordering::SeqCst) == expected
+            } else {
+                location.word::<AtomicI32>().load(Ordering::SeqCst) == i32::from_ne_bytes([a, b, c, d])
+            }
+        }
+    }
+
+    /// The location of the word that JavaScript is changing.
+    pub(crate) fn releasing(&self) -> Option<Location> {
+        from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
+    }
+
+    /// The line of that word has been served.
+    pub(crate) fn end_release(&self) {
+        self.releasing.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_relay(&self, location: Location) {
+        self.relay.set(to_number(location));
+    }
+
+    /// The notification that this thread received and has not used.
+    pub(crate) fn relay(&self) -> Option<Location> {
+        from_number(self.relay.get())
+    }
+
+    pub(crate) fn take_relay(&self) -> Option<Location> {
+        from_number(self.relay.replace(0.0))
+    }
+
+    /// Notes that this thread, which blocked at `location`, was given permits; or, with 0, a notification.
+    pub(crate) fn give(&self, location: Location, permits: u32) {
+        self.given_permits.set(permits);
+        self.given.set(to_number(location));
+    }
+
+    pub(crate) fn take_given(&self) -> Option<(Location, u32)> {
+        Some((from_number(self.given.replace(0.0))?, self.given_permits.get()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    /// The `exports.NAME = NUMBER` of `lib/agent/registers.js`.
+    fn constants() -> Vec<(String, usize)> {
+        let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lib");
+        let text = std::fs::read_to_string(lib.join("agent/registers.js")).expect("lib/ has the registers");
+        let exports = text.lines().filter_map(|line| line.split_once("exports.")?.1.split_once(" = "));
+        // Those that are numbers.
+        exports.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+    }
+
+    #[test]
+    fn javascript_has_the_same_layout() {
+        let float = size_of::<f64>();
+        let word = size_of::<i32>();
+        let mut ours = [
+            ("ADDRESS", offset_of!(Registers, address) / float),
+            ("TIMEOUT", offset_of!(Registers, timeout) / float),
+            ("COUNT", offset_of!(Registers, count) / float),
+            ("RELEASING", offset_of!(Registers, releasing) / float),
+            ("RELAY", offset_of!(Registers, relay) / float),
+            ("GIVEN", offset_of!(Registers, given) / float),
+            ("FLOATS", offset_of!(Registers, given) / float + 1),
+            ("EXPECTED", offset_of!(Registers, expected) / word),
+            ("SLOT", offset_of!(Registers, slot) / word),
+            ("WIDE", offset_of!(Registers, wide) / word),
+            ("HELD", offset_of!(Registers, held) / word),
+            ("ENTRY", offset_of!(Registers, index) / word),
+            ("KIND", offset_of!(Registers, kind) / word),
+            ("AMOUNT", offset_of!(Registers, amount) / word),
+            ("ANSWER", offset_of!(Registers, answer) / word),
+            ("SETTLED", offset_of!(Registers, settled) / word),
+            ("MOVES", offset_of!(Registers, moves) / word),
+            ("LIMIT", offset_of!(Registers, limit) / word),
+            ("CALL", offset_of!(Registers, call) / word),
+            ("WORDS", size_of::<Registers>() / word),
+            ("PENDING", u32::from(Answer::Pending) as usize),
+            ("NO_TIMER", u32::from(Answer::NoTimer) as usize),
+            ("INTERRUPTED", u32::from(Answer::Interrupted) as usize),
+            ("DEADLOCK", u32::from(Answer::Deadlock) as usize),
+            ("ACQUIRED", WaitResult::Acquired as usize),
+            ("ACQUIRED_FROM_DEAD", WaitResult::AcquiredFromDead as usize),
+            ("FREED", FREED as usize),
+            ("NOT_LOCKED", NOT_LOCKED as usize),
+            ("HELD_ELSEWHERE", HELD_ELSEWHERE as usize),
+            ("HELD_HERE", HELD_HERE as usize),
+            ("AWAITED_HERE", AWAITED_HERE as usize),
+        ]
+        .map(|(name, number)| (name.to_owned(), number));
+        let mut theirs = constants();
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours.as_slice(), theirs);
+    }
+}

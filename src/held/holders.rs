@@ -1,0 +1,68 @@
+//! What is remembered of holders: for how long at least each has held what it holds, and which threads died holding a lock.
+//!
+//! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported ([`crate::observe::taken`]). So what is reported of
+//! a hold is since when it has been *seen*: by a snapshot; or, while claims wait for what is held, by
+//! [`STORE`](crate::process::globals::STORE).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{LazyLock, Mutex};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::held::robust_table::Held;
+use crate::process::registry::{Known, REGISTRY};
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::request::Request;
+use waitasync_core::queue::location::Location;
+use waitasync_core::sync::lock;
+
+/// A hold: by the number of its agent, its serial number and its word.
+type HoldKey = (u64, u32, Location);
+
+/// Since when the holds of the last snapshot have been seen by snapshots.
+static SIGHTED: LazyLock<Mutex<HashMap<HoldKey, Timestamp, FxBuildHasher>>> = LazyLock::new(Mutex::default);
+
+fn key(agent: &Known, held: &Held) -> HoldKey {
+    (agent.number, held.serial, held.location)
+}
+
+/// Notes all holds, for a snapshot.
+pub(crate) fn sight(known: &[Known], held: &[(usize, Held)]) {
+    let sighted = &mut *lock(&SIGHTED);
+    let now = now();
+    let numbered = held.iter().filter(|(_, held)| held.serial != 0);
+    let keys = numbered.map(|(agent, held)| key(&known[*agent], held));
+    *sighted = keys.map(|key| (key, sighted.get(&key).copied().unwrap_or(now))).collect();
+}
+
+/// Since when at least a hold lasts, if that is known. `in_line`: what the line of its word tells.
+pub(crate) fn held_since(agent: &Known, held: &Held, in_line: Option<Timestamp>) -> Option<Timestamp> {
+    if let Some(taken) = agent.taken.get(held.serial) {
+        return Some(taken.since);
+    }
+    // A thread that is releasing may have freed the word already, and the line hears of that later.
+    let is_freed = || REGISTRY.thread_of(|agent| agent.robust_list.is_releasing(held.location)).is_some();
+    let in_line = in_line.filter(|_| !is_freed());
+    let sighted = lock(&SIGHTED).get(&key(agent, held)).copied();
+    sighted.into_iter().chain(in_line).min()
+}
+
+/// How many of the dead are remembered.
+const MOST_DEAD: usize = 256;
+
+/// The threads that died lately, the latest first: each by its `threadId`, with the lock that it held.
+static DEAD: Mutex<VecDeque<(Location, u32)>> = Mutex::new(VecDeque::new());
+
+/// The thread with this `threadId` ends while it holds this: those who are told of the death can ask which it was.
+pub(crate) fn note_dead(location: Location, request: Request, thread_id: u32) {
+    if request.is_exclusive() {
+        let mut dead = lock(&DEAD);
+        dead.truncate(MOST_DEAD - 1);
+        dead.push_front((location, thread_id));
+    }
+}
+
+/// The `threadId` of the last thread that died holding the lock at `location`, unless many have died since.
+pub(crate) fn last_dead(location: Location) -> Option<u32> {
+    lock(&DEAD).iter().find(|&&(at, _)| at == location).map(|&(_, thread_id)| thread_id)
+}

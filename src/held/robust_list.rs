@@ -1,0 +1,140 @@
+//! The robust list: what a thread holds, in memory that outlives the thread's JavaScript, so that its end can pass it on.
+//!
+//! An entry is the address and the request of a lock, of a share of a read-write lock, or of permits; the entries have no order.
+//! JavaScript adds an entry by the same run of instructions that takes the lock, and removes it likewise: at whatever moment
+//! the thread is terminated, the list is right.
+//!
+//! Behind the last entry there may be an *announcement*: the lock that the thread is about to try to take, or is just
+//! releasing. It counts if its serial number is not 0. As it is written before the word changes, there is no moment at which
+//! a lock is taken and its holder unknown. Other threads read the list to tell who holds a lock.
+
+use std::cell::Cell;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering;
+
+use napi::{Result, sys};
+
+use crate::environment::environment::{Environment, pin_buffer};
+use crate::environment::registers::RegistersRef;
+use crate::held::robust_table::{Entry, Table};
+use crate::observe::taken::SharedTaken;
+use waitasync_core::lock::request::Request;
+use waitasync_core::queue::location::Location;
+
+/// The robust list of the calling thread.
+pub(crate) struct RobustList {
+    environment: Environment,
+    pub(crate) table: Cell<Table>,
+    /// Keeps the memory.
+    buffer: Cell<sys::napi_ref>,
+    pub(crate) taken: SharedTaken,
+}
+
+impl RobustList {
+    /// A list without memory.
+    pub(crate) fn new(environment: Environment, registers: RegistersRef) -> Self {
+        let table = Table { registers, start: NonNull::dangling(), capacity: 0 };
+        Self { environment, table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }
+    }
+
+    /// Moves the list to a larger buffer, into which JavaScript has copied the entries. `publish` tells other threads.
+    ///
+    /// # Safety
+    /// On the thread of the environment, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
+    pub(crate) unsafe fn enlarge(&self, buffer: sys::napi_value, publish: impl FnOnce(Table)) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let (data, bytes, reference) = unsafe { pin_buffer(self.environment.env, buffer) }?;
+        let capacity = bytes / (size_of::<Entry>() + size_of::<u32>());
+        let table = Table { start: data.cast(), capacity, ..self.table.get() };
+        publish(table);
+        self.table.set(table);
+        self.environment.unpin(self.buffer.replace(reference))
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.table.get().registers.held.load(Ordering::Relaxed)
+    }
+
+    fn set_len(&self, len: u32) {
+        self.table.get().registers.held.store(len, Ordering::Relaxed);
+    }
+
+    /// Removes all entries from `len` on, the last to be added.
+    pub(crate) fn truncate(&self, len: u32) {
+        let (table, former) = (self.table.get(), self.len());
+        self.set_len(len);
+        for serial in (len..former).filter_map(|index| table.serial(index as usize)) {
+            serial.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Announces that the thread is about to try to take a lock. The announcement stands until [`Self::add`] or [`Self::retract`].
+    pub(crate) fn announce(&self, location: Location, request: Request) {
+        if request.is_for_lock() {
+            self.write(location, request);
+        }
+    }
+
+    /// Writes an announcement behind the last entry. Returns whether there was room: JavaScript makes some before it asks for anything.
+    fn write(&self, location: Location, request: Request) -> bool {
+        let (table, len) = (self.table.get(), self.len() as usize);
+        let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len)) else { return false };
+        entry.set(location, request);
+        serial.store(Table::ANNOUNCED, Ordering::Relaxed);
+        true
+    }
+
+    /// The thread did not get what it announced, or has released what it removed.
+    pub(crate) fn retract(&self) {
+        if let Some(serial) = self.table.get().serial(self.len() as usize) {
+            serial.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread has what it asked for, and an entry is added if that is something to hold. The entry has the serial number of an
+    /// announcement until JavaScript numbers it, since an entry that is removed before becomes an announcement.
+    pub(crate) fn add(&self, location: Location, request: Request) {
+        if request.is_owned() && self.write(location, request) {
+            self.set_len(self.len() + 1);
+        }
+    }
+
+    /// The entry at the index in the registers.
+    pub(crate) fn at_index(&self) -> Option<(Location, Request)> {
+        let table = self.table.get();
+        table.entries()[..self.len() as usize].get(table.registers.index.get() as usize)?.get()
+    }
+
+    /// Removes the entry at the index in the registers, which the caller then releases. Until [`Self::retract`] it is
+    /// an announcement, with the serial number that it had.
+    pub(crate) fn remove(&self) -> Option<(Location, Request)> {
+        let table = self.table.get();
+        let entries = &table.entries()[..self.len() as usize];
+        let (entry, last) = (entries.get(table.registers.index.get() as usize)?, entries.last()?);
+        let removed = entry.get()?;
+        entry.copy(last);
+        self.set_len(self.len() - 1);
+        Some(removed)
+    }
+
+    /// Where the notification was given that is owed by the hold with the entry at the index in the registers.
+    pub(crate) fn owed(&self) -> Option<Location> {
+        let table = self.table.get();
+        table.entries().get(table.registers.index.get() as usize)?.owed()
+    }
+
+    /// Calls `pass_on` with each entry, which is an announcement meanwhile, so that the holder is known at every moment; and with where the
+    /// notification was given that the hold owes.
+    pub(crate) fn drain(&self, mut pass_on: impl FnMut(Location, Request, Option<Location>)) {
+        while let Some(last) = self.len().checked_sub(1) {
+            // From here on it is an announcement: the next holder may have it before `pass_on` returns.
+            self.set_len(last);
+            if let Some(entry) = self.table.get().entries().get(last as usize)
+                && let Some((location, request)) = entry.get()
+            {
+                pass_on(location, request, entry.owed());
+            }
+            self.retract();
+        }
+    }
+}

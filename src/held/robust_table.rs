@@ -1,0 +1,333 @@
+//! The memory of a robust list, as every thread may read it: who holds a lock?
+//!
+//! Only the list's own thread writes, and JavaScript does so by plain writes. A reader gets a right answer all the same, since what
+//! a list says of a lock stays where it is unless entries move, and a register tells that they do.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::environment::registers::{RegistersRef, from_number, to_number};
+use waitasync_core::lock::request::{Request, amount_of};
+use waitasync_core::queue::location::Location;
+
+/// An entry: two JavaScript numbers.
+///
+/// If what is held is a lock, and its holder owes a notification, the request is negative, and its amount is the address of the notification's
+/// location, in words.
+#[repr(C)]
+pub(crate) struct Entry {
+    address: AtomicU64,
+    request: AtomicU64,
+}
+
+impl Entry {
+    pub(crate) fn set(&self, location: Location, request: Request) {
+        self.address.store(to_number(location).to_bits(), Ordering::Relaxed);
+        self.request.store((request.packed() as f64).to_bits(), Ordering::Relaxed);
+    }
+
+    fn location(&self) -> Option<Location> {
+        from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn get(&self) -> Option<(Location, Request)> {
+        Some((self.location()?, Request::from_packed(self.number().abs() as u64)))
+    }
+
+    fn number(&self) -> f64 {
+        f64::from_bits(self.request.load(Ordering::Relaxed))
+    }
+
+    /// Where the notification was given that the holder owes.
+    pub(crate) fn owed(&self) -> Option<Location> {
+        let words = amount_of(-self.number() as u64) as usize;
+        (words > 0).then(|| Location::from_address(words * size_of::<u32>()))
+    }
+
+    /// Makes this a copy of another entry.
+    pub(crate) fn copy(&self, other: &Self) {
+        for (ours, theirs) in [(&self.address, &other.address), (&self.request, &other.request)] {
+            ours.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The memory of a robust list, as every thread may read it: only the list's own thread writes.
+#[derive(Clone, Copy)]
+pub(crate) struct Table {
+    pub(crate) registers: RegistersRef,
+    /// The entries. As many serial numbers follow; all but [`Table::ANNOUNCED`] and 0 come from `lib/`.
+    pub(crate) start: NonNull<Entry>,
+    pub(crate) capacity: usize,
+}
+
+/// An entry of a robust list, as another thread reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    pub(crate) location: Location,
+    pub(crate) request: Request,
+    /// Tells this hold from earlier and later ones of its thread, unless it is 0.
+    pub(crate) serial: u32,
+    /// The index that the entry had when it was read.
+    pub(crate) index: usize,
+}
+
+impl Table {
+    /// How often a list that changes meanwhile is read at most.
+    const MOST_READINGS: usize = 8;
+
+    /// The serial number of an announcement of native code, and of an entry that JavaScript has not numbered yet. No token has it.
+    pub(crate) const ANNOUNCED: u32 = 0x7fff_ffff;
+
+    pub(crate) fn len(&self) -> usize {
+        self.registers.held.load(Ordering::Acquire) as usize
+    }
+
+    /// Whether the thread is changing the word at `location`, or has just changed it, to give something back.
+    pub(crate) fn is_releasing(&self, location: Location) -> bool {
+        self.registers.releasing() == Some(location)
+    }
+
+    /// Odd while entries move.
+    fn moves(&self) -> u32 {
+        self.registers.moves.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        // SAFETY: `RobustList::enlarge` checked the size and keeps the memory, which does not move; another thread reads it
+        // under the lock of the registry, under which the memory is exchanged and the agent leaves.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
+    }
+
+    pub(crate) fn serial(&self, index: usize) -> Option<&AtomicU32> {
+        // SAFETY: as for `entries`.
+        let serials =
+            unsafe { std::slice::from_raw_parts(self.start.add(self.capacity).cast().as_ptr(), self.capacity) };
+        serials.get(index)
+    }
+
+    /// The serial number of the entry or announcement at `index`; 0 if there is none.
+    fn number(&self, index: usize) -> u32 {
+        self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire))
+    }
+
+    /// The index of the first of `len` entries that is for `location`.
+    pub(crate) fn position(&self, len: usize, location: Location) -> Option<usize> {
+        let wanted = to_number(location).to_bits();
+        self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// What the thread holds at the locations that `concerns` names, but for what it is just releasing.
+    ///
+    /// While an entry that is about to be released changes places with the last one, a copy of it is behind that, and it counts as
+    /// released. The last one may be there twice, and then the original is right.
+    pub(crate) fn held(&self, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
+        let mut held = Vec::new();
+        for _ in 0..Self::MOST_READINGS {
+            let (moves, releasing) = (self.moves(), self.registers.releasing());
+            held = self.read(moves, releasing, &concerns);
+            // All of the above is read before what follows.
+            fence(Ordering::Acquire);
+            let stays = self.moves() == moves && self.registers.releasing() == releasing;
+            if stays && held.iter().all(|held| self.is_at(held, held.index)) {
+                break;
+            }
+        }
+        held
+    }
+
+    /// Whether the thread holds what is at `location`, and is not just releasing it.
+    pub(crate) fn holds(&self, location: Location) -> bool {
+        !self.held(|held| held == location).is_empty()
+    }
+
+    fn read(&self, moves: u32, releasing: Option<Location>, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
+        let (entries, len) = (self.entries(), self.len());
+        let at = |index| entries.get(index).and_then(Entry::get).map(|(location, _)| location);
+        let (gone, last) = if moves.is_multiple_of(2) { (None, None) } else { (at(len), len.checked_sub(1)) };
+        let stays = last.and_then(at);
+        let held = entries.iter().take(len).enumerate().filter_map(|(index, entry)| {
+            let location = entry.location().filter(|&location| concerns(location))?;
+            let (_, request) = entry.get().filter(|(_, request)| request.is_visible())?;
+            let is_gone = Some(location) == releasing || Some(location) == gone;
+            let is_copy = Some(location) == stays && Some(index) != last;
+            (!is_gone && !is_copy).then(|| Held { location, request, serial: self.hold_number(index), index })
+        });
+        held.collect()
+    }
+
+    /// The serial number of the hold whose entry is at `index`; 0 if JavaScript has not numbered it yet.
+    fn hold_number(&self, index: usize) -> u32 {
+        match self.number(index) {
+            Self::ANNOUNCED => 0,
+            number => number,
+        }
+    }
+
+    /// Whether a hold's entry is at `index`.
+    fn is_at(&self, held: &Held, index: usize) -> bool {
+        index < self.len()
+            && self.entries().get(index).and_then(Entry::location) == Some(held.location)
+            && self.hold_number(index) == held.serial
+    }
+
+    /// Whether the thread holds the lock at `location`, or is finding out whether it does, or has just released it.
+    ///
+    /// From the moment at which the thread is about to take the lock, until it has released it, the list or the registers mention it: by
+    /// an entry or an announcement, which stay at their index unless entries move, or as what is being released. So it is overlooked only
+    /// if entries move meanwhile.
+    pub(crate) fn mentions(&self, location: Location) -> bool {
+        for _ in 0..Self::MOST_READINGS {
+            let (moves, len) = (self.moves(), self.len());
+            let index = self.position(len + 1, location);
+            // The word is freed before the entry goes, so another thread may have it already.
+            if self.is_releasing(location) || index.is_some_and(|index| index < len || self.number(index) != 0) {
+                return true;
+            }
+            // All of the above is read before what follows.
+            fence(Ordering::Acquire);
+            if moves.is_multiple_of(2) && self.moves() == moves {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicBool;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    const CAPACITY: usize = 100;
+
+    /// The list of a thread that plays JavaScript: it changes the list as `lib/` and [`RobustList`] do.
+    struct Player {
+        table: Table,
+        serial: u32,
+    }
+
+    // SAFETY: what other threads read is atomic.
+    unsafe impl Send for Player {}
+
+    impl Player {
+        fn new() -> Self {
+            const BYTES: usize = CAPACITY * (size_of::<Entry>() + size_of::<u32>());
+            // Of numbers, so that it is aligned.
+            static MEMORY: [AtomicU64; BYTES / 8] = [const { AtomicU64::new(0) }; BYTES / 8];
+            let table =
+                Table { registers: RegistersRef::of_test(), start: NonNull::from(&MEMORY).cast(), capacity: CAPACITY };
+            Self { table, serial: 0 }
+        }
+
+        fn serial(&self, index: usize) -> &AtomicU32 {
+            self.table.serial(index).unwrap()
+        }
+
+        fn set_len(&self, len: usize) {
+            self.table.registers.held.store(u32::try_from(len).unwrap(), Ordering::SeqCst);
+        }
+
+        /// Announces the lock, has `change` lock its word, and adds the entry.
+        fn take(&mut self, location: Location, change: impl FnOnce()) {
+            let len = self.table.len();
+            self.serial += 1;
+            self.table.entries()[len].set(location, Request::Lock);
+            self.serial(len).store(self.serial, Ordering::SeqCst);
+            change();
+            self.set_len(len + 1);
+        }
+
+        /// Moves the entry to the end of the list, as `toEnd` does.
+        fn to_end(&self, location: Location) {
+            let last = self.table.len() - 1;
+            let index = self.table.position(last + 1, location).unwrap();
+            if index == last {
+                return;
+            }
+            let (serials, entries) = (|index| self.serial(index).load(Ordering::SeqCst), self.table.entries());
+            let (serial, other) = (serials(index), entries[last].get().unwrap().0);
+            self.table.registers.moves.fetch_add(1, Ordering::SeqCst);
+            entries[last + 1].set(location, Request::Lock);
+            self.serial(last + 1).store(serial, Ordering::SeqCst);
+            entries[index].set(other, Request::Lock);
+            self.serial(index).store(serials(last), Ordering::SeqCst);
+            entries[last].set(location, Request::Lock);
+            self.serial(last).store(serial, Ordering::SeqCst);
+            self.serial(last + 1).store(0, Ordering::SeqCst);
+            self.table.registers.moves.fetch_add(1, Ordering::SeqCst);
+        }
+
+        /// Releases a lock in whose line others are, which `change` does: the entry is an announcement meanwhile.
+        fn release_in_line(&self, location: Location, change: impl FnOnce()) {
+            self.to_end(location);
+            self.set_len(self.table.len() - 1);
+            change();
+            self.serial(self.table.len()).store(0, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn an_entry_says_what_its_hold_owes() {
+        // As far away as user space goes.
+        let [lock, condition] = [8, (usize::MAX >> 16) & !3].map(Location::from_address);
+        let [entry, other] = [(); 2].map(|()| Entry { address: AtomicU64::new(0), request: AtomicU64::new(0) });
+        for request in [Request::Lock, Request::Exclusive] {
+            entry.set(lock, request);
+            assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), None));
+            // As `lib/locks/hold/request.js` writes it.
+            let number = -(request.packed() as f64 + 4.0 * condition.address() as f64);
+            entry.request.store(number.to_bits(), Ordering::Relaxed);
+            assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), Some(condition)));
+            other.copy(&entry);
+            assert_eq!((other.get(), other.owed()), (Some((lock, request)), Some(condition)));
+        }
+        entry.set(lock, Request::Permits(u32::MAX));
+        assert_eq!((entry.get(), entry.owed()), (Some((lock, Request::Permits(u32::MAX))), None));
+    }
+
+    #[test]
+    fn whoever_holds_a_lock_is_found_while_the_list_changes() {
+        let [lock, other] = [8, 16].map(Location::from_address);
+        // The word of `lock` is freed in its bucket's critical section, in which other threads look for its holder.
+        let (bucket, is_locked, is_over) = (Mutex::new(()), AtomicBool::new(false), AtomicBool::new(false));
+        let mut player = Player::new();
+        let table = player.table;
+        // The other lock's entry is the first, and that of `lock` the last: they change places when either is released.
+        player.take(other, || ());
+        for n in 3..CAPACITY - 4 {
+            player.take(Location::from_address(8 * n), || ());
+        }
+        let (mut looks, end) = (0, Instant::now() + Duration::from_millis(500));
+        std::thread::scope(|scope| {
+            let (bucket, is_locked, is_over) = (&bucket, &is_locked, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    player.take(lock, || is_locked.store(true, Ordering::SeqCst));
+                    player.release_in_line(other, || ());
+                    player.take(other, || ());
+                    player.release_in_line(lock, || {
+                        let _section = bucket.lock().unwrap();
+                        is_locked.store(false, Ordering::SeqCst);
+                    });
+                }
+            });
+            while looks < 1000 || Instant::now() < end {
+                let section = bucket.lock().unwrap();
+                let is_unknown = is_locked.load(Ordering::SeqCst) && !table.mentions(lock);
+                looks += u32::from(is_locked.load(Ordering::SeqCst));
+                drop(section);
+                // The other thread gets the bucket, too, and at different moments.
+                (0..looks % 64).for_each(|_| std::hint::spin_loop());
+                if is_unknown {
+                    is_over.store(true, Ordering::SeqCst);
+                    panic!("after {looks} looks, the list does not have a lock that its thread holds");
+                }
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+    }
+}

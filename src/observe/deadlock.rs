@@ -1,0 +1,144 @@
+//! The wait-for graph of the threads of this process: [`waitasync_core::lock::deadlock`] has the rules.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::held::holders::held_since;
+use crate::held::robust_table::Held;
+use crate::observe::json;
+use crate::observe::snapshot::{Entry, JUST_BEGUN, entry};
+use crate::observe::stacks::NONE;
+use crate::process::globals::STORE;
+use crate::process::registry::{Known, REGISTRY};
+use waitasync_core::clock::now;
+use waitasync_core::lock::deadlock::{
+    Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
+};
+use waitasync_core::lock::request::Request;
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::parker::BlockedThread;
+
+static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
+
+/// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close, as JSON
+/// for `cycleOf` in `lib/locks/hold/request.js`.
+pub(crate) fn block(blocked: &Blocked) -> Option<String> {
+    // What any thread may give keeps nobody waiting; and the holder of a lock within a queue waits for nothing.
+    if !blocked.request.waits_for_holders() || !blocked.request.is_visible() {
+        return None;
+    }
+    let cycle = GRAPH.block(blocked, |waits| {
+        let holders = Holders::read(waits);
+        move |blocked: &Blocked| holders.keepers(blocked)
+    });
+    cycle.map(|links| described(&links))
+}
+
+/// A thread that was published, the calling one, is about to go on.
+pub(crate) fn leave(thread: &Arc<BlockedThread>) {
+    GRAPH.leave(thread);
+}
+
+/// Whether a thread holds anything. What is on its way to a promise counts as held.
+fn holds(thread: &Arc<BlockedThread>) -> bool {
+    REGISTRY.of_thread(thread).is_some_and(|(agent, entries)| entries > 0 || agent.outbox.granted() > 0)
+}
+
+/// What some threads hold, at the locations of their waits. What is on its way to a promise counts as held.
+struct Holders {
+    known: Vec<Known>,
+    held: HashMap<Location, Vec<(usize, Request)>, FxBuildHasher>,
+}
+
+impl Holders {
+    fn read(waits: &[&Blocked]) -> Self {
+        let locations: HashSet<_, FxBuildHasher> = waits.iter().map(|wait| wait.location).collect();
+        let threads: HashSet<_, FxBuildHasher> = waits.iter().map(|wait| Arc::as_ptr(&wait.thread)).collect();
+        let waits = |agent: &Known| threads.contains(&Arc::as_ptr(&agent.blocked_thread));
+        let (known, in_lists) = REGISTRY.held(waits, |location| locations.contains(&location));
+        let in_lists = in_lists.into_iter().map(|(agent, Held { location, request, .. })| (agent, (location, request)));
+        let grants = known.iter().enumerate();
+        let grants =
+            grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |(_, grant)| (agent, grant)));
+        let mut held: HashMap<_, Vec<(usize, Request)>, _> = HashMap::default();
+        for (agent, (location, request)) in in_lists.chain(grants) {
+            let here = held.entry(location).or_default();
+            // Mostly a thread's entries follow one another.
+            match here.last_mut().filter(|(other, _)| *other == agent).map(|(_, before)| (before.and(request), before))
+            {
+                Some((Some(both), before)) => *before = both,
+                _ => here.push((agent, request)),
+            }
+        }
+        Self { known, held }
+    }
+
+    /// Which threads keep a blocked one waiting.
+    fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
+        let &Blocked { location, request, .. } = blocked;
+        let keepers = STORE.while_waiting(blocked, |granted, ahead, is_left| {
+            let held = self.held.get(&location).into_iter().flatten();
+            let held = held.map(|&(agent, held)| (&self.known[agent], held));
+            let is_own = |agent: &Known| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread);
+            let own = held.clone().filter(|(agent, _)| is_own(agent)).map(|(_, own)| own);
+            let beside_own = beside_own(request, own);
+            let granted = self.known.iter().filter(|agent| granted.is_some_and(|waiter| agent.is(waiter)));
+            let all = held.chain(granted.map(|agent| (agent, Request::Lock)));
+            let wanted = |agent| if is_own(agent) { request } else { beside_own };
+            let holders = all.filter(|&(agent, held)| is_kept_by(wanted(agent), held) && is_left(held));
+            let holders = holders.map(|(agent, held)| Keeper {
+                thread: Arc::clone(&agent.blocked_thread),
+                obstacle: Obstacle::Holds(held),
+                holds: true,
+                claim: None,
+            });
+            let ahead = ahead.map(|claim| Keeper {
+                thread: Arc::clone(&claim.thread),
+                obstacle: Obstacle::IsAhead(claim.request),
+                holds: holds(&claim.thread),
+                claim: Some(claim),
+            });
+            holders.chain(up_to_one_for_all(ahead)).collect()
+        });
+        keepers.unwrap_or_default()
+    }
+}
+
+/// The links of a cycle, each with what its thread holds and what it waits for: pairs of entries.
+fn described(links: &[Link]) -> String {
+    let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
+    let (known, held) = REGISTRY.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
+    let now = now();
+    let pair = |(Link { blocked, obstacle }, before): (&Link, &Link)| {
+        let wanted = before.blocked.location;
+        let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
+        let agent = &known[index];
+        // A thread whose claim has joined the line may not sleep yet.
+        let sleep = agent.notes.sleep();
+        let (since, call) = (sleep.map(|sleep| sleep.since).or(JUST_BEGUN), sleep.map_or(NONE, |sleep| sleep.call));
+        let entry = |location, request, since| Entry { blocked: true, ..entry(agent, location, request, since) };
+        let holds = match *obstacle {
+            Obstacle::Holds(request) => {
+                let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
+                let held = held.iter().find(is_it).map(|(_, held)| held);
+                let since = held.and_then(|held| held_since(agent, held, STORE.held_since(wanted)));
+                let taken = held.and_then(|held| agent.taken.get(held.serial));
+                entry(wanted, request, since.or(JUST_BEGUN)).with_taken(taken)
+            }
+            Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, request, since) },
+        };
+        let waits_for = Entry { call, ..entry(blocked.location, blocked.request, since) };
+        Some((holds.named()?, waits_for.named()?))
+    };
+    // What a thread has is what the one before it in the cycle waits for.
+    let before = links.last().into_iter().chain(links);
+    let written = json::text(|text| {
+        json::array(text, links.iter().zip(before).filter_map(pair), |text, (holds, waits_for)| {
+            json::array(text, [holds, waits_for], |text, entry| entry.write(text, now))
+        })
+    });
+    // Their names are too long: the cycle is reported without its threads.
+    written.unwrap_or_else(|| "[]".to_owned())
+}

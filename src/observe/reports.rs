@@ -1,0 +1,347 @@
+//! Reports of waits that last too long: for what, who holds it, what that thread does; or the ring of threads that wait for one another.
+//!
+//! **One ring, one report**, whichever of its threads finds it first. [`REPORTED`] has the rings that have been reported. A thread looks at
+//! what is held and awaited, and then, in one critical section, enters its ring and forgets what was reported before it looked and was not
+//! there any more. All waits of a thread for one lock are on the ring of one of them.
+//!
+//! A blocked thread can call no listener: what it reports is kept for the main thread, which is rung.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::{self, Write};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::observe::json;
+use crate::observe::sentences::{
+    ahead_text, duration, held_row, holder_text, noun_of, ring_text, thread_of, wait_text, waiting_row,
+};
+use crate::observe::snapshot::{Entry, Named, Snapshot};
+use crate::process::registry::REGISTRY;
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::request::{Mode, Request};
+use waitasync_core::lock::rings::{Has, Link};
+use waitasync_core::queue::location::Location;
+use waitasync_core::sync::lock;
+
+/// How many rings, and how many waits that are on none, are reported one by one in each call.
+const MOST: usize = 5;
+
+/// How many holders a report describes.
+const MOST_HOLDERS: usize = 3;
+
+/// The main thread's `threadId`.
+const MAIN: u32 = 0;
+
+/// The rings that have been reported, by their numbers, each with when that was.
+static REPORTED: LazyLock<Mutex<HashMap<u64, Timestamp, FxBuildHasher>>> = LazyLock::new(Mutex::default);
+
+/// Whether a ring is reported for the first time. `all`: those that were there after `looked_at`.
+fn is_first(ring: u64, all: &HashSet<u64>, looked_at: Timestamp) -> bool {
+    let reported = &mut *lock(&REPORTED);
+    reported.retain(|ring, reported_at| all.contains(ring) || *reported_at >= looked_at);
+    let is_first = !reported.contains_key(&ring);
+    if is_first {
+        reported.insert(ring, now());
+    }
+    is_first
+}
+
+/// What is told of one wait, by indices into the lists of a snapshot.
+struct Report {
+    /// Which of the waits that were asked about it is.
+    wait: usize,
+    text: String,
+    entry: usize,
+    holders: Vec<usize>,
+    ring: Option<usize>,
+}
+
+/// The reports of the calling thread.
+struct Reports {
+    snapshot: Snapshot,
+    all: Vec<Report>,
+    /// How many more waits would have had one.
+    more: usize,
+}
+
+impl Reports {
+    /// `waits`: of each wait of that thread the slot, or a negative number if the thread blocks, and the milliseconds since it began.
+    fn new(thread_id: u32, waits: &[f64]) -> Self {
+        let looked_at = now();
+        let mut reports = Self { snapshot: Snapshot::take(), all: Vec::new(), more: 0 };
+        let slots: HashMap<_, _, FxBuildHasher> =
+            reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
+        let rings = reports.rings_of(thread_id);
+        let numbers: Vec<_> = reports.snapshot.rings.iter().map(|ring| reports.number_of(ring)).collect();
+        let all = numbers.iter().copied().collect();
+        let mut told = HashSet::new();
+        for (n, wait) in waits.chunks_exact(2).enumerate() {
+            let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
+            // Otherwise it is over.
+            let Some(&index) = slots.get(&slot) else { continue };
+            match rings.get(&aim(&reports.snapshot.waiting[index].0)) {
+                Some(ring) if told.contains(ring) => {}
+                Some(_) if reports.count(|report| report.ring.is_some()) >= MOST => reports.more += 1,
+                Some(&ring) => {
+                    told.insert(ring);
+                    if is_first(numbers[ring], &all, looked_at) {
+                        reports.add_ring(n, index, ring);
+                    }
+                }
+                None if reports.count(|report| report.ring.is_none()) >= MOST => reports.more += 1,
+                None => reports.add_wait(n, index, wait[1]),
+            }
+        }
+        reports
+    }
+
+    /// A number for a ring: the same in each look as long as its waits last.
+    fn number_of(&self, ring: &[Link]) -> u64 {
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let waits = ring.iter().map(|link| KEY.hash_one(self.snapshot.waiting[link.waits_for].0.key()));
+        waits.fold(0, u64::wrapping_add)
+    }
+
+    fn count(&self, is_so: impl Fn(&Report) -> bool) -> usize {
+        self.all.iter().filter(|report| is_so(report)).count()
+    }
+
+    /// What a thread awaits, with its indices.
+    fn of_thread(&self, thread_id: u32) -> impl Iterator<Item = (usize, &Entry)> {
+        let entries = self.snapshot.waiting.iter().map(|Named(entry, _)| entry).enumerate();
+        entries.filter(move |(_, entry)| entry.thread_id == thread_id)
+    }
+
+    /// The rings on which a thread is, by what it waits for there.
+    fn rings_of(&self, thread_id: u32) -> HashMap<Aim, usize, FxBuildHasher> {
+        let rings = self.snapshot.rings.iter().enumerate();
+        let links = rings.flat_map(|(index, ring)| ring.iter().map(move |link| (index, link)));
+        let entries = links.map(|(index, link)| (&self.snapshot.waiting[link.waits_for].0, index));
+        entries.filter(|(entry, _)| entry.thread_id == thread_id).map(|(entry, index)| (aim(entry), index)).collect()
+    }
+
+    fn add_ring(&mut self, wait: usize, entry: usize, index: usize) {
+        let snapshot = &self.snapshot;
+        let rows: Vec<_> = snapshot.rings[index]
+            .iter()
+            .map(|link| {
+                let has = match link.has {
+                    Has::Held(index) => held_row(snapshot, &snapshot.held[index]),
+                    Has::Awaited(index) => waiting_row(snapshot, &snapshot.waiting[index]),
+                };
+                (has, waiting_row(snapshot, &snapshot.waiting[link.waits_for]))
+            })
+            .collect();
+        let text = ring_text(&rows.iter().map(|(has, waits_for)| (has, waits_for)).collect::<Vec<_>>());
+        let holders = self.holders_of(entry);
+        self.all.push(Report { wait, text: text.trim_end().to_owned(), entry, holders, ring: Some(index) });
+    }
+
+    fn add_wait(&mut self, wait: usize, entry: usize, milliseconds: f64) {
+        let holders = self.holders_of(entry);
+        let text = self.wait_text(entry, milliseconds, &holders);
+        self.all.push(Report { wait, text, entry, holders, ring: None });
+    }
+
+    /// Who holds what is awaited: one entry for each thread and call.
+    fn holders_of(&self, index: usize) -> Vec<usize> {
+        let Named(wait, _) = &self.snapshot.waiting[index];
+        let place = wait.place();
+        let held = self.snapshot.held.iter().enumerate().map(|(index, Named(entry, _))| (index, entry));
+        let keeps = |entry: &Entry| {
+            let is_exclusive = entry.request.and_then(Request::mode) == Some(Mode::Exclusive);
+            entry.place() == place && (is_exclusive || wait.request.and_then(Request::mode) != Some(Mode::Shared))
+        };
+        let mut seen = HashSet::new();
+        let mut is_new = |entry: &Entry| seen.insert((entry.thread_id, entry.call));
+        held.filter(|(_, entry)| keeps(entry) && is_new(entry)).map(|(index, _)| index).collect()
+    }
+
+    /// The entry of the writer that a claim for a share waits behind.
+    fn writer_ahead(&self, index: usize) -> Option<usize> {
+        let Named(wait, _) = &self.snapshot.waiting[index];
+        let mode = |entry: &Entry| entry.request.and_then(Request::mode);
+        if mode(wait) != Some(Mode::Shared) {
+            return None;
+        }
+        let is_writer =
+            |Named(entry, _): &Named| entry.location == wait.location && mode(entry) == Some(Mode::Exclusive);
+        self.snapshot.waiting[..index].iter().rposition(is_writer)
+    }
+
+    fn wait_text(&self, index: usize, milliseconds: f64, holders: &[usize]) -> String {
+        let snapshot = &self.snapshot;
+        let Named(entry, _) = &snapshot.waiting[index];
+        let row = waiting_row(snapshot, &snapshot.waiting[index]);
+        let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
+        let mut text = if entry.blocked {
+            format!("{} has been blocked {time}, and waits for {noun}", capitalized(&thread))
+        } else {
+            format!("A promise of {thread} has been pending {time}, and waits for {noun}")
+        };
+        let mut keepers: Vec<_> =
+            holders.iter().take(MOST_HOLDERS).map(|&holder| self.holder_line(entry, holder)).collect();
+        if holders.len() > MOST_HOLDERS {
+            keepers.push(format!("{} more", holders.len() - MOST_HOLDERS));
+        }
+        if keepers.is_empty() {
+            keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer)));
+        }
+        match keepers.as_slice() {
+            [] if entry.request.and_then(Request::mode).is_some() => text.push_str(", of which no holder is known."),
+            [] => text.push('.'),
+            _ => _ = write!(text, ":\n  {}", keepers.join("\n  ")),
+        }
+        text
+    }
+
+    fn holder_line(&self, wait: &Entry, holder: usize) -> String {
+        let holder = &self.snapshot.held[holder];
+        holder_text(&held_row(&self.snapshot, holder)) + "; " + &self.doing_of(wait, holder.0.thread_id)
+    }
+
+    fn writer_line(&self, wait: &Entry, writer: usize) -> String {
+        let writer = &self.snapshot.waiting[writer];
+        ahead_text(&waiting_row(&self.snapshot, writer)) + "; " + &self.doing_of(wait, writer.0.thread_id)
+    }
+
+    /// What a thread does that keeps another one waiting.
+    fn doing_of(&self, wait: &Entry, thread_id: u32) -> String {
+        if thread_id == wait.thread_id {
+            return "it is the same thread".to_owned();
+        }
+        let waits: Vec<_> = self.of_thread(thread_id).collect();
+        // A blocked thread waits for that alone.
+        let Some(&(first, entry)) = waits.iter().find(|(_, entry)| entry.blocked).or(waits.first()) else {
+            return "it waits for nothing".to_owned();
+        };
+        let text = wait_text("it", &waiting_row(&self.snapshot, &self.snapshot.waiting[first]));
+        if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
+    }
+
+    /// For `told` in `lib/locks/observe/stalls.js`. Without the entries if a string of JavaScript could not hold their names.
+    fn json(&self) -> String {
+        let whole = json::text(|text| self.write(text, true));
+        whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()
+    }
+
+    fn write(&self, text: &mut json::Text, has_entries: bool) -> fmt::Result {
+        write!(text, "{{\"more\":{},\"reports\":", self.more)?;
+        json::array(text, &self.all, |text, report| self.write_report(text, report, has_entries))?;
+        text.write_char('}')
+    }
+
+    fn write_report(&self, text: &mut json::Text, report: &Report, has_entries: bool) -> fmt::Result {
+        write!(text, "{{\"wait\":{},\"text\":", report.wait)?;
+        json::string(text, &report.text.encode_utf16().collect::<Vec<_>>())?;
+        if has_entries {
+            text.write_str(",\"entry\":")?;
+            self.write_waiting(text, report.entry)?;
+            text.write_str(",\"holders\":")?;
+            json::array(text, &report.holders, |text, &holder| self.write_held(text, holder))?;
+            if let Some(ring) = report.ring {
+                text.write_str(",\"cycle\":")?;
+                json::array(text, &self.snapshot.rings[ring], |text, link| self.write_link(text, link))?;
+            }
+        }
+        text.write_char('}')
+    }
+
+    fn write_held(&self, text: &mut json::Text, index: usize) -> fmt::Result {
+        self.snapshot.held[index].write(text, self.snapshot.now)
+    }
+
+    fn write_waiting(&self, text: &mut json::Text, index: usize) -> fmt::Result {
+        self.snapshot.waiting[index].write(text, self.snapshot.now)
+    }
+
+    /// What the thread has, what it waits for, and whether it awaits what it has, ahead in the line.
+    fn write_link(&self, text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
+        text.write_char('[')?;
+        match has {
+            Has::Held(index) => self.write_held(text, index)?,
+            Has::Awaited(index) => self.write_waiting(text, index)?,
+        }
+        text.write_char(',')?;
+        self.write_waiting(text, waits_for)?;
+        write!(text, ",{}]", matches!(has, Has::Awaited(_)))
+    }
+}
+
+/// What a claim waits for, which others of its thread may wait for, too: the word, and whether a share of it is enough.
+type Aim = (Location, bool);
+
+fn aim(entry: &Entry) -> Aim {
+    (entry.location, entry.request.and_then(Request::mode) == Some(Mode::Shared))
+}
+
+fn capitalized(text: &str) -> String {
+    text[..1].to_uppercase() + &text[1..]
+}
+
+/// Reports of blocked threads that the main thread has still to publish.
+static FOR_MAIN: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+/// Whether there are any: kept here so that reading it takes no lock.
+static ARE_FOR_MAIN: AtomicBool = AtomicBool::new(false);
+
+/// As many are kept while the main thread is busy.
+const MOST_FOR_MAIN: usize = 100;
+
+/// Whether this thread is the one that publishes the reports of others, and there are such.
+pub(crate) fn are_for(thread_id: u32) -> bool {
+    thread_id == MAIN && ARE_FOR_MAIN.load(Ordering::Relaxed)
+}
+
+/// Keeps a report for the main thread, and rings it, if that has loaded the package.
+fn tell_main(report: &str) {
+    let Some(outbox) = REGISTRY.outbox_of(MAIN) else { return };
+    let mut reports = lock(&FOR_MAIN);
+    if reports.len() < MOST_FOR_MAIN {
+        reports.push_back(report.to_owned());
+        ARE_FOR_MAIN.store(true, Ordering::Relaxed);
+    }
+    drop(reports);
+    outbox.ring();
+}
+
+/// The reports of waits of a thread that last too long, as JSON; those of a blocked one go to the main thread, too. `waits`: as of
+/// [`Reports::new`].
+pub(crate) fn report(thread_id: u32, is_blocked: bool, waits: &[f64]) -> String {
+    let reports = Reports::new(thread_id, waits);
+    let json = reports.json();
+    if is_blocked && thread_id != MAIN && !reports.all.is_empty() {
+        tell_main(&json);
+    }
+    json
+}
+
+/// The next reports of a blocked thread that the main thread is to publish.
+pub(crate) fn next_report() -> Option<String> {
+    let mut reports = lock(&FOR_MAIN);
+    let next = reports.pop_front();
+    ARE_FOR_MAIN.store(!reports.is_empty(), Ordering::Relaxed);
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_reported_once_until_a_later_look_finds_it_gone() {
+        let (ring, other) = (1, 2);
+        let here = HashSet::from([ring, other]);
+        let before = now();
+        assert!(is_first(ring, &here, before));
+        assert!(!is_first(ring, &here, now()));
+        // A thread that had looked before the ring was there forgets nothing.
+        assert!(is_first(other, &HashSet::from([other]), before));
+        assert!(!is_first(ring, &here, now()));
+        assert!(!is_first(other, &HashSet::from([other]), now()));
+        assert!(is_first(ring, &here, now()));
+    }
+}

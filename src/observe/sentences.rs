@@ -1,0 +1,262 @@
+//! Sentences about entries of a snapshot, for people: who holds something and where it was taken, who waits for what, and rings.
+//!
+//! Dumps, `formatSnapshot` and reports of stalls are made of them.
+
+use std::fmt::Write;
+
+use napi::bindgen_prelude::Utf16String;
+use napi_derive::napi;
+
+use crate::agent::pending::PURPOSE_BITS;
+use crate::observe::json;
+use crate::observe::snapshot::{self, Named, Snapshot};
+use crate::observe::stacks;
+use waitasync_core::lock::request::{Mode, Request};
+
+/// An entry of a snapshot, as JavaScript has it.
+#[napi(object, object_to_js = false)]
+pub struct Row {
+    /// The class, `named`, or `wait`.
+    pub kind: String,
+    /// How it is held or awaited, if there are several ways.
+    pub mode: Option<String>,
+    /// That of the lock.
+    pub name: Option<Utf16String>,
+    /// How many permits.
+    pub amount: Option<f64>,
+    /// The number of the lock.
+    pub id: f64,
+    /// That of `worker_threads`.
+    pub thread_id: f64,
+    /// That of `worker_threads`.
+    pub thread_name: Option<String>,
+    /// Whether the thread is blocked.
+    pub blocked: bool,
+    /// For how long.
+    pub milliseconds: Option<f64>,
+    /// The stack of the call that took it.
+    pub taken: Option<String>,
+    /// The stack of the call that waits.
+    pub called: Option<String>,
+    /// Whether its token has been collected.
+    pub collected: Option<bool>,
+}
+
+/// The kind and the mode of what is requested; of a wait for a notification, by its purpose. `described` in
+/// `lib/locks/hold/request.js` has the same words.
+fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'static str>) {
+    let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
+    match request {
+        Some(Request::Lock) => ("AsyncLock", mode(Mode::Exclusive)),
+        Some(Request::Shared) => ("RwLock", mode(Mode::Shared)),
+        Some(Request::Exclusive) => ("RwLock", mode(Mode::Exclusive)),
+        Some(Request::Named(how, _)) => ("named", mode(how)),
+        Some(Request::Lease(_)) => ("Queue", Some("use")),
+        Some(_) => ("Semaphore", Some("permits")),
+        None => match purpose % (1 << PURPOSE_BITS) {
+            0 => ("wait", None),
+            1 => ("Condition", None),
+            2 => ("Barrier", None),
+            3 => ("Latch", None),
+            4 => ("Queue", Some("put")),
+            5 => ("Queue", Some("take")),
+            _ => ("Queue", Some("use")),
+        },
+    }
+}
+
+/// What is held.
+pub(crate) fn held_row(snapshot: &Snapshot, entry: &Named) -> Row {
+    Row { taken: call_of(entry), ..row(snapshot, entry) }
+}
+
+/// What is awaited.
+pub(crate) fn waiting_row(snapshot: &Snapshot, entry: &Named) -> Row {
+    Row { called: call_of(entry), ..row(snapshot, entry) }
+}
+
+fn row(snapshot: &Snapshot, Named(entry, name): &Named) -> Row {
+    let (kind, mode) = words(entry.request, entry.purpose);
+    let amount = match entry.request {
+        Some(Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. }) => {
+            Some(f64::from(amount))
+        }
+        _ => None,
+    };
+    Row {
+        kind: kind.to_owned(),
+        mode: mode.map(str::to_owned),
+        name: name.as_ref().map(|name| name.to_vec().into()),
+        amount,
+        id: snapshot::id(entry.place()) as f64,
+        thread_id: entry.thread_id.into(),
+        thread_name: entry.thread_name.as_deref().map(str::to_owned),
+        blocked: entry.blocked,
+        milliseconds: snapshot.age(entry.since).map(|age| age.as_secs_f64() * 1e3),
+        taken: None,
+        called: None,
+        collected: entry.is_orphaned.then_some(true),
+    }
+}
+
+/// So much of an entry's stack as is shown.
+fn call_of(Named(entry, _): &Named) -> Option<String> {
+    let stack = stacks::shown(entry.call)?;
+    Some(stack.lines().take(MOST_PLACES).collect::<Vec<_>>().join("\n"))
+}
+
+/// A ring, a line a link. Each link: what its thread has, and what it waits for.
+pub(crate) fn ring_text(ring: &[(&Row, &Row)]) -> String {
+    let mut text = headline(ring).to_owned() + ":\n";
+    for (n, (_, waits_for)) in ring.iter().enumerate() {
+        let (has, next_waits_for) = ring[(n + 1) % ring.len()];
+        let keeper = if is_same(has, next_waits_for) { ahead_text(has) } else { holder_text(has) };
+        _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for));
+    }
+    text
+}
+
+/// Whether what a thread of a ring has is its own wait: then it is ahead in the line. It may also hold what it waits for.
+fn is_same(has: &Row, waits_for: &Row) -> bool {
+    let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
+    has.taken.is_none() && key(has) == key(waits_for)
+}
+
+/// What one says of a ring. Where a thread only awaits, another task of it may go on.
+fn headline(ring: &[(&Row, &Row)]) -> &'static str {
+    let is_of_one = ring.iter().all(|(_, waits_for)| waits_for.thread_id.to_bits() == ring[0].1.thread_id.to_bits());
+    if ring.iter().all(|(_, waits_for)| waits_for.blocked) {
+        "These threads wait for one another"
+    } else if !is_of_one {
+        "These threads probably wait for one another"
+    } else if ring.len() > 1 {
+        "These tasks of one thread probably wait for one another"
+    } else {
+        "This task probably waits for what it holds itself"
+    }
+}
+
+/// Who holds something, for how long, and where it was taken: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
+pub(crate) fn holder_text(row: &Row) -> String {
+    let what = match row.mode.as_deref() {
+        Some("use") => "a message in use".to_owned(),
+        Some("permits") => mode_of(row) + " held",
+        Some("shared") => "held (shared)".to_owned(),
+        _ => "held".to_owned(),
+    };
+    let (duration, place) = (hold_duration(" ", row), place_of(", taken ", row.taken.as_deref()));
+    let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
+    format!("{what}{duration} by {}{place}{orphan}", thread_of(row))
+}
+
+/// Says that nobody can release what is held by its token any more, if that is so.
+pub(crate) fn orphan_text(row: &Row) -> Option<&'static str> {
+    (row.collected == Some(true)).then_some(if row.kind == "AsyncLock" {
+        "its token has been collected: only lock.unlock() in that thread releases it"
+    } else {
+        "its token has been collected: only the end of that thread releases it"
+    })
+}
+
+/// Who is ahead in a line.
+pub(crate) fn ahead_text(row: &Row) -> String {
+    let mode = row.mode.as_deref().unwrap_or_default();
+    format!("behind {}, which requests it ({mode}){}", thread_of(row), place_of(" ", row.called.as_deref()))
+}
+
+/// Who waits, for how long, where, and for what.
+pub(crate) fn wait_text(subject: &str, row: &Row) -> String {
+    let (noun, place) = (noun_of(row), place_of(" ", row.called.as_deref()));
+    let duration = duration(" for ", row.milliseconds);
+    if row.blocked {
+        format!("{subject} has been blocked{duration}{place}, and waits for {noun}")
+    } else if duration.is_empty() {
+        format!("{subject} awaits {noun}{place}")
+    } else {
+        format!("{subject} has awaited {noun}{duration}{place}")
+    }
+}
+
+/// Where a call is: the first frame of its stack.
+fn place_of(prefix: &str, stack: Option<&str>) -> String {
+    let frame = stack.and_then(|stack| stack.lines().next()).map_or("", str::trim);
+    if frame.is_empty() { String::new() } else { prefix.to_owned() + frame }
+}
+
+/// A noun phrase for what is awaited. `nounOf` in `lib/waiting/kinds.js` has the same words.
+pub(crate) fn noun_of(row: &Row) -> String {
+    let one = |article: &str| match row.name.as_deref() {
+        Some(name) => format!("{} {}", row.kind, quoted(shortened(name))),
+        None => format!("{article} {}", row.kind),
+    };
+    match (row.kind.as_str(), row.mode.as_deref()) {
+        ("named", _) => format!("the lock named {}", quoted(shortened(row.name.as_deref().unwrap_or_default()))),
+        ("wait", _) => "a notification".to_owned(),
+        ("AsyncLock", _) => one("an"),
+        ("RwLock", mode) => format!("{} ({})", one("an"), mode.unwrap_or_default()),
+        ("Semaphore", _) => "permits of ".to_owned() + &one("a"),
+        ("Queue", Some("put")) => "room in ".to_owned() + &one("a"),
+        ("Queue", _) => "a message of ".to_owned() + &one("a"),
+        ("Barrier", _) => "the other parties of ".to_owned() + &one("a"),
+        _ => one("a"),
+    }
+}
+
+/// So much of a name as a sentence has.
+fn shortened(name: &[u16]) -> &[u16] {
+    const LONGEST: usize = 256;
+    &name[..name.len().min(LONGEST)]
+}
+
+/// How many frames of a stack are shown.
+pub(crate) const MOST_PLACES: usize = 3;
+
+pub(crate) fn thread_of(row: &Row) -> String {
+    match (&row.thread_name, row.thread_id) {
+        (Some(name), id) => format!("thread {id} {name:?}"),
+        (None, 0.0) => "the main thread".to_owned(),
+        (None, id) => format!("thread {id}"),
+    }
+}
+
+pub(crate) fn lock_of(row: &Row) -> String {
+    let kind = match row.kind.as_str() {
+        "named" => "the lock named",
+        "wait" => "Atomics.wait",
+        kind => kind,
+    };
+    match row.name.as_deref() {
+        Some(name) => format!("{kind} {}", quoted(name)),
+        None => kind.to_owned(),
+    }
+}
+
+fn quoted(name: &[u16]) -> String {
+    json::text(|text| json::string(text, name)).unwrap_or_default()
+}
+
+pub(crate) fn mode_of(row: &Row) -> String {
+    match (row.amount, row.mode.as_deref()) {
+        (Some(1.0), _) => "1 permit".to_owned(),
+        (Some(amount), _) => format!("{amount} permits"),
+        (None, mode) => mode.unwrap_or_default().to_owned(),
+    }
+}
+
+/// For how long something is held. Where the call is known that took it, so is the moment.
+pub(crate) fn hold_duration(space: &str, row: &Row) -> String {
+    let prefix = if row.taken.is_some() { "for " } else { "for at least " };
+    duration(&(space.to_owned() + prefix), row.milliseconds)
+}
+
+pub(crate) fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
+    let Some(milliseconds) = milliseconds.filter(|milliseconds| !milliseconds.is_nan()) else { return String::new() };
+    let seconds = milliseconds / 1e3;
+    let time = match seconds {
+        ..1.0 => format!("{milliseconds:.0} ms"),
+        ..60.0 => format!("{seconds:.1} s"),
+        ..3600.0 => format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0),
+        _ => format!("{:.0} h {:.0} min", (seconds / 3600.0).floor(), seconds % 3600.0 / 60.0),
+    };
+    prefix.to_owned() + &time
+}

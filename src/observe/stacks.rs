@@ -1,0 +1,106 @@
+//! Where calls of JavaScript came from: stacks as texts, each kept once for the whole process and known by a number.
+//!
+//! The table is bounded: what a program has more stacks than fit, it has [`OTHER`] for, and they are counted.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use waitasync_core::sync::lock;
+
+/// The number of a stack.
+pub(crate) type StackId = u32;
+
+/// The number of no stack.
+pub(crate) const NONE: StackId = 0;
+
+/// The number of every stack that was new when the table was full.
+pub(crate) const OTHER: StackId = StackId::MAX;
+
+/// How many stacks are kept.
+const MOST: usize = 2048;
+
+/// How many bytes of a stack are kept, in whole lines.
+const LONGEST: usize = 4096;
+
+#[derive(Default)]
+struct Stacks {
+    numbers: HashMap<Arc<str>, StackId>,
+    /// By their numbers, from 1 on.
+    texts: Vec<Arc<str>>,
+    /// How often a stack was asked for that is not kept.
+    refused: u64,
+}
+
+static STACKS: LazyLock<Mutex<Stacks>> = LazyLock::new(Mutex::default);
+
+/// The number of a stack: one line for each frame, the innermost first.
+pub(crate) fn number_of(text: &str) -> StackId {
+    lock(&STACKS).number_of(shortened(text))
+}
+
+/// The stack with this number; `None` for [`OTHER`] and [`NONE`].
+pub(crate) fn text_of(number: StackId) -> Option<Arc<str>> {
+    lock(&STACKS).texts.get((number as usize).checked_sub(1)?).cloned()
+}
+
+/// The same for people, who are told of [`OTHER`], too.
+pub(crate) fn shown(number: StackId) -> Option<Arc<str>> {
+    let other = || format!("    at a place that is not kept: there are more than {MOST}").into();
+    if number == OTHER { Some(other()) } else { text_of(number) }
+}
+
+/// How often the number of a stack was [`OTHER`].
+pub(crate) fn refused() -> u64 {
+    lock(&STACKS).refused
+}
+
+/// So many lines of a text as are kept.
+fn shortened(text: &str) -> &str {
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let end = text.bytes().take(LONGEST).rposition(|byte| byte == b'\n').unwrap_or(0);
+    &text[..end]
+}
+
+impl Stacks {
+    fn number_of(&mut self, text: &str) -> StackId {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        if self.texts.len() >= MOST {
+            self.refused += 1;
+            return OTHER;
+        }
+        let text: Arc<str> = text.into();
+        self.texts.push(Arc::clone(&text));
+        let number = self.texts.len() as StackId;
+        self.numbers.insert(text, number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_has_one_number_and_a_full_table_gives_the_last_one_to_all_others() {
+        let mut stacks = Stacks::default();
+        let numbers: Vec<_> = (0..MOST).map(|n| stacks.number_of(&format!("at {n}"))).collect();
+        assert_eq!(numbers, (1..=MOST as StackId).collect::<Vec<_>>());
+        assert_eq!([stacks.number_of("at 7"), stacks.number_of("new"), stacks.number_of("at 0")], [8, OTHER, 1]);
+        assert_eq!((stacks.texts.len(), stacks.refused), (MOST, 1));
+        assert_eq!(&*stacks.texts[7], "at 7");
+    }
+
+    #[test]
+    fn a_long_stack_is_cut_between_two_frames() {
+        let line = "at function (file:///ä.js:1:1)\n";
+        let text = line.repeat(LONGEST);
+        let kept = shortened(&text);
+        assert!(kept.len() <= LONGEST && kept.len() > LONGEST - 2 * line.len());
+        assert!(text[kept.len()..].starts_with('\n'));
+        assert_eq!(shortened(line), line);
+    }
+}

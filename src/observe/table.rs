@@ -1,0 +1,155 @@
+//! The text of a snapshot, for people: rings, and then each lock with its holders, and its waiters in the order of its line.
+//!
+//! ```text
+//! 1 held, 2 awaited
+//!
+//! AsyncLock "accounts", id 4503599627370497
+//!   held by  thread 2 "billing0"        exclusive  for at least 5.2 s
+//!   blocks   thread 1                   exclusive  for 5.0 s
+//!   awaited  by the main thread         exclusive  for 340 ms
+//! ```
+//!
+//! Locks that somebody waits for come first, the longest wait before all others. If stalls are reported, the first frames of the call that took
+//! something, or that waits, follow its line.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use napi_derive::napi;
+use rustc_hash::FxBuildHasher;
+
+use crate::observe::sentences::{
+    MOST_PLACES, Row, duration, held_row, hold_duration, lock_of, mode_of, orphan_text, ring_text, thread_of,
+    waiting_row,
+};
+use crate::observe::snapshot::Snapshot;
+use waitasync_core::lock::rings::Has;
+
+/// A link of a ring, as JavaScript has it.
+#[napi(object, object_to_js = false)]
+pub struct RowLink {
+    /// What the thread has.
+    pub holds: Row,
+    /// What the thread waits for.
+    pub waits_for: Row,
+}
+
+/// What `snapshot()` returns.
+#[napi(object, object_to_js = false)]
+pub struct Rows {
+    /// What is held.
+    pub held: Vec<Row>,
+    /// What is awaited; of one lock, in the order of its line.
+    pub waiting: Vec<Row>,
+    /// Rings.
+    pub cycles: Vec<Vec<RowLink>>,
+}
+
+/// The text of what `snapshot()` has returned.
+#[napi(catch_unwind)]
+pub fn format_snapshot(snapshot: Rows) -> String {
+    let Rows { held, waiting, cycles } = snapshot;
+    let rings = cycles.iter().map(|ring| ring.iter().map(|link| (&link.holds, &link.waits_for)).collect());
+    text(&held, &waiting, rings)
+}
+
+/// The text of a snapshot of this process.
+pub(crate) fn text_of(snapshot: &Snapshot) -> String {
+    let held: Vec<_> = snapshot.held.iter().map(|entry| held_row(snapshot, entry)).collect();
+    let waiting: Vec<_> = snapshot.waiting.iter().map(|entry| waiting_row(snapshot, entry)).collect();
+    let rings = snapshot.rings.iter().map(|ring| {
+        let link = |link: &waitasync_core::lock::rings::Link| {
+            let has = match link.has {
+                Has::Held(index) => &held[index],
+                Has::Awaited(index) => &waiting[index],
+            };
+            (has, &waiting[link.waits_for])
+        };
+        ring.iter().map(link).collect()
+    });
+    text(&held, &waiting, rings)
+}
+
+/// What is held of a lock, and what is awaited.
+#[derive(Default)]
+struct Section<'a> {
+    held: Vec<&'a Row>,
+    waiting: Vec<&'a Row>,
+}
+
+impl Section<'_> {
+    fn longest_wait(&self) -> f64 {
+        self.waiting.iter().map(|row| row.milliseconds.unwrap_or(0.0)).fold(-1.0, f64::max)
+    }
+}
+
+/// The rows by lock.
+fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<Section<'a>> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut index = HashMap::<_, _, FxBuildHasher>::default();
+    let both = held.iter().map(|row| (row, true)).chain(waiting.iter().map(|row| (row, false)));
+    for (row, is_held) in both {
+        let at = *index.entry((row.id.to_bits(), row.kind.as_str())).or_insert_with(|| {
+            sections.push(Section::default());
+            sections.len() - 1
+        });
+        let Section { held, waiting } = &mut sections[at];
+        if is_held { held } else { waiting }.push(row);
+    }
+    sections.sort_by(|a, b| b.longest_wait().total_cmp(&a.longest_wait()));
+    sections
+}
+
+fn text<'a>(held: &'a [Row], waiting: &'a [Row], rings: impl Iterator<Item = Vec<(&'a Row, &'a Row)>>) -> String {
+    let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
+    for ring in rings {
+        text.push('\n');
+        text.push_str(&ring_text(&ring));
+    }
+    for section in sections(held, waiting) {
+        push_section(&mut text, &section);
+    }
+    text
+}
+
+/// The columns of a row.
+struct Line<'a> {
+    verb: &'static str,
+    thread: String,
+    mode: String,
+    duration: String,
+    row: &'a Row,
+}
+
+impl<'a> Line<'a> {
+    fn of_hold(row: &'a Row) -> Self {
+        let thread = thread_of(row) + if row.blocked { " (blocked)" } else { "" };
+        Self { verb: "held by", thread, mode: mode_of(row), duration: hold_duration("", row), row }
+    }
+
+    fn of_wait(row: &'a Row) -> Self {
+        let verb = if row.blocked { "blocks" } else { "awaited by" };
+        Self { verb, thread: thread_of(row), mode: mode_of(row), duration: duration("for ", row.milliseconds), row }
+    }
+}
+
+fn push_section(text: &mut String, Section { held, waiting }: &Section) {
+    let lines = held.iter().map(|row| Line::of_hold(row)).chain(waiting.iter().map(|row| Line::of_wait(row)));
+    let lines: Vec<_> = lines.collect();
+    let Some(first) = lines.first() else { return };
+    _ = writeln!(text, "\n{}, id {}", lock_of(first.row), first.row.id);
+    let width = |column: for<'a> fn(&'a Line<'a>) -> &'a str| {
+        lines.iter().map(|line| column(line).chars().count()).max().unwrap_or(0)
+    };
+    let (verbs, threads, modes) = (width(|line| line.verb), width(|line| &line.thread), width(|line| &line.mode));
+    for Line { verb, thread, mode, duration, row } in &lines {
+        let line = format!("  {verb:verbs$}  {thread:threads$}  {mode:modes$}  {duration}");
+        _ = writeln!(text, "{}", line.trim_end());
+        for place in row.taken.iter().chain(&row.called).flat_map(|stack| stack.lines()).take(MOST_PLACES) {
+            _ = writeln!(text, "      {}", place.trim());
+        }
+        if let Some(orphan) = orphan_text(row) {
+            _ = writeln!(text, "      {orphan}");
+        }
+    }
+}

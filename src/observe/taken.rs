@@ -1,0 +1,90 @@
+//! Where and when a thread took what it holds, if stalls are reported. JavaScript tells of each hold, with the stack of the call.
+//!
+//! A hold is known by the serial number of its entry in the robust list, which stays the same while entries move. JavaScript begins a hold before
+//! it takes the lock, and ends it before it releases the lock; so what other threads find in the list is known here. What a thread was given
+//! and has no entry for yet has its call in the notes on the wait: see [`crate::agent::pending::Noted`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::observe::stacks::StackId;
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::sync::lock;
+
+/// A table that is empty keeps its memory up to this length.
+const RETAINED: usize = 4096;
+
+/// What is known of a hold from its beginning on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    pub(crate) call: StackId,
+    pub(crate) since: Timestamp,
+    /// Whether the token that stands for it has been collected.
+    pub(crate) is_orphaned: bool,
+}
+
+type Holds = HashMap<u32, Taken, FxBuildHasher>;
+
+/// The holds of a thread, by their serial numbers. Any thread may read it.
+#[derive(Clone, Default)]
+pub(crate) struct SharedTaken(Arc<Mutex<Holds>>);
+
+impl SharedTaken {
+    fn locked<R>(&self, body: impl FnOnce(&mut Holds) -> R) -> R {
+        body(&mut lock(&self.0))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.locked(|holds| holds.len())
+    }
+
+    pub(crate) fn get(&self, serial: u32) -> Option<Taken> {
+        self.locked(|holds| holds.get(&serial).copied())
+    }
+
+    pub(crate) fn begin(&self, serial: u32, call: StackId) {
+        let taken = Taken { call, since: now(), is_orphaned: false };
+        self.locked(|holds| holds.insert(serial, taken));
+    }
+
+    pub(crate) fn end(&self, serial: u32) {
+        self.locked(|holds| {
+            holds.remove(&serial);
+            if holds.is_empty() && holds.capacity() > RETAINED {
+                holds.shrink_to_fit();
+            }
+        });
+    }
+
+    pub(crate) fn orphan(&self, serial: u32) {
+        self.locked(|holds| {
+            if let Some(taken) = holds.get_mut(&serial) {
+                taken.is_orphaned = true;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_is_known_until_it_ends_and_leaves_no_memory_behind() {
+        let taken = SharedTaken::default();
+        for serial in 1..=100_000 {
+            taken.begin(serial, 7);
+        }
+        taken.orphan(5);
+        let known = |serial| taken.get(serial).map(|taken| (taken.call, taken.is_orphaned));
+        assert_eq!([known(0), known(4), known(5)], [None, Some((7, false)), Some((7, true))]);
+        for serial in 1..=100_000 {
+            taken.end(serial);
+            taken.orphan(serial);
+        }
+        assert_eq!(known(5), None);
+        assert!(taken.locked(|holds| holds.capacity()) <= RETAINED);
+    }
+}

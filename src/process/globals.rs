@@ -1,0 +1,127 @@
+//! What a process has one of: the store of waiters, the service, the memories of locks; and how native code reaches a word.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+use crate::process::memory_probe::find_freed;
+use waitasync_core::clock::now;
+use waitasync_core::lock::WaiterListStore;
+use waitasync_core::lock::memories::Memories;
+use waitasync_core::lock::names::Names;
+use waitasync_core::lock::request::Request;
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::service::Service;
+use waitasync_core::sync::lock;
+
+/// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
+/// less than a microsecond.
+pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
+
+pub(crate) static MEMORIES: LazyLock<Memories> = LazyLock::new(|| Memories::new(find_freed));
+
+pub(crate) static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
+
+/// The service. `None` if the system gives no thread for it; each call tries to start it.
+pub(crate) fn service() -> Option<&'static Arc<Service>> {
+    static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    SERVICE.get().or_else(|| {
+        let _starting = lock(&STARTING);
+        if SERVICE.get().is_none() {
+            SERVICE.set(Service::start(&STORE, || STORE.check_words(word_at))?).ok()?;
+        }
+        SERVICE.get()
+    })
+}
+
+/// A claim has joined the line at `location`. From now on the service looks at the word, unless that is a name's, which only native code
+/// changes.
+pub(crate) fn claim_has_joined(location: Location) {
+    if !location.is_of_process()
+        && let Some(service) = service()
+    {
+        service.look_at_words();
+    }
+}
+
+/// The word of a lock.
+///
+/// JavaScript keeps its memory (invariant 8), for this is called with these locations only:
+///
+/// | the location comes from | what keeps the memory |
+/// |---|---|
+/// | the registers, during an operation | the lock, whose method JavaScript is in |
+/// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/agent/` |
+/// | a claim for which a thread blocks, or what it was given | `expected` in `lib/locks/hold/robust-list.js` |
+/// | the robust list | the list's own array of words, and `expected` |
+/// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
+/// | any of these, of a named lock | [`NAMES`], which has the request until its claim has left the line |
+///
+/// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
+/// `lib/locks/hold/memories.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
+/// memory there, so they only serve as keys.
+pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
+    // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
+    unsafe { location.word() }
+}
+
+/// What a waiter was given and its thread has not made use of.
+#[derive(Clone, Copy)]
+pub(crate) enum Given {
+    /// A notification of a waiter at this location.
+    Notification(Location),
+    /// What it requested of this word.
+    Acquired(Location, Request),
+}
+
+impl Given {
+    /// The thread ends, or was broken off: another waiter gets what it was given, and is told if a holder died.
+    pub(crate) fn pass_on(self) {
+        match self {
+            Self::Notification(location) => {
+                STORE.notify(location, 1, None);
+            }
+            Self::Acquired(location, request) => {
+                return_unused(location, request, WaitResult::AcquiredFromDead);
+            }
+        }
+    }
+}
+
+/// A notification that this thread was given at a location, and will not use, goes to another waiter.
+pub(crate) fn pass_on_notification(location: Option<Location>) {
+    if let Some(location) = location {
+        Given::Notification(location).pass_on();
+    }
+}
+
+/// Raises the events of a queue, which a dead thread owes: the two words at `events`, each with waiters of its own.
+///
+/// A waiter reads its word before it looks for what it wants. So either it finds that the word has changed, or it is enqueued here.
+pub(crate) fn raise(events: Location) {
+    let both = [events, events.word_after()];
+    for location in both {
+        word_at(location).fetch_add(1, Ordering::SeqCst);
+    }
+    for location in both {
+        STORE.wake_first(location);
+    }
+}
+
+/// At the moment at which a waiter gave up it was given what it requested, with `result`: the next in line gets that instead, and is told
+/// if a holder died. Returns false if it had been stolen.
+pub(crate) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
+    if let Some(id) = request.id() {
+        return NAMES.end_grant(&STORE, id, result);
+    }
+    STORE.return_unused(location, request, result, word_at(location));
+    true
+}
+
+/// A claim has left its line with nothing.
+pub(crate) fn gave_up(request: Option<Request>) {
+    if let Some(id) = request.and_then(Request::id) {
+        NAMES.forget(&STORE, id);
+    }
+}

@@ -1,0 +1,197 @@
+//! The registry: the agents of all threads of this process, and the workers that are going to be agents.
+//!
+//! An untimed promise keeps its event loop alive only while another thread could notify it, that is, while there is an agent
+//! in another thread or a worker that is going to be one. When that changes, the registry rings every agent, so that each
+//! decides anew.
+//!
+//! A worker that is going to load the addon counts from the moment at which its parent has made it: as one that its parent's
+//! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
+//! in between. A worker that ends earlier is removed by its parent, or with its parent.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+
+use crate::agent::pending::SharedNotes;
+use crate::held::robust_table::{Held, Table};
+use crate::observe::taken::SharedTaken;
+use waitasync_core::lock::{Outbox, Waiter};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::parker::BlockedThread;
+use waitasync_core::sync::lock;
+
+/// What every thread knows of an agent.
+pub(crate) struct Entry {
+    pub(crate) thread: ThreadId,
+    pub(crate) known: Known,
+    pub(crate) robust_list: Table,
+    /// The workers of its thread that are going to be agents, by their `threadId`.
+    pub(crate) starting: Vec<u32>,
+}
+
+// SAFETY: what the table points to is read under the lock of the registry only, which an agent leaves before that goes; and
+// only what is atomic there is read.
+unsafe impl Send for Entry {}
+
+/// What is known of an agent beside what it holds. A copy may be used while the registry is not locked.
+#[derive(Clone)]
+pub(crate) struct Known {
+    /// Tells it from all other agents of the process, ended ones included.
+    pub(crate) number: u64,
+    /// Its `worker_threads.threadId`.
+    pub(crate) thread_id: u32,
+    /// Its `worker_threads.threadName`, if a program has given it one.
+    pub(crate) thread_name: Option<Arc<str>>,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) blocked_thread: Arc<BlockedThread>,
+    /// What its thread and its promises wait for.
+    pub(crate) notes: SharedNotes,
+    /// Where it took what it holds.
+    pub(crate) taken: SharedTaken,
+}
+
+/// The next [`Known::number`].
+pub(crate) fn next_number() -> u64 {
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Known {
+    pub(crate) fn is(&self, waiter: &Waiter) -> bool {
+        match waiter {
+            Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
+            Waiter::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
+        }
+    }
+}
+
+/// The agents of all threads.
+pub(crate) struct Registry {
+    agents: Mutex<Vec<Entry>>,
+    /// Whether an agent's thread is not the only one: kept here so that reading it takes no lock.
+    several_threads: AtomicBool,
+}
+
+pub(crate) static REGISTRY: Registry =
+    Registry { agents: Mutex::new(Vec::new()), several_threads: AtomicBool::new(false) };
+
+impl Registry {
+    fn locked<R>(&self, body: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
+        body(&mut lock(&self.agents))
+    }
+
+    /// Runs `change`, and rings every agent if there are several threads now and were not before, or the other way round.
+    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) {
+        let to_ring: Vec<_> = self.locked(|agents| {
+            change(agents);
+            let is_other = |agent: &Entry| agent.thread != agents[0].thread || !agent.starting.is_empty();
+            let several = agents.iter().any(is_other);
+            let changed = self.several_threads.swap(several, Ordering::AcqRel) != several;
+            agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.known.outbox)).collect()
+        });
+        for outbox in to_ring {
+            outbox.ring();
+        }
+    }
+
+    /// Whether another thread has loaded the addon, or is going to.
+    pub(crate) fn has_several_threads(&self) -> bool {
+        self.several_threads.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn join(&self, agent: Entry) {
+        self.change(|agents| {
+            for each in agents.iter_mut() {
+                each.starting.retain(|&thread_id| thread_id != agent.known.thread_id);
+            }
+            agents.push(agent);
+        });
+    }
+
+    pub(crate) fn leave(&self, outbox: &Arc<Outbox>) {
+        self.change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.known.outbox, outbox)));
+    }
+
+    /// The thread of this agent has made a worker that is going to be an agent.
+    pub(crate) fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
+        self.change(|agents| {
+            // The worker may be an agent already.
+            if agents.iter().any(|agent| agent.known.thread_id == thread_id) {
+                return;
+            }
+            if let Some(parent) = find(agents, outbox) {
+                parent.starting.push(thread_id);
+            }
+        });
+    }
+
+    /// The worker with this `threadId` has ended, perhaps without having been an agent.
+    pub(crate) fn worker_ended(&self, outbox: &Arc<Outbox>, thread_id: u32) {
+        self.change(|agents| {
+            if let Some(parent) = find(agents, outbox) {
+                parent.starting.retain(|&each| each != thread_id);
+            }
+        });
+    }
+
+    /// The robust list of this agent has moved to another memory.
+    pub(crate) fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Table) {
+        self.locked(|agents| {
+            if let Some(agent) = find(agents, outbox) {
+                agent.robust_list = table;
+            }
+        });
+    }
+
+    /// Interrupts the threads of all agents that are blocked.
+    pub(crate) fn interrupt(&self) {
+        let blocked: Vec<_> = self.locked(|agents| {
+            let threads = agents.iter().map(|agent| &agent.known.blocked_thread);
+            threads.filter(|thread| thread.is_blocked()).cloned().collect()
+        });
+        for thread in blocked {
+            thread.interrupt();
+        }
+    }
+
+    /// The `threadId` of the first agent that is so.
+    pub(crate) fn thread_of(&self, is_so: impl Fn(&Entry) -> bool) -> Option<u32> {
+        self.locked(|agents| Some(agents.iter().find(|agent| is_so(agent))?.known.thread_id))
+    }
+
+    /// The outbox of the agent with this `threadId`.
+    pub(crate) fn outbox_of(&self, thread_id: u32) -> Option<Arc<Outbox>> {
+        self.locked(|agents| {
+            let agent = agents.iter().find(|agent| agent.known.thread_id == thread_id)?;
+            Some(Arc::clone(&agent.known.outbox))
+        })
+    }
+
+    /// The agents that `whose` names, and what their robust lists have of the locations that `concerns` names, each with the index of its
+    /// agent.
+    pub(crate) fn held(
+        &self,
+        whose: impl Fn(&Known) -> bool,
+        concerns: impl Fn(Location) -> bool,
+    ) -> (Vec<Known>, Vec<(usize, Held)>) {
+        self.locked(|agents| {
+            let agents = agents.iter().filter(|agent| whose(&agent.known));
+            let held = agents.clone().enumerate().flat_map(|(index, agent)| {
+                agent.robust_list.held(&concerns).into_iter().map(move |held| (index, held))
+            });
+            (agents.clone().map(|agent| agent.known.clone()).collect(), held.collect())
+        })
+    }
+
+    /// The agent of a thread, and how many entries its robust list has.
+    pub(crate) fn of_thread(&self, thread: &Arc<BlockedThread>) -> Option<(Known, usize)> {
+        self.locked(|agents| {
+            let agent = agents.iter().find(|agent| Arc::ptr_eq(&agent.known.blocked_thread, thread))?;
+            Some((agent.known.clone(), agent.robust_list.len()))
+        })
+    }
+}
+
+fn find<'a>(agents: &'a mut [Entry], outbox: &Arc<Outbox>) -> Option<&'a mut Entry> {
+    agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.known.outbox, outbox))
+}
