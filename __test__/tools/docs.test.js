@@ -70,7 +70,7 @@ const CODES = /\b(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_(?:PENDING|PROFILE|S
 
 test('docs/errors.md has every code and every name that the package gives an error or a warning', () => {
   const text = textOf('errors.md')
-  const sources = sourcesIn(path.join(root, 'lib'), '.js') + ['src', 'core'].map(name => sourcesIn(path.join(root, name), '.rs')).join('')
+  const sources = sourcesIn(path.join(root, 'lib'), '.js') + ['src', 'core/src'].map(name => sourcesIn(path.join(root, name), '.rs')).join('')
   const found = new Set(sources.match(/(?<=['"])(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_[A-Z]+|[A-Z]\w*Error)(?=['"])/g))
   for (const known of ['ERR_DEADLOCK', 'ATOMICS_WAITASYNC_WORKER', 'TimeoutError']) assert.ok(found.has(known), known)
   assert.deepStrictEqual(Array.from(found).filter(each => !text.includes(`\`${each}\``)), [])
@@ -107,7 +107,7 @@ test('what guides and recipes show of an example is in its file', ONCE, () => {
 
 /** The value of a constant in the one file of this name in lib/ or in Rust; of a duration, its milliseconds. */
 function constantOf (file, name) {
-  const [at, ...others] = ['lib', 'src', 'core'].flatMap(folder => filesIn(path.join(root, folder))).filter(each => each.endsWith(`${path.sep}${file}`))
+  const [at, ...others] = ['lib', 'src', 'core/src'].flatMap(folder => filesIn(path.join(root, folder))).filter(each => each.endsWith(`${path.sep}${file}`))
   assert.ok(at !== undefined && others.length === 0, file)
   const found = new RegExp(`const ${name}\\b[^=]*= (?:Duration::from_(\\w+)\\()?(0x[\\da-f]+|[\\d._]+)`).exec(fs.readFileSync(at, 'utf8'))
   assert.ok(found, `${file}: ${name}`)
