@@ -37,6 +37,8 @@ const TIMEOUT = 90000
 /** A model, not optimized. */
 const MODEL_TIMEOUT = 300000
 const COMPILE_TIMEOUT = 600000
+/** Bytes. A mutation may make a check take all that there is. */
+const MEMORY = 4 * 2 ** 30
 const KINDS = ['model', 'cargo', 'test']
 
 function copyLibraries (copy) {
@@ -49,10 +51,10 @@ class Mutants {
     this.healthy = new Map()
   }
 
-  cargo (args, timeout) {
+  cargo (args, options) {
     // Otherwise an earlier failure of a property test decides what is tried.
     const env = environment({ PROPTEST_FAILURE_PERSISTENCE: 'off' })
-    return run(cargo(), args, { cwd: this.copy, env, timeout })
+    return run(cargo(), args, { cwd: this.copy, env, ...options })
   }
 
   /** The library, of the mutated source. */
@@ -77,11 +79,11 @@ class Mutants {
   cargoCheck (name, options, filter) {
     return {
       name,
-      compile: () => this.cargo(['test', '--locked', '--no-run', ...options], COMPILE_TIMEOUT),
+      compile: () => this.cargo(['test', '--locked', '--no-run', ...options], { timeout: COMPILE_TIMEOUT }),
       run: async () => {
-        const ended = await this.cargo(['test', '--locked', ...options, ...filter], MODEL_TIMEOUT)
+        const ended = await this.cargo(['test', '--locked', ...options, ...filter], { timeout: MODEL_TIMEOUT, memory: MEMORY })
         const ran = /^test result: .* ([1-9]\d*) passed|^test .* \.\.\. FAILED|panicked|SIG/m.test(ended.output)
-        return { passes: ended.code === 0 && !ended.timedOut, ran: ran || ended.timedOut, how: how(ended) }
+        return { passes: ended.code === 0 && !ended.timedOut, ran: ran || ended.timedOut || ended.outOfMemory, how: how(ended) }
       }
     }
   }
@@ -95,7 +97,7 @@ class Mutants {
         // For __test__/fixtures/watched.js; the empty string is no.
         process.env.TEST_OTHER_SYSTEMS = otherSystems ? '1' : ''
         const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`))
-        const { problem } = await testFile.run({ ...declared, timeout: TIMEOUT / 1000 }, node, subject || declared.subjects[declared.subjects.length - 1], { size: 'small' })
+        const { problem } = await testFile.run({ ...declared, timeout: TIMEOUT / 1000 }, node, subject || declared.subjects[declared.subjects.length - 1], { size: 'small', memory: MEMORY })
         return { passes: problem === null, ran: true, how: problem || '' }
       }
     }
@@ -137,8 +139,9 @@ class Mutants {
 
 const isNative = file => file.endsWith('.rs')
 
-function how ({ timedOut, output, signal }) {
+function how ({ timedOut, outOfMemory, output, signal }) {
   if (timedOut) return 'hangs'
+  if (outOfMemory) return 'takes too much memory'
   const said = /panicked at [^\n]*\n([^\n]*)/.exec(output)
   return (said && said[1].slice(0, 100)) || signal || 'failed'
 }

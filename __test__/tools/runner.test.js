@@ -65,6 +65,14 @@ test('a Node that cannot be started is a failure', async t => {
   assert.strictEqual(result.failed, 1)
 })
 
+test('a file that takes more memory than it may, by itself or by what it starts, is killed', { skip: process.platform !== 'linux' && 'needs /proc' }, async t => {
+  const eat = 'const all = []; for (;;) all.push(Buffer.alloc(2 ** 22, 1))'
+  for (const source of [eat, `require('child_process').spawnSync(process.execPath, ['-e', '${eat}'])`]) {
+    const { problem } = await testFile.run(declare(t, source), node, null, { memory: 2 ** 28 })
+    assert.strictEqual(problem, 'was killed: it took too much memory')
+  }
+})
+
 test('the reasons of skipped tests are read', async t => {
   const result = await testFile.run(declare(t, `console.log('skip 1 - the one # no ESM here')\n${closing(0, 0, 1)}`), node, null)
   assert.deepStrictEqual([result.failed, result.skips], [0, [{ name: 'the one', reason: 'no ESM here' }]])

@@ -6,6 +6,7 @@
 // and none of it outlives this process when that is interrupted. Node 12 or newer.
 
 const { spawn, spawnSync } = require('child_process')
+const fs = require('fs')
 const path = require('path')
 
 const WINDOWS = process.platform === 'win32'
@@ -13,19 +14,22 @@ const WINDOWS = process.platform === 'win32'
 const KEPT = 1024 * 1024
 // A program is over, but something that it started still holds its output open: how long that may last.
 const GRACE = 2000
+// How often the memory of a program is looked at that has a limit. Milliseconds.
+const LOOK_EVERY = 200
+const PAGE = 4096
 
 const alive = new Set()
 
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: object, timeout?: number, shell?: boolean, echo?: boolean | 'all', onStart?: (pid: number) => void }} options
- *   `timeout` in milliseconds; `echo` passes its stderr on to ours as it comes, `'all'` its stdout, too
- * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, leftBehind: boolean,
+ * @param {{ cwd?: string, env?: object, timeout?: number, memory?: number, shell?: boolean, echo?: boolean | 'all', onStart?: (pid: number) => void }} options
+ *   `timeout` in milliseconds; `memory`: bytes that the program and what it starts may have (on Linux); `echo` passes its stderr on to ours as it comes, `'all'` its stdout, too
+ * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, outOfMemory: boolean, leftBehind: boolean,
  *   stdout: string, output: string, seconds: number }>} `output` is stdout and stderr in the order they came;
  *   `error` says that the program could not be started.
  */
-function run (command, args, { cwd, env = process.env, timeout = 0, shell = false, echo = false, onStart = () => {} } = {}) {
+function run (command, args, { cwd, env = process.env, timeout = 0, memory = Infinity, shell = false, echo = false, onStart = () => {} } = {}) {
   return new Promise(resolve => {
     const begin = Date.now()
     const stdout = new Transcript()
@@ -33,9 +37,15 @@ function run (command, args, { cwd, env = process.env, timeout = 0, shell = fals
     // A group of its own, so that what the program starts can be ended with it.
     const child = spawn(command, args, { cwd, env, shell, detached: !WINDOWS, windowsHide: true, stdio: ['ignore', 'pipe', 'pipe'] })
     let timedOut = false
+    let outOfMemory = false
     let leftBehind = false
     let timer = null
     let grace = null
+    const looks = memory < Infinity && setInterval(() => {
+      if (memoryOf(child.pid) <= memory) return
+      outOfMemory = true
+      killTree(child)
+    }, LOOK_EVERY)
 
     alive.add(child)
     if (child.pid !== undefined) onStart(child.pid)
@@ -67,10 +77,11 @@ function run (command, args, { cwd, env = process.env, timeout = 0, shell = fals
     function end (code, signal, error) {
       clearTimeout(timer)
       clearTimeout(grace)
+      clearInterval(looks)
       killTree(child)
       alive.delete(child)
       resolve({
-        code, signal, error, timedOut, leftBehind, stdout: stdout.text(), output: output.text(), seconds: (Date.now() - begin) / 1000
+        code, signal, error, timedOut, outOfMemory, leftBehind, stdout: stdout.text(), output: output.text(), seconds: (Date.now() - begin) / 1000
       })
     }
   })
@@ -88,6 +99,21 @@ function killTree (child) {
     // ESRCH: no process is left, as it should be. EPERM: macOS says so of a group in which only zombies are left.
     if (error.code !== 'ESRCH' && error.code !== 'EPERM') throw error
   }
+}
+
+/** Bytes of memory that the processes of a group have; 0 where the system does not say. */
+function memoryOf (group) {
+  let pages = 0
+  for (const name of fs.existsSync('/proc/self/stat') ? fs.readdirSync('/proc') : []) {
+    try {
+      // What follows the name of the program, which may have spaces: field 3 and the later ones.
+      const fields = /^\d+$/.test(name) && fs.readFileSync(`/proc/${name}/stat`, 'latin1').replace(/^.*\) /s, '').split(' ')
+      if (fields && Number(fields[2]) === group) pages += Number(fields[21])
+    } catch (_) {
+      // It has ended.
+    }
+  }
+  return pages * PAGE
 }
 
 /** The end of a text that may be endless. */
@@ -122,9 +148,9 @@ process.once('exit', () => { for (const child of alive) killTree(child) })
  * @throws {Error} with the output
  */
 function succeeded (ended, words) {
-  const { error, code, signal, timedOut, leftBehind, output } = ended
+  const { error, code, signal, timedOut, outOfMemory, leftBehind, output } = ended
   if (!error && code === 0 && !timedOut && !leftBehind) return ended
-  const how = timedOut ? 'was not over in time' : leftBehind ? 'left a process behind' : error ? error.message : signal || `exit code ${code}`
+  const how = timedOut ? 'was not over in time' : outOfMemory ? 'took too much memory' : leftBehind ? 'left a process behind' : error ? error.message : signal || `exit code ${code}`
   throw new Error(`${words.join(' ')} failed: ${how}\n${output}`)
 }
 

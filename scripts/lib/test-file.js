@@ -93,16 +93,17 @@ const onOldest = files => files.filter(({ oldest }) => oldest !== null).map(file
  * @param {object} declared what `read` gave
  * @param {{ path: string, flags: string[] }} node
  * @param {?string} subject
- * @param {{ size?: string }} options `size`: the TEST_SIZE of the file, see __test__/fixtures/size.js
+ * @param {{ size?: string, memory?: number }} options `size`: the TEST_SIZE of the file, see __test__/fixtures/size.js; `memory`: how many bytes
+ *   it may take
  * @returns {Promise<{ passed: number, failed: number, skipped: number, skips: { name: string, reason: string }[],
  *   problem: ?string, output: string, seconds: number }>} `problem` says what was wrong with the run in one sentence
  */
-async function run (declared, node, subject, { size = 'full' } = {}) {
+async function run (declared, node, subject, { size = 'full', memory } = {}) {
   // Options are meant for the Node that runs this, not for the one that is tested.
   const env = { ...process.env, TEST_SIZE: size, SUBJECT: subject ?? undefined, NODE_OPTIONS: undefined }
   const args = [...node.flags, ...declared.flags, declared.file]
   const timeout = slowness * declared.timeout
-  const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout: timeout * 1000 })
+  const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout: timeout * 1000, memory })
   return { ...judge(ended, timeout), output: ended.output, seconds: ended.seconds }
 }
 
@@ -120,9 +121,10 @@ function judge (ended, timeout) {
   return problem ? { ...result, failed: failed + 1, problem } : result
 }
 
-function howItEnded ({ error, timedOut, leftBehind, signal }, timeout) {
+function howItEnded ({ error, timedOut, outOfMemory, leftBehind, signal }, timeout) {
   if (error) return `could not be started: ${error.message}`
   if (timedOut) return `was killed: not over after ${timeout} s`
+  if (outOfMemory) return 'was killed: it took too much memory'
   if (leftBehind) return 'left a process behind that held its output open'
   if (signal) return `crashed with ${signal}`
   return null
