@@ -3,12 +3,11 @@
 // What an install puts into another object changes nothing for a lock.
 // subjects: export, force
 
-// AsyncLock, as its documentation says: lock, unlock, time-outs, aborts, errors.
+// AsyncLock, as its documentation says: lock, unlock, time-outs, aborts. every-class/forms.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const asyncHooks = require('async_hooks')
 const util = require('util')
-const vm = require('vm')
 const { Worker } = require('worker_threads')
 const { test } = require('../harness')
 const { Atomics, api, entry, name: subject } = require('../subject')
@@ -51,62 +50,6 @@ test('the word is LOCKED or UNLOCKED, and the bytes around it are not written', 
   nextToken.unlock()
   assert.strictEqual(lock.i32a[0], AsyncLock.UNLOCKED)
   intact()
-})
-
-test('an argument that is no SharedArrayBuffer is refused by name', () => {
-  for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(1), new Int32Array(new SharedArrayBuffer(4))]) {
-    assert.throws(() => new AsyncLock(buffer), (error) => {
-      assert.ok(error instanceof TypeError, String(error))
-      assert.ok(/AsyncLock: buffer must be a SharedArrayBuffer, or the clone of an instance, not /.test(error.message), error.message)
-      return true
-    })
-  }
-  assert.throws(() => AsyncLock(new SharedArrayBuffer(4)), TypeError)
-})
-
-test('a wrong offset is refused, and the error says the range', () => {
-  const sab = new SharedArrayBuffer(12)
-  for (const byteOffset of [null, '4', 1.5, NaN, Infinity, {}, true]) {
-    assert.throws(() => new AsyncLock(sab, { byteOffset }), (error) => {
-      assert.ok(error instanceof TypeError, `${String(byteOffset)}: ${error}`)
-      assert.ok(/byteOffset must be an integer, not /.test(error.message), error.message)
-      return true
-    })
-  }
-  for (const byteOffset of [-4, 1, 2, 3, 9, 10, 12, 16, 2 ** 40]) {
-    assert.throws(() => new AsyncLock(sab, { byteOffset }), (error) => {
-      assert.ok(error instanceof RangeError, `${byteOffset}: ${error}`)
-      assert.ok(/byteOffset must be a multiple of 4 from 0 to 8/.test(error.message), error.message)
-      assert.ok(error.message.includes(String(byteOffset)), error.message)
-      return true
-    })
-  }
-  for (const size of [0, 3]) assert.throws(() => new AsyncLock(new SharedArrayBuffer(size)), RangeError)
-  for (const options of [null, 4, '4']) assert.throws(() => new AsyncLock(sab, options), /options must be an object/)
-  for (const options of [undefined, {}, { byteOffset: undefined }]) assert.strictEqual(new AsyncLock(sab, options).i32a.byteOffset, 0)
-  assert.strictEqual(new AsyncLock(sab, { byteOffset: 8 }).i32a.byteOffset, 8)
-})
-
-test('a buffer of another realm works', async () => {
-  const lock = new AsyncLock(vm.runInNewContext('new SharedArrayBuffer(4)'))
-  assert.strictEqual(await lock.executeLocked(() => lock.locked), true)
-  assert.strictEqual(lock.locked, false)
-})
-
-const growable = typeof SharedArrayBuffer.prototype.grow === 'function'
-test('a buffer may grow', { skip: !growable && 'no growable SharedArrayBuffer here' }, async t => {
-  const sab = new SharedArrayBuffer(4, { maxByteLength: 1 << 20 })
-  const lock = new AsyncLock(sab)
-  const locker = await startLocker(t, sab)
-  await locker.call('lock', 0)
-  const next = lock.lockAsync()
-  sab.grow(1 << 20)
-  const far = new AsyncLock(sab, { byteOffset: (1 << 20) - 4 })
-  const token = far.tryLock()
-  await locker.call('unlock', 0)
-  assert.strictEqual((await next).unlock(), true)
-  token.unlock()
-  assert.strictEqual(lock.i32a.length, 1)
 })
 
 test('neighbouring locks are different locks', () => {
@@ -250,10 +193,9 @@ test('tokens survive the unlocking of others, in any order', () => {
 
 // ——— blocking ———
 
-test('main must not block, and the error names the method to call instead', () => {
+test('main must not block by lockIfAvailable either', () => {
   const lock = newLock()
   for (const [call, instead] of [
-    [() => lock.lock(), /lock would block the main thread.*lockAsync\(\).*executeLocked\(\)/],
     [() => lock.lockIfAvailable(1), /lockIfAvailable.*main thread.*lockAsync/],
     [() => lock.lockIfAvailable(Infinity), /main thread/],
     [() => lock.lockIfAvailable({ timeout: 1 }), /main thread/]
@@ -318,24 +260,6 @@ test('lockIfAvailable(t) gives the lock if it comes in time', async t => {
   }
   assert.strictEqual(await locker.call('lockIfAvailable', 0, undefined).then(token => token.locked), true)
   await locker.call('unlock', 0)
-})
-
-test('lock({ timeout }) throws a TimeoutError when the time is over, and refuses a signal', async t => {
-  const lock = newLock()
-  const locker = await startLocker(t, lock.sab)
-  const token = lock.tryLock()
-  for (const timeout of [0, 2.5]) {
-    const error = await rejection(locker.call('lock', 0, { timeout }))
-    assert.strictEqual(error.name, 'TimeoutError')
-    assert.strictEqual(error.code, 'ERR_TIMEOUT')
-    assert.ok(error.message.startsWith(`Timed out after ${timeout} ms`), error.message)
-    assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
-  }
-  const error = await rejection(locker.call('lock', 0, { signal: {} }))
-  assert.strictEqual(error.name, 'TypeError')
-  assert.ok(/^lock blocks and takes no signal/.test(error.message), error.message)
-  token.unlock()
-  assert.strictEqual((await locker.call('lock', 0, { timeout: 0 })).locked, true)
 })
 
 test('three threads that block for it get it one at a time', async t => {
@@ -477,55 +401,6 @@ test('blocked threads and promises stand in one line', async t => {
   assert.deepStrictEqual(order.slice(1, 3).sort(), ['blocked 1', 'promise 0'])
 })
 
-test('a wrong option is a TypeError that names it, and does not take the lock', async () => {
-  const lock = newLock()
-  const wrong = [
-    [null, /options must be an object, not null/],
-    [5, /options must be an object, not the number 5/],
-    ['now', /options must be an object/],
-    [{ signal: null }, /signal must be an AbortSignal/],
-    [{ signal: {} }, /signal must be an AbortSignal/],
-    [{ signal: { aborted: false } }, /signal must be an AbortSignal/],
-    [{ signal: { addEventListener () {} } }, /signal must be an AbortSignal/],
-    [{ signal: 'abort' }, /signal must be an AbortSignal/]
-  ]
-  for (const [options, pattern] of wrong) {
-    for (const call of [() => lock.lockAsync(options), () => lock.executeLocked(() => assert.fail('it ran'), options)]) {
-      const error = await rejection(call())
-      assert.ok(error instanceof TypeError, String(error))
-      assert.ok(pattern.test(error.message), error.message)
-      assert.ok(/^(lockAsync|executeLocked): /.test(error.message), error.message)
-      assert.strictEqual(lock.locked, false)
-    }
-  }
-  const symbol = await rejection(lock.lockAsync({ timeout: Symbol('s') }))
-  assert.ok(symbol instanceof TypeError)
-  const thrown = new Error('from a getter')
-  assert.strictEqual(await rejection(lock.lockAsync({ get timeout () { throw thrown } })), thrown)
-  assert.strictEqual(lock.locked, false)
-})
-
-test('the end of the time is a TimeoutError, never early, and leaves no claim', async () => {
-  const lock = newLock()
-  const token = lock.tryLock()
-  for (const timeout of [0, -3, 0.3, 1, 1.9, 7.5, 31, -Infinity]) {
-    const start = now()
-    const error = await rejection(lock.lockAsync({ timeout }))
-    const elapsed = now() - start
-    assert.ok(error instanceof Error)
-    assert.strictEqual(error.name, 'TimeoutError')
-    assert.strictEqual(error.code, 'ERR_TIMEOUT')
-    assert.ok(/^Timed out after .* ms waiting for an AsyncLock, held by thread 0$/.test(error.message), error.message)
-    assert.ok(elapsed >= timeout, `${timeout} ms were over after ${elapsed} ms`)
-    assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
-  }
-  const error = await rejection(lock.executeLocked(() => assert.fail('it ran'), { timeout: 3 }))
-  assert.strictEqual(error.name, 'TimeoutError')
-  assert.ok(/3 ms/.test(error.message))
-  token.unlock()
-  assert.strictEqual(lock.locked, false)
-})
-
 test('many time-outs at once: none is early', async () => {
   const random = randomFrom(99)
   const lock = newLock()
@@ -550,68 +425,6 @@ test('a claim that was given up is not served', async () => {
   assert.strictEqual((await gaveUp).name, 'TimeoutError')
   token.unlock()
   assert.strictEqual((await served).unlock(), true)
-})
-
-test('an abort rejects at once, with an AbortError if the signal has no reason', async () => {
-  const lock = newLock()
-  const token = lock.tryLock()
-  for (const removes of [true, false]) {
-    const controller = new TinyController({ removes })
-    const result = rejection(lock.lockAsync({ signal: controller.signal }))
-    assert.strictEqual(api.waiterCount(lock.i32a, 0), 1)
-    controller.abort()
-    assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
-    const error = await result
-    assert.ok(error instanceof Error)
-    assert.strictEqual(error.name, 'AbortError')
-    assert.strictEqual(error.code, 'ABORT_ERR')
-    if (removes) assert.strictEqual(controller.listeners.size, 0)
-    // Some signals without removeEventListener call a listener twice.
-    for (const listener of controller.listeners) listener()
-  }
-  token.unlock()
-})
-
-test('an abort rejects with the signal\'s reason, whichever value that is', async () => {
-  const lock = newLock()
-  const token = lock.tryLock()
-  for (const reason of [new Error('enough'), 'enough', null, 0, false]) {
-    const controller = new TinyController({ reason })
-    const results = [
-      rejection(lock.lockAsync({ signal: controller.signal })),
-      rejection(lock.executeLocked(() => assert.fail('it ran'), { signal: controller.signal }))
-    ]
-    controller.abort()
-    for (const result of results) assert.strictEqual(await result, reason)
-  }
-  token.unlock()
-})
-
-const hasController = typeof AbortController === 'function'
-test('the host\'s AbortController works as a signal', { skip: !hasController && 'no AbortController here' }, async () => {
-  const lock = newLock()
-  const token = lock.tryLock()
-  const controller = new AbortController()
-  const result = rejection(lock.lockAsync({ signal: controller.signal }))
-  controller.abort()
-  const error = await result
-  assert.strictEqual(error.name, 'AbortError')
-  assert.ok('reason' in controller.signal ? error === controller.signal.reason : error.code === 'ABORT_ERR')
-  assert.strictEqual((await rejection(lock.lockAsync({ signal: controller.signal }))).name, 'AbortError')
-  token.unlock()
-  // Although the lock is free.
-  assert.strictEqual((await rejection(lock.lockAsync({ signal: controller.signal }))).name, 'AbortError')
-  assert.strictEqual(lock.locked, false)
-})
-
-test('a signal that is aborted already: nothing is taken, and nothing runs', async () => {
-  const lock = newLock()
-  const controller = new TinyController({ reason: 'before' })
-  controller.abort()
-  assert.strictEqual(await rejection(lock.lockAsync({ signal: controller.signal })), 'before')
-  assert.strictEqual(await rejection(lock.executeLocked(() => assert.fail('it ran'), { signal: controller.signal })), 'before')
-  assert.strictEqual(lock.locked, false)
-  assert.strictEqual(controller.listeners.size, 0)
 })
 
 test('once the lock is held, an abort changes nothing, and no listener is left', async () => {

@@ -3,7 +3,7 @@
 // These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Barrier: parties that wait for each other. locks/every-class/forms.test.js tests the behaviour that all classes share.
+// Barrier: parties that wait for each other. every-class/forms.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')

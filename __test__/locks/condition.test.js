@@ -3,7 +3,7 @@
 // These classes use the package's own queue, whichever functions the global Atomics has.
 // subjects: force
 
-// Condition: waiting while holding a lock. locks/every-class/forms.test.js tests the behaviour that all classes share.
+// Condition: waiting while holding a lock. every-class/forms.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const util = require('util')

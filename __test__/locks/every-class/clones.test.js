@@ -9,24 +9,13 @@ const assert = require('assert')
 const { MessageChannel } = require('worker_threads')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
+const { NAMES, bytesOf, optionsOf } = require('../../fixtures/every-class')
 const { rejection } = require('../../fixtures/lock-toolbox')
 const { startWorker, until } = require('../../fixtures/queue-toolbox')
 
-const CLASSES = {
-  AsyncLock: { options: {}, keys: ['buffer', 'byteOffset', 'i32a', 'kind', 'sab'] },
-  RwLock: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
-  Semaphore: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
-  Condition: { options: {}, keys: ['buffer', 'byteOffset', 'kind'] },
-  Barrier: { options: { parties: 2 }, keys: ['buffer', 'byteOffset', 'kind', 'parties'] },
-  Latch: { options: { count: 2 }, keys: ['buffer', 'byteOffset', 'count', 'kind'] },
-  Queue: { options: { capacity: 2, messageSize: 8 }, keys: ['buffer', 'byteOffset', 'capacity', 'kind', 'messageSize'] }
-}
-const NAMES = Object.keys(CLASSES)
-
-const bytesOf = (name) => name === 'Queue' ? api.Queue.byteLength(2, 8) : 4
 /** Memory for one behind so many bytes. */
 const memoryFor = (name, before = 8) => new SharedArrayBuffer(before + bytesOf(name))
-const make = (name, sab = memoryFor(name), byteOffset = 8) => new api[name](sab, Object.assign({ byteOffset }, CLASSES[name].options))
+const make = (name, sab = memoryFor(name), byteOffset = 8) => new api[name](sab, Object.assign({ byteOffset }, optionsOf(name)))
 
 /** What a port makes of a value. */
 async function posted (value) {
@@ -51,7 +40,8 @@ function assertSameWord (one, other) {
 
 for (const name of NAMES) {
   const Class = api[name]
-  const { options, keys } = CLASSES[name]
+  const options = optionsOf(name)
+  const keys = ['buffer', 'byteOffset', 'kind', ...Object.keys(options), ...(name === 'AsyncLock' ? ['i32a', 'sab'] : [])].sort()
   const [further] = Object.keys(options)
 
   test(`${name}: a port makes a plain object of it, from which the constructor makes it again, and again`, async () => {
@@ -78,7 +68,7 @@ for (const name of NAMES) {
     const clone = await posted(original)
     for (const other of NAMES.filter(each => each !== name)) {
       for (const given of [original, clone]) {
-        assert.throws(() => new api[other](given, CLASSES[other].options), error => error instanceof TypeError && error.message === `${other}: kind must be the string "${other}", not the string "${name}": this is an instance of another class`, other)
+        assert.throws(() => new api[other](given, optionsOf(other)), error => error instanceof TypeError && error.message === `${other}: kind must be the string "${other}", not the string "${name}": this is an instance of another class`, other)
       }
     }
     // Of a version that had no kinds.
@@ -126,7 +116,7 @@ for (const name of NAMES) {
     }
     if (further !== undefined) {
       assert.throws(() => new Class(clone, { [further]: 3 }), (error) => error instanceof TypeError &&
-        error.message === `${name}: ${further} is the number 3, but the clone has the number 2: leave the option out`)
+        error.message === `${name}: ${further} is the number 3, but the clone has the number ${options[further]}: leave the option out`)
     }
     assert.throws(() => new Class(clone, { offset: 8 }), /options may have .*byteOffset.*, not "offset"/)
     assert.throws(() => new Class(clone, 8), /options must be an object/)

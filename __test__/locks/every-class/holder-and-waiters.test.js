@@ -8,12 +8,12 @@
 const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
+const { NAMES, create, optionsOf } = require('../../fixtures/every-class')
 const { startMember, untilWaiters, watch } = require('../../fixtures/family-toolbox')
 const { TinyController, newLock, rejection } = require('../../fixtures/lock-toolbox')
 const { startWorker, until } = require('../../fixtures/queue-toolbox')
 
 const MAIN = 0
-const OPTIONS = { Barrier: { parties: 9 }, Latch: { count: 1 }, Queue: { capacity: 1, messageSize: 8 } }
 
 for (const name of ['AsyncLock', 'RwLock']) {
   const setUp = () => {
@@ -127,7 +127,8 @@ const WAITS = {
 for (const name of Object.keys(WAITS)) {
   test(`${name}: waiters are the blocked threads and the pending promises of all threads`, async t => {
     const { sab } = newLock()
-    const thing = new api[name](sab, OPTIONS[name])
+    const options = name === 'Barrier' ? { parties: 9 } : optionsOf(name)
+    const thing = new api[name](sab, options)
     const member = await startMember(t, sab)
     if (name.endsWith('Lock')) thing.tryLock()
     const [awaits, blocks] = WAITS[name]
@@ -136,9 +137,9 @@ for (const name of Object.keys(WAITS)) {
     const permits = name === 'Semaphore' ? [1] : []
     const promise = watch(thing[awaits](...permits, { signal: controller.signal }))
     assert.strictEqual(thing.waiters, 1)
-    member.on(name, 0, OPTIONS[name])(blocks).catch(() => {})
+    member.on(name, 0, options)(blocks).catch(() => {})
     await until(() => thing.waiters === 2)
-    assert.strictEqual(new api[name](sab, OPTIONS[name]).waiters, 2)
+    assert.strictEqual(new api[name](sab, options).waiters, 2)
     controller.abort()
     assert.strictEqual(thing.waiters, 1)
     await until(() => promise.value === 'mine')
@@ -159,8 +160,8 @@ test('Condition: waiters', async () => {
 })
 
 test('they are read-only, not enumerable, of instances only; a Semaphore, Condition, Barrier, Latch and Queue have no holder', async () => {
-  for (const name of ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue']) {
-    const thing = api[name].create(OPTIONS[name])
+  for (const name of NAMES) {
+    const thing = create(name)
     const expected = name.endsWith('Lock') ? ['holder', 'waiters'] : ['waiters']
     for (const key of ['holder', 'waiters']) {
       assert.strictEqual(key in thing, expected.includes(key), `${name}.${key}`)

@@ -8,60 +8,50 @@
 const assert = require('assert')
 const { inspect } = require('util')
 const { test } = require('../../harness')
-const { api: { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore, locks, snapshot } } = require('../../subject')
+const { api, api: { AsyncLock, RwLock, Semaphore, locks, snapshot } } = require('../../subject')
+const { NAMES, bytesOf, optionsOf } = require('../../fixtures/every-class')
 const { memory, rejection } = require('../../fixtures/lock-toolbox')
 const { runChild, startWorker, until } = require('../../fixtures/queue-toolbox')
 
 const MAJOR = parseInt(process.versions.node, 10)
 
-const QUEUE = { capacity: 1, messageSize: 8 }
-/** What constructors need beside a place. */
-const FURTHER = { Barrier: { parties: 2 }, Latch: { count: 1 }, Queue: QUEUE }
-
 /** Memory for two. */
-const twice = (kind) => memory(2 * (kind === 'Queue' ? Queue.byteLength(1, 8) : 4))
+const twice = (kind) => memory(2 * bytesOf(kind))
 
-/** Each class: how an instance is made so that it must be awaited, and what waits for it. `noun`: in messages, without a name and with one. */
+const make = (kind, sab, options) => new api[kind](sab, Object.assign({}, optionsOf(kind), options))
+
+/** Each class but Condition, which times out without an error: what waits for an instance, and its `noun` in messages, without a name and with one. */
 const CLASSES = {
   AsyncLock: {
-    create: (sab, options) => new AsyncLock(sab, options),
     hold: lock => lock.tryLock(),
     wait: (lock, options) => lock.lockAsync(options),
     noun: ['an AsyncLock', 'AsyncLock "the name"']
   },
   RwLock: {
-    create: (sab, options) => new RwLock(sab, options),
     hold: lock => lock.tryLock(),
     wait: (lock, options) => lock.lockAsync(options),
     noun: ['an RwLock (exclusive)', 'RwLock "the name" (exclusive)']
   },
   Semaphore: {
-    create: (sab, options) => new Semaphore(sab, options),
     wait: (semaphore, options) => semaphore.acquireAsync(1, options),
     noun: ['permits of a Semaphore', 'permits of Semaphore "the name"']
   },
   Barrier: {
-    create: (sab, options) => new Barrier(sab, Object.assign({ parties: 2 }, options)),
     wait: (barrier, options) => barrier.waitAsync(options),
     noun: ['the other parties of a Barrier', 'the other parties of Barrier "the name"']
   },
   Latch: {
-    create: (sab, options) => new Latch(sab, Object.assign({ count: 1 }, options)),
     wait: (latch, options) => latch.waitAsync(options),
     noun: ['a Latch', 'Latch "the name"']
   },
   Queue: {
-    create: (sab, options) => new Queue(sab, Object.assign({}, QUEUE, options)),
     wait: (queue, options) => queue.takeAsync(options),
     noun: ['a message of a Queue', 'a message of Queue "the name"']
   }
 }
 
-/** Condition times out without an error. */
-const ALL = Object.assign({ Condition: { create: (sab, options) => new Condition(sab, options) } }, CLASSES)
-
-for (const kind of Object.keys(ALL)) {
-  const { create } = ALL[kind]
+for (const kind of NAMES) {
+  const create = (sab, options) => make(kind, sab, options)
 
   test(`${kind}: the last name given stands, for all instances on its bytes and for no others`, () => {
     const sab = twice(kind)
@@ -88,7 +78,7 @@ for (const kind of Object.keys(ALL)) {
       const { id, name } = new api[kind](sab, further)
       new api[kind](sab, Object.assign({ name: 'that of the worker' }, further)) // eslint-disable-line no-new
       return { id, name }
-    }, { kind, sab, further: FURTHER[kind] })
+    }, { kind, sab, further: optionsOf(kind) })
     assert.deepStrictEqual(await worker.done(), { id: one.id, name: 'the name' })
     assert.strictEqual(one.name, 'that of the worker')
   })
@@ -112,7 +102,8 @@ function assertBeginsWith (stack, name) {
 }
 
 for (const kind of Object.keys(CLASSES)) {
-  const { create, hold = () => {}, wait, noun } = CLASSES[kind]
+  const { hold = () => {}, wait, noun } = CLASSES[kind]
+  const create = (sab, options) => make(kind, sab, options)
 
   for (const named of [false, true]) {
     test(`${kind}: a TimeoutError ${named ? 'has the name' : 'says the kind'}, the id and the holder, and snapshots have the same`, async () => {

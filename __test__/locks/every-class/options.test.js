@@ -9,7 +9,7 @@
 const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
-const { allocate, classes, thingsIn } = require('../../fixtures/family-forms')
+const { FORMS, NAMES, allocate, bytesOf, optionsOf, thingsIn } = require('../../fixtures/every-class')
 const { startMember } = require('../../fixtures/family-toolbox')
 const { rejection } = require('../../fixtures/lock-toolbox')
 
@@ -17,27 +17,18 @@ const { AsyncLock, Condition, Semaphore } = api
 const memory = () => new SharedArrayBuffer(16)
 
 /** All forms that wait: `call(options)` on main, or where it blocks, `inThread(member, options)`. */
-const FORMS = [].concat(...Object.keys(classes).map(name => Object.keys(classes[name].forms).map(form => {
-  const { twin, run } = classes[name].forms[form]
+const ALL = FORMS.map(({ name, form, blocks, run, label }) => {
   const sab = allocate()
   return {
-    label: `${name} ${form}`,
+    label,
     form,
-    blocks: twin !== undefined,
+    blocks,
     call: async options => run(thingsIn(sab, name), options),
     inThread: (member, options) => member.do('form', name, form, options)
   }
-})))
-for (const form of ['lock', 'lockIfAvailable', 'lockAsync', 'executeLocked']) {
-  const lock = new AsyncLock(memory())
-  FORMS.push({
-    label: `AsyncLock ${form}`,
-    form,
-    blocks: form === 'lock' || form === 'lockIfAvailable',
-    call: async options => form === 'executeLocked' ? lock.executeLocked(() => {}, options) : lock[form](options),
-    inThread: (member, options) => member.on('AsyncLock')(form, options)
-  })
-}
+})
+// It gives null when its time is over.
+ALL.push({ label: 'AsyncLock lockIfAvailable', form: 'lockIfAvailable', blocks: true, inThread: (member, options) => member.on('AsyncLock')('lockIfAvailable', options) })
 
 /** Options that are wrong for every form, and what is said of them. */
 const wrong = (known) => [
@@ -53,7 +44,7 @@ const wrong = (known) => [
 ]
 
 test('forms that await: an unknown option, and a time-out that is no number, are a TypeError that says so', async () => {
-  for (const { label, form, blocks, call } of FORMS) {
+  for (const { label, form, blocks, call } of ALL) {
     if (blocks) continue
     for (const [options, message] of wrong(/execute/.test(form) ? 'timeout, signal and repair' : 'timeout and signal')) {
       const error = await rejection(call(options))
@@ -65,7 +56,7 @@ test('forms that await: an unknown option, and a time-out that is no number, are
 
 test('an unknown option of a form that blocks, and signal too, is refused by name', async t => {
   const member = await startMember(t, allocate())
-  for (const { label, form, blocks, inThread } of FORMS) {
+  for (const { label, form, blocks, inThread } of ALL) {
     if (!blocks) continue
     for (const [options, message] of wrong(/execute/.test(form) ? 'timeout and repair' : 'timeout')) {
       const error = await rejection(inThread(member, options))
@@ -122,10 +113,10 @@ test('constructors: an unknown option is a TypeError that lists the known ones',
     RwLock: 'repair, byteOffset and name',
     Semaphore: 'permits, byteOffset and name'
   }
-  const further = { Queue: { capacity: 1, messageSize: 8 } }
-  for (const name of Object.keys(lists)) {
-    const options = Object.assign({}, name in classes ? classes[name].options : further[name])
-    const memory = () => new SharedArrayBuffer(name === 'Queue' ? api.Queue.byteLength(1, 8) : 16)
+  assert.deepStrictEqual(Object.keys(lists).sort(), NAMES.slice().sort())
+  for (const name of NAMES) {
+    const options = optionsOf(name)
+    const memory = () => new SharedArrayBuffer(bytesOf(name))
     for (const key of ['offset', 'byteoffset', 'timeout', '']) {
       assert.throws(() => new api[name](memory(), Object.assign({ [key]: 4 }, options)), (error) => {
         assert.ok(error instanceof TypeError, String(error))

@@ -10,16 +10,16 @@ const path = require('path')
 const { Worker } = require('worker_threads')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
+const { NAMES, bytesOf, optionsOf } = require('../../fixtures/every-class')
 
-const WITHOUT_OPTIONS = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition']
-const OPTIONS = { Barrier: { parties: 2 }, Latch: { count: 2 }, Queue: { capacity: 2, messageSize: 8 } }
-const NAMES = [...WITHOUT_OPTIONS, ...Object.keys(OPTIONS)]
+/** The names of the options that a class needs. */
+const needed = (name) => Object.keys(optionsOf(name))
+const WITHOUT_OPTIONS = NAMES.filter(name => needed(name).length === 0)
 
 /** Checks that an instance is a view of new, zero-filled memory of the least size. */
-function assertOwn (instance, Class) {
+function assertOwn (instance, Class, name) {
   assert.ok(instance instanceof Class)
-  const { byteLength } = Class
-  assert.strictEqual(instance.buffer.byteLength, typeof byteLength === 'function' ? byteLength(2, 8) : byteLength)
+  assert.strictEqual(instance.buffer.byteLength, bytesOf(name))
   assert.strictEqual(instance.byteOffset, 0)
   assert.strictEqual(new Int32Array(instance.buffer)[0], 0)
 }
@@ -29,7 +29,7 @@ for (const name of WITHOUT_OPTIONS) {
 
   test(`${name}: without an argument it has memory of its own, each instance another`, () => {
     const [one, other] = [new Class(), new Class()]
-    assertOwn(one, Class)
+    assertOwn(one, Class, name)
     assert.notStrictEqual(one.buffer, other.buffer)
     assert.notStrictEqual(one.id, other.id)
     assert.strictEqual(one.name, '')
@@ -43,22 +43,22 @@ for (const name of WITHOUT_OPTIONS) {
   })
 }
 
-for (const name of Object.keys(OPTIONS)) {
+for (const name of NAMES.filter(name => needed(name).length > 0)) {
   test(`${name}: needs its options, so there is none without an argument`, () => {
     assert.throws(() => new api[name](), { name: 'TypeError' })
-    assert.throws(() => api[name].create(), { name: 'TypeError', message: new RegExp(Object.keys(OPTIONS[name])[0]) })
+    assert.throws(() => api[name].create(), { name: 'TypeError', message: new RegExp(needed(name)[0]) })
   })
 }
 
 for (const name of NAMES) {
   const Class = api[name]
-  const options = OPTIONS[name]
+  const options = optionsOf(name)
 
   test(`${name}.create makes one with its options and a name`, () => {
     const instance = Class.create(Object.assign({ name: 'of its own' }, options))
-    assertOwn(instance, Class)
+    assertOwn(instance, Class, name)
     assert.strictEqual(instance.name, 'of its own')
-    for (const key of Object.keys(options || {})) assert.strictEqual(instance[key], options[key])
+    for (const key of needed(name)) assert.strictEqual(instance[key], options[key])
   })
 
   test(`${name}.create refuses what the constructor refuses, and to be called without its class`, () => {
@@ -70,8 +70,8 @@ for (const name of NAMES) {
 
   test(`${name}: a subclass makes instances of its own`, () => {
     class Mine extends Class {}
-    assertOwn(Mine.create(options), Mine)
-    if (options === undefined) assertOwn(new Mine(), Mine)
+    assertOwn(Mine.create(options), Mine, name)
+    if (needed(name).length === 0) assertOwn(new Mine(), Mine, name)
   })
 
   test(`${name}: a Worker that gets it has the same memory`, async () => {

@@ -7,70 +7,19 @@
 
 const assert = require('assert')
 const { test } = require('../../harness')
+const createPending = require('../../fixtures/pending')
 const { runChild } = require('../../fixtures/queue-toolbox')
 const { turns } = require('../../fixtures/family-toolbox')
 const { api } = require('../../subject')
 
-/** The pending promises, by name, as `(things) => promise`; `things.letGo[name]()` settles one. */
-const FORMS = {
-  lockAsync: it => it.lock.lockAsync(),
-  executeLocked: it => it.lock.executeLocked(() => {}),
-  'RwLock lockAsync': it => it.rwLock.lockAsync(),
-  lockSharedAsync: it => it.rwLock.lockSharedAsync(),
-  'RwLock executeLocked': it => it.rwLock.executeLocked(() => {}),
-  executeShared: it => it.rwLock.executeShared(() => {}),
-  acquireAsync: it => it.semaphore.acquireAsync(),
-  use: it => it.semaphore.use(1, () => {}),
-  'Condition waitAsync': it => it.condition.waitAsync(it.ownToken()),
-  waitForAsync: it => it.condition.waitForAsync(it.ownToken(), () => it.isReady),
-  'Barrier waitAsync': it => it.barrier.waitAsync(),
-  'Latch waitAsync': it => it.latch.waitAsync(),
-  putAsync: it => it.full.putAsync(2),
-  takeAsync: it => it.empty.takeAsync(),
-  'Queue use': it => it.empty.use(() => {}),
-  'waitAsync with a signal': it => it.api.waitAsync(it.word, 0, 0, undefined, { signal: { aborted: false, addEventListener () {} } }).value
-}
+const NAMES = createPending().forms.map(({ name }) => name)
+const runOf = ({ forms }, name) => forms.find(form => form.name === name).run
 
-/** For other processes, too, so it sees nothing of this file. */
-function createThings (api) {
-  const { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore } = api
-  const buffer = () => new SharedArrayBuffer(4)
-  const it = {
-    lock: new AsyncLock(buffer()),
-    rwLock: new RwLock(buffer()),
-    semaphore: new Semaphore(buffer()),
-    condition: new Condition(buffer()),
-    barrier: new Barrier(buffer(), { parties: 2 }),
-    latch: new Latch(buffer(), { count: 1 }),
-    empty: Queue.create({ capacity: 1, messageSize: 8 }),
-    full: Queue.create({ capacity: 1, messageSize: 8 }),
-    api,
-    word: new Int32Array(buffer()),
-    isReady: false,
-    ownToken: () => new AsyncLock(buffer()).tryLock()
-  }
-  it.full.tryPut(1)
-  const [token, writing] = [it.lock.tryLock(), it.rwLock.tryLock()]
-  it.letGo = () => {
-    it.isReady = true
-    token.unlock()
-    writing.unlock()
-    it.semaphore.release()
-    it.condition.notify()
-    it.barrier.waitAsync()
-    it.latch.countDown()
-    it.empty.tryPut(1)
-    it.full.tryTake()
-    api.notify(it.word, 0)
-  }
-  return it
-}
-
-for (const [name, before] of Object.keys(FORMS).map(name => [name, 0]).concat(Object.keys(FORMS).map(name => [name, 1]))) {
+for (const [name, before] of [...NAMES.map(name => [name, 0]), ...NAMES.map(name => [name, 1])]) {
   test(`${name}: ref and unref say whether the promise was pending${before ? ', though it began after their first call' : ''}`, async () => {
-    const it = createThings(api)
+    const it = createPending()
     if (before) assert.strictEqual(api.unref(api.waitAsync(it.word, 0, 0).value), true)
-    const promise = FORMS[name](it)
+    const promise = runOf(it, name)()
     for (let n = 0; n < 2; n++) {
       assert.strictEqual(api.unref(promise), true)
       assert.strictEqual(api.ref(promise), true)
@@ -89,18 +38,17 @@ for (const [name, before] of Object.keys(FORMS).map(name => [name, 0]).concat(Ob
 
   test(`${name}: a process ends although it is pending, if it is unref'd, and waits for it if it is ref'd again`, async t => {
     const source = `async scope => {
-      const { api, say, startWorker, until, words } = scope
-      const run = ${FORMS[name]}
-      const it = (${createThings})(api)
+      const { api, require, say, startWorker, until, words } = scope
+      const it = require('./pending')()
       const array = words(1)
       // Without another thread that might settle it, nothing would hold the loop.
       const other = startWorker(({ data }) => { data[0] = 1; setInterval(() => {}, 1000) }, array)
       await until(() => array[0] === 1)
       other.worker.unref()
-      const promise = run(it)
+      const promise = (${runOf})(it, scope.data.name)()
       promise.then(() => say('settled'))
       api.unref(promise)
-      if (scope.data) {
+      if (scope.data.refed) {
         api.ref(promise)
         setTimeout(() => it.letGo(), 50).unref()
         promise.then(() => process.exit())
@@ -108,7 +56,7 @@ for (const [name, before] of Object.keys(FORMS).map(name => [name, 0]).concat(Ob
       process.on('exit', () => say('end'))
     }`
     for (const refed of [false, true]) {
-      const { code, lines, stderr } = await runChild(t, source, refed)
+      const { code, lines, stderr } = await runChild(t, source, { name, refed })
       assert.strictEqual(stderr, '')
       assert.strictEqual(code, 0)
       assert.deepStrictEqual(lines, refed ? ['settled', 'end'] : ['end'])

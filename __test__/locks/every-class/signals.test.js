@@ -8,49 +8,11 @@
 const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
+const createPending = require('../../fixtures/pending')
 const { waiters } = require('../../fixtures/family-toolbox')
 const { TinyController, rejection } = require('../../fixtures/lock-toolbox')
 
-const { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore } = api
-
-/** Something to wait for, by name: `(options) => promise`, pending until the signal says otherwise; `at` is where its waiters stand. */
-function pendingForms () {
-  const options = { capacity: 1, messageSize: 8 }
-  const bytes = Queue.byteLength(1, 8)
-  const sab = new SharedArrayBuffer(32 + 2 * bytes)
-  const empty = new Queue(sab, Object.assign({ byteOffset: 32 }, options))
-  const full = new Queue(sab, Object.assign({ byteOffset: 32 + bytes }, options))
-  full.tryPut(1)
-  const lock = new AsyncLock(sab)
-  const rwLock = new RwLock(sab, { byteOffset: 4 })
-  const condition = new Condition(sab, { byteOffset: 12 })
-  lock.tryLock()
-  rwLock.tryLock()
-  const semaphore = new Semaphore(sab, { byteOffset: 8 })
-  const latch = new Latch(sab, { byteOffset: 20, count: 1 })
-  const barrier = new Barrier(sab, { byteOffset: 16, parties: 1000 })
-  const ownLock = () => new AsyncLock(new SharedArrayBuffer(4)).tryLock()
-  return {
-    sab,
-    forms: [
-      { at: 0, name: 'AsyncLock lockAsync', run: options => lock.lockAsync(options) },
-      { at: 0, name: 'AsyncLock executeLocked', run: options => lock.executeLocked(() => {}, options) },
-      { at: 4, name: 'RwLock lockAsync', run: options => rwLock.lockAsync(options) },
-      { at: 4, name: 'RwLock lockSharedAsync', run: options => rwLock.lockSharedAsync(options) },
-      { at: 8, name: 'Semaphore acquireAsync', run: options => semaphore.acquireAsync(1, options) },
-      { at: 8, name: 'Semaphore use', run: options => semaphore.use(1, () => {}, options) },
-      { at: 12, name: 'Condition waitAsync', run: options => condition.waitAsync(ownLock(), options) },
-      { at: 12, name: 'Condition waitForAsync', run: options => condition.waitForAsync(ownLock(), () => false, options) },
-      { at: 16, name: 'Barrier waitAsync', run: options => barrier.waitAsync(options) },
-      { at: 20, name: 'Latch waitAsync', run: options => latch.waitAsync(options) },
-      { at: 24, name: 'waitAsync', run: options => api.waitAsync(new Int32Array(sab), 6, 0, undefined, options).value },
-      { at: 32, name: 'Queue takeAsync', run: options => empty.takeAsync(options) },
-      { at: 32, name: 'Queue use', run: options => empty.use(() => {}, options) },
-      // Who puts waits for an event of its own.
-      { at: 32 + bytes + 64, name: 'Queue putAsync', run: options => full.putAsync(1, options) }
-    ]
-  }
-}
+const { Semaphore } = api
 
 /** A signal that counts what it is asked. */
 function counting ({ removes = true } = {}) {
@@ -70,7 +32,7 @@ function counting ({ removes = true } = {}) {
 
 for (const removes of [true, false]) {
   test(`a signal ${removes ? '' : 'without removeEventListener '}has one listener for all that wait, and rejects them in their order`, async () => {
-    const { sab, forms } = pendingForms()
+    const { sab, forms } = createPending(1000)
     const { controller, signal, counts } = counting({ removes })
     const order = []
     const expected = []
@@ -181,7 +143,7 @@ test('Node does not warn of many waits on one AbortSignal', { skip: !hasControll
   const listener = warning => warnings.push(warning.name)
   process.on('warning', listener)
   const controller = new AbortController()
-  const { forms } = pendingForms()
+  const { forms } = createPending(1000)
   const waits = []
   for (let round = 0; round < 20; round++) for (const { run } of forms) waits.push(rejection(run({ signal: controller.signal })))
   await new Promise(resolve => setImmediate(resolve))
@@ -197,7 +159,7 @@ const { addAbortListener } = require('events')
 test('an earlier listener cannot keep an abort from a wait', {
   skip: addAbortListener === undefined && 'this Node has no events.addAbortListener'
 }, async () => {
-  const { forms } = pendingForms()
+  const { forms } = createPending(1000)
   for (const { name, run } of forms) {
     const controller = new AbortController()
     controller.signal.addEventListener('abort', event => { event.stopImmediatePropagation() })
