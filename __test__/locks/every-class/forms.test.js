@@ -361,7 +361,7 @@ test('a signal whose addEventListener throws: the promise rejects, and leaves no
 })
 
 // A thread releases while main is busy; then main gives up. A grant that was made by then is not lost: the next waiter is served.
-test('giving up at the moment of being served: a waiter that is not served leaves its turn to the next', async t => {
+test('giving up at the moment of being served: a waiter that is not served leaves its turn to the next', { timeout: 90000 }, async t => {
   for (const { name, form, run, label } of AWAITING) {
     if (name === 'Barrier' || name === 'Latch') continue
     for (const how of ['abort', 'time-out']) {
