@@ -82,7 +82,7 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
   }
 
   async function acquire (name: string, mode: Mode, signal: AbortSignal): Promise<Grant> {
-    const key = String(keyOf(`${prefix} ${name}`).readBigInt64BE())
+    const key = String(keyOf(JSON.stringify([prefix, name])).readBigInt64BE())
     const connection = await connect()
     let isOver = false
     let cancelled: Promise<void> | undefined

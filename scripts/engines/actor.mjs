@@ -116,7 +116,7 @@ const actions = {
       if (token < last) throw new Error(`token ${token} after ${last}`)
     }
     const results = await Promise.allSettled(Array.from({ length: rounds }, () => locks.request(name, {}, increment)))
-    say({ id, event: 'counted', errors: results.filter(({ status }) => status === 'rejected').map(({ reason }) => String(reason)) })
+    say({ id, event: 'counted', errors: results.filter(({ status }) => status === 'rejected').map(({ reason }) => `${reason}: ${reason.cause}`) })
   },
   /** So many requests at once, each with a callback that takes some milliseconds: their numbers and tokens in the order in which they ran. */
   async many ({ id, name, requests, milliseconds, mode }) {

@@ -44,13 +44,16 @@ function argsWith ({ engine, server }, change) {
   return engine.args(String(url))
 }
 
+/** Its arguments with a lease that outlasts a busy machine and a restart, if it has one. */
+const patient = ({ args, lease }, server) => lease > 0 ? args(server.url, 5 * lease) : undefined
+
 /** How large a file may be that a process writes to. */
 const limitFiles = ({ child }, bytes) => succeed('prlimit', ['--pid', String(child.pid), `--fsize=${bytes}:unlimited`])
 
 /** Ends by itself after `close`. */
 async function closes (member) {
   member.do('close')
-  assert.deepStrictEqual(await member.ended, { code: 0, signal: null })
+  assert.deepStrictEqual(await member.exits(), { code: 0, signal: null })
 }
 
 async function isUnavailable (request) {
@@ -62,10 +65,10 @@ async function isUnavailable (request) {
 const checks = [
   {
     what: 'one at a time: four processes of two threads increment a counter that nothing else protects',
-    async check ({ team, name, folder }) {
+    async check ({ team, name, folder, engine, server }) {
       const file = path.join(folder, 'counter')
       fs.writeFileSync(file, '0 0')
-      const members = await team.processes(4)
+      const members = await team.processes(4, patient(engine, server))
       for (const member of members) await member.worker()
       const results = await Promise.all(members.flatMap(member => [undefined, 0].map(thread => member.result('count', 'counted', { name, file, rounds: ROUNDS, thread }))))
       assert.deepStrictEqual(results.flatMap(({ errors }) => errors), [])
@@ -285,9 +288,7 @@ const checks = [
     concerns: hasServer,
     needs: ({ server }) => server.isOurs ? undefined : 'not our server',
     async check ({ team, name, engine, server }) {
-      // For a lock that is kept, a lease that lasts until the server is there again.
-      const args = engine.atRestart === 'kept' ? engine.args(server.url, 10 * engine.lease) : undefined
-      const [holder, next] = await Promise.all([team.process(args), team.process(args)])
+      const [holder, next] = await team.processes(2, engine.atRestart === 'kept' ? patient(engine, server) : undefined)
       const held = holder.request(name)
       const { token } = await held.granted
       const waiter = next.request(name)
@@ -365,13 +366,20 @@ const checks = [
     }
   },
   {
-    what: 'a server that takes connections and says nothing: ERR_LOCK_UNAVAILABLE, and the process can end',
+    what: 'a server that takes connections and says nothing, on new ones and on those that were used: ERR_LOCK_UNAVAILABLE, and the process can end',
     concerns: hasServer,
     async check ({ team, name, relay, argsBehind }) {
+      const used = await team.process(argsBehind(relay))
+      // Two connections, one of which is still there at the end.
+      const before = [1, 2].map(n => used.request(`${name} ${n}`))
+      for (const request of before) await request.granted
+      for (const request of before) await request.finish().fulfilled
       relay.fallSilent()
-      const member = await team.process(argsBehind(relay))
-      await isUnavailable(member.request(name))
-      await closes(member)
+      const members = [used, await team.process(argsBehind(relay))]
+      await Promise.all(members.map(async member => {
+        await isUnavailable(member.request(name))
+        await closes(member)
+      }))
     }
   },
   {
@@ -518,11 +526,11 @@ const checks = [
       next.do('close')
       assert.strictEqual((await waiting[0].error).name, 'AbortError')
       assert.strictEqual((await abroad.error).name, 'AbortError')
-      assert.deepStrictEqual(await next.ended, { code: 0, signal: null })
+      assert.deepStrictEqual(await next.exits(), { code: 0, signal: null })
       assert.strictEqual((await member.request(name).error).name, 'AbortError')
       assert.ok(!member.messages.some(({ event }) => event === 'closed'))
       for (const request of [held, waiting[1]]) await request.finish().fulfilled
-      assert.deepStrictEqual(await member.ended, { code: 0, signal: null })
+      assert.deepStrictEqual(await member.exits(), { code: 0, signal: null })
     }
   },
   {

@@ -204,10 +204,46 @@ const checks = {
   },
   async 'wrong arguments are rejections' () {
     const locks = processLocks(new FakeEngine())
-    for (const args of [[1, {}, () => {}], ['a', { mode: 'both' }, () => {}], ['a', { timeout: NaN }, () => {}], ['a', { timeout: '1' }, () => {}], ['a', {}, 1], ['a', null, () => {}], []]) {
+    for (const args of [
+      [1, {}, () => {}], [Symbol('a'), {}, () => {}], ['a', { mode: 'both' }, () => {}], ['a', { mode: Symbol('a') }, () => {}], ['a', { mode: Object.create(null) }, () => {}],
+      ['a', { timeout: NaN }, () => {}], ['a', { timeout: '1' }, () => {}], ['a', { timeout: 1n }, () => {}], ['a', { signal: {} }, () => {}], ['a', { signal: 1 }, () => {}],
+      ['a', {}, 1], ['a', null, () => {}], ['a', undefined, () => {}], []
+    ]) {
       assert.strictEqual(await code(locks.request(...args)), 'TypeError')
     }
     assert.strictEqual(await code(locks.request('a', { signal: AbortSignal.abort(new RangeError()) }, () => {})), 'RangeError')
+  },
+  async 'what a callback throws or gives, however odd, settles its promise' () {
+    const locks = processLocks(new FakeEngine())
+    const outcome = callback => locks.request('a', {}, callback).then(value => ({ value }), reason => ({ reason }))
+    const odd = { get then () { throw odd } }
+    assert.deepStrictEqual(await outcome(() => { throw undefined }), { reason: undefined }) // eslint-disable-line no-throw-literal
+    assert.strictEqual((await outcome(() => odd)).reason, odd)
+    assert.deepStrictEqual(await outcome(() => ({ then: resolve => resolve(1) })), { value: 1 })
+    assert.deepStrictEqual(await outcome(() => {}), { value: undefined })
+  },
+  async 'aborts: twice, after the callback has begun, and with a request in their listener' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const gate = Promise.withResolvers()
+    engine.isOpen = gate.promise
+    const controller = new AbortController()
+    const { signal } = controller
+    let inner
+    signal.addEventListener('abort', () => { inner = locks.request('a', {}, () => 'inner') })
+    const outer = code(locks.request('a', { signal }, () => {}))
+    while (engine.acquired === 0) await turn()
+    controller.abort(new RangeError())
+    controller.abort(new TypeError())
+    assert.strictEqual(await outer, 'RangeError')
+    gate.resolve()
+    assert.strictEqual(await inner, 'inner')
+    const late = new AbortController()
+    assert.strictEqual(await locks.request('a', { signal: late.signal, timeout: 50 }, async () => {
+      late.abort()
+      await new Promise(resolve => setTimeout(resolve, 60))
+      return 'done'
+    }), 'done')
   },
   async 'a batch of no requests is an error' () {
     for (const batch of [0, -1, NaN]) assert.throws(() => processLocks(new FakeEngine(), { batch }), RangeError)

@@ -23,7 +23,7 @@ class Team {
     return member
   }
 
-  processes (number) { return Promise.all(Array.from({ length: number }, () => this.process())) }
+  processes (number, args) { return Promise.all(Array.from({ length: number }, () => this.process(args))) }
 
   /** Ends all. */
   async end () {
@@ -54,6 +54,13 @@ class Member {
       resolve(this.exit)
       for (const listen of this.listeners) listen({ event: 'ended' })
     }))
+  }
+
+  /** How it ended, which it does by itself. */
+  async exits () {
+    let timer
+    const late = new Promise((resolve, reject) => { timer = setTimeout(() => reject(new Error(`process ${this.child.pid} does not end`)), LATE) })
+    return Promise.race([this.ended, late]).finally(() => clearTimeout(timer))
   }
 
   do (action, more = {}) { this.child.send({ do: action, ...more }, () => {}) }
