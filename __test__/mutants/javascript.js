@@ -12,7 +12,9 @@ const list = 'lib/locks/hold/robust-list.js'
 const request = 'lib/locks/hold/request.js'
 const owed = 'lib/locks/hold/owed.js'
 const acquire = 'lib/locks/hold/acquire.js'
-const token = 'lib/locks/hold/token.js'
+const hold = 'lib/locks/hold/hold.js'
+const claim = 'lib/locks/hold/claim.js'
+const run = 'lib/locks/hold/run.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
@@ -71,11 +73,11 @@ module.exports = [
   { what: 'a lock is announced only once it is taken', file: list, find: '        if (request === LOCK) serials[index] = serial\n', put: '', test: 'locks/robust-list' },
 
   // ——— repairs ———
-  { what: 'a repair that gives its lock back leaves no mark', file: token, find: '    this.word.noteDeath()\n', put: '', test: 'locks/repair' },
-  { what: 'a repair that gave its lock back has ended well', file: token, find: "    if (index < 0) throw notLocked(caller + ': repair has", put: "    if (false) throw notLocked(caller + ': repair has", test: 'locks/repair' },
-  { what: 'a death that was repaired is told again', file: token, find: '    forgetDeath(index)\n', put: '', test: 'locks/repair' },
-  { what: 'the callback is told of a death that was repaired', file: token, find: '      this.token.ownerDied = false\n', put: '', test: 'locks/repair' },
-  { what: 'an error in a callback that has a repair leaves no mark', file: token, find: '(hasRepair || wasTold(token))', put: 'wasTold(token)', test: 'locks/repair' },
+  { what: 'a repair that gives its lock back leaves no mark', file: hold, find: '    this.word.noteDeath()\n', put: '', test: 'locks/repair' },
+  { what: 'a repair that gave its lock back has ended well', file: hold, find: "    if (index < 0) throw notLocked(caller + ': repair has", put: "    if (false) throw notLocked(caller + ': repair has", test: 'locks/repair' },
+  { what: 'a death that was repaired is told again', file: hold, find: '    forgetDeath(index)\n', put: '', test: 'locks/repair' },
+  { what: 'the callback is told of a death that was repaired', file: hold, find: '      this.token.ownerDied = false\n', put: '', test: 'locks/repair' },
+  { what: 'an error in a callback that has a repair leaves no mark', file: hold, find: '(hasRepair || wasTold(token))', put: 'wasTold(token)', test: 'locks/repair' },
   { what: 'a reader that was told repairs beside others', file: repair, find: '    if (!hold.isShared) {\n      await', put: '    if (true) {\n      await', test: 'locks/repair' },
   { what: 'each of many readers repairs', file: repair, find: '        if (writer.token.ownerDied) await', put: '        await', test: 'locks/repair' },
   { what: 'a reader does not look again whether a writer died', file: repair, find: '      share = await this.acquire(true, this.left)\n    } while (share !== null && share.token.ownerDied)', put: '      share = await this.acquire(true, this.left)\n    } while (false)', test: 'locks/repair' },
@@ -85,7 +87,7 @@ module.exports = [
   { what: 'a repair that abandons its name has ended well', file: names, find: '    if (this.isAbandoned) throw', put: '    if (false) throw', test: 'locks/repair' },
   { what: 'a thief is told of a death that was repaired', file: names, find: 'if (index < 0 || !forgetDeath(index)) {', put: 'if (index < 0) {', test: 'locks/repair' },
   { what: 'a request whose callback does not begin leaves a mark', file: 'lib/locks/named/lock-manager.js', find: '  let hasRepair = false\n', put: '  let hasRepair = true\n', test: 'locks/repair' },
-  { what: 'a second wait of a promise is not found by ref and unref', file: acquire, find: 'if (promise !== undefined && task.slot >= 0) agent', put: 'if (false) agent', test: 'locks/repair' },
+  { what: 'a second wait of a promise is not found by ref and unref', file: run, find: 'if (promise !== undefined && task.slot >= 0) agent', put: 'if (false) agent', test: 'locks/repair' },
 
   // ——— code of the program's within a wait ———
   { what: 'a token that was unlocked while its signal was joined waits', file: condition, find: '          if (!isHeld(held)) throw notHeld(caller)\n', put: '', test: 'locks/every-class/hostile' },
@@ -115,15 +117,15 @@ module.exports = [
   { what: 'an entry that has moved is looked for in one direction', file: list, find: '        if (below >= 0 && values[step * below] === value) return below\n', put: '', test: 'locks/robust-list' },
   { what: 'the search for an entry that has moved begins anywhere', file: list, find: 'let above = this.hole < length ? this.hole : length - 1', put: 'let above = length >> 1', test: 'locks/every-class/scaling' },
   { what: 'the list does not grow', file: list, find: 'if (index >= this.room) this.resize()\n      const { entries, held', put: 'if (this.capacity === 0) this.resize()\n      const { entries, held', test: 'locks/async-lock' },
-  { what: 'a token is live for ever', file: token, find: 'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'locks/async-lock' },
-  { what: 'a wait with a token that is unlocked goes on', file: token, find: '  steps.reject(notLocked(', put: '  if (false) steps.reject(notLocked(', test: 'locks/condition' },
-  { what: 'what was a dead thread\'s is released without a word', file: acquire, find: 'release(indexOfHold(this), this.ownerDied, false, true)', put: 'release(indexOfHold(this), false, false, true)', test: 'locks/robust-list' },
+  { what: 'a token is live for ever', file: hold, find: 'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n', put: 'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n  const index = indexOf(token)\n  if (index < 0) return true\n', test: 'locks/async-lock' },
+  { what: 'a wait with a token that is unlocked goes on', file: hold, find: '  steps.reject(notLocked(', put: '  if (false) steps.reject(notLocked(', test: 'locks/condition' },
+  { what: 'what was a dead thread\'s is released without a word', file: claim, find: 'release(indexOfHold(this), this.ownerDied, false, true)', put: 'release(indexOfHold(this), false, false, true)', test: 'locks/robust-list' },
 
   // ——— waiting for a lock ———
-  { what: 'a claim that has given up keeps what it is granted', file: acquire, find: 'if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)', put: 'if (this.owned) {}', test: 'locks/robust-list' },
-  { what: 'permits that are granted too late are lost', file: acquire, find: '      else this.word.addPermits(amountOf(this.request))\n', put: '', test: 'locks/robust-list' },
-  { what: 'a callback that fails says that it has repaired', file: token, find: 'failed && (hasRepair || wasTold(token))', put: 'failed && hasRepair', test: 'locks/failure-while-holding' },
-  { what: 'a reader that executeLocked acquired as a writer stays', file: token, find: 'if (reading !== undefined) giveBack(reading, false, inJob)', put: 'if (reading !== undefined) {}', test: 'locks/failure-while-holding' },
+  { what: 'a claim that has given up keeps what it is granted', file: claim, find: 'if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)', put: 'if (this.owned) {}', test: 'locks/robust-list' },
+  { what: 'permits that are granted too late are lost', file: claim, find: '      else this.word.addPermits(amountOf(this.request))\n', put: '', test: 'locks/robust-list' },
+  { what: 'a callback that fails says that it has repaired', file: hold, find: 'failed && (hasRepair || wasTold(token))', put: 'failed && hasRepair', test: 'locks/failure-while-holding' },
+  { what: 'a reader that executeLocked acquired as a writer stays', file: hold, find: 'if (reading !== undefined) giveBack(reading, false, inJob)', put: 'if (reading !== undefined) {}', test: 'locks/failure-while-holding' },
   { what: 'a stolen grant begins its callback', file: 'lib/locks/named/lock-manager.js', find: '    if (grant !== null && grant.isStolen) throw stolenError(call.name)\n', put: '', test: 'named/threads' },
   { what: 'the entry of a stolen lock stays', file: names, find: '    this.release(index)\n', put: '', test: 'named/threads' },
   { what: 'a stolen share is not found', file: finder, find: 'entries[2 * index + 1] !== shared && ', put: '', test: 'named/threads' },
@@ -135,12 +137,12 @@ module.exports = [
   { what: 'a signal that is asked for after a theft is not aborted', file: names, find: '      if (wasStolen) this', put: '      if (false) this', test: 'named/stolen' },
   { what: 'a request that learns of a theft while its callback begins waits for ever', file: 'lib/locks/named/lock-manager.js', find: '  if (grant.isStolen) reject()\n  else grant', put: '  grant', test: 'named/stolen' },
   { what: 'a downgrade says that the writer has repaired', file: word, find: '      if (ownerDied) this.noteDeath()\n', put: '', test: 'locks/failure-while-holding' },
-  { what: 'a callback that was awaited hands over by a turn of the event loop', file: acquire, find: '      inJob = true\n      result = await result', put: '      inJob = false\n      result = await result', test: 'locks/one-thread' },
+  { what: 'a callback that was awaited hands over by a turn of the event loop', file: run, find: '      inJob = true\n      result = await result', put: '      inJob = false\n      result = await result', test: 'locks/one-thread' },
   { what: 'a name is handed over by a turn of the event loop', file: 'lib/locks/named/lock-manager.js', find: 'grant.end(false, true)', put: 'grant.end(false)', test: 'locks/one-thread' },
   { what: 'what is granted within a release loses its word', file: list, find: '      if (words[HELD] > last) return\n', put: '', test: 'locks/one-thread' },
-  { what: 'executeLocked does not unlock', file: acquire, find: '      giveBackAfter(token, failed, inJob, repairing !== undefined)\n    } catch (_) {', put: '    } catch (_) {', test: 'locks/async-lock' },
+  { what: 'executeLocked does not unlock', file: run, find: '      giveBackAfter(token, failed, inJob, repairing !== undefined)\n    } catch (_) {', put: '    } catch (_) {', test: 'locks/async-lock' },
   { what: 'a time-out of 0 waits', file: acquire, find: 'if (timeout === 0) throw lateError({ word, request }, 0)', put: '', equivalent: 'native code does not enqueue a claim with a time-out of 0 either' },
-  { what: 'main blocks', file: acquire, find: 'if (isMainThread) throw', put: 'if (false) throw', test: 'locks/async-lock' },
+  { what: 'main blocks', file: 'lib/waiting/options.js', find: 'if (isMainThread) throw', put: 'if (false) throw', test: 'locks/async-lock' },
   { what: 'an aborted signal is not noticed', file: acquire, find: '  throwIfAborted(signal)\n  if (word.take(request, token)) return true', put: '  if (word.take(request, token)) return true', test: 'locks/async-lock' },
   { what: 'a settled waiter still listens to its signal', file: waiter, find: '    abortSignals.leave(this)\n', put: '', test: 'locks/every-class/signals' },
   { what: 'an unref\'d step holds the loop', file: waiter, find: 'if (!this.refed) this.setRefed(false)', put: '', test: 'locks/every-class/ref', orTest: 'locks/condition' },
@@ -176,7 +178,7 @@ module.exports = [
   { what: 'each install keeps its realm', file: 'lib/install/contexts.js', find: 'n === 0 ? strong(each) : weak(each)', put: 'strong(each)', test: 'company/realms' },
   { what: 'each copy of the package replaces the parent of Worker', file: 'lib/install/workers/reach.js', find: 'if (!isInterposed(HostWorker)) state', put: 'state', test: 'company/realms' },
   { what: 'the watch for stalls keeps a context', file: stalls, find: 'agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })', put: 'setTimeout(turns, milliseconds).unref()', test: 'locks/every-class/async-context' },
-  { what: 'what follows a notification is told of in no context', file: acquire, find: 'waits(this.steps === undefined ? undefined : this.steps.context)', put: 'waits()', test: 'locks/every-class/async-context' },
+  { what: 'what follows a notification is told of in no context', file: claim, find: 'waits(this.steps === undefined ? undefined : this.steps.context)', put: 'waits()', test: 'locks/every-class/async-context' },
   { what: 'an earlier listener stops an abort', file: signals, find: 'addAbortListener !== undefined && isOfNode(signal)', put: 'false', test: 'locks/every-class/signals' },
   { what: 'the host\'s waitAsync is exported with a signal that it ignores', file: 'lib/atomics/keep-alive.js', find: '      if (options !== undefined) refuseSignal(options)\n      return apply(host.waitAsync', put: '      return apply(host.waitAsync', test: 'install/entry-points' },
   { what: 'an index is not converted', file: operations, find: 'const accessIndex = ToIntegerOrInfinity(requestIndex)', put: 'const accessIndex = requestIndex', test: 'atomics/bad-input' },
@@ -208,7 +210,7 @@ module.exports = [
   { what: 'a timed-out wait does not take the lock again', file: condition, find: "    if (result !== 'ok') await lockAgain(held, steps)\n", put: '', test: 'locks/condition' },
   { what: 'a hold owes nothing', file: owed, find: '  entries[2 * index + 1] = number\n', put: '', test: 'locks/condition-owed' },
   { what: 'a notification of a blocked thread is used twice', file: owed, find: '  if (floats[RELAY] === address) floats[RELAY] = 0\n', put: '', test: 'locks/condition' },
-  { what: 'a callback that fails keeps its notification', file: token, find: '!(failed && owes(number))', put: 'true', test: 'locks/condition-owed' },
+  { what: 'a callback that fails keeps its notification', file: hold, find: '!(failed && owes(number))', put: 'true', test: 'locks/condition-owed' },
   { what: 'a promise that asks its predicate first cannot be unref\'d', file: condition, find: '    steps.isPending = true\n', put: '', test: 'locks/every-class/ref' },
   { what: 'a predicate is asked once', file: condition, find: '!isOver && !isLate; isOver = await predicate()) {', put: '!isOver && !isLate; isOver = true) {', test: 'locks/condition' },
   { what: 'an error of a deadlock does not say of which lock', file: 'lib/waiting/errors.js', find: "  define(error, 'id', word.id, true, true)\n", put: '', test: 'locks/every-class/names' },
@@ -223,7 +225,7 @@ module.exports = [
 
   // ——— holds and waits that are told of ———
   { what: 'a hold of a Condition\'s token does not end by its wait', file: condition, find: '  theList().holds.end(theList(), index)\n', put: '', test: 'locks/observe/hold-channel' },
-  { what: 'a thread that never turns its loop tells of no hold', file: 'lib/locks/hold/token.js', find: '  list.holds.tell()\n', put: '', test: 'locks/observe/hold-channel' },
+  { what: 'a thread that never turns its loop tells of no hold', file: hold, find: '  list.holds.tell()\n', put: '', test: 'locks/observe/hold-channel' },
   { what: 'a callback that has ended keeps the one around it', file: tasks, find: '    scope.outer = undefined\n', put: '', test: 'locks/observe/task-cycles' },
   { what: 'the hold of a writer that has become a reader is of no task', file: list, find: 'this.tasks.rename(this.serials[index], serial)', put: 'void 0', test: 'locks/observe/task-cycles' },
 

@@ -56,11 +56,11 @@ function createBlocking (native) {
   /**
    * Blocks until a request is granted by a word (see locks/hold/word.js). The robust list keeps it, see `expect` there.
    *
-   * @param {string} [name] of a lock that is requested by its name: the word is told its address
    * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has what it requested, as the last entry of its
    *   robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
    */
-  function claim (word, kind, amount, timeout, onSlice, name) {
+  function claim (word, kind, amount, timeout, onSlice) {
+    const { lineName } = word
     probeStack()
     native.onTick = onSlice
     floats[ADDRESS] = word.address
@@ -68,10 +68,10 @@ function createBlocking (native) {
     words[KIND] = kind
     words[AMOUNT] = amount
     words[LIMIT] = word.limit
-    if (name === undefined) {
+    if (lineName === undefined) {
       operations.claim()
     } else {
-      operations.claimName(name)
+      operations.claimName(lineName)
       word.address = floats[ADDRESS]
     }
     const answer = words[ANSWER]

@@ -104,11 +104,11 @@ module.exports = function createSlots (native) {
    *   (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then and has to keep the memory. Its
    *   `slot` is set while it is enqueued
    * @param {number} relay the address at which another waiter is notified if this thread ends before the claim is granted; or 0
-   * @param {string} [name] of a lock that is requested by its name: the word is told its address
    * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust list;
    *   true: the former holder died
    */
-  function claimAsync (word, kind, amount, timeout, claim, relay, name) {
+  function claimAsync (word, kind, amount, timeout, claim, relay) {
+    const { lineName } = word
     const slot = fill(WAITER, claim)
     floats[ADDRESS] = word.address
     floats[TIMEOUT] = timeout
@@ -116,8 +116,8 @@ module.exports = function createSlots (native) {
     words[AMOUNT] = amount
     words[LIMIT] = word.limit
     if (floats[RELAY] !== relay) setRelay(relay)
-    const answer = enqueue(name === undefined ? operations.claimAsync : operations.claimNameAsync, slot, name)
-    if (name !== undefined) word.address = floats[ADDRESS]
+    const answer = enqueue(lineName === undefined ? operations.claimAsync : operations.claimNameAsync, slot, lineName)
+    if (lineName !== undefined) word.address = floats[ADDRESS]
     if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
     claim.slot = slot
     return undefined

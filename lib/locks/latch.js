@@ -11,9 +11,8 @@ const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = re
 const { describe } = require('../util/values')
 const { throwIfAborted } = require('../waiting/errors')
 const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
-const { waitOptions } = require('../waiting/options')
+const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { assertWorker } = require('./hold/acquire')
 const { MOST } = require('./hold/request')
 const { becomeView, defineView, oneWord, wordOf } = require('./view')
 

@@ -8,7 +8,9 @@
  */
 
 const { load, max } = require('../util/intrinsics')
-const { acquireAsync, acquireOrThrow, assertWorker, runHolding } = require('./hold/acquire')
+const { assertWorker } = require('../waiting/options')
+const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
+const { runHolding } = require('./hold/run')
 const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./hold/repair')
 const { EXCLUSIVE, SHARED, WRITING } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')

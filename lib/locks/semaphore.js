@@ -16,7 +16,9 @@
 
 const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { acquireAsync, acquireOrThrow, assertWorker, runHolding } = require('./hold/acquire')
+const { assertWorker } = require('../waiting/options')
+const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
+const { runHolding } = require('./hold/run')
 const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { newHold, takeToken } = require('./hold/token')

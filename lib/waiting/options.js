@@ -5,6 +5,7 @@
 const { TypeError, freeze } = require('../util/intrinsics')
 const { option, assertOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
+const { isMainThread } = require('../util/worker-threads')
 
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined, repair: undefined })
 const KNOWN = ['timeout', 'signal']
@@ -93,4 +94,9 @@ function assertNoPromise (result, what, twin) {
   }
 }
 
-module.exports = { UNLIMITED, callbackOptions, milliseconds, assertFunction, assertNoPromise, signalOption, waitOptions }
+/** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
+function assertWorker (what, instead) {
+  if (isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
+}
+
+module.exports = { UNLIMITED, assertFunction, assertNoPromise, assertWorker, callbackOptions, milliseconds, signalOption, waitOptions }

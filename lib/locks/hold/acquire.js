@@ -4,20 +4,20 @@
 
 const { agent, assertStack } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
-const { Promise, TypeError, shield } = require('../../util/intrinsics')
-const { isMainThread } = require('../../util/worker-threads')
-const { LATE, deadlock, deadlockCycle, hideFrames, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
-const { assertFunction, waitOptions } = require('../../waiting/options')
+const { Promise } = require('../../util/intrinsics')
+const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
+const { waitOptions } = require('../../waiting/options')
 const { alongside, blockBegins, blockEnds } = require('../../waiting/profile')
-const Waiter = require('../../waiting/waiter')
 const { ownerDied: tellDeath, waited, waits } = require('../observe/diagnostics')
-const { Repairing, optionsOf } = require('./repair')
-const { EXCLUSIVE, LIMITED, LOCK, SHARED, amountOf, cycleOf, described, isNamed, isOwned, kindOf, nounOfHold } = require('./request')
-const { NOT_HELD, SERIAL } = require('./robust-list')
-const { waitBegins, waitEnds, whileBlocked } = require('../observe/stalls')
+const { cycleOf } = require('../observe/entries')
+const { whileBlocked } = require('../observe/stalls')
 const { claims } = require('../observe/taken')
-const { giveBackAfter, indexOfHold, isAwaited, newHold, newToken, permitsOf, release, takeAgain, theList } = require('./token')
 const { wordOf } = require('../view')
+const { PromisedClaim, isAwaited } = require('./claim')
+const { permitsOf, theList } = require('./hold')
+const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
+const { NOT_HELD } = require('./robust-list')
+const { newHold, newToken, takeAgain } = require('./token')
 
 /**
  * Blocks until this thread has a hold. False if it times out.
@@ -56,7 +56,7 @@ function block (hold, timeout, caller) {
   const onSlice = profiles ? alongside(whileBlocked()) : whileBlocked()
   if (profiles) blockBegins(nounOfHold, hold)
   list.expect(word)
-  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice, nameIn(hold))
+  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice)
   const ownerDied = answer === ACQUIRED_FROM_DEAD
   const isAcquired = ownerDied || answer === ACQUIRED
   if (isAcquired && isOwned(request)) list.adoptLast(hold, ownerDied)
@@ -73,9 +73,6 @@ function block (hold, timeout, caller) {
   }
   return isAcquired
 }
-
-/** The name, where a lock is requested by its name; undefined elsewhere. */
-const nameIn = ({ word, request }) => isNamed(request) ? word.name : undefined
 
 /** Blocks likewise; returns the token. Throws a TimeoutError. */
 function acquireOrThrow (hold, options, caller) {
@@ -146,252 +143,4 @@ function reacquire (hold, resolve, reject, steps) {
   else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
 }
 
-/** What the promise of a Task resolves with if the task was refused: then it has the reason. */
-const REFUSED = Symbol('atomics-waitasync.refused')
-
-/** A promise that waits for a hold, and is one itself. When its time is over it is resolved with LATE. */
-class Claim extends Waiter {
-  /**
-   * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
-   * @param {Steps} [steps] what this is a step of
-   */
-  constructor (hold, { timeout, signal }, steps) {
-    super(hold.word, signal, steps)
-    this.request = hold.request
-    this.token = hold.token
-    this.serial = hold.serial
-    this.index = hold.index
-    this.timeout = timeout
-    if (hold.notifiedAt !== undefined) this.notifiedAt = hold.notifiedAt
-    this.isReserved = false
-    this.hasGivenUp = false
-    this.ownerDied = false
-  }
-
-  enqueue () {
-    const { notifiedAt, request, word } = this
-    const since = waits(this.steps === undefined ? undefined : this.steps.context)
-    if (since !== undefined) this.since = since
-    const wait = waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
-    const list = theList()
-    if (wait !== undefined) {
-      this.wait = wait
-      claims(this, wait.call)
-      if (list.tasks !== undefined) list.tasks.claims(wait.call.within)
-    }
-    list.reserve()
-    this.isReserved = true
-    list.expect(word)
-    const relay = notifiedAt === undefined ? 0 : notifiedAt.address
-    // Native code does not spin for a lock that this thread itself holds.
-    const amount = request === LOCK && list.mayHold(word.address) ? 1 : amountOf(request)
-    const ownerDied = agent().claimAsync(word, kindOf(request), amount, this.timeout, this, relay, nameIn(this))
-    // Before anything else can run, which might change the list.
-    if (this.owned && ownerDied !== undefined) list.adoptLast(this, ownerDied)
-    list.expected = undefined
-    return ownerDied
-  }
-
-  finish (ownerDied) {
-    this.resolve()
-    if (ownerDied) tellDeath(this.word, this.request, this.since)
-  }
-
-  giveUp (reason) {
-    if (this.hasGivenUp) return
-    this.hasGivenUp = true
-    // If it is too late, what is granted is released when it comes.
-    this.dequeue()
-    this.reject(reason)
-    this.tell('aborted')
-  }
-
-  /** How it ended. */
-  tell (outcome) {
-    if (this.since !== undefined) waited(this.since, this, outcome)
-  }
-
-  adopt (index, ownerDied) {
-    this.ownerDied = ownerDied
-    if (this.owned) theList().adopt(this, index, ownerDied)
-  }
-
-  settle (value) {
-    this.end()
-    if (value === 'timed-out') {
-      this.resolve(LATE)
-      if (!this.hasGivenUp) this.tell('timed-out')
-    } else if (!this.hasGivenUp) {
-      if (this.owned) theList().inform(this, this.ownerDied)
-      this.resolve()
-      if (this.ownerDied) tellDeath(this.word, this.request, this.since)
-      this.tell('acquired')
-    } else {
-      // The news of a death that it came with goes on, and so does a notification.
-      if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)
-      else this.word.addPermits(amountOf(this.request))
-    }
-  }
-
-  end () {
-    if (this.isReserved) theList().unreserve()
-    this.isReserved = false
-    if (this.wait !== undefined) waitEnds(this.wait)
-    super.end()
-  }
-
-  /** Whether what it requests has a holder. */
-  get owned () {
-    return isOwned(this.request)
-  }
-
-  get waitsFor () {
-    return nounOfHold(this)
-  }
-}
-
-// Of few claims: where this thread was notified, as of a Hold; since when it waits, for diagnostics; what stalls.js knows of it; the number of its
-// call (taken.js); why it was refused.
-shield(Claim, ['notifiedAt', 'since', 'wait', 'place', 'reason'])
-
-/** The claim of a promise that has these functions. */
-class PromisedClaim extends Claim {
-  constructor (hold, wait, resolve, reject, steps) {
-    super(hold, wait, steps)
-    this.resolve = resolve
-    this.reject = reject
-  }
-}
-
-/** The claim of a callback's, for an async function: its promise never rejects, which would take a second function. */
-class Task extends Claim {
-  constructor (hold, wait) {
-    super(hold, wait)
-    this.resolve = undefined
-  }
-
-  reject (reason) {
-    this.reason = reason
-    this.resolve(REFUSED)
-  }
-}
-
-/** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
-function assertWorker (what, instead) {
-  if (isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
-}
-
-/** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
-const begun = { claim: undefined }
-/** The Repairing of the `run` that has one, likewise. Apart, and only read where there is none: writing it would cost a lock a tenth. */
-const latest = { repairing: undefined }
-
-/**
- * Runs `callback(token)` with what is requested of an instance's word, before this returns if that needs no waiting, and releases it, even
- * if `callback` throws. `request` is as that of `acquireAsync`.
- */
-function runHolding (instance, request, callback, options, caller) {
-  // A call that a time limit of `vm` interrupted may have left one.
-  begun.claim = undefined
-  // That of a call whose repair calls this.
-  const outer = latest.repairing
-  const promise = run(instance, request, callback, options, caller)
-  const { claim } = begun
-  begun.claim = undefined
-  if (latest.repairing !== outer) {
-    latest.repairing.promise = promise
-    latest.repairing = outer
-  }
-  if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
-  return promise
-}
-
-async function run (instance, request, callback, options, caller) {
-  const word = wordOf(instance)
-  const wanted = typeof request === 'number' ? request : request(word)
-  assertFunction(callback, caller)
-  // Permits protect nothing that could be repaired.
-  const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
-  const repairing = wait.repair === undefined ? undefined : repairingOf(word, wait, caller)
-  let token = newToken(wanted)
-  // Whether this runs in a job of its own, and not in its caller's.
-  let inJob = false
-  if (!takeOrThrow(word, wanted, token, wait)) {
-    const task = newTask(newHold(word, wanted, token), wait)
-    if (repairing !== undefined) repairing.claim = task
-    const outcome = await started(task)
-    if (outcome === LATE) throw hideFrames(lateError(task, task.timeout), run)
-    if (outcome === REFUSED) throw task.reason
-    inJob = true
-  }
-  const { tasks } = theList()
-  let scope
-  let failed = true
-  try {
-    if (repairing !== undefined && token.ownerDied) {
-      inJob = true
-      token = (await repairing.sound(newHold(word, wanted, token))).token
-    }
-    if (tasks !== undefined) scope = tasks.begin(token[SERIAL])
-    let result = scope === undefined ? callback(token) : tasks.call(scope, callback, token)
-    // A primitive cannot be a promise, and needs no further turn.
-    if (typeof result === 'object' || typeof result === 'function') {
-      inJob = true
-      result = await result
-    }
-    failed = false
-    return result
-  } finally {
-    if (scope !== undefined) tasks.end(scope)
-    try {
-      giveBackAfter(token, failed, inJob, repairing !== undefined)
-    } catch (_) {
-      // No stack is left for it. In a turn of its own there is.
-      await undefined
-      giveBackAfter(token, failed, false, repairing !== undefined)
-    }
-  }
-}
-
-function newTask (hold, wait) {
-  assertStack()
-  return new Task(hold, wait)
-}
-
-/** A promise of how the wait of a task ends: undefined, LATE or REFUSED. */
-function started (task) {
-  const promise = new Promise((resolve) => { task.resolve = resolve })
-  task.begin()
-  // Not before: a signal may have run code that begins another.
-  begun.claim = task
-  return promise
-}
-
-function repairingOf (word, wait, caller) {
-  const repairing = new Repairing(wait, caller, (isShared, timeout) => {
-    return acquireAgain(newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, repairing)
-  })
-  latest.repairing = repairing
-  return repairing
-}
-
-/** Acquires a hold for a promise that has had another. What is left of its time is `timeout`. */
-async function acquireAgain (hold, timeout, wait, repairing) {
-  const { signal } = wait
-  throwIfAborted(signal)
-  if (take(hold)) return hold
-  if (timeout > 0) {
-    const task = newTask(hold, { timeout, signal })
-    task.refed = repairing.claim === undefined || repairing.claim.refed
-    repairing.claim = task
-    const ended = started(task)
-    const { promise } = repairing
-    if (promise !== undefined && task.slot >= 0) agent().remember(promise, task)
-    const outcome = await ended
-    if (outcome === undefined) return hold
-    if (outcome === REFUSED) throw task.reason
-  }
-  throw hideFrames(lateError(hold, wait.timeout), acquireAgain)
-}
-
-module.exports = { Claim, acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, assertWorker, runHolding, take }
+module.exports = { acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, take, takeOrThrow }

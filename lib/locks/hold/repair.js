@@ -16,7 +16,7 @@ const { option } = require('../../util/options')
 const { isObject } = require('../../util/values')
 const { UNLIMITED, callbackOptions, assertFunction, assertNoPromise } = require('../../waiting/options')
 const { SERIAL } = require('./robust-list')
-const { theList } = require('./token')
+const { theList } = require('./hold')
 const { oneWord } = require('../view')
 
 const REPAIR = Symbol('atomics-waitasync.repair')

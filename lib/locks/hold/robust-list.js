@@ -146,9 +146,8 @@ function createRobustList (native) {
 
     /**
      * The same where there may be waiters: the line decides, so that none is overtaken. Native code adds the entry.
-     * @param {function} [takeName] the operation for a name: only native code knows its word
      */
-    takeInLine (word, request, token, takeName) {
+    takeInLine (word, request, token) {
       this.makeRoom()
       const serial = this.nextSerial()
       if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
@@ -156,8 +155,10 @@ function createRobustList (native) {
       words[KIND] = kindOf(request)
       words[AMOUNT] = amountOf(request)
       words[LIMIT] = word.limit
-      if (takeName === undefined) operations.take()
-      else takeName(word.name)
+      const { lineName } = word
+      if (lineName === undefined) operations.take()
+      else if (word.steals) operations.stealName(lineName)
+      else operations.takeName(lineName)
       word.address = floats[ADDRESS]
       const answer = words[ANSWER]
       if (answer < ACQUIRED) {

@@ -27,6 +27,11 @@ class Location {
     return agent().native.binding.wordId(this.address)
   }
 
+  /** The name that its line has in native code, which tells the address; undefined: it is known by its address. */
+  get lineName () {
+    return undefined
+  }
+
   /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
   holder () {
     return agent().holderOf(this.address)
@@ -212,10 +217,9 @@ function createWords (list) {
 
 /**
  * Takes what is requested of a word where there may be waiters, likewise. (A lock goes to whoever comes first.)
- * @param {function} [takeName] as in robust-list.js
  */
-function takeInLine (word, request, token, takeName) {
-  if (!robustList().takeInLine(word, request, token, takeName)) return false
+function takeInLine (word, request, token) {
+  if (!robustList().takeInLine(word, request, token)) return false
   try {
     if (token !== null && token.ownerDied) tellDeath(word, request)
   } catch (_) {

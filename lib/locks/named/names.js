@@ -12,7 +12,8 @@ const { quote } = require('../../util/values')
 const { notLocked } = require('../../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../hold/request')
 const { NOT_HELD } = require('../hold/robust-list')
-const { forgetDeath, giveBack, indexOfHold, newToken, theList } = require('../hold/token')
+const { forgetDeath, giveBack, indexOfHold, theList } = require('../hold/hold')
+const { newToken } = require('../hold/token')
 const { Location, takeInLine } = require('../hold/word')
 const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
@@ -36,7 +37,8 @@ class Grant extends Location {
     /** Of the native word, once the name has been requested. */
     this.address = 0
     this.limit = NO_LIMIT
-    /** Whether it was stolen from a living holder. */
+    /** Whether it takes the name from whoever holds it; and whether it did, from a living holder. */
+    this.steals = false
     this.tookOver = false
     /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */
     this.isAbandoned = false
@@ -130,6 +132,10 @@ class Grant extends Location {
 
   // ——— As of a Word ———
 
+  get lineName () {
+    return this.name
+  }
+
   /** That of a Word is a number. */
   get key () {
     return this.name
@@ -151,13 +157,13 @@ function newGrant (name, shared) {
 }
 
 /** Takes the name, if that needs no waiting. No call that may fail follows. */
-const take = (grant) => takeInLine(grant, grant.request, grant.token, agent().native.operations.takeName)
+const take = (grant) => takeInLine(grant, grant.request, grant.token)
 
 /** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. No call that may fail follows. */
 function steal (grant) {
-  const { operations, words } = agent().native
-  const isTaken = takeInLine(grant, grant.request, grant.token, operations.stealName)
-  grant.tookOver = words[AMOUNT] !== 0
+  grant.steals = true
+  const isTaken = takeInLine(grant, grant.request, grant.token)
+  grant.tookOver = agent().native.words[AMOUNT] !== 0
   return isTaken
 }
 

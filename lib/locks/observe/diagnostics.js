@@ -8,7 +8,8 @@
 
 const { agent } = require('../../agent/agent')
 const { now } = require('../../util/intrinsics')
-const { described, entryOf, ringOf, stackTexts } = require('../hold/request')
+const { described } = require('../hold/request')
+const { entryOf, ringOf, stackTexts } = require('./entries')
 
 const { AsyncResource } = require('async_hooks')
 

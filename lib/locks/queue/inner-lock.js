@@ -10,7 +10,8 @@ const { ACQUIRED, ACQUIRED_FROM_DEAD, operationError } = require('../../agent/re
 const { bare } = require('../../util/intrinsics')
 const { INNER } = require('../hold/request')
 const { INDEX, SERIAL } = require('../hold/robust-list')
-const { UnlockToken, newHold, theList } = require('../hold/token')
+const { theList } = require('../hold/hold')
+const { UnlockToken, newHold } = require('../hold/token')
 
 class InnerLock {
   constructor (word) {

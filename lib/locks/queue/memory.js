@@ -28,7 +28,7 @@
 const { agent } = require('../../agent/agent')
 const { Int32Array, RangeError, add, bare, compareExchange, load, or, store } = require('../../util/intrinsics')
 const { LEASE: LEASE_KIND, amountOf, kindOf, requestOf } = require('../hold/request')
-const { theList } = require('../hold/token')
+const { theList } = require('../hold/hold')
 const { createWord } = require('../hold/word')
 const format = require('./format')
 const InnerLock = require('./inner-lock')

@@ -1,0 +1,136 @@
+'use strict'
+
+/** Claims: promises that wait for a hold. */
+
+const { agent } = require('../../agent/agent')
+const { shield } = require('../../util/intrinsics')
+const { LATE } = require('../../waiting/errors')
+const Waiter = require('../../waiting/waiter')
+const { ownerDied: tellDeath, waited, waits } = require('../observe/diagnostics')
+const { waitBegins, waitEnds } = require('../observe/stalls')
+const { claims } = require('../observe/taken')
+const { indexOfHold, release, theList } = require('./hold')
+const { LOCK, amountOf, isOwned, kindOf, nounOfHold } = require('./request')
+
+/** A promise that waits for a hold, and is one itself. When its time is over it is resolved with LATE. */
+class Claim extends Waiter {
+  /**
+   * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
+   * @param {Steps} [steps] what this is a step of
+   */
+  constructor (hold, { timeout, signal }, steps) {
+    super(hold.word, signal, steps)
+    this.request = hold.request
+    this.token = hold.token
+    this.serial = hold.serial
+    this.index = hold.index
+    this.timeout = timeout
+    if (hold.notifiedAt !== undefined) this.notifiedAt = hold.notifiedAt
+    this.isReserved = false
+    this.hasGivenUp = false
+    this.ownerDied = false
+  }
+
+  enqueue () {
+    const { notifiedAt, request, word } = this
+    const since = waits(this.steps === undefined ? undefined : this.steps.context)
+    if (since !== undefined) this.since = since
+    const wait = waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
+    const list = theList()
+    if (wait !== undefined) {
+      this.wait = wait
+      claims(this, wait.call)
+      if (list.tasks !== undefined) list.tasks.claims(wait.call.within)
+    }
+    list.reserve()
+    this.isReserved = true
+    list.expect(word)
+    const relay = notifiedAt === undefined ? 0 : notifiedAt.address
+    // Native code does not spin for a lock that this thread itself holds.
+    const amount = request === LOCK && list.mayHold(word.address) ? 1 : amountOf(request)
+    const ownerDied = agent().claimAsync(word, kindOf(request), amount, this.timeout, this, relay)
+    // Before anything else can run, which might change the list.
+    if (this.owned && ownerDied !== undefined) list.adoptLast(this, ownerDied)
+    list.expected = undefined
+    return ownerDied
+  }
+
+  finish (ownerDied) {
+    this.resolve()
+    if (ownerDied) tellDeath(this.word, this.request, this.since)
+  }
+
+  giveUp (reason) {
+    if (this.hasGivenUp) return
+    this.hasGivenUp = true
+    // If it is too late, what is granted is released when it comes.
+    this.dequeue()
+    this.reject(reason)
+    this.tell('aborted')
+  }
+
+  /** How it ended. */
+  tell (outcome) {
+    if (this.since !== undefined) waited(this.since, this, outcome)
+  }
+
+  adopt (index, ownerDied) {
+    this.ownerDied = ownerDied
+    if (this.owned) theList().adopt(this, index, ownerDied)
+  }
+
+  settle (value) {
+    this.end()
+    if (value === 'timed-out') {
+      this.resolve(LATE)
+      if (!this.hasGivenUp) this.tell('timed-out')
+    } else if (!this.hasGivenUp) {
+      if (this.owned) theList().inform(this, this.ownerDied)
+      this.resolve()
+      if (this.ownerDied) tellDeath(this.word, this.request, this.since)
+      this.tell('acquired')
+    } else {
+      // The news of a death that it came with goes on, and so does a notification.
+      if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)
+      else this.word.addPermits(amountOf(this.request))
+    }
+  }
+
+  end () {
+    if (this.isReserved) theList().unreserve()
+    this.isReserved = false
+    if (this.wait !== undefined) waitEnds(this.wait)
+    super.end()
+  }
+
+  /** Whether what it requests has a holder. */
+  get owned () {
+    return isOwned(this.request)
+  }
+
+  get waitsFor () {
+    return nounOfHold(this)
+  }
+}
+
+// Of few claims: where this thread was notified, as of a Hold; since when it waits, for diagnostics; what stalls.js knows of it; the number of its
+// call (taken.js); why it was refused.
+shield(Claim, ['notifiedAt', 'since', 'wait', 'place', 'reason'])
+
+/** The claim of a promise that has these functions. */
+class PromisedClaim extends Claim {
+  constructor (hold, wait, resolve, reject, steps) {
+    super(hold, wait, steps)
+    this.resolve = resolve
+    this.reject = reject
+  }
+}
+
+/** Whether a promise of this thread claims the word. */
+function isAwaited ({ address, key }) {
+  // The counter of the word's waiters spares most searches.
+  return theList().reserved > 0 && agent().mayBeWaiting(address / 4) &&
+    agent().someWaiter((waiter) => waiter.isReserved && waiter.word.key === key)
+}
+
+module.exports = { Claim, PromisedClaim, isAwaited }

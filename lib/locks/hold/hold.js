@@ -1,0 +1,205 @@
+'use strict'
+
+/** What this thread holds, by the token that it was given: finds it, releases it, and tells of a death. */
+
+const { assertStack } = require('../../agent/agent')
+const { ANSWER, ENTRY } = require('../../agent/registers')
+const { bare, createWeakMap } = require('../../util/intrinsics')
+const { notLocked } = require('../../waiting/errors')
+const { owes, requestIn } = require('./owed')
+const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
+const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
+
+/** By the token of a writer that has become a reader: its token as a reader. */
+const readingTokens = createWeakMap()
+
+/**
+ * A request to a word, and the token that stands for it once it is granted. It never leaves the package, since the word has an
+ * address.
+ */
+class Hold {
+  constructor (word, request, token, serial, index) {
+    this.word = word
+    this.request = request
+    this.token = token
+    // If the token is to stay the same: the serial number and the index that it knows. NOT_HELD if it is new.
+    this.serial = serial
+    this.index = index
+    // If it is taken again after a notification: the word of the Condition, whose notification it then owes.
+    this.notifiedAt = undefined
+    // If stalls are reported it gets a property `place`: the number of the call that claims or takes it (taken.js).
+  }
+
+  // ——— For callback forms: a Grant, of named/names.js, has the same ———
+
+  /** What a callback is given. */
+  get given () {
+    return this.token
+  }
+
+  get isShared () {
+    return this.request === SHARED
+  }
+
+  /** See `giveBackAfter`. */
+  end (failed, inJob, hasRepair) {
+    giveBackAfter(this.token, failed, inJob, hasRepair)
+  }
+
+  /** A repair begins. Until it has ended well, the death is noted as if nobody had been told. */
+  noteDeath () {
+    this.word.noteDeath()
+  }
+
+  /**
+   * A repair has ended well: nobody else is told of the death.
+   * @throws {Error} with code ERR_NOT_LOCKED if the repair has given the lock back
+   */
+  repaired (caller) {
+    const index = indexOfHold(this)
+    if (index < 0) throw notLocked(caller + ': repair has given the lock back, so it is not known to be repaired')
+    forgetDeath(index)
+    try {
+      this.token.ownerDied = false
+    } catch (_) {
+      // It is frozen.
+    }
+  }
+}
+bare(Hold)
+
+/**
+ * What a dead holder left behind under the entry at `index` is repaired: nobody else is told. False if that is a named lock that was stolen.
+ */
+function forgetDeath (index) {
+  const { operations, words } = theList().native
+  words[ENTRY] = index
+  operations.repaired()
+  return words[ANSWER] !== 0
+}
+
+/** The hold of a live token; undefined for any other. */
+function holdOf (token) {
+  const index = indexOf(token)
+  if (index < 0) return undefined
+  const { entries, held, serials } = theList()
+  return new Hold(held[index], requestIn(entries[2 * index + 1]), token, serials[index], index)
+}
+
+let list
+
+/** `robustList()`, without its call: that would be a tenth of what a lock costs. */
+function theList () {
+  if (list === undefined) list = robustList()
+  return list
+}
+
+/** How many permits of a word this thread holds. */
+function permitsOf ({ address }) {
+  const list = theList()
+  let permits = 0
+  if (list.find(address) < 0) return permits
+  for (let index = 0; index < list.length; index++) {
+    if (list.entries[2 * index] === address) permits += amountOf(list.entries[2 * index + 1])
+  }
+  return permits
+}
+
+/** The index of a token's entry in the robust list; -1 if there is none any more. */
+function indexOf (token) {
+  const serial = token[SERIAL]
+  const index = token[INDEX] | 0
+  return serial > 0 && theList().serials[index] === serial ? index : theList().indexOf(serial, index)
+}
+
+/** The index of a hold's entry, which may have moved. Not by a token that the user has had before, which may be a proxy. */
+const indexOfHold = ({ token, serial, index }) => serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index)
+
+/**
+ * `unlock` of a token of whatever kind, or `abandon`: that tells of a death. `inJob`: whether the job of a callback is about to end with it;
+ * `failed`: whether by an error.
+ */
+function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
+  const index = indexOf(token)
+  if (index < 0) return rejectWait(token)
+  release(index, tellsOfDeath, inJob, failed)
+  try {
+    token[SERIAL] = NOT_HELD
+  } catch (_) {
+    // The token is frozen.
+  }
+  return true
+}
+
+/** The holder with this token was told of a death. The token may be a proxy. */
+function wasTold (token) {
+  try {
+    return token.ownerDied === true
+  } catch (_) {
+    return false
+  }
+}
+
+/**
+ * Releases what a callback was given this token for, in whatever form it is held now. If the callback ended by an error, it has not said
+ * that it repaired what a dead holder left behind: so the next one is told, too, as it is if the callback has a repair. Nor has the callback
+ * made use of a notification.
+ */
+function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
+  if (giveBack(token, failed && (hasRepair || wasTold(token)), inJob, failed)) return
+  const reading = readingTokens.get(token)
+  if (reading !== undefined) giveBack(reading, false, inJob)
+}
+
+/**
+ * Releases what the entry at `index` stands for. Where that tells of a death, the next exclusive holder hears of it, unless this was a reader.
+ * After a failure, a notification that it owes goes to another waiter.
+ */
+function release (index, tellsOfDeath, inJob = false, failed = false) {
+  const list = theList()
+  const word = list.held[index]
+  const number = list.entries[2 * index + 1]
+  const request = requestIn(number)
+  if (!tellsOfDeath && !(failed && owes(number))) {
+    word.release(index, request, inJob)
+  } else {
+    list.releaseInLine(index, tellsOfDeath, inJob, failed)
+    if (request === LOCK) word.notifyHost()
+  }
+  list.holds.tell()
+}
+
+/** The writer with the first token has become a reader: with the second. */
+const readsOn = (writing, reading) => { readingTokens.set(writing, reading) }
+
+/** Whether the hold excludes all others. */
+const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
+
+/**
+ * A token that is not live is unlocked. If a Condition's `waitAsync` with it is pending, that would take the lock again, which
+ * nothing would release: so it rejects. Returns false.
+ */
+function rejectWait (token) {
+  const steps = theList().stepsOf.get(token[SERIAL])
+  if (steps === undefined) return false
+  assertStack()
+  steps.reject(notLocked('The token was unlocked while a promise was waiting with it'))
+  return false
+}
+
+module.exports = {
+  Hold,
+  forgetDeath,
+  giveBack,
+  giveBackAfter,
+  holdOf,
+  indexOf,
+  indexOfHold,
+  isExclusive,
+  permitsOf,
+  readsOn,
+  rejectWait,
+  release,
+  theList,
+  wasTold
+}

@@ -1,0 +1,147 @@
+'use strict'
+
+/** Runs a callback with a hold, and releases it, however the callback ends. */
+
+const { agent, assertStack } = require('../../agent/agent')
+const { Promise } = require('../../util/intrinsics')
+const { LATE, hideFrames, throwIfAborted } = require('../../waiting/errors')
+const { assertFunction, waitOptions } = require('../../waiting/options')
+const { wordOf } = require('../view')
+const { lateError, take, takeOrThrow } = require('./acquire')
+const { Claim } = require('./claim')
+const { giveBackAfter, theList } = require('./hold')
+const { Repairing, optionsOf } = require('./repair')
+const { EXCLUSIVE, SHARED } = require('./request')
+const { SERIAL } = require('./robust-list')
+const { newHold, newToken } = require('./token')
+
+/** What the promise of a Task resolves with if the task was refused: then it has the reason. */
+const REFUSED = Symbol('atomics-waitasync.refused')
+
+/** The claim of a callback's, for an async function: its promise never rejects, which would take a second function. */
+class Task extends Claim {
+  constructor (hold, wait) {
+    super(hold, wait)
+    this.resolve = undefined
+  }
+
+  reject (reason) {
+    this.reason = reason
+    this.resolve(REFUSED)
+  }
+}
+
+/** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
+const begun = { claim: undefined }
+/** The Repairing of the `run` that has one, likewise. Apart, and only read where there is none: writing it would cost a lock a tenth. */
+const latest = { repairing: undefined }
+
+/**
+ * Runs `callback(token)` with what is requested of an instance's word, before this returns if that needs no waiting, and releases it, even
+ * if `callback` throws. `request` is as that of `acquireAsync`.
+ */
+function runHolding (instance, request, callback, options, caller) {
+  // A call that a time limit of `vm` interrupted may have left one.
+  begun.claim = undefined
+  // That of a call whose repair calls this.
+  const outer = latest.repairing
+  const promise = run(instance, request, callback, options, caller)
+  const { claim } = begun
+  begun.claim = undefined
+  if (latest.repairing !== outer) {
+    latest.repairing.promise = promise
+    latest.repairing = outer
+  }
+  if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
+  return promise
+}
+
+async function run (instance, request, callback, options, caller) {
+  const word = wordOf(instance)
+  const wanted = typeof request === 'number' ? request : request(word)
+  assertFunction(callback, caller)
+  // Permits protect nothing that could be repaired.
+  const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
+  const repairing = wait.repair === undefined ? undefined : repairingOf(word, wait, caller)
+  let token = newToken(wanted)
+  // Whether this runs in a job of its own, and not in its caller's.
+  let inJob = false
+  if (!takeOrThrow(word, wanted, token, wait)) {
+    const task = newTask(newHold(word, wanted, token), wait)
+    if (repairing !== undefined) repairing.claim = task
+    const outcome = await started(task)
+    if (outcome === LATE) throw hideFrames(lateError(task, task.timeout), run)
+    if (outcome === REFUSED) throw task.reason
+    inJob = true
+  }
+  const { tasks } = theList()
+  let scope
+  let failed = true
+  try {
+    if (repairing !== undefined && token.ownerDied) {
+      inJob = true
+      token = (await repairing.sound(newHold(word, wanted, token))).token
+    }
+    if (tasks !== undefined) scope = tasks.begin(token[SERIAL])
+    let result = scope === undefined ? callback(token) : tasks.call(scope, callback, token)
+    // A primitive cannot be a promise, and needs no further turn.
+    if (typeof result === 'object' || typeof result === 'function') {
+      inJob = true
+      result = await result
+    }
+    failed = false
+    return result
+  } finally {
+    if (scope !== undefined) tasks.end(scope)
+    try {
+      giveBackAfter(token, failed, inJob, repairing !== undefined)
+    } catch (_) {
+      // No stack is left for it. In a turn of its own there is.
+      await undefined
+      giveBackAfter(token, failed, false, repairing !== undefined)
+    }
+  }
+}
+
+function newTask (hold, wait) {
+  assertStack()
+  return new Task(hold, wait)
+}
+
+/** A promise of how the wait of a task ends: undefined, LATE or REFUSED. */
+function started (task) {
+  const promise = new Promise((resolve) => { task.resolve = resolve })
+  task.begin()
+  // Not before: a signal may have run code that begins another.
+  begun.claim = task
+  return promise
+}
+
+function repairingOf (word, wait, caller) {
+  const repairing = new Repairing(wait, caller, (isShared, timeout) => {
+    return acquireAgain(newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, repairing)
+  })
+  latest.repairing = repairing
+  return repairing
+}
+
+/** Acquires a hold for a promise that has had another. What is left of its time is `timeout`. */
+async function acquireAgain (hold, timeout, wait, repairing) {
+  const { signal } = wait
+  throwIfAborted(signal)
+  if (take(hold)) return hold
+  if (timeout > 0) {
+    const task = newTask(hold, { timeout, signal })
+    task.refed = repairing.claim === undefined || repairing.claim.refed
+    repairing.claim = task
+    const ended = started(task)
+    const { promise } = repairing
+    if (promise !== undefined && task.slot >= 0) agent().remember(promise, task)
+    const outcome = await ended
+    if (outcome === undefined) return hold
+    if (outcome === REFUSED) throw task.reason
+  }
+  throw hideFrames(lateError(hold, wait.timeout), acquireAgain)
+}
+
+module.exports = { runHolding }
