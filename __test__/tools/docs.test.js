@@ -142,6 +142,10 @@ const CONSTANTS = [
   ['profiling', /when\s+([\d ]+) were known/, () => constantOf('stacks.rs', 'MOST')],
   ['profiling', /when a stack had (\d+)/, () => constantOf('profile.rs', 'MOST_LEAVES')],
   ['debugging', /The process keeps ([\d ]+) different stacks/, () => constantOf('stacks.rs', 'MOST')],
+  ['debugging', /at most\s+(\d+) rings/, () => constantOf('task_rings.rs', 'MOST')],
+  ['debugging', /its holders \((\d+) of them/, () => constantOf('reports.rs', 'MOST_HOLDERS')],
+  ['debugging', /on no ring, (\d+) are reported/, () => constantOf('reports.rs', 'MOST')],
+  ['debugging', /up to ([\d.]+) s after the time has come/, () => constantOf('blocking.rs', 'SIGNALLED_SLICE_MILLISECONDS') / 1000],
   ['debugging', /not more often than every (\d+) ms/, () => constantOf('taken.js', 'PERIOD')],
   ['debugging', /up to (\d+) such messages/, () => constantOf('reports.rs', 'MOST_FOR_MAIN')]
 ]
@@ -158,6 +162,28 @@ test('the limit of fairness is on one page', ONCE, () => {
   const limit = `${constantOf('fairness.rs', 'FAIRNESS')} ms`
   const pages = [...names, ...internals, '../README.md', '../RELIABILITY.md', '../CONTRIBUTING.md'].filter(name => textOf(name).replace(/parking_lot[^]*/, '').includes(`for ${limit}`))
   assert.deepStrictEqual(pages, ['guarantees.md'])
+})
+
+/** Words that are not ours, each with ours. */
+const WORDS = [
+  [/\btime-outs?\b/i, 'timeout'],
+  [/\bto and fro\b/, 'back and forth'],
+  [/\bexclude each other\b/, 'cannot be combined'],
+  [/\b(?:break|breaks|broke|broken) (?:it |them |a \w+ )?off\b/, 'interrupt'],
+  [/\blikewise\b/i, 'also, or the sentence again'],
+  [/\b(?:of|for|from|by|with|and|gives|has|does) what (?:it|they|is|was|were|has|had|waits|the|a|an|this|you)\b/, 'a noun']
+]
+
+test('docs and the pages of the top level have the words of the field', ONCE, () => {
+  const top = fs.readdirSync(root).filter(name => name.endsWith('.md')).map(name => `../${name}`)
+  const found = []
+  for (const name of [...names, 'internals/architecture.md', ...top]) {
+    for (const [pattern, ours] of WORDS) {
+      const match = pattern.exec(textOf(name).replace(/^```[^]*?^```/gm, ''))
+      if (match !== null) found.push(`${name}: ${match[0]} → ${ours}`)
+    }
+  }
+  assert.deepStrictEqual(found, [])
 })
 
 test('the files that CONTRIBUTING.md names are there', ONCE, () => {
