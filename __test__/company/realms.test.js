@@ -7,10 +7,11 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { runForJSON } = require('../fixtures/run-node')
+const size = require('../fixtures/size')
 
 const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
 const NO_WEAK_REF = !(MAJOR > 14 || (MAJOR === 14 && MINOR >= 6)) && 'this Node has no WeakRef'
-const CONTEXTS = 8
+const CONTEXTS = size(8, 4)
 
 /** What a file does with an entry's exports. */
 const uses = {

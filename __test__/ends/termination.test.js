@@ -18,7 +18,7 @@ const { MAJOR, busy, median, now, onAQuietMachine, runChild, sleep, starved, sta
 const PROMPTLY = watched ? 5 : 50
 
 /** How many times workers are loaded and terminated. */
-const ROUNDS = Number(process.env.ROUNDS || size(300, 60))
+const ROUNDS = Number(process.env.ROUNDS || size(300, 30))
 
 /** Starts `count` threads that block on a word, and waits until they do. */
 async function blockedThreads (t, array, count) {

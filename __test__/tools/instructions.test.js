@@ -1,6 +1,6 @@
 'use strict'
 // subjects: none
-// nodes: >=16 (what counts the instructions does)
+// nodes: running (what counts the instructions does)
 
 // How counts of instructions are read and judged; the counting itself needs valgrind: `npm run instructions`.
 

@@ -1,6 +1,6 @@
 'use strict'
 // subjects: none
-// nodes: >=20.19 (the runner itself does)
+// nodes: running (the runner itself does)
 
 // How `npm test` judges test files that do not end as they should, reads what its steps print, and reports what it has found.
 
@@ -106,6 +106,8 @@ test('the declarations of a file are read, and one that means nothing is an erro
   })
   const admitted = ['10.24.1', '12.21.9', '12.22.0', '14.0.0', '15.14.0', '16.0.0'].filter(each => testFile.admits(declared.nodes, each))
   assert.deepStrictEqual(admitted, ['12.22.0', '14.0.0', '15.14.0'])
+  const { nodes: running } = declare(t, '// nodes: running (it is a tool)')
+  assert.deepStrictEqual(['10.24.1', process.versions.node].map(version => testFile.admits(running, version)), [false, true])
   assert.deepStrictEqual(testFile.onOldest([plain, declared]).map(file => file.subjects), [[null]])
   for (const [source, message] of [
     ['// subjects: some', /fixture\.test\.js: \/\/ subjects: some: 'some' is not one of/],

@@ -1,6 +1,6 @@
 'use strict'
 // subjects: none
-// nodes: >=20 (the source is the same for every Node)
+// nodes: running (the source is the same for every Node)
 
 // The source: no file of lib/, src/ or core/ is long, each says at its top what it is, imports go one way, and mutations find their texts.
 

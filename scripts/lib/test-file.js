@@ -5,7 +5,8 @@
 //
 // A file may declare, in comments within its first lines:
 //   // subjects: none            tests no subject: run once per Node  (or some of them: `// subjects: installed, force`)
-//   // nodes: >=16 (reason)      run only there, elsewhere reported as skipped  (`>=12.22 <16` works too)
+//   // nodes: >=16 (reason)      run only there, elsewhere reported as skipped  (`>=12.22 <16` works too);
+//                                `running`: on the Node that runs the tests
 //   // oldest: none (reason)     something is different on the oldest Node: `npm test` runs it there, too, with these subjects
 //   // flags: --expose-gc        flags for Node
 //   // timeout: 300              seconds for the whole file
@@ -62,10 +63,11 @@ const parsers = {
   },
   nodes (text, where) {
     const [, range, reason] = /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text)
-    for (const part of range.split(/\s+/)) {
-      if (!/^(>=|<)\d+(\.\d+){0,2}$/.test(part)) throw new Error(`${where}: '${part}' must be like >=16 or <12.22`)
+    for (const part of range === 'running' ? [] : range.split(/\s+/)) {
+      if (!/^(>=|<)\d+(\.\d+){0,2}$/.test(part)) throw new Error(`${where}: '${part}' must be like >=16 or <12.22, or running`)
     }
-    return { range, reason: reason ? `needs Node ${range}: ${reason}` : `needs Node ${range}` }
+    const needs = `needs ${range === 'running' ? 'the Node that runs the tests' : `Node ${range}`}`
+    return { range, reason: reason ? `${needs}: ${reason}` : needs }
   },
   flags: text => text.split(/\s+/),
   timeout (text, where) {
@@ -79,6 +81,7 @@ const parsers = {
 /** Whether the version is within a file's `nodes` (any is, if it declares none). */
 function admits (nodes, version) {
   if (nodes === null) return true
+  if (nodes.range === 'running') return version === process.versions.node
   return nodes.range.split(/\s+/).every(part => {
     const [, operator, limit] = /^(>=|<)(.*)$/.exec(part)
     return (compareVersions(version, limit) >= 0) === (operator === '>=')
