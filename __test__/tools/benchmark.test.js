@@ -112,7 +112,7 @@ test('the picture of users has a bar in absolute units for each that was measure
 })
 
 test('each missed goal is explained', () => {
-  const text = fs.readFileSync(path.join(__dirname, '..', '..', 'benchmark', 'limits.md'), 'utf8')
+  const text = fs.readFileSync(path.join(__dirname, '..', '..', 'docs', 'internals', 'benchmark-limits.md'), 'utf8')
   const explained = Array.from(text.matchAll(/^Figures: (.*)$/gm), ([, ids]) => ids.split(', ')).flat()
   assert.deepStrictEqual(explained.filter(id => !figures.some(figure => figure.id === id)), [])
   const runs = Object.values(require('../../benchmark/results.json'))

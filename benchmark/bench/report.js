@@ -59,7 +59,7 @@ How to read it:
 - *ratio* is this package's figure divided by Node's own, both from the same process, where they took turns. Values are medians; what an install costs everybody else is the least of the samples.
 - *A/A* is the noise: how far two figures of this package are apart. If a figure is nearer than that to its goal, the verdict says *within
   noise*.
-- [What is not reached](limits.md) has the reasons, as far as they were measured, and what was tried.
+- [What is not reached](../docs/internals/benchmark-limits.md) has the reasons, as far as they were measured, and what was tried.
 - Times are nanoseconds for each wait, call or promise unless another unit is given. More is better for figures per second, and for *8 threads*.
 
 ${Object.entries(runs).map(([version, run]) => section(version, run)).join('\n\n')}
