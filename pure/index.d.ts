@@ -293,6 +293,19 @@ export interface ViewClone {
  */
 export type Synchronous<T> = T extends PromiseLike<unknown> ? 'The callback must not return a promise: use the method without Sync' : T
 
+/** The properties of every instance: a view of shared memory. */
+export interface View {
+  /** The buffer that holds the state. */
+  readonly buffer: SharedArrayBuffer
+  readonly byteOffset: number
+  /** The name that was given last to this memory, in any thread; `''` if there is none. */
+  readonly name: string
+  /** The number of this memory in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  readonly id: number
+  /** The number of waiters now: blocked threads and pending promises, of all threads. */
+  readonly waiters: number
+}
+
 /**
  * A mutex between any mix of threads: 4 bytes of shared memory that hold {@link AsyncLock.LOCKED} or
  * {@link AsyncLock.UNLOCKED}. Zero-filled memory is an unlocked lock. An instance is a view; make one in each thread.
@@ -336,13 +349,6 @@ export class AsyncLock {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'AsyncLock'
-  /** The buffer that holds the state. */
-  readonly buffer: SharedArrayBuffer
-  readonly byteOffset: number
-  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
-  readonly name: string
-  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
-  readonly id: number
   /** The same as {@link AsyncLock.buffer}. */
   readonly sab: SharedArrayBuffer
   /** The state: one element, at {@link AsyncLock.INDEX}. */
@@ -351,8 +357,6 @@ export class AsyncLock {
   readonly locked: boolean
   /** The `threadId` of the holder now; null if the lock is free, or was locked through the bare word. */
   readonly holder: number | null
-  /** The number of waiters now: blocked threads and pending promises, of all threads. */
-  readonly waiters: number
 
   /**
    * Blocks until this thread holds the lock. Workers only.
@@ -412,6 +416,7 @@ export class AsyncLock {
    */
   unlock(): void
 }
+export interface AsyncLock extends View {}
 
 /**
  * The right to release a lock once.
@@ -533,14 +538,6 @@ export class Condition {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Condition'
-  readonly buffer: SharedArrayBuffer
-  readonly byteOffset: number
-  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
-  readonly name: string
-  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
-  readonly id: number
-  /** The number of waiters now: blocked threads and pending promises, of all threads. */
-  readonly waiters: number
 
   /**
    * Blocks until notified. Workers only.
@@ -578,6 +575,7 @@ export class Condition {
    */
   notify(count?: number): number
 }
+export interface Condition extends View {}
 
 /**
  * A number of permits: 4 bytes of shared memory.
@@ -624,14 +622,6 @@ export class Semaphore {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Semaphore'
-  readonly buffer: SharedArrayBuffer
-  readonly byteOffset: number
-  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
-  readonly name: string
-  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
-  readonly id: number
-  /** The number of waiters now: blocked threads and pending promises, of all threads. */
-  readonly waiters: number
   /** The number of available permits. Of a limit: `permits` minus the taken ones, negative while other views with a higher limit have more. */
   readonly available: number
   /** The limit; `undefined` if there is none. */
@@ -688,6 +678,7 @@ export class Semaphore {
    */
   useSync<T>(n: number, callback: (token: PermitsToken) => Synchronous<T>, options?: BlockOptions): T
 }
+export interface Semaphore extends View {}
 
 /**
  * Many readers or one writer: 4 bytes of shared memory. Zero-filled memory is an unlocked lock.
@@ -726,14 +717,6 @@ export class RwLock {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'RwLock'
-  readonly buffer: SharedArrayBuffer
-  readonly byteOffset: number
-  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
-  readonly name: string
-  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
-  readonly id: number
-  /** The number of waiters now: blocked threads and pending promises, of all threads. */
-  readonly waiters: number
   /** Whether a thread writes now. */
   readonly locked: boolean
   /** The number of readers now. */
@@ -762,6 +745,7 @@ export class RwLock {
   /** {@link RwLock.executeShared}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
   executeSharedSync<T>(callback: (token: SharedToken) => Synchronous<T>, options?: BlockOptions & RepairOption<ExclusiveToken, NoPromise>): T
 }
+export interface RwLock extends View {}
 
 /** The right to write under an {@link RwLock}. */
 export interface ExclusiveToken extends UnlockToken {
@@ -815,14 +799,6 @@ export class Barrier {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Barrier'
-  readonly buffer: SharedArrayBuffer
-  readonly byteOffset: number
-  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
-  readonly name: string
-  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
-  readonly id: number
-  /** The number of waiters now: blocked threads and pending promises, of all threads. */
-  readonly waiters: number
   readonly parties: number
 
   /**
@@ -836,6 +812,7 @@ export class Barrier {
   /** {@link Barrier.wait} without blocking, in any thread. */
   waitAsync(options?: AwaitOptions): Promise<{ leader: boolean }>
 }
+export interface Barrier extends View {}
 
 /**
  * Waiting once until something has happened a number of times: 4 bytes of shared memory.
@@ -874,14 +851,6 @@ export class Latch {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Latch'
-  readonly buffer: SharedArrayBuffer
-  readonly byteOffset: number
-  /** The name that was given last to these four bytes, in any thread; `''` if there is none. */
-  readonly name: string
-  /** The number of these four bytes in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
-  readonly id: number
-  /** The number of waiters now: blocked threads and pending promises, of all threads. */
-  readonly waiters: number
   readonly count: number
   /** The count that is left until the latch opens. */
   readonly remaining: number
@@ -906,6 +875,7 @@ export class Latch {
   /** {@link Latch.wait} without blocking, in any thread. */
   waitAsync(options?: AwaitOptions): Promise<void>
 }
+export interface Latch extends View {}
 
 /** Whether one request excludes all others of its name, or only exclusive ones. */
 export type LockMode = 'exclusive' | 'shared'
@@ -947,22 +917,40 @@ export class Lock {
 /** `AbortSignal`, if the library has it. */
 type AbortSignalIfAny = typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : AbortSignalLike | undefined
 
-/** The options of {@link LockManager.request}. */
-export interface LockOptions extends RepairOption<Lock> {
+/** Options of every request for a name. */
+interface AnyLockOptions extends RepairOption<Lock> {
   /** By default `'exclusive'`. */
   mode?: LockMode | undefined
-  /** Do not wait: if the name is not available, the callback is called with null. Not together with `signal`, `steal` or `timeout`. */
+  /** If true, does not wait: if the name is not available, the callback is called with null. */
   ifAvailable?: boolean | undefined
-  /**
-   * Take the name from its holders, whose promises reject with an `AbortError`, and overtake all others. Only exclusively, and not
-   * together with `ifAvailable`, `signal` or `timeout`.
-   */
+  /** If true, takes the name from its holders, whose promises reject with an `AbortError`, and overtakes all others. */
   steal?: boolean | undefined
   /** Ends the wait when it is aborted. It has no effect on a lock that has been granted. */
   signal?: AbortSignalLike | undefined
   /** Milliseconds: a number, not `NaN`. By default `Infinity`. Not in the specification. */
   timeout?: number | undefined
 }
+
+interface WaitingLockOptions extends AnyLockOptions {
+  ifAvailable?: false | undefined
+  steal?: false | undefined
+}
+
+interface AvailableLockOptions extends AnyLockOptions {
+  steal?: false | undefined
+  signal?: undefined
+  timeout?: undefined
+}
+
+interface StealingLockOptions extends AnyLockOptions {
+  mode?: 'exclusive' | undefined
+  ifAvailable?: false | undefined
+  signal?: undefined
+  timeout?: undefined
+}
+
+/** The options of {@link LockManager.request}; `ifAvailable`, `steal` and a wait cannot be combined, and a thief is exclusive. */
+export type LockOptions = WaitingLockOptions | AvailableLockOptions | StealingLockOptions
 
 /** The options of {@link LockManager.requestSync}. */
 export interface LockSyncOptions extends BlockOptions, RepairOption<Lock, NoPromise> {
@@ -1013,6 +1001,10 @@ export class LockManager {
   request<T>(name: string, options: LockOptions & { ifAvailable?: false | undefined } | undefined,
     callback: (lock: Lock) => T | PromiseLike<T>): Promise<T>
   request<T>(name: string, options: LockOptions | undefined, callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
+  /** For options of the DOM's type, which may be anything. */
+  request<T, O extends AnyLockOptions>(name: string,
+    options: O & (boolean extends O['ifAvailable'] ? boolean extends O['steal'] ? unknown : never : never),
+    callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
 
   /**
    * Blocks until this thread holds a name, runs `callback`, and releases the name, also if the callback fails. Workers only.
@@ -1085,12 +1077,6 @@ export class Queue<T = any> {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Queue'
-  readonly buffer: SharedArrayBuffer
-  readonly byteOffset: number
-  /** The name that was given last to this queue, in any thread; `''` if there is none. */
-  readonly name: string
-  /** The number of this queue in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
-  readonly id: number
   /** How many messages fit, those in use among them. */
   readonly capacity: number
   /** The bytes of the longest message. */
@@ -1103,8 +1089,6 @@ export class Queue<T = any> {
   readonly closed: boolean
   /** Whether it is closed, and no message is left or in use. */
   readonly ended: boolean
-  /** The number of waiters now: blocked threads and pending promises, of all threads. */
-  readonly waiters: number
 
   /**
    * Blocks until there is room, and puts a message. Workers only. When it returns, the message is in.
@@ -1161,7 +1145,7 @@ export class Queue<T = any> {
 }
 
 /** `for await (const message of queue)` takes messages until the queue has ended, where the host has `Symbol.asyncIterator`. */
-export interface Queue<T = any> extends AsyncIterableIfAny<T> {}
+export interface Queue<T = any> extends View, AsyncIterableIfAny<T> {}
 
 /** The interface that `for await` requires, if the library has it. */
 type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<T> }

@@ -66,6 +66,12 @@ export async function refused(): Promise<void> {
   await locks.request('name', { ifAvailable: flag }, lock => lock.name)
   // @ts-expect-error no such mode
   await locks.request('name', { mode: 'read' }, () => {})
+  // @ts-expect-error options that cannot be combined
+  await locks.request('name', { steal: true, ifAvailable: true }, () => {})
+  // @ts-expect-error nor these
+  await locks.request('name', { ifAvailable: true, timeout: 5 }, () => {})
+  // @ts-expect-error a thief is exclusive
+  await locks.request('name', { steal: true, mode: 'shared' }, () => {})
   // @ts-expect-error no such option
   await locks.request('name', { timeOut: 5 }, () => {})
   // @ts-expect-error a promise
