@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // Flags and settings of Node that concern the native library or Workers: the package works, or says which of them it is.
 

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // The dynamic loader of the system, which every thread uses that loads the package.
 

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // Test runners evaluate the package anew for each test file and take `require` away when a file is over. What a file has left in
 // its thread goes on: the agent, and an install.

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // A blocked thread that is terminated, and has not ended yet, is given a lock, a permit or a notification: it goes to the next waiter.
 
 const assert = require('assert')

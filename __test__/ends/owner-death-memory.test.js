@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // The death of a holder is remembered as long as the lock's memory exists, and no longer.
 
 const assert = require('assert')

@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // flags: --expose-gc
 
 // Near the end of the stack an operation is carried out or throws a RangeError, and if it throws, it has done nothing.

@@ -1,4 +1,5 @@
 'use strict'
+// subjects: export, installed, force
 
 // long: it starts hundreds of workers
 

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // oldest: none (there the plain entry installs)
 
 // An install reaches the contexts that `vm` makes afterwards, changes nothing else about them, and is taken away again.

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // oldest: none (there the plain entry installs)
 
 // The effects of each of the four entry points on the thread that loads it, and its exports.

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // The exports as ES modules have them: the same, but their code is loaded at their first use, since `import` reads all names.
 

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // oldest: none (there the plain entry installs)
 
 // install and uninstall: three functions that move as one, onto whatever can hold them, and back.

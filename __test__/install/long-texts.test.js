@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // Texts of programs and of users: ten times as many characters take at most some ten times as long, whatever they are.
 

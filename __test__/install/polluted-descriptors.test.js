@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // Properties of Object.prototype that have the names of a descriptor's fields: no descriptor of the package inherits them, nor a proxy's
 // handler the traps `get` and `set`.

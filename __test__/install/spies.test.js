@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // Exports that are frozen, spied upon, subclassed or looked at: before and after their code is loaded they are objects like any others.
 

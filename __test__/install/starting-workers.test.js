@@ -1,7 +1,6 @@
 'use strict'
 
 // A Worker that an install reaches counts as a thread that may notify, from its construction to its end.
-// subjects: none
 // oldest: none (there the plain entry installs)
 
 const assert = require('assert')

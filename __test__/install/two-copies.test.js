@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // Two copies of the package in one process, as two versions in node_modules are: one queue, and installs that know of each
 // other.

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // Workers after an install where other code stands in between, or where the package is gone: they are reached if Node's class can be
 // found; if not they run as without the install, and a warning says so.

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // oldest: none (there the plain entry installs)
 // timeout: 400
 

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // A lock with a claim of a busy thread in its line: which other claims that delays, and who may unlock a lock on its way there.
 
 const assert = require('assert')

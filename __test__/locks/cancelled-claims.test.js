@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // flags: --expose-gc
 
 // A claim that has been cancelled leaves nothing in its thread's tables.

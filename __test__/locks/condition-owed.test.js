@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // A Condition's notification is owed until the hold that its receiver gets back ends in order; otherwise it goes to another waiter.
 // ends/condition-deaths.test.js has threads that end at any point.
 

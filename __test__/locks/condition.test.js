@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Condition: waiting while holding a lock. every-class/forms.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')

@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // timeout: 200
 
 // Threads that block for each other in a cycle: exactly one of them gets an error, and the others go on. (core/tests/deadlock.rs has every

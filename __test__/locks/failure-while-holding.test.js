@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Failing while holding: who is told that what a lock protects may be half changed, and what is released.
 
 const assert = require('assert')

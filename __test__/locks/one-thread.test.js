@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Tasks of one thread that want one lock: it goes from one to the next without a turn of the event loop, but not for long; and nothing is
 // lost if the thread ends, or is broken off, in between.
 

@@ -1,8 +1,5 @@
 'use strict'
 
-// Locks and queues use the package's own queue of waiters, whichever functions the global Atomics has.
-// subjects: force
-
 // Queue: messages between threads. ends/queue-deaths.test.js ends its threads at any point.
 
 const assert = require('assert')

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Callback forms with a repair: what a dead holder may have left half changed is repaired before the callback, or stays marked.
 
 const assert = require('assert')

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // The robust list: a token knows an index of it, at which its entry may not be any more; and other threads see what a thread tries to take.
 
 const assert = require('assert')

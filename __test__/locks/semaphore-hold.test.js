@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Semaphore's hold, holdAsync and tryHold: a token for permits, which come back when their holder dies. every-class/forms.test.js tests the behaviour
 // that all forms share, locks/every-class/callback-sync.test.js a storm.
 

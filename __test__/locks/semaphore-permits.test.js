@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Semaphore with `permits`: a limit, full from zero-filled memory, which nothing can raise. every-class/forms.test.js tests the behaviour that all
 // classes share, locks/every-class/model.test.js what a plain model does.
 

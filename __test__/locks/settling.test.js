@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // A settlement that fails affects no other one, and a batch that is broken off is continued.
 
 const assert = require('assert')

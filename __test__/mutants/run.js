@@ -96,7 +96,7 @@ class Mutants {
       run: async () => {
         // For __test__/fixtures/watched.js; the empty string is no.
         process.env.TEST_OTHER_SYSTEMS = otherSystems ? '1' : ''
-        const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`))
+        const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`), name)
         const { problem } = await testFile.run({ ...declared, timeout: TIMEOUT / 1000 }, node, subject || declared.subjects[declared.subjects.length - 1], { size: 'small', memory: MEMORY })
         return { passes: problem === null, ran: true, how: problem || '' }
       }

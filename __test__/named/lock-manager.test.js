@@ -1,7 +1,4 @@
 'use strict'
-
-// Named locks use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // oldest: force (there DOMException is missing)
 
 // `locks` in one thread: the interfaces, the order of checks, every error, and when what happens. threads.test.js has

@@ -1,8 +1,5 @@
 'use strict'
 
-// Named locks use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Locks by name that are abandoned or stolen: who learns of it, when, and by what.
 
 const assert = require('assert')

@@ -1,8 +1,5 @@
 'use strict'
 
-// Named locks use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // `locks` among threads: exclusion, order, steal, giving up, and what remains of a thread that ends.
 
 const assert = require('assert')

@@ -1,6 +1,4 @@
 'use strict'
-
-// subjects: none
 // nodes: running (what runs the benchmark is written for that)
 // timeout: 240
 

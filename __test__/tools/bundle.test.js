@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // nodes: >=20 (what makes the package is written for that)
 
 // The few files that lib/ becomes in the published package. Their behaviour is tested with the tarballs.

@@ -1,6 +1,4 @@
 'use strict'
-
-// subjects: none
 // timeout: 300
 
 // The programs in docs/ run and print what they say, its links lead somewhere, and it has every error.

@@ -1,4 +1,3 @@
-// subjects: none
 // timeout: 300
 'use strict'
 

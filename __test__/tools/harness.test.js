@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 
 // What the harness reports of test files that fail in every way. Each is run as a child process.
 

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // nodes: running (what counts the instructions does)
 
 // How counts of instructions are read and judged; the counting itself needs valgrind: `npm run instructions`.

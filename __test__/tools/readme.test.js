@@ -1,7 +1,5 @@
 'use strict'
 
-// subjects: none
-
 // The programs in README.md run, its links lead somewhere, and it stays short.
 
 const assert = require('assert')

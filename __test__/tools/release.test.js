@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // nodes: running (what makes a release is written for that)
 
 // What decides whether a binary and a set of tarballs may be published, and the workflow of a release. What is published is tested by

@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // nodes: running (the runner itself does)
 
 // How `npm test` judges test files that do not end as they should, reads what its steps print, and reports what it has found.

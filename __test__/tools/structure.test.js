@@ -1,5 +1,4 @@
 'use strict'
-// subjects: none
 // nodes: running (the source is the same for every Node)
 
 // The source: no file of lib/, src/ or core/ is long, each says at its top what it is, imports go one way, and mutations find their texts.

@@ -4,7 +4,8 @@
 // says so in its closing line *and* ends as a file that passed does; everything else is a failure with a name.
 //
 // A file may declare, in comments within its first lines:
-//   // subjects: none            tests no subject: run once per Node  (or some of them: `// subjects: installed, force`)
+//   // subjects: none            tests no subject: run once per Node  (or some of them: `// subjects: installed, force`). If it does not say
+//                                so, its folder decides (SUBJECTS_OF)
 //   // nodes: >=16 (reason)      run only there, elsewhere reported as skipped  (`>=12.22 <16` works too);
 //                                `running`: on the Node that runs the tests
 //   // oldest: none (reason)     something is different on the oldest Node: `npm test` runs it there, too, with these subjects
@@ -22,6 +23,11 @@ const slowness = require('../../__test__/fixtures/slowness')
 const TESTS = path.join(__dirname, '..', '..', '__test__')
 
 const SUBJECTS = ['export', 'installed', 'force']
+/**
+ * The subjects of a folder's files: of atomics/ all. The locks use the package's own queue, whichever functions the global Atomics has, so one
+ * is as good as the other; the last three folders test no subject, but installs, processes and tools.
+ */
+const SUBJECTS_OF = { locks: ['force'], named: ['force'], ends: ['force'], soak: ['force'], install: [null], company: [null], tools: [null] }
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
@@ -39,7 +45,7 @@ const named = name => read(path.join(TESTS, name), name)
 
 /** Reads the declarations of a file: `{ file, name, subjects, nodes, oldest, flags, timeout, alone, long }`; `subjects` is [null] for none. */
 function read (file, name = path.basename(file)) {
-  const declared = { file, name, subjects: SUBJECTS, nodes: null, oldest: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
+  const declared = { file, name, subjects: SUBJECTS_OF[name.split('/')[0]] || SUBJECTS, nodes: null, oldest: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
   for (const line of fs.readFileSync(file, 'utf8').split('\n', HEADER_LINES)) {
     const match = /^\/\/ (subjects|nodes|oldest|flags|timeout|alone|long):\s*(.*?)\s*$/.exec(line)
     if (match) declared[match[1]] = parsers[match[1]](match[2], `${name}: ${line.trim()}`)

@@ -1,6 +1,4 @@
 'use strict'
-
-// subjects: force
 // flags: --expose-gc
 // nodes: >=12.17 (older Nodes have no AsyncLocalStorage)
 

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // executeLockedSync, executeSharedSync and useSync: they block, run a callback and give back what they held, however it ends. forms.test.js
 // tests the behaviour that all forms share.
 

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // What structured cloning makes of an instance (postMessage, workerData) is accepted by the constructor of its class.
 
 const assert = require('assert')

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Without waiters, locks and permits are taken and given back without native calls: see lib/locks/hold/word.js.
 
 const assert = require('assert')

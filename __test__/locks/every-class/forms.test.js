@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // oldest: force (there AbortController, FinalizationRegistry and class fields are missing)
 
 // The behaviour that all classes share, tested on every form that waits: see fixtures/every-class.js.

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Random arguments and receivers, of this realm and of another one, for everything that is exported: found by reflection, so that what is new
 // is called, too. Each call ends, with a value or with an error that says something; no byte outside of what it was given is written; and
 // nothing of it is left.

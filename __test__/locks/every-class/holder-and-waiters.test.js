@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // lock.holder and x.waiters: the thread that holds a lock, and how many wait.
 
 const assert = require('assert')

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Code in the same thread that patches built-ins, forges receivers and tokens, and runs within a call. It can neither see nor choose an
 // address, it reaches no byte outside of the given ones, and it cannot release the locks of other threads. Programs that might crash run in
 // a process of their own.

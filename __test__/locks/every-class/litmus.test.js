@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Litmus tests: for each class the few lines that show its purpose, in four threads at once. Two block, one awaits, and main awaits,
 // too. No wait has a time-out: a lost wake-up is a hang, a missing order is a wrong number.
 //

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // The family against plain models of it: random sequences of operations in one thread, see fixtures/family-models.js.
 //
 //   node __test__/locks/every-class/model.test.js [--seed n] [--seconds n]

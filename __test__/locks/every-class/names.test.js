@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // Names and ids of locks, and what a TimeoutError says.
 
 const assert = require('assert')

@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // oldest: force (there AbortController, FinalizationRegistry and class fields are missing)
 
 // Options of all classes: an unknown option, or a wrong value of one, is an error that names it, and no wait begins.

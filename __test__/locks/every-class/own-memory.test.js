@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // An instance in memory of its own: `new X()` where no option is needed, and `X.create(options)`.
 
 const assert = require('assert')

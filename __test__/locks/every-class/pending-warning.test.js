@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // An event loop that runs dry while a promise of the family is pending: nothing can settle it any more, and a warning says so.
 
 const assert = require('assert')

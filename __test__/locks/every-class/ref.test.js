@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // `ref` and `unref` of the promises of locks and their family: the promise that the user has, through all steps that it takes.
 
 const assert = require('assert')

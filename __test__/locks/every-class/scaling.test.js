@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // timeout: 300
 
 // Costs that must not grow with the number of threads that wait for the same, or with what threads hold.

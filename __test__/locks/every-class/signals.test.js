@@ -1,7 +1,6 @@
 'use strict'
 
 // The classes, and the exported waitAsync of this entry, use the package's own queue.
-// subjects: force
 
 // Many waits on one signal: it has one listener, whatever the class and however many wait.
 

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // `snapshot().cycles`: rings of threads that wait for one another, blocked or by promises.
 
 const assert = require('assert')

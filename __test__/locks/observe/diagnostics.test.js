@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // What `diagnostics_channel` is told, on a Node that has it.
 
 const assert = require('assert')

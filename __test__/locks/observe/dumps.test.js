@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // ATOMICS_WAITASYNC_DUMP: at a signal, a snapshot is written to the standard error; and formatSnapshot(), whose text that is.
 
 const assert = require('assert')

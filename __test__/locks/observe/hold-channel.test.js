@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // The channel `atomics-waitasync:hold`: how long something was held, on a Node that has channels.
 
 const assert = require('assert')

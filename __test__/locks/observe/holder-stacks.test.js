@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // timeout: 180
 
 // Where holders took what they hold, and which tokens have been collected, if ATOMICS_WAITASYNC_STALL is set.

@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // timeout: 180
 
 // ATOMICS_WAITASYNC_PROFILE: how long was waited, by stacks, in a file that profilers open.

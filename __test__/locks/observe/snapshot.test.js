@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // oldest: force (there AsyncLocalStorage is missing, whose tasks a snapshot shows)
 // timeout: 200
 

@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // The channel `atomics-waitasync:stall`: what its subscribers are told, and in which thread.
 
 const assert = require('assert')

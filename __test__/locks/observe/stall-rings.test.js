@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // ATOMICS_WAITASYNC_STALL: threads that wait for one another are reported once, with all links.
 
 const assert = require('assert')

@@ -1,7 +1,4 @@
 'use strict'
-
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
 // oldest: force (there diagnostics_channel is missing)
 
 // ATOMICS_WAITASYNC_STALL: waits for locks that last longer are reported, each once.

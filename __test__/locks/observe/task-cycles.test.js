@@ -1,8 +1,5 @@
 'use strict'
 
-// These classes use the package's own queue, whichever functions the global Atomics has.
-// subjects: force
-
 // With ATOMICS_WAITASYNC_STALL, `snapshot().cycles` has the rings of tasks of one thread: a task is a callback that runs with a hold, and
 // what is claimed in its asynchronous context.
 
