@@ -14,7 +14,7 @@ const { AsyncLock, RwLock, Semaphore, waiterCount } = api
 
 /**
  * A thread that takes one thing after the other when it is told so, and gives all back at the end or after an error. A step is
- * `[class, byteOffset, method, ...arguments]`; it sends 'done', or the error's facts.
+ * `[class, byteOffset or options, method, ...arguments]`; it sends 'done', or the error's facts.
  */
 function actor (t, sab) {
   const worker = startWorker(t, ({ api, data: sab, post, require }) => new Promise(resolve => {
@@ -30,9 +30,9 @@ function actor (t, sab) {
         resolve()
         return
       }
-      const [name, byteOffset, method] = step
+      const [name, place, method] = step
       try {
-        const result = new api[name](sab, { byteOffset })[method](...step.slice(3))
+        const result = new api[name](sab, typeof place === 'number' ? { byteOffset: place } : place)[method](...step.slice(3))
         if (result && result.unlock) tokens.push(result)
         if (result && result.then) result.then(token => tokens.push(token))
         post('done')
@@ -193,6 +193,23 @@ test('a writer waits for each reader, and a reader for the writer ahead of it', 
   assert.deepStrictEqual(order.slice(first).concat(order.slice(0, first)), [reader, holder, writer].map(({ threadId }) => threadId))
   assert.ok(error.message.includes(`waits for an RwLock (shared) behind thread ${writer.threadId}`), error.message)
   await bystander.end()
+  await othersGoOn()
+})
+
+test('two threads hold permits of one semaphore, and both request more', async t => {
+  const sab = memory(64)
+  const [one, two] = await actors(t, sab, 2)
+  const hold = amount => ['Semaphore', { permits: 4 }, 'hold', amount]
+  await one.does(...hold(2))
+  await two.does(...hold(2))
+  one.tell(...hold(1))
+  await untilWaiting(sab, 0)
+  two.tell(...hold(1))
+  const { error, thread, othersGoOn } = await finderOf([one, two])
+  assertCycle(error, thread, 2)
+  const [{ threadId }, { threadId: other }] = error.cycle
+  const waits = (thread, holder) => `thread ${thread} waits for permits of a Semaphore that thread ${holder} holds`
+  assert.strictEqual(error.message, `hold: none of these threads could go on: ${waits(threadId, other)}, ${waits(other, threadId)}`)
   await othersGoOn()
 })
 

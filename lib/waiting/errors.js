@@ -8,7 +8,6 @@
  */
 
 const { Error, captureStackTrace, define } = require('../util/intrinsics')
-const { placeText } = require('./holder-text')
 const { nounOf } = require('./kinds')
 
 /** What the promise of a wait resolves with when its time is over. */
@@ -64,25 +63,12 @@ function deadlock (caller, word, { kind, mode }, does) {
   return about(createError(caller + ': would wait for ' + noun + ', which this thread itself already ' + does, 'ERR_DEADLOCK'), word, kind)
 }
 
-const inBrackets = (text) => text === '' ? '' : ' (' + text + ')'
-
-/** What each thread of a cycle waits for. */
-function cycleText (cycle) {
-  let text = ''
-  for (let n = 0; n < cycle.length; n++) {
-    const { threadId, waitsFor } = cycle[n]
-    const next = cycle[(n + 1) % cycle.length]
-    // If the next thread does not hold it, that thread is ahead in its line.
-    const isAhead = next.holds.id === next.waitsFor.id
-    text += (n === 0 ? '' : ', ') + 'thread ' + threadId + ' waits for ' + nounOf(waitsFor) +
-      (isAhead ? ' behind thread ' + next.threadId : ' that thread ' + next.threadId + ' holds' + inBrackets(placeText(next.holds)))
-  }
-  return text
-}
-
-/** The error of a thread that would close a cycle of threads which wait for each other. */
-function deadlockCycle (caller, word, { kind }, cycle) {
-  const error = createError(caller + ': none of these threads could go on: ' + cycleText(cycle), 'ERR_DEADLOCK')
+/**
+ * The error of a thread that would close a cycle of threads which wait for each other.
+ * @param {string} text what each of them waits for
+ */
+function deadlockCycle (caller, word, { kind }, { text, cycle }) {
+  const error = createError(caller + ': none of these threads could go on: ' + text, 'ERR_DEADLOCK')
   define(about(error, word, kind), 'cycle', cycle, true, true)
   return error
 }

@@ -1,6 +1,7 @@
 //! The wait-for graph of the threads of this process: [`waitasync_core::lock::deadlock`] has the rules.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxBuildHasher;
@@ -8,11 +9,12 @@ use rustc_hash::FxBuildHasher;
 use crate::held::holders::held_since;
 use crate::held::robust_table::Held;
 use crate::observe::json;
-use crate::observe::snapshot::{Entry, JUST_BEGUN, entry};
+use crate::observe::sentences::{held_row, ring_sentence, waiting_row};
+use crate::observe::snapshot::{Entry, JUST_BEGUN, Named, entry, write_link};
 use crate::observe::stacks::NONE;
 use crate::process::globals::STORE;
 use crate::process::registry::{Known, REGISTRY};
-use waitasync_core::clock::now;
+use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::deadlock::{
     Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
 };
@@ -23,7 +25,7 @@ use waitasync_core::queue::parker::BlockedThread;
 static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 
 /// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close, as JSON
-/// for `cycleOf` in `lib/locks/hold/request.js`.
+/// for `cycleOf` in `lib/locks/observe/entries.js`.
 pub(crate) fn block(blocked: &Blocked) -> Option<String> {
     // What any thread may give keeps nobody waiting; and the holder of a lock within a queue waits for nothing.
     if !blocked.request.waits_for_holders() || !blocked.request.is_visible() {
@@ -106,12 +108,12 @@ impl Holders {
     }
 }
 
-/// The links of a cycle, each with what its thread holds and what it waits for: pairs of entries.
+/// A cycle: its text, and of each link what its thread has, whether only ahead in the line, and what it waits for.
 fn described(links: &[Link]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
     let (known, held) = REGISTRY.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
     let now = now();
-    let pair = |(Link { blocked, obstacle }, before): (&Link, &Link)| {
+    let link = |(Link { blocked, obstacle }, before): (&Link, &Link)| {
         let wanted = before.blocked.location;
         let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
         let agent = &known[index];
@@ -130,15 +132,31 @@ fn described(links: &[Link]) -> String {
             Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, request, since) },
         };
         let waits_for = Entry { call, ..entry(blocked.location, blocked.request, since) };
-        Some((holds.named()?, waits_for.named()?))
+        Some((holds.named()?, matches!(obstacle, Obstacle::IsAhead(_)), waits_for.named()?))
     };
     // What a thread has is what the one before it in the cycle waits for.
     let before = links.last().into_iter().chain(links);
-    let written = json::text(|text| {
-        json::array(text, links.iter().zip(before).filter_map(pair), |text, (holds, waits_for)| {
-            json::array(text, [holds, waits_for], |text, entry| entry.write(text, now))
-        })
+    let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
+    // Without its links if a string of JavaScript could not hold their names.
+    written(&links, &links, now).or_else(|| written(&links, &[], now)).unwrap_or_default()
+}
+
+type Entries = (Named, bool, Named);
+
+/// For `cycleOf` in `lib/locks/observe/entries.js`.
+fn written(all: &[Entries], links: &[Entries], now: Timestamp) -> Option<String> {
+    let rows = all.iter().map(|(has, is_ahead, waits_for)| {
+        let has = if *is_ahead { waiting_row(now, has) } else { held_row(now, has) };
+        (has, *is_ahead, waiting_row(now, waits_for))
     });
-    // Their names are too long: the cycle is reported without its threads.
-    written.unwrap_or_else(|| "[]".to_owned())
+    let sentence = ring_sentence(&rows.collect::<Vec<_>>());
+    json::text(|text| {
+        text.write_str("{\"text\":")?;
+        json::string(text, &sentence.encode_utf16().collect::<Vec<_>>())?;
+        text.write_str(",\"links\":")?;
+        json::array(text, links, |text, (has, is_ahead, waits_for)| {
+            write_link(text, (has, *is_ahead, waits_for), now)
+        })?;
+        text.write_char('}')
+    })
 }

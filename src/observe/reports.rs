@@ -18,7 +18,7 @@ use crate::observe::json;
 use crate::observe::sentences::{
     ahead_text, duration, held_row, holder_text, noun_of, ring_text, thread_of, wait_text, waiting_row,
 };
-use crate::observe::snapshot::{Entry, Named, Snapshot};
+use crate::observe::snapshot::{Entry, Named, Snapshot, write_link};
 use crate::process::registry::REGISTRY;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::request::{Mode, Request};
@@ -129,10 +129,10 @@ impl Reports {
             .iter()
             .map(|link| {
                 let has = match link.has {
-                    Has::Held(index) => held_row(snapshot, &snapshot.held[index]),
-                    Has::Awaited(index) => waiting_row(snapshot, &snapshot.waiting[index]),
+                    Has::Held(index) => held_row(snapshot.now, &snapshot.held[index]),
+                    Has::Awaited(index) => waiting_row(snapshot.now, &snapshot.waiting[index]),
                 };
-                (has, waiting_row(snapshot, &snapshot.waiting[link.waits_for]))
+                (has, waiting_row(snapshot.now, &snapshot.waiting[link.waits_for]))
             })
             .collect();
         let text = ring_text(&rows.iter().map(|(has, waits_for)| (has, waits_for)).collect::<Vec<_>>());
@@ -175,7 +175,7 @@ impl Reports {
     fn wait_text(&self, index: usize, milliseconds: f64, holders: &[usize]) -> String {
         let snapshot = &self.snapshot;
         let Named(entry, _) = &snapshot.waiting[index];
-        let row = waiting_row(snapshot, &snapshot.waiting[index]);
+        let row = waiting_row(snapshot.now, &snapshot.waiting[index]);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
         let mut text = if entry.blocked {
             format!("{} has been blocked {time}, and waits for {noun}", capitalized(&thread))
@@ -200,12 +200,12 @@ impl Reports {
 
     fn holder_line(&self, wait: &Entry, holder: usize) -> String {
         let holder = &self.snapshot.held[holder];
-        holder_text(&held_row(&self.snapshot, holder)) + "; " + &self.doing_of(wait, holder.0.thread_id)
+        holder_text(&held_row(self.snapshot.now, holder)) + "; " + &self.doing_of(wait, holder.0.thread_id)
     }
 
     fn writer_line(&self, wait: &Entry, writer: usize) -> String {
         let writer = &self.snapshot.waiting[writer];
-        ahead_text(&waiting_row(&self.snapshot, writer)) + "; " + &self.doing_of(wait, writer.0.thread_id)
+        ahead_text(&waiting_row(self.snapshot.now, writer)) + "; " + &self.doing_of(wait, writer.0.thread_id)
     }
 
     /// What a thread does that keeps another one waiting.
@@ -218,7 +218,7 @@ impl Reports {
         let Some(&(first, entry)) = waits.iter().find(|(_, entry)| entry.blocked).or(waits.first()) else {
             return "it waits for nothing".to_owned();
         };
-        let text = wait_text("it", &waiting_row(&self.snapshot, &self.snapshot.waiting[first]));
+        let text = wait_text("it", &waiting_row(self.snapshot.now, &self.snapshot.waiting[first]));
         if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
     }
 
@@ -258,16 +258,13 @@ impl Reports {
         self.snapshot.waiting[index].write(text, self.snapshot.now)
     }
 
-    /// What the thread has, what it waits for, and whether it awaits what it has, ahead in the line.
     fn write_link(&self, text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
-        text.write_char('[')?;
-        match has {
-            Has::Held(index) => self.write_held(text, index)?,
-            Has::Awaited(index) => self.write_waiting(text, index)?,
-        }
-        text.write_char(',')?;
-        self.write_waiting(text, waits_for)?;
-        write!(text, ",{}]", matches!(has, Has::Awaited(_)))
+        let Snapshot { held, waiting, now, .. } = &self.snapshot;
+        let (has, is_ahead) = match has {
+            Has::Held(index) => (&held[index], false),
+            Has::Awaited(index) => (&waiting[index], true),
+        };
+        write_link(text, (has, is_ahead, &waiting[waits_for]), *now)
     }
 }
 

@@ -9,8 +9,9 @@ use napi_derive::napi;
 
 use crate::agent::pending::PURPOSE_BITS;
 use crate::observe::json;
-use crate::observe::snapshot::{self, Named, Snapshot};
+use crate::observe::snapshot::{self, Named};
 use crate::observe::stacks;
+use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::request::{Mode, Request};
 
 /// An entry of a snapshot, as JavaScript has it.
@@ -65,17 +66,17 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
     }
 }
 
-/// What is held.
-pub(crate) fn held_row(snapshot: &Snapshot, entry: &Named) -> Row {
-    Row { taken: call_of(entry), ..row(snapshot, entry) }
+/// What is held, at this moment.
+pub(crate) fn held_row(now: Timestamp, entry: &Named) -> Row {
+    Row { taken: call_of(entry), ..row(now, entry) }
 }
 
-/// What is awaited.
-pub(crate) fn waiting_row(snapshot: &Snapshot, entry: &Named) -> Row {
-    Row { called: call_of(entry), ..row(snapshot, entry) }
+/// What is awaited, likewise.
+pub(crate) fn waiting_row(now: Timestamp, entry: &Named) -> Row {
+    Row { called: call_of(entry), ..row(now, entry) }
 }
 
-fn row(snapshot: &Snapshot, Named(entry, name): &Named) -> Row {
+fn row(now: Timestamp, Named(entry, name): &Named) -> Row {
     let (kind, mode) = words(entry.request, entry.purpose);
     let amount = match entry.request {
         Some(Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. }) => {
@@ -92,7 +93,7 @@ fn row(snapshot: &Snapshot, Named(entry, name): &Named) -> Row {
         thread_id: entry.thread_id.into(),
         thread_name: entry.thread_name.as_deref().map(str::to_owned),
         blocked: entry.blocked,
-        milliseconds: snapshot.age(entry.since).map(|age| age.as_secs_f64() * 1e3),
+        milliseconds: entry.since.map(|since| now.duration_since(since).as_secs_f64() * 1e3),
         taken: None,
         called: None,
         collected: entry.is_orphaned.then_some(true),
@@ -116,6 +117,21 @@ pub(crate) fn ring_text(ring: &[(&Row, &Row)]) -> String {
     text
 }
 
+/// A ring of blocked threads, in one sentence. Each link: what its thread has, whether only ahead in the line, and what it waits for.
+pub(crate) fn ring_sentence(ring: &[(Row, bool, Row)]) -> String {
+    let clauses = ring.iter().enumerate().map(|(n, (.., waits_for))| {
+        let (has, is_ahead, _) = &ring[(n + 1) % ring.len()];
+        let (thread, noun, next) = (thread_of(waits_for), noun_of(waits_for), thread_of(has));
+        if *is_ahead {
+            format!("{thread} waits for {noun} behind {next}")
+        } else {
+            let place = place_of(" (taken ", has.taken.as_deref());
+            format!("{thread} waits for {noun} that {next} holds{place}{}", if place.is_empty() { "" } else { ")" })
+        }
+    });
+    clauses.collect::<Vec<_>>().join(", ")
+}
+
 /// Whether what a thread of a ring has is its own wait: then it is ahead in the line. It may also hold what it waits for.
 fn is_same(has: &Row, waits_for: &Row) -> bool {
     let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
@@ -136,8 +152,14 @@ fn headline(ring: &[(&Row, &Row)]) -> &'static str {
     }
 }
 
-/// Who holds something, for how long, and where it was taken: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
+/// Who holds something, for how long, and where it was taken, and whether its token is gone.
 pub(crate) fn holder_text(row: &Row) -> String {
+    let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
+    hold_text(row) + &orphan
+}
+
+/// As in `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
+fn hold_text(row: &Row) -> String {
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
         Some("permits") => mode_of(row) + " held",
@@ -145,17 +167,42 @@ pub(crate) fn holder_text(row: &Row) -> String {
         _ => "held".to_owned(),
     };
     let (duration, place) = (hold_duration(" ", row), place_of(", taken ", row.taken.as_deref()));
-    let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
-    format!("{what}{duration} by {}{place}{orphan}", thread_of(row))
+    format!("{what}{duration} by {}{place}", thread_of(row))
 }
 
 /// Says that nobody can release what is held by its token any more, if that is so.
-pub(crate) fn orphan_text(row: &Row) -> Option<&'static str> {
-    (row.collected == Some(true)).then_some(if row.kind == "AsyncLock" {
-        "its token has been collected: only lock.unlock() in that thread releases it"
+pub(crate) fn orphan_text(row: &Row) -> Option<String> {
+    (row.collected == Some(true)).then(|| format!("its token has been collected: {}", release_text(row)))
+}
+
+/// What releases something whose token has been collected.
+fn release_text(row: &Row) -> &'static str {
+    if row.kind == "AsyncLock" {
+        "only lock.unlock() in that thread releases it"
     } else {
-        "its token has been collected: only the end of that thread releases it"
-    })
+        "only the end of that thread releases it"
+    }
+}
+
+/// Something whose token has been collected, one of the waits for it, and how many more there are.
+#[napi(object, object_to_js = false)]
+pub struct Orphan {
+    /// What is held.
+    pub orphan: Row,
+    /// What is awaited.
+    pub wait: Row,
+    /// How many more wait.
+    pub more: u32,
+}
+
+/// The report of something that is awaited and whose token has been collected.
+#[napi(catch_unwind)]
+pub fn report_orphan(report: Orphan) -> String {
+    let Orphan { orphan, wait, more } = report;
+    let (noun, hold, release) = (noun_of(&orphan), hold_text(&orphan), release_text(&orphan));
+    let who = thread_of(&wait) + &if more > 0 { format!(" and {more} more wait") } else { " waits".to_owned() };
+    let duration = duration("For ", wait.milliseconds);
+    format!("The token of {noun}, {hold}, has been collected: {release}. {duration} {who} for it.")
 }
 
 /// Who is ahead in a line.

@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
 
@@ -113,7 +112,7 @@ impl Entry {
 pub(crate) struct Named(pub(crate) Entry, pub(crate) Option<Text>);
 
 impl Named {
-    /// The entry for `entryOf` in `lib/locks/hold/request.js`, which has the words for its numbers.
+    /// The entry for `entryOf` in `lib/locks/observe/entries.js`, which has the words for its numbers.
     pub(crate) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self(entry, name) = self;
         let Entry { request, purpose, thread_id, thread_name, blocked, since, call, is_orphaned, .. } = entry;
@@ -193,11 +192,6 @@ impl Snapshot {
         claims.flat_map(holds_of).collect()
     }
 
-    /// How long ago this was, if it is known.
-    pub(crate) fn age(&self, since: Option<Timestamp>) -> Option<Duration> {
-        since.map(|since| self.now.duration_since(since))
-    }
-
     /// For `snapshot` in `lib/locks/observe/snapshot.js`. `None` if a string of JavaScript cannot hold the text.
     pub(crate) fn json(&self) -> Option<String> {
         json::text(|text| {
@@ -206,14 +200,28 @@ impl Snapshot {
             text.write_str(",\"waiting\":")?;
             json::array(text, &self.waiting, |text, entry| entry.write(text, self.now))?;
             text.write_str(",\"cycles\":")?;
-            json::array(text, &self.rings, |text, ring| json::array(text, ring, write_link))?;
+            json::array(text, &self.rings, |text, ring| json::array(text, ring, write_indices))?;
             text.write_char('}')
         })
     }
 }
 
+/// A link of a ring for `linkOf` in `lib/locks/observe/entries.js`: what the thread has, what it waits for, and whether it has only a place ahead
+/// in the line.
+pub(crate) fn write_link(
+    text: &mut json::Text,
+    (has, is_ahead, waits_for): (&Named, bool, &Named),
+    now: Timestamp,
+) -> fmt::Result {
+    text.write_char('[')?;
+    has.write(text, now)?;
+    text.write_char(',')?;
+    waits_for.write(text, now)?;
+    write!(text, ",{is_ahead}]")
+}
+
 /// Two indices: of what the thread has, in the list of what is held, or, below 0, `!index` in the other; and of what it waits for.
-fn write_link(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
+fn write_indices(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
     match has {
         Has::Held(index) => write!(text, "[{index},{waits_for}]"),
         Has::Awaited(index) => write!(text, "[{},{waits_for}]", !index.cast_signed()),

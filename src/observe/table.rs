@@ -55,8 +55,8 @@ pub fn format_snapshot(snapshot: Rows) -> String {
 
 /// The text of a snapshot of this process.
 pub(crate) fn text_of(snapshot: &Snapshot) -> String {
-    let held: Vec<_> = snapshot.held.iter().map(|entry| held_row(snapshot, entry)).collect();
-    let waiting: Vec<_> = snapshot.waiting.iter().map(|entry| waiting_row(snapshot, entry)).collect();
+    let held: Vec<_> = snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect();
+    let waiting: Vec<_> = snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect();
     let rings = snapshot.rings.iter().map(|ring| {
         let link = |link: &waitasync_core::lock::rings::Link| {
             let has = match link.has {

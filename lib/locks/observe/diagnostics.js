@@ -9,7 +9,7 @@
 const { agent } = require('../../agent/agent')
 const { now } = require('../../util/intrinsics')
 const { described } = require('../hold/request')
-const { entryOf, ringOf, stackTexts } = require('./entries')
+const { entryOf, linkOf, ringOf, stackTexts } = require('./entries')
 
 const { AsyncResource } = require('async_hooks')
 
@@ -101,10 +101,6 @@ function messageOf (written, holders, cycle) {
   const entry = entryOf(written, 'called', stackText)
   for (let n = 0; n < holders.length; n++) holders[n] = entryOf(holders[n], 'taken', stackText)
   if (cycle === undefined) return { entry, holders, threadId: entry.threadId }
-  for (let n = 0; n < cycle.length; n++) {
-    // A thread may only be ahead in the line.
-    const holds = entryOf(cycle[n][0], cycle[n][2] ? 'called' : 'taken', stackText)
-    cycle[n] = { holds, waitsFor: entryOf(cycle[n][1], 'called', stackText) }
-  }
+  for (let n = 0; n < cycle.length; n++) cycle[n] = linkOf(cycle[n], stackText)
   return { entry, holders, cycle: ringOf(cycle), threadId: entry.threadId }
 }

@@ -56,17 +56,21 @@ function ringOf (links) {
   return links
 }
 
-/** A cycle of threads, from what native code writes of it. */
-function cycleOf (binding) {
-  const links = parse(binding.cycle())
-  const stackText = stackTexts(binding)
-  for (let n = 0; n < links.length; n++) {
-    const waitsFor = entryOf(links[n][1], 'called', stackText)
-    // A thread may only be ahead in the line: then this is the same wait.
-    const holds = entryOf(links[n][0], links[n][0][2] === waitsFor.id ? 'called' : 'taken', stackText)
-    links[n] = { threadId: holds.threadId, holds, waitsFor }
-  }
-  return links
+/** What a thread of a ring has, and what it waits for: see `write_link` in src/observe/snapshot.rs. */
+function linkOf (written, stackText) {
+  const isAhead = written[2]
+  return { holds: entryOf(written[0], isAhead ? 'called' : 'taken', stackText), waitsFor: entryOf(written[1], 'called', stackText) }
 }
 
-module.exports = { cycleOf, entryOf, parseList, ringOf, stackTexts }
+/** The cycle because of which this thread's last claim was refused, and its text. */
+function cycleOf (binding) {
+  const { text, links: cycle } = parse(binding.cycle())
+  const stackText = stackTexts(binding)
+  for (let n = 0; n < cycle.length; n++) {
+    const { holds, waitsFor } = linkOf(cycle[n], stackText)
+    cycle[n] = { threadId: holds.threadId, holds, waitsFor }
+  }
+  return { text, cycle }
+}
+
+module.exports = { cycleOf, entryOf, linkOf, parseList, ringOf, stackTexts }

@@ -7,8 +7,6 @@
 
 const { agent } = require('../../agent/agent')
 const { threadId: own } = require('../../util/worker-threads')
-const { durationText, holderText, releaserText, threadText } = require('../../waiting/holder-text')
-const { nounOf } = require('../../waiting/kinds')
 const { snapshot } = require('./snapshot')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
@@ -41,7 +39,5 @@ module.exports = function tellOrphans (words) {
 }
 
 function warn (orphan, { wait, more }) {
-  const who = threadText(wait) + (more > 0 ? ' and ' + more + ' more wait' : ' waits')
-  process.emitWarning('The token of ' + nounOf(orphan) + ', ' + holderText(orphan) + ', has been collected: ' + releaserText(orphan) + ' releases it. For ' +
-    durationText(wait.milliseconds) + ' ' + who + ' for it.', { code: CODE, detail: orphan.taken })
+  process.emitWarning(agent().native.binding.reportOrphan({ orphan, wait, more }), { code: CODE, detail: orphan.taken })
 }
