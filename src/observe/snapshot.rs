@@ -98,6 +98,12 @@ impl Entry {
         (location, request.map(Request::packed), thread_id, blocked, since, serial)
     }
 
+    /// Whether it is known since when it lasts. Of a wait that has just joined its line, that is noted a moment later: then its key changes, and
+    /// a ring with it would be reported as two.
+    fn has_begun(&self) -> bool {
+        self.since != JUST_BEGUN
+    }
+
     /// With its name, if it has one. `None` for a named lock that was stolen or released meanwhile. Called with no bucket locked.
     pub(crate) fn named(self) -> Option<Named> {
         let name = match self.request.and_then(Request::id) {
@@ -169,7 +175,8 @@ impl Snapshot {
         let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());
         if !rings.is_empty() {
             let keys = |entries: &[Named]| entries.iter().map(|Named(entry, _)| entry.key()).collect::<Vec<_>>();
-            let (held, waiting) = read();
+            let (held, mut waiting) = read();
+            waiting.retain(Entry::has_begun);
             let again = [held, waiting].map(|entries| entries.iter().map(Entry::key).collect());
             snapshot.rings = confirmed(rings, [&keys(&snapshot.held), &keys(&snapshot.waiting)], &again);
         }
