@@ -80,17 +80,20 @@ const checks = [
     async check ({ team, name, folder, engine, relay, argsBehind }) {
       const link = path.join(folder, 'link')
       if (!fs.existsSync(link)) fs.symlinkSync(folder, link, 'junction')
-      const member = await team.process()
+      const [member, abroad] = await team.processes(2)
       const thread = await member.worker(relay ? argsBehind(relay) : engine.args(link))
       for (const [one, other] of [[undefined, thread], [thread, undefined]]) {
         const held = member.request(name, {}, { thread: one })
         await held.granted
-        const waiter = member.request(name, {}, { thread: other })
-        await waiter.asked
-        await nobodyGets(waiter)
+        // What one thread tries in vain must not cost the other one its lock.
+        const waiters = [member.request(name, {}, { thread: other }), abroad.request(name)]
+        for (const waiter of waiters) await waiter.asked
+        await nobodyGets(...waiters)
         await held.finish().fulfilled
-        await waiter.granted
-        await waiter.finish().fulfilled
+        await Promise.all(waiters.map(async waiter => {
+          await waiter.granted
+          await waiter.finish().fulfilled
+        }))
       }
     }
   },
