@@ -14,10 +14,10 @@ const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, millise
 /** What the processes say when they come in has to fit what was done to them. */
 class Log {
   constructor () {
-    Object.assign(this, { killed: new Set(), visits: 0, deaths: 0, problems: [] })
+    Object.assign(this, { killed: new Set(), kills: 0, visits: 0, deaths: 0, problems: [] })
   }
 
-  toString () { return `${this.killed.size} killed, ${this.deaths} of them with the lock, ${this.visits} visits` }
+  toString () { return `${this.kills} killed, ${this.deaths} of them with the lock, ${this.visits} visits` }
 
   read ({ event, inside, last, token, ownerDied, error }) {
     if (event === 'failed') this.problems.push(error.message)
@@ -49,12 +49,13 @@ const comeAndGo = {
       const successor = start()
       await sleep(Math.random() * MOST_WAIT)
       const [victim] = members.splice(Math.floor(Math.random() * members.length), 1)
-      log.killed.add(victim.child.pid)
+      log.killed.add(victim.child.pid) // which a later process may have again
+      log.kills++
       victim.kill('SIGKILL')
       await victim.ended
       team.members.delete(victim)
       members.push(await successor)
-      if (log.killed.size % 100 === 0) console.error(`${engine.module}: ${log}`)
+      if (log.kills % 100 === 0) console.error(`${engine.module}: ${log}`)
     }
     const visits = log.visits
     // Whoever is left gets in: the last lease has to end.
