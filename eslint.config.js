@@ -85,8 +85,6 @@ module.exports = [
     }
   },
   { files: ['lib/**/*.js', ...ENTRIES, ...ENTRIES.map(name => name.replace(/js$/, 'mjs'))], rules: { 'no-restricted-syntax': ['error', ...INHERITING] } },
-  // They list the names of their exports for tools that only read the source.
-  { files: ENTRIES, rules: { 'no-constant-binary-expression': 'off' } },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
   // Programs in various styles, some for browsers.
   { files: ['__test__/fixtures/workers/**'], languageOptions: { globals: globals.worker }, rules: { strict: 'off' } },

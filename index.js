@@ -1,19 +1,22 @@
 'use strict'
 
 /**
- * Installs `Atomics.waitAsync`, with the `wait` and `notify` that belong to it, where there is none.
+ * Installs `Atomics.waitAsync`, with its `wait` and `notify`, where there is none.
  *
- * Elsewhere it changes nothing. Then it loads nothing either, before its first export is used: with `-r` it is loaded in each Worker.
+ * Elsewhere it changes nothing, and loads nothing before its first export is used: with `-r` it
+ * is loaded in each Worker.
  */
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
-  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken', 'formatSnapshot', 'locks',
-  'snapshot'
+  'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken',
+  'formatSnapshot', 'locks', 'snapshot'
 ]
 
 const load = () => require('./lib/entry.js')('index')
 
-/** Whether the environment asks for something that begins now: as in lib/util/is-asked.js, but only this file is loaded. */
+/**
+ * Whether the environment asks for something that begins now. As in lib/util/is-asked.js, but only this file is loaded.
+ */
 function isAsked () {
   try {
     return Boolean(process.env.ATOMICS_WAITASYNC_DUMP || process.env.ATOMICS_WAITASYNC_PROFILE)
@@ -22,7 +25,10 @@ function isAsked () {
   }
 }
 
-/** An object that becomes what `load` returns when a property of it is read or written; if it is frozen, it passes that on. */
+/**
+ * Makes an object that loads the exports at its first use. When a property is read or written, it gets all of them; if
+ * it is frozen, it passes each use on.
+ */
 function createLater () {
   // eslint-disable-next-line no-restricted-syntax -- only this file is loaded
   const { defineProperty, getOwnPropertyDescriptor } = Reflect
@@ -41,7 +47,9 @@ function createLater () {
     define(name, {
       get: () => become()[name],
       set (value) {
-        if (!define(name, getOwnPropertyDescriptor(become(), name))) throw new TypeError(name + ' cannot be replaced: the exports are frozen')
+        if (!define(name, getOwnPropertyDescriptor(become(), name))) {
+          throw new TypeError(name + ' cannot be replaced: the exports are frozen')
+        }
         later[name] = value
       },
       enumerable: true,

@@ -1,4 +1,4 @@
 'use strict'
 
-/** Installs `Atomics.wait`, `notify` and `waitAsync` on the package's own queue, whatever the host has. */
+/** Installs the package's own `Atomics.wait`, `notify` and `waitAsync` on every host. */
 module.exports = require('../lib/entry.js')('force')

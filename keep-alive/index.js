@@ -1,4 +1,7 @@
 'use strict'
 
-/** Makes a pending `waitAsync` of the host's own queue keep the process alive. If the host has none, it installs ours, as the plain entry. */
+/**
+ * Makes a pending `waitAsync` of the host keep the process alive. If the host has none, it installs the package's,
+ * as the plain entry does.
+ */
 module.exports = require('../lib/entry.js')('keep-alive')

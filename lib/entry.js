@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * The exports of the entry points, and what each entry does when it is loaded.
+ * The exports of the entry points, and each entry's effect at load.
  *
- * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. The plain entry, where it changes nothing, chooses them at its
- * first use (index.js). On a Node that has a `waitAsync`, neither that entry nor `/keep-alive` loads the native library before it is
- * needed. So modules that only some calls need are required in those calls.
+ * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. The plain entry, where it changes nothing,
+ * chooses them at its first use (index.js). On a Node that has a `waitAsync`, neither that entry nor `/keep-alive`
+ * loads the native library before it is needed. So modules that only some calls need are required in those calls.
  */
 
 const { exportedOf, markOf } = require('./host')
@@ -18,16 +18,22 @@ const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
 const isAsked = require('./util/is-asked')
 
-/** By entry: how it changes this thread's Atomics, and the three functions, as they are installed. */
+/** The entries: how each changes this thread's Atomics, and its three functions. */
 const ENTRIES = {
   index: { load: () => install('index', undefined, true), trio: () => standing() || hostTrio(own) || ownTrio(own) },
   force: { load: () => install('force', { force: true }, true), trio: () => ownTrio(own) },
-  'keep-alive': { load: () => install('keep-alive', undefined, true), trio: () => standing() || keepAliveTrio(own) || ownTrio(own) },
+  'keep-alive': {
+    load: () => install('keep-alive', undefined, true),
+    trio: () => standing() || keepAliveTrio(own) || ownTrio(own)
+  },
   pure: { load () {}, trio: () => ownTrio(own) },
   'web-locks': { load: () => require('./install/navigator')(), trio: () => standing() || hostTrio(own) || ownTrio(own) }
 }
 
-/** The global functions, if any entry or copy has installed them: code that imports and code that uses the global must share a queue. */
+/**
+ * Returns the global functions, if any copy has installed them. Code that imports and code that uses the
+ * global must share a queue.
+ */
 function standing () {
   const { wait, notify, waitAsync } = globalObject.Atomics
   return markOf(waitAsync) === undefined ? undefined : { wait, notify, waitAsync }
@@ -79,7 +85,7 @@ function start () {
   }
 }
 
-/** The property that has an export's code loaded when it is read, and then becomes a plain one, where its object is not frozen. */
+/** Makes a property that loads its export when it is read. Then it becomes a plain one, unless its object is frozen. */
 function loadedWhenRead (name) {
   const become = (object, value) => define(object, name, value, true, true)
   return {
@@ -107,10 +113,11 @@ function setRefed (promise, refed, caller) {
   // Functions of another copy may have made the promise, and this copy may not have used the thread's agent yet.
   const known = markOf(globalObject.Atomics.waitAsync)
   if (known === undefined) return false
-  return known.engine === 'addon' ? ours.agent().setRefed(promise, refed) : Boolean(known.setRefed) && known.setRefed(promise, refed)
+  if (known.engine === 'addon') return ours.agent().setRefed(promise, refed)
+  return Boolean(known.setRefed) && known.setRefed(promise, refed)
 }
 
-// For ES modules (locks.mjs): these load their code at the first use instead of when they are read.
+// For ES modules (locks.mjs): these load their code at the first use, not when they are read.
 createEntry.late = late
 
 module.exports = createEntry

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The entry points for their ES modules (index.mjs, …). Bun reads all exports of a CommonJS module that is imported: those of an entry
- * would load the code of every lock.
+ * Requires an entry point, for its ES module (index.mjs, …). Bun reads all exports of a CommonJS module that is
+ * imported: those of an entry would load the code of every lock.
  */
 module.exports = (name) => {
   switch (name) {

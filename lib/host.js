@@ -3,8 +3,9 @@
 /**
  * Distinguishes the host's own functions from this package's.
  *
- * Every function that the package installs carries a mark: its engine, and the host's functions that it replaced. All copies of
- * the package share the mark's key, so that each recognises the functions of the others and does not take them for the host's.
+ * Every function that the package installs carries a mark: its engine, and the host's functions that it replaced.
+ * All copies of the package share the mark's key, so that each recognises the functions of the others and does not
+ * take them for the host's.
  */
 
 const { define, freeze } = require('./util/intrinsics')
@@ -18,12 +19,13 @@ const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
  * @typedef {object} Mark
  * @property {'addon' | 'host'} engine the queue that the function uses: the package's own, or the host's
  * @property {{ wait?: Function, notify?: Function, waitAsync?: Function, wake?: Function }} host
- * @property {(promise: Promise, refed: boolean) => boolean} [setRefed] for a `waitAsync` on the host's queue: lets a promise of
- *   that copy of the package hold the event loop, or not
- * @property {Function} [exported] what an entry exports in place of this `waitAsync`: see atomics/signals.js and atomics/keep-alive.js
+ * @property {(promise: Promise, refed: boolean) => boolean} [setRefed] for a `waitAsync` on the host's queue: lets a
+ *   promise of that copy of the package hold the event loop, or not
+ * @property {Function} [exported] the function that entries export in place of this `waitAsync`: see atomics/signals.js
+ *   and atomics/keep-alive.js
  */
 
-/** The mark of a function; undefined if this package did not make it. */
+/** Returns the mark of a function; undefined if this package did not make it. */
 function markOf (fn) {
   if (typeof fn !== 'function') return undefined
   const property = Object.getOwnPropertyDescriptor(fn, MARK)
@@ -36,13 +38,13 @@ function mark (fn, engine, host, more) {
   return fn
 }
 
-/** What an entry exports where `fn` of this package is installed; undefined for a function of the host. */
+/** Returns the function that entries export for an installed `fn`. Undefined for a function of the host. */
 function exportedOf (fn) {
   const known = markOf(fn)
   return known && (known.exported || fn)
 }
 
-/** The host's functions, which those of an Atomics object may have replaced; undefined where the host has none. */
+/** Returns the host's functions behind those of an Atomics object. Undefined where the host has none. */
 function hostOf (atomics) {
   const host = {}
   for (const name of NAMES) {

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Realms: the errors and promises that our functions use, and the host's functions of the same realm. `vm` contexts and test
- * runners make new realms; a thread may have many.
+ * Realms: the built-ins of each, and the host's functions there. `vm` contexts and test runners make new
+ * realms; a thread may have many.
  */
 
 const { hostOf } = require('./host')
@@ -16,10 +16,11 @@ const own = Object.freeze({ Atomics, TypeError, RangeError, Promise, host: hostO
 const realms = new WeakMap([[Atomics, own]])
 
 /**
- * The object that receives an install's functions, and the realm of these functions.
+ * Finds the object that receives an install's functions, and their realm.
  *
- * A target is, in this order, an Atomics object (by its toStringTag), a global object (it has an Atomics object), or any other
- * object, which receives the functions itself. A sandbox made by `vm.createContext` counts as its context's global object.
+ * A target is, in this order, an Atomics object (by its toStringTag), a global object (it has an Atomics object), or
+ * any other object, which receives the functions itself. A sandbox made by `vm.createContext` counts as its
+ * context's global object.
  *
  * @returns {{ holder: object, realm: object, plain: boolean }} `plain`: the holder is no Atomics object
  * @throws {TypeError} target is not an object; `caller` is named in the message
@@ -27,7 +28,8 @@ const realms = new WeakMap([[Atomics, own]])
 function resolveTarget (target, caller) {
   if (target === undefined) target = globalObject
   if (!isObject(target)) {
-    throw new TypeError(caller + ': target must be a global object, an Atomics object or another object, not ' + describe(target))
+    throw new TypeError(caller + ': target must be a global object, an Atomics object or another object, not ' +
+      describe(target))
   }
   if (typeof target === 'object' && target !== globalObject) target = globalOf(target)
   if (target[Symbol.toStringTag] === 'Atomics') return { holder: target, realm: realmOf(target), plain: false }
@@ -36,7 +38,7 @@ function resolveTarget (target, caller) {
   return { holder: target, realm: own, plain: true }
 }
 
-/** The global object of a sandbox's context; any other object is returned as it is. */
+/** Returns the global object of a sandbox's context; any other object unchanged. */
 function globalOf (object) {
   // Required here: it takes 0.1 ms to load, and most installs have no target.
   const vm = require('vm')
@@ -44,8 +46,8 @@ function globalOf (object) {
 }
 
 /**
- * The same for the global object of a context that has just been made; undefined if there is no Atomics object. A sandbox may hide
- * that of its context.
+ * Resolves the global object of a new context, as `resolveTarget`. Undefined if there is no Atomics object: a sandbox
+ * may hide that of its context.
  */
 function contextTarget (global) {
   const holder = global.Atomics
@@ -53,7 +55,7 @@ function contextTarget (global) {
   return { holder, realm: realmOf(holder, global), plain: false }
 }
 
-/** The realm of an Atomics object; `global` is its global object if that is known. */
+/** Returns the realm of an Atomics object. `global` is its global object if that is known. */
 function realmOf (atomics, global) {
   let realm = realms.get(atomics)
   if (realm === undefined) {
@@ -73,7 +75,7 @@ function intrinsicsOf (global) {
   return complete ? { TypeError, RangeError, Promise } : undefined
 }
 
-/** The global object of the realm of an Atomics object's functions. */
+/** Returns the global object behind an Atomics object's functions. */
 function globalBehind (atomics) {
   try {
     return atomics.load.constructor('return this')()

@@ -1,7 +1,7 @@
 'use strict'
 // oldest: none (there the plain entry installs)
 
-// The effects of each of the four entry points on the thread that loads it, and its exports.
+// The effects of each entry point on the thread that loads it, and its exports.
 
 const assert = require('assert')
 const fs = require('fs')

@@ -1,11 +1,11 @@
 'use strict'
 
-// The behaviour of locks when a holder dies, a waiter gives up, a process only waits, a thread blocks: this package's, Node's own Web
-// Locks, the mutex of the article over the host's Atomics, and those of some npm packages. Every cell is measured, in a process of its
-// own, on the Node that runs this: 24 or newer has all of them.
+// The behaviour of locks when a holder dies, a waiter gives up, a process only waits, a thread blocks: this package's,
+// Node's own Web Locks, the mutex of the article over the host's Atomics, and those of some npm packages. Every cell is
+// measured, in a process of its own, on the Node that runs this: 24 or newer has all of them.
 //
-//   node benchmark/lock-behaviour                     the table, in Markdown
-//   node benchmark/lock-behaviour LOCK SITUATION      one cell; a wrong name is answered with all names
+// node benchmark/lock-behaviour the table, in Markdown node benchmark/lock-behaviour LOCK SITUATION one cell; a wrong
+// name is answered with all names
 //
 // The npm packages (benchmark/package.json) are installed into benchmark/node_modules, with the npm at hand.
 

@@ -1,12 +1,11 @@
 'use strict'
 
 /**
- * The agent of this thread: its half of the wait queue that is written in JavaScript, and what keeps its event loop alive.
- * It is made at the first use of the queue, and all copies of the package in the thread share it.
+ * The agent of this thread: the JavaScript half of its wait queue. It also keeps the event loop alive while waits are
+ * pending. It is made at the first use of the queue, and all copies of the package in the thread share it.
  */
 
-const isNodeBefore = require('../util/is-node-before')
-const NODE_VERSION = require('../util/node-version')
+const { LEAVES_EXCEPTIONS, SHARES_END_SIGNAL } = require('../util/quirks')
 const { assertKilobytes, assertStackToLoad } = require('../util/stack')
 const {
   ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
@@ -25,21 +24,26 @@ const startingWorkers = require('./starting-workers')
 const { nextTick } = process
 const STALL = 'ATOMICS_WAITASYNC_STALL'
 const PENDING = 'ATOMICS_WAITASYNC_PENDING'
-/** How many locks have a warning each. */
+/** How many locks get a warning of their own. */
 const MOST_WARNINGS = 10
 
-/** Kilobytes of the stack. V8 needs 40 of them to compile a function, and compiles none with less; an operation of the package takes few. */
+/**
+ * Kilobytes of stack that an operation needs. V8 needs 40 to compile a function, and compiles none with less; an
+ * operation of the package takes few.
+ */
 const ENOUGH = 64
-/** As many more are asked for, so that what asks again on its way is not refused. */
+/** Additional kilobytes to ask for. So an operation that asks again further down is not refused. */
 const SPARE = 8
 
 /** How many settlements native code delivers at once. */
 const BATCH = 4096
 
-/** How an event loop learns that its thread is ended, for native code. Bun has functions with libuv's names, but not its event loop. */
+/**
+ * How an event loop learns of its thread's end. Native code has the same numbers (`EndSignal`). Bun has functions with
+ * libuv's names, but not its event loop.
+ */
 const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
-// Node 12.11 was the first to have a signal of its own for the end of a worker.
-const endSignal = process.versions.bun !== undefined ? UNKNOWN : isNodeBefore(12, 11) ? SHARED : OWN
+const endSignal = process.versions.bun !== undefined ? UNKNOWN : SHARES_END_SIGNAL ? SHARED : OWN
 
 function createAgent (binding) {
   const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
@@ -50,9 +54,10 @@ function createAgent (binding) {
   const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, threadName, endSignal)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
-  // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an install in
-  // this thread leaves its Workers to the host's queue. `onReports`: see locks/observe/stalls.js. `stallAfter`: after how many milliseconds a
-  // wait is reported; 0: never. `profiles`: whether waits are recorded. `onTick`: what `tick` calls.
+  // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an
+  // install in this thread leaves its Workers to the host's queue. `onReports`: see locks/observe/stalls.js.
+  // `stallAfter`: after how many milliseconds a wait is reported; 0: never. `profiles`: whether waits are recorded.
+  // `onTick`: what `tick` calls.
   const native = {
     binding,
     counters,
@@ -70,14 +75,15 @@ function createAgent (binding) {
   }
   const slots = createSlots(native)
   const blocking = createBlocking(native)
-  // From a promise to its Steps.
+  // The Steps of each promise.
   const stepsOf = createMap()
   // The lowest address in the stack at which enough of it was left.
   let lowest = Infinity
 
   /**
-   * Native code calls this between the slices in which the thread blocks, and before the first one of `waitGivingBack`: the engine can
-   * interrupt a thread where a function is called.
+   * Runs between two slices of a blocking wait, called by native code. It also runs before the first
+   * slice of `waitGivingBack`. It calls `onTick`; and the engine can interrupt the thread here, as
+   * wherever a function is called.
    */
   function tick () {
     try {
@@ -87,7 +93,7 @@ function createAgent (binding) {
     }
   }
 
-  /** Throws the RangeError of a stack overflow where less of the stack is left than an operation may need. */
+  /** Throws a stack overflow unless enough stack for an operation is left. */
   function assertStack () {
     operations.depth()
     const here = floats[ADDRESS]
@@ -104,14 +110,17 @@ function createAgent (binding) {
   }
 
   /**
-   * As `notify`, but makes no native call if no waiter is counted: that is only certain for a caller that has changed the word
-   * and passed a fence since.
+   * Notifies, but makes no native call if no waiter is counted. The count is only certain for a caller that has changed
+   * the word and passed a fence since.
    */
   function notifyWaiting (address, count) {
     return mayBeWaiting(address / 4) ? notify(address, count) : 0
   }
 
-  /** Whether there may be a waiter at a word, an address in units of four bytes. It is certain under the same condition. */
+  /**
+   * Whether a word, an address divided by four, may have waiters. "No" is certain under the
+   * condition of `notifyWaiting`.
+   */
   function mayBeWaiting (word) {
     return counters.read(counters.ofWord(word)) !== 0
   }
@@ -122,7 +131,9 @@ function createAgent (binding) {
     return words[ANSWER]
   }
 
-  /** The `threadId` of a thread that holds the word at an address by means of this package; null if there is none. */
+  /**
+   * Returns the `threadId` of a thread that holds a word; null if none. Only holds by means of this package are known.
+   */
   function holderOf (address) {
     floats[ADDRESS] = address
     const holder = binding.holder()
@@ -146,8 +157,8 @@ function createAgent (binding) {
   }
 
   /**
-   * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread ends; and
-   * a claim is granted if its word is free.
+   * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread
+   * ends; and a claim is granted if its word is free.
    */
   function beforeExit () {
     operations.runsDry()
@@ -155,7 +166,10 @@ function createAgent (binding) {
     if (words[ANSWER] !== 1) nextTick(warnPending)
   }
 
-  /** Warns, once for each word, that nothing is left that could settle a promise: otherwise the program would end without a message. */
+  /**
+   * Warns of pending promises that nothing is left to settle. Otherwise the program would end without a message.
+   * Each word is warned of once.
+   */
   function warnPending () {
     operations.runsDry()
     if (words[ANSWER] === 1) return
@@ -168,18 +182,21 @@ function createAgent (binding) {
     const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
     for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
       const { waitsFor, isHolder } = notes[n]
-      process.emitWarning('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + (isHolder ? ' This thread holds it itself.' : ''), { code: PENDING })
+      const hint = isHolder ? ' This thread holds it itself.' : ''
+      process.emitWarning('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + hint, { code: PENDING })
     }
     const more = notes.length - MOST_WARNINGS
-    if (more > 0) process.emitWarning(more + ' more promises that wait for other locks are' + end + 'them.', { code: PENDING })
+    if (more > 0) {
+      process.emitWarning(more + ' more promises that wait for other locks are' + end + 'them.', { code: PENDING })
+    }
   }
 
   try {
     process.on('beforeExit', beforeExit)
   } catch (error) {
     // A program has frozen `process`, or replaced the method.
-    process.emitWarning('process takes no listener: what is pending when the event loop runs dry is not reported, and a wait that is ' +
-      'unref\'d may not settle. ' + error.message, { code: PENDING })
+    process.emitWarning('process takes no listener: what is pending when the event loop runs dry is not reported, ' +
+      'and a wait that is unref\'d may not settle. ' + error.message, { code: PENDING })
   }
   if (process.versions.deno !== undefined) wakeInDeno()
   armDumps(binding)
@@ -198,16 +215,18 @@ function createAgent (binding) {
     forgetSteps,
     ...blocking,
     ...slots,
-    /** What this thread holds, once it has made its first lock: see locks/hold/robust-list.js. */
+    /** The robust list, once this thread has made its first lock: see locks/hold/robust-list.js. */
     robustList: undefined
   }
 }
 
-/** `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
+/** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
 function stallSetting (binding) {
   const milliseconds = binding.stallAfter()
   if (typeof milliseconds === 'number') return milliseconds
-  process.emitWarning(STALL + ' must be a whole number of milliseconds from 0 to 2147483647, not ' + describe(process.env[STALL]), { code: STALL })
+  const given = describe(process.env[STALL])
+  const problem = ' must be a whole number of milliseconds from 0 to 2147483647, not '
+  process.emitWarning(STALL + problem + given, { code: STALL })
   return 0
 }
 
@@ -215,20 +234,18 @@ function stallSetting (binding) {
 const DENO_TURN = 20
 
 /**
- * Deno (seen in 2.9) may lose the wake-up for a call of a threadsafe function: its event loop looks for calls, then says that it
- * wants to be woken, and a call between the two is only found in its next turn. This timer makes it turn.
+ * Makes Deno's event loop turn, which may lose a wake-up. Seen in 2.9, with calls of threadsafe functions: the loop
+ * looks for calls, then says that it wants to be woken, and a call between the two is only found in its next turn.
+ * This timer makes it turn.
  */
 function wakeInDeno () {
   setInterval(() => {}, DENO_TURN).unref()
 }
 
-/** Node 10: a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws. */
-const LEAVES_EXCEPTIONS = NODE_VERSION < 12
-
 /** A number that is no operation's answer. */
 const UNANSWERED = -1
 
-/** The operations, which then throw only if they have not been carried out. */
+/** Wraps the operations so that they throw only if they failed. */
 function shielded (operations, words) {
   const shields = {}
   const names = keys(operations)
@@ -249,21 +266,27 @@ function shielded (operations, words) {
 let current
 
 /**
- * Runs a function outside of the asynchronous context of its caller. Otherwise the agent, which lives as long as the thread, would keep
- * the context of the first caller, and settlements would run in it. Other runtimes than Node have no such call.
+ * Runs a function outside of the asynchronous context of its caller. Otherwise the agent, which lives as long
+ * as the thread, would keep the context of the first caller, and settlements would run in it. Other runtimes
+ * than Node have no such call.
  */
 function inRootContext (binding, run) {
   if (process.versions.bun !== undefined || process.versions.deno !== undefined) run()
   else binding.inRootContext(run)
 }
 
-/** This thread's agent. It is a property of the native library's exports, so that all copies of the package find it. */
+/**
+ * Returns this thread's agent, and makes it first if necessary. It is a property of the native library's exports, so
+ * that all copies of the package find it.
+ */
 function agent () {
   if (current === undefined) {
     assertStackToLoad()
     const binding = load()
     // Not an inherited property.
-    if (getOwnPropertyDescriptor(binding, 'agent') === undefined) inRootContext(binding, () => define(binding, 'agent', createAgent(binding)))
+    if (getOwnPropertyDescriptor(binding, 'agent') === undefined) {
+      inRootContext(binding, () => define(binding, 'agent', createAgent(binding)))
+    }
     current = binding.agent
     startingWorkers.tell(binding)
   }
@@ -272,9 +295,10 @@ function agent () {
 
 exports.agent = agent
 /**
- * To be called by each operation before it changes anything, unless it changes all by one built-in or native call, and calls nothing of the
- * package afterwards. What is called without enough of the stack may throw at any call.
+ * Throws a stack overflow before an operation begins without enough stack. Each operation calls it before it changes
+ * anything, unless it makes all its changes by one built-in or native call and calls nothing of the package afterwards:
+ * without enough stack, any call may throw.
  */
 exports.assertStack = () => agent().assertStack()
-/** Lets a promise keep this thread's event loop alive, or not. False if it is no pending wait of this thread. */
+/** Lets a promise keep the event loop alive, or not. False if it is no pending wait of this thread. */
 exports.setRefed = (promise, refed) => current !== undefined && current.setRefed(promise, refed)

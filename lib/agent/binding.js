@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Finds and loads the native library, once per thread and only when it is needed.
+ * Finds and loads the native library, once per thread, when first needed.
  *
  * All copies of the package in a process use the same file, the one loaded first: two files would be two queues (see
  * `src/process/images.rs`). `require` caches by file, so two copies in one thread also share one `exports` object.
@@ -10,8 +10,8 @@
 const fs = require('fs')
 const path = require('path')
 const EXTERNAL = require('../util/external')
-const NODE_VERSION = require('../util/node-version')
 const globalObject = require('../util/global')
+const { GETTERS_CRASH } = require('../util/quirks')
 const { candidates, libraryFile, packageName } = require('./target')
 
 const { Reflect } = globalObject
@@ -27,8 +27,8 @@ function isMissing (error, request) {
 }
 
 /**
- * Requires the library for this platform: beside the package's code, or from the platform's own package. If one does not load,
- * the next is tried: where both are installed, musl finds the one for glibc first.
+ * Requires the library for this platform: beside the package's code, or from the platform's own package. If one does
+ * not load, the next is tried: where both are installed, musl finds the one for glibc first.
  */
 function requireLibrary () {
   const tried = []
@@ -52,14 +52,15 @@ function requireLibrary () {
 }
 
 /**
- * When it is loaded, napi-rs probes `Reflect.getOwnPropertyDescriptor` with an object that has a native getter. That object is
- * collected later, and Node before 16 then touches an environment that has ended (nodejs/node#38492): the end of a worker could
- * crash the process. Without the function napi-rs skips the probe, which only helps it to describe exceptions that are no errors.
- * So `Reflect` is another object during the native call, in which no JavaScript runs. It is replaced as a whole, because
- * --frozen-intrinsics does not let its properties be changed.
+ * Loads the library, but hides `Reflect` from napi-rs on old Nodes. At load, napi-rs probes
+ * `Reflect.getOwnPropertyDescriptor` with an object that has a native getter. That object is collected later, and Node
+ * before 16 then touches an environment that has ended (nodejs/node#38492): the end of a worker could crash the
+ * process. Without the function napi-rs skips the probe, which only helps it to describe exceptions that are no errors.
+ * So `Reflect` is another object during the native call, in which no JavaScript runs. It is replaced as a whole,
+ * because --frozen-intrinsics does not let its properties be changed.
  */
 function withoutProbe (load) {
-  if (NODE_VERSION >= 17) return load()
+  if (!GETTERS_CRASH) return load()
   const { dlopen } = process
   // In vain where a program has frozen `process`: then napi-rs probes.
   set(process, 'dlopen', function () {
@@ -77,7 +78,9 @@ function withoutProbe (load) {
   }
 }
 
-/** Requires the library that another copy of the package has loaded from `file`, where there may be another by now, or none. */
+/**
+ * Requires the library that another copy of the package has loaded. The `file` may have been removed or replaced since.
+ */
 function requireFirst (file) {
   let library
   try {
@@ -87,10 +90,11 @@ function requireFirst (file) {
     library = withoutProbe(() => openByName(file))
   }
   if (library !== undefined && library.otherFirstImage() === null) return library
-  throw libraryError('atomics-waitasync was loaded before from ' + file + ', and all copies in a process share one library; but that file has been removed or replaced since. Start the process again.')
+  throw libraryError('atomics-waitasync was loaded before from ' + file + ', and all copies in a process share one ' +
+    'library; but that file has been removed or replaced since. Start the process again.')
 }
 
-/** glibc knows what is loaded by its path, even if the file is gone. */
+/** Opens a loaded library by its path when its file is gone. glibc still knows it by that path. */
 function openByName (file) {
   const library = { exports: {} }
   try {
@@ -106,8 +110,9 @@ const platform = () => process.platform + ' ' + process.arch + ', Node ' + proce
 function missing (tried) {
   return libraryError(
     'atomics-waitasync has no native library for this platform (' + platform() + '). Looked for ' + tried.join(', ') +
-    '. Prebuilt libraries are optional dependencies: install without --omit=optional or --no-optional, and without a lock ' +
-    'file that was made on another platform. Otherwise build it with "npm run build" in ' + HOME + ' (needs Rust: cargo).')
+    '. Prebuilt libraries are optional dependencies: install without --omit=optional or --no-optional, and without a ' +
+    'lock file that was made on another platform. Otherwise build it with "npm run build" in ' + HOME +
+    ' (needs Rust: cargo).')
 }
 
 function broken (request, cause) {
@@ -136,7 +141,7 @@ function libraryError (message) {
 let binding
 
 /**
- * The native library's exports.
+ * Loads the native library, and returns its exports.
  * @throws {Error} with code ERR_ATOMICS_WAITASYNC_NO_LIBRARY if there is no library for this platform
  */
 exports.load = function load () {

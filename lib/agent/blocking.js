@@ -3,19 +3,20 @@
 /**
  * Waits that block this thread.
  *
- * Invariant: an answer is read with no function call after the operation. Near the end of the stack any call may throw, and
- * then a thread that was woken would not know it.
+ * Invariant: an answer is read with no function call after the operation. Near the end of the stack any call may throw,
+ * and then a thread that was woken would not know it.
  */
 
 const {
-  ADDRESS, AMOUNT, ANSWER, DEADLOCK, EXPECTED, GIVEN, KIND, LIMIT, NO_TIMER, ENTRY, RELAY, RESULTS, TIMEOUT, WIDE, operationError
+  ADDRESS, AMOUNT, ANSWER, DEADLOCK, ENTRY, EXPECTED, GIVEN, KIND, LIMIT, NO_TIMER, RELAY, RESULTS, TIMEOUT, WIDE,
+  operationError
 } = require('./registers')
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
 function createBlocking (native) {
   const { floats, words, expected, operations } = native
 
-  /** Blocks until notified or timed out, by an operation that takes the same operands as `wait`. */
+  /** Blocks until notified or timed out. `operation` takes the operands of `wait`. */
   function wait (address, wide, value, timeout, operation = operations.wait) {
     probeStack()
     floats[ADDRESS] = address
@@ -30,7 +31,10 @@ function createBlocking (native) {
     return RESULTS[answer]
   }
 
-  /** The same for an Int32Array and a class of locks/, whose number is `purpose`. `onSlice` is called between two slices of the sleep. */
+  /**
+   * Blocks on an Int32Array for a class of locks/. `purpose` is the number of the class; `onSlice` is called between
+   * two slices of the sleep.
+   */
   function waitFor (address, value, timeout, purpose, onSlice) {
     words[AMOUNT] = purpose
     native.onTick = onSlice
@@ -42,9 +46,9 @@ function createBlocking (native) {
   }
 
   /**
-   * This thread goes on with what it was granted. If the thread is being terminated, it ends here, and the grant goes to another.
-   * The engine checks for termination where a function is called or, if the call is inlined, where a loop repeats: so this
-   * loop repeats once.
+   * Confirms the provisional grant: this thread resumes with it. If the thread is being terminated, it ends here, and
+   * the grant goes to another. The engine checks for termination where a function is called or, if the call is inlined,
+   * where a loop repeats: so this loop repeats once.
    */
   function goOn () {
     for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
@@ -54,10 +58,11 @@ function createBlocking (native) {
   }
 
   /**
-   * Blocks until a request is granted by a word (see locks/hold/word.js). The robust list keeps it, see `expect` there.
+   * Blocks until a word grants a request (see locks/hold/word.js). The robust list keeps the word
+   * meanwhile: see `expect` there.
    *
-   * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has what it requested, as the last entry of its
-   *   robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
+   * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has the hold, as the last entry of
+   *   its robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
    */
   function claim (word, kind, amount, timeout, onSlice) {
     const { lineName } = word
@@ -82,11 +87,12 @@ function createBlocking (native) {
   }
 
   /**
-   * Enqueues this thread at `address`, then releases the robust list's entry at `index`, calls `onReleased`, and blocks. So a
-   * notification cannot come too early from a thread that takes what was released. All of it is one operation: a waiter whose thread was
-   * broken off in between would take notifications from the others.
+   * Enqueues this thread, releases an entry of its robust list, and blocks. It calls `onReleased` before it
+   * blocks. The notification of a thread that takes the released lock cannot come too early. All of it is one
+   * operation: a waiter whose thread was interrupted in between would take notifications from the others.
    *
-   * Once notified, the notification is in the register RELAY: it goes to another waiter if this thread ends, or `passOnNotification` is called.
+   * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
+   * calls `passOnNotification`.
    */
   function waitGivingBack (address, timeout, index, onReleased) {
     probeStack()
@@ -104,7 +110,7 @@ function createBlocking (native) {
     return RESULTS[answer]
   }
 
-  /** A notification in the register RELAY, which nobody has made use of, goes to another waiter. */
+  /** Passes an unused notification in the register RELAY to another waiter. */
   function passOnNotification () {
     if (floats[RELAY] !== 0) operations.relay()
   }
@@ -112,10 +118,10 @@ function createBlocking (native) {
   return { claim, passOnNotification, wait, waitFor, waitGivingBack }
 }
 
-/** The engine can interrupt a thread where a function is called. */
+/** Does nothing: the engine can interrupt a thread where a function is called. */
 function pause () {}
 
-/** Throws the RangeError of a stack overflow, if there is one, before the wait has begun. */
+/** Throws a stack overflow, if there is one, before the wait begins. */
 function probeStack () {
   pause()
 }

@@ -1,29 +1,31 @@
 'use strict'
 
 /**
- * The counters that native code keeps in memory which JavaScript can read: of waiters, and of the locks that dead threads have left
- * behind, both by word. So an operation that concerns no waiter makes no native call.
+ * Per-word counters that JavaScript reads directly: waiters, and locks abandoned by dead threads. So an operation that
+ * concerns no waiter makes no native call.
  *
- * A waiter is counted before it reads its word (see core/src/queue/counters.rs). So a counter of 0 proves that there is no waiter, to a
- * thread that has changed the word and then passed a fence. Any other number says that there may be one.
+ * A waiter is counted before it reads its word (see core/src/queue/counters.rs). So a counter of 0 proves
+ * that there is no waiter, to a thread that has changed the word and then passed a fence. Any other number
+ * says that there may be one.
  */
 
 const { Int32Array, SharedArrayBuffer, clz32, load } = require('../util/intrinsics')
 const { TypedArrayLength } = require('../util/typed-arrays')
 
-/** For tests: with this variable, these processors take the path of the others, too. Deno has to be allowed to read variables. */
+/** For tests: makes x64 and ia32 take the path of other processors. Deno has to be allowed to read variables. */
 const PORTABLE = process.versions.deno === undefined && process.env.ATOMICS_WAITASYNC_PORTABLE !== undefined
 
 /**
- * Whether a plain read cannot overtake an atomic operation that precedes it in the program. On these processors such an operation
- * is a full fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads. A read then costs one
+ * Whether a plain read cannot overtake an atomic operation before it. On these processors an atomic operation is a full
+ * fence, and V8 calls a built-in function for it, across which it neither moves nor merges reads. A read then costs one
  * instruction instead of a call. Bun does not use V8.
  */
 const FENCED = !PORTABLE && (process.arch === 'x64' || process.arch === 'ia32') && process.versions.bun === undefined
 
 /**
- * The counters' memory. Where JavaScript cannot read it, there may always be a waiter, and something left behind: some embedders have no
- * external buffers, and Node before 15 has no `Atomics.load` for memory that is not shared.
+ * Returns the counters' memory, or a substitute that is never 0. Where JavaScript cannot read the memory, there may
+ * always be waiters and abandoned locks: some embedders have no external buffers, and Node before 15 has no
+ * `Atomics.load` for memory that is not shared.
  */
 function readable (binding) {
   const buffer = FENCED || loadsUnshared() ? binding.counters() : undefined
@@ -44,7 +46,7 @@ function loadsUnshared () {
 
 function createCounters (binding) {
   const words = readable(binding)
-  // The counters of waiters, a power of two; behind them, fewer, those of what is left behind, another one.
+  // First the counters of waiters, then fewer of abandoned locks; the number of each is a power of two.
   const length = TypedArrayLength(words)
   const mask = (1 << 31 - clz32(length)) - 1
   const left = length - mask - 1
@@ -55,11 +57,13 @@ function createCounters (binding) {
   return {
     words,
     ofWord,
-    /** The index of the counter of what is left behind at an address, and at others. */
+    /** The index of the counter of abandoned locks at an address. Other addresses share the counter. */
     abandonedOf: (address) => mask + 1 + (ofWord(address / 4) & left - 1),
-    /** A counter's value, read after all that this thread has written before. */
+    /** Reads a counter after all earlier writes of this thread. */
     read: (counter) => FENCED ? words[counter] : load(words, counter),
-    /** A counter's value, in no particular order: one that this thread has learnt of already, or a later one. */
+    /**
+     * Reads a counter in no particular order. The value is one that this thread has learnt of already, or a later one.
+     */
     peek: (counter) => words[counter]
   }
 }

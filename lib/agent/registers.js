@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * The registers: words through which operands and answers pass between JavaScript and native code. Their layout is that of
+ * The registers: words that carry operands and answers to and from native code. Their layout is that of
  * `Registers` in the native library.
  */
 
@@ -14,11 +14,19 @@ exports.WORDS = 26
 exports.ADDRESS = 0
 exports.TIMEOUT = 1
 exports.COUNT = 2
-/** The address of a word that JavaScript is changing, until its line has been served; otherwise 0. */
+/**
+ * The address of a word that JavaScript is changing; otherwise 0. It stays there until the word's line has been served.
+ */
 exports.RELEASING = 3
-/** The address at which an unused notification of this thread goes to another waiter if the thread ends now; otherwise 0. */
+/**
+ * The address of this thread's unused notification; otherwise 0. If the thread ends now, the notification goes
+ * to another waiter there.
+ */
 exports.RELAY = 4
-/** The address at which a blocked thread has been given something that goes to another waiter if the thread ends now; otherwise 0. */
+/**
+ * The address of a blocked thread's provisional grant; otherwise 0. If the thread ends now, the grant goes
+ * to another waiter there.
+ */
 exports.GIVEN = 10
 exports.FLOATS = 11
 
@@ -31,25 +39,25 @@ exports.ENTRY = 15
 exports.KIND = 16
 exports.AMOUNT = 17
 exports.ANSWER = 18
-/** How many settlements of the current batch are done; negative until what they acquired has its tokens. */
+/** How many settlements of the current batch are done. Negative until the holds of the batch have their tokens. */
 exports.SETTLED = 19
 /** Odd while entries of the robust list move; raised by two for each move. */
 exports.MOVES = 23
-/** How many permits may be taken together, where the kind of request has such a limit. */
+/** The semaphore's limit, for a kind of request that has one. */
 exports.LIMIT = 24
-/** The number of the stack of the call that claims something, if stalls are reported; see locks/observe/taken.js. */
+/** The number of the claiming call's stack, if stalls are reported. See locks/observe/taken.js. */
 exports.CALL = 25
 
 // Answers: the numbers of `WaitResult`, of which the first three are results of a wait.
 exports.RESULTS = ['ok', 'not-equal', 'timed-out']
 /** The wait or claim has been enqueued. */
 exports.PENDING = 3
-/** From here on, a claim has what it asked for. */
+/** From here on, a claim is granted. */
 exports.ACQUIRED = 4
 exports.ACQUIRED_FROM_DEAD = 5
 /** From here on: why an operation could not be carried out. */
 const NO_TIMER = exports.NO_TIMER = 6
-/** The engine has interrupted what runs, by an exception or in its own way. */
+/** The engine has interrupted JavaScript, by an exception or otherwise. */
 const INTERRUPTED = exports.INTERRUPTED = 8
 /** The thread would have waited for ever. */
 exports.DEADLOCK = 9
@@ -63,9 +71,11 @@ exports.HELD_ELSEWHERE = 2
 exports.HELD_HERE = 10
 exports.AWAITED_HERE = 11
 
-/** The error of an operation with such an answer. If the engine is ending the thread, it does so when this is called. */
+const NO_TIMER_TEXT = 'the timer could not be started: the system allows this process no more threads or file ' +
+  'descriptors (ulimit -u, ulimit -n)'
+
+/** Makes the error for such an answer. If the engine is ending the thread, it does so when this is called. */
 exports.operationError = function operationError (answer) {
   return new Error('atomics-waitasync: ' + (
-    answer === NO_TIMER ? 'the timer could not be started: the system allows this process no more threads or file descriptors (ulimit -u, ulimit -n)'
-      : answer === INTERRUPTED ? 'the wait was interrupted' : 'the operation failed'))
+    answer === NO_TIMER ? NO_TIMER_TEXT : answer === INTERRUPTED ? 'the wait was interrupted' : 'the operation failed'))
 }

@@ -1,28 +1,28 @@
 'use strict'
 
 /**
- * This thread's pending promises: a table from a slot, the number by which the native side knows a wait, to what settles it.
- * Native code delivers results in batches, so that no result costs a Node-API call of its own.
+ * This thread's pending promises, by slot. A slot is the number by which native code knows a wait; its fields say how
+ * to settle it. Native code delivers results in batches, so that no result costs a Node-API call of its own.
  *
  * Invariants:
  * - A slot is in use from the native operation that answered "pending" to the settlement of its promise.
  * - While it is in use, the table keeps the typed array, and so the memory waited on (invariant 8 in core/src/lib.rs).
- * - No function is called between the native operation that enqueues a wait and the last step of remembering it: near the end
- *   of the stack any call may throw, and then a waiter would be enqueued whose promise nobody has.
+ * - No function is called between the native operation that enqueues a wait and the last step of remembering it: near
+ *   the end of the stack any call may throw, and then a waiter would be enqueued whose promise nobody has.
  */
 
 const { createArray, createMap } = require('../util/intrinsics')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, EXPECTED, KIND, LIMIT, NO_TIMER, PENDING, ENTRY, RELAY, RESULTS, SETTLED, SLOT, TIMEOUT,
-  WIDE, WORDS, operationError
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, EXPECTED, KIND, LIMIT, NO_TIMER, PENDING, RELAY,
+  RESULTS, SETTLED, SLOT, TIMEOUT, WIDE, WORDS, operationError
 } = require('./registers')
 
 const { nextTick } = process
 
-/** How many slots a chunk of the table has, as a power of two. */
+/** The base-2 logarithm of a chunk's number of slots. */
 const CHUNK_BITS = 8
 const CHUNK = 1 << CHUNK_BITS
-/** A table of more chunks than this is given back when nothing is pending. */
+/** The most chunks to keep when nothing is pending. */
 const RETAINED = 4
 
 // The fields of a slot.
@@ -47,10 +47,11 @@ module.exports = function createSlots (native) {
   let vacant = 0
   let nextVacant
   let pending = 0
-  // From promise to slot. Kept only once `ref` or `unref` has been called, since it costs as much as the rest of a wait.
+  // From promise to slot. Kept only once `ref` or `unref` has been called, since it costs as
+  // much as the rest of a wait.
   let slots = null
 
-  /** Enqueues a promise. Its result if there is one at once, otherwise undefined. */
+  /** Enqueues a promise. Returns its result if there is one at once, otherwise undefined. */
   function waitAsync (address, wide, value, timeout, typedArray, promise, resolve) {
     const slot = fill(resolve, typedArray, promise)
     floats[ADDRESS] = address
@@ -63,9 +64,9 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Enqueues `waiter`, whose `purpose` is the number of a class of locks/, or 0: its `settle` is called with
-   * `'ok'` after a notification at `address`, otherwise with `'timed-out'`. If it has an `onNotified`, the notification goes to another
-   * waiter if this thread ends before it is settled.
+   * Enqueues a waiter for a notification at an address. Its `purpose` is the number of a class of locks/, or 0. Its
+   * `settle` is called with `'ok'` after a notification, otherwise with `'timed-out'`. If it has an `onNotified`, the
+   * notification goes to another waiter if this thread ends before it is settled.
    * @returns {string | undefined} the result if there is one at once
    */
   function waitClaim (address, wide, value, timeout, waiter) {
@@ -76,7 +77,7 @@ module.exports = function createSlots (native) {
     return enqueueWaiter(address, timeout, slot, waiter)
   }
 
-  /** As `waitClaim`, for two words that are waited on together; the address of the first is a multiple of 8. */
+  /** Enqueues a waiter for two adjacent words, as `waitClaim` for one. The address of the first is a multiple of 8. */
   function waitPair (address, first, second, timeout, waiter) {
     const slot = fill(WAITER, waiter)
     words[WIDE] = 1
@@ -85,7 +86,7 @@ module.exports = function createSlots (native) {
     return enqueueWaiter(address, timeout, slot, waiter)
   }
 
-  /** Enqueues the waiter of a filled slot; what is expected is in the registers. */
+  /** Enqueues the waiter of a filled slot. The expected value is in the registers. */
   function enqueueWaiter (address, timeout, slot, waiter) {
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
@@ -98,14 +99,15 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Takes what is requested from a word, or enqueues `claim`.
+   * Takes a request from a word, or enqueues `claim`.
    *
-   * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the robust list
-   *   (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then and has to keep the memory. Its
-   *   `slot` is set while it is enqueued
-   * @param {number} relay the address at which another waiter is notified if this thread ends before the claim is granted; or 0
-   * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust list;
-   *   true: the former holder died
+   * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the
+   *   robust list (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then
+   *   and has to keep the memory. Its `slot` is set while it is enqueued
+   * @param {number} relay the address at which another waiter is notified if this thread ends before the
+   *   claim is granted; or 0
+   * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust
+   *   list; true: the former holder died
    */
   function claimAsync (word, kind, amount, timeout, claim, relay) {
     const { lineName } = word
@@ -124,15 +126,15 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Sets the register RELAY. Another notification in it, which the engine kept this thread from using when it broke JavaScript off, goes to
-   * another waiter.
+   * Sets the register RELAY. An unused notification in it, left by JavaScript that the engine
+   * interrupted, goes to another waiter.
    */
   function setRelay (address) {
     if (floats[RELAY] !== 0) operations.relay()
     floats[RELAY] = address
   }
 
-  /** Carries out the operation that enqueues the wait of a filled slot. Returns its answer. */
+  /** Carries out the operation that enqueues a filled slot. Returns its answer. */
   function enqueue (operation, slot, name) {
     words[SLOT] = slot
     if (name === undefined) operation()
@@ -157,7 +159,6 @@ module.exports = function createSlots (native) {
     return true
   }
 
-  /** The chunk of a slot, and where its fields begin there. */
   const chunkOf = (slot) => chunks[slot >>> CHUNK_BITS]
   const offsetOf = (slot) => (slot & CHUNK - 1) * FIELDS
   const keptIn = (slot) => chunkOf(slot)[offsetOf(slot) + KEPT]
@@ -170,9 +171,7 @@ module.exports = function createSlots (native) {
     chunks[chunks.length] = chunk
   }
 
-  /**
-   * Fills the first vacant slot for a wait that is about to begin. The slot stays vacant until `enqueue`.
-   */
+  /** Fills the first vacant slot. It stays vacant until `enqueue`. */
   function fill (resolve, kept, promise) {
     const slot = vacant
     if (slot === chunks.length * CHUNK) addChunk()
@@ -201,9 +200,9 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Called by native code with the number of settlements that it has put behind the registers. If this fails as a whole and the
-   * thread lives on, it is called again with the settlements that are left, and does not adopt twice. With 0: a named lock was
-   * stolen from this thread, or it is to publish what blocked threads report.
+   * Settles a batch. Native code calls this with the number of settlements that it has put behind the registers. If
+   * this fails as a whole and the thread lives on, it is called again with the settlements that are left, and does not
+   * adopt twice. With 0: a named lock was stolen from this thread, or it is to publish what blocked threads report.
    */
   function settle (count) {
     if (count === 0) {
@@ -246,8 +245,8 @@ module.exports = function createSlots (native) {
       resolve(RESULTS[answer])
       return
     }
-    // A notification goes to another waiter if the thread ends before this one has made use of it: by its settlement first, then by
-    // the register. Both may hold for a moment, never neither.
+    // A notification goes to another waiter if the thread ends before this one has made use of it: by its settlement
+    // first, then by the register. Both may hold for a moment, never neither.
     const relayed = RESULTS[answer] === 'ok' && waiter.onNotified !== undefined
     if (relayed) setRelay(waiter.word.address)
     words[SETTLED] = n + 1
@@ -256,8 +255,8 @@ module.exports = function createSlots (native) {
   }
 
   /**
-   * Makes the tokens for what this batch has acquired. This comes first: settling may run JavaScript (hooks on promises do) that releases
-   * other things, which moves entries of the robust list.
+   * Makes the tokens for the holds of this batch. This comes first: settling may run JavaScript (hooks on promises do)
+   * that releases other things, which moves entries of the robust list.
    */
   function adoptAcquired (count) {
     let index = words[ENTRY]
@@ -269,7 +268,7 @@ module.exports = function createSlots (native) {
     }
   }
 
-  /** The slot of a pending promise; undefined if there is none. */
+  /** Returns the slot of a pending promise; undefined if there is none. */
   function slotOf (promise) {
     if (slots === null) {
       slots = createMap()
@@ -281,7 +280,7 @@ module.exports = function createSlots (native) {
     return slots.get(promise)
   }
 
-  /** Lets `ref` and `unref` find a waiter that is enqueued by its promise. */
+  /** Lets `ref` and `unref` find an enqueued waiter by its promise. */
   function remember (promise, { slot }) {
     chunkOf(slot)[offsetOf(slot) + PROMISE] = promise
     if (slots !== null) slots.set(promise, slot)
@@ -296,7 +295,7 @@ module.exports = function createSlots (native) {
     return true
   }
 
-  /** Lets the wait in a slot keep the event loop alive, or not. */
+  /** Lets a slot's wait keep the event loop alive, or not. */
   function setSlotRefed (slot, refed) {
     words[SLOT] = slot
     if (refed) operations.ref()
@@ -311,5 +310,7 @@ module.exports = function createSlots (native) {
     return false
   }
 
-  return { cancel, claimAsync, remember, someWaiter, setPromiseRefed, setSlotRefed, settle, waitAsync, waitClaim, waitPair }
+  return {
+    cancel, claimAsync, remember, someWaiter, setPromiseRefed, setSlotRefed, settle, waitAsync, waitClaim, waitPair
+  }
 }

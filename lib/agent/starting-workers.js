@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * The Workers of this thread that an install reaches, from their construction to their end. Each of them may come to notify, so
- * they hold pending waits, and with these the event loop, before they have loaded the native library.
+ * The Workers of this thread that an install reaches, until their end. Each of them may come to notify, so they hold
+ * pending waits, and with these the event loop, before they have loaded the native library.
  *
- * A worker's end is noticed by a wrapper around Node's own handler, not by an 'exit' listener: users count listeners, and remove
- * all of them.
+ * A worker's end is noticed by a wrapper around Node's own handler, not by an 'exit' listener: users count
+ * listeners, and remove all of them.
  */
 
 const shared = require('../util/shared')
@@ -14,13 +14,14 @@ const { apply } = Reflect
 const { getOwnPropertySymbols } = Object
 
 /**
- * Of all copies of the package in this thread: one of them reaches the Workers, and another one may have the agent.
+ * The state that all copies of the package in this thread share. One of them reaches the Workers, and
+ * another one may have the agent.
  * - `started`: the `threadId`s of the Workers that have not ended
  * - `binding`: undefined until this thread has an agent
  */
 const state = shared('starting-workers', () => ({ started: new Set(), binding: undefined }))
 
-/** `worker` has been made and will load an entry. */
+/** Adds a new worker, which will load an entry. */
 exports.add = function add (worker) {
   const { threadId } = worker
   const { started } = state
@@ -34,7 +35,7 @@ exports.add = function add (worker) {
   })
 }
 
-/** Reports to native code the Workers that there are, and from now on each change. */
+/** Reports the Workers to native code, and from now on each change. */
 exports.tell = function tell (binding) {
   if (state.binding !== undefined) return
   state.binding = binding

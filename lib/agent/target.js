@@ -1,10 +1,10 @@
 'use strict'
 
-/** The name of the platform that this runs on, and the names of its native library and its package. */
+/** The names of this platform, its native library, and its package. */
 
 const fs = require('fs')
 
-/** What follows the architecture: the C library on Linux, the compiler's on Windows. */
+/** Returns the suffix after the architecture: the C library or the compiler. */
 function abiSuffix (musl) {
   if (process.platform === 'win32') return '-msvc'
   if (process.platform !== 'linux') return ''
@@ -20,7 +20,10 @@ function isAlpine () {
   }
 }
 
-/** Whether Node was built for musl: only glibc's version is in the header of Node's report, which is slow but rarely needed. */
+/**
+ * Whether Node was built for musl. The header of Node's report has a version for glibc only; the report is
+ * slow, but rarely needed.
+ */
 function isMusl () {
   if (isAlpine()) return true
   if (!process.report || typeof process.report.getReport !== 'function') return false
@@ -33,14 +36,15 @@ function nameWith (musl) {
   return process.platform + '-' + process.arch + abiSuffix(musl)
 }
 
-/** The name: `linux-x64-gnu`, `darwin-arm64`, `win32-ia32-msvc`, … */
+/** Returns the platform's name: `linux-x64-gnu`, `darwin-arm64`, `win32-ia32-msvc`, … */
 exports.target = () => nameWith(process.platform === 'linux' && isMusl())
 
 /**
- * The names to try one after the other, as functions. On Linux glibc comes first, unchecked: almost every Linux has it, and the
- * check takes longer than loading the library.
+ * Lists the names to try in turn, as functions. On Linux glibc comes first, unchecked: almost every Linux has it, and
+ * the check takes longer than loading the library.
  */
-exports.candidates = () => process.platform === 'linux' && !isAlpine() ? [() => nameWith(false), exports.target] : [exports.target]
+exports.candidates = () => (
+  process.platform === 'linux' && !isAlpine() ? [() => nameWith(false), exports.target] : [exports.target])
 
 /** The library's file, in the package's folder. */
 exports.libraryFile = (target) => 'atomics-waitasync.' + target + '.node'

@@ -11,7 +11,7 @@
 const { agent } = require('../agent/agent')
 const { mark } = require('../host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
-const NODE_VERSION = require('../util/node-version')
+const { NARROW_ATOMICS, NO_WAIT_ASYNC } = require('../util/quirks')
 const { assertStackToLoad } = require('../util/stack')
 const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
 const { OWN_QUEUE, track } = require('./keep-alive')
@@ -27,9 +27,6 @@ function validateIndex (view, index, realm) {
   // Only for an integer in range does `>>> 0` give the same number.
   return typeof index === 'number' && index >>> 0 === index && index < length ? index : ValidateAtomicAccess(length, index, realm)
 }
-
-/** Whether the host's `load` and `notify` take a BigInt64Array. */
-const TAKES_WIDE = NODE_VERSION >= 12
 
 /** Whether the host lets this thread block: AgentCanSuspend(). */
 function agentCanSuspend (wait) {
@@ -65,8 +62,8 @@ function createAtomics (realm) {
   let resolve
   const executor = (resolveFunction) => { resolve = resolveFunction }
 
-  // A `waitAsync` on an older Node is a polyfill of other code, which WebAssembly does not know.
-  const hostWaitAsync = NODE_VERSION >= 16 ? host.waitAsync : undefined
+  // WebAssembly does not know a polyfill.
+  const hostWaitAsync = NO_WAIT_ASYNC ? undefined : host.waitAsync
 
   /** Whether the host waits on this view, which is not plain. It does all steps of the specification, also those that were done here. */
   function isHosts (view) {
@@ -79,7 +76,7 @@ function createAtomics (realm) {
    * and makes no native call.
    */
   function differs (view, typedArray, i, v) {
-    return (TAKES_WIDE || !view.wide) && load(typedArray, i) !== v
+    return (!view.wide || !NARROW_ATOMICS) && load(typedArray, i) !== v
   }
 
   const functions = {
@@ -101,7 +98,7 @@ function createAtomics (realm) {
       const c = count === undefined ? Infinity : max(ToIntegerOrInfinity(count), 0)
       if (!view.shared || c === 0) return 0
       const address = view.address + i * size(view)
-      if (hostNotify === undefined || (view.wide && !TAKES_WIDE)) return queue.notify(address, c)
+      if (hostNotify === undefined || (view.wide && NARROW_ATOMICS)) return queue.notify(address, c)
       const word = view.word + (view.wide ? 2 * i : i) | 0
       const looks = !mayBeWaiting(word)
       let woken = looks ? 0 : queue.notify(address, c)

@@ -4,10 +4,10 @@
  * Installs `wait`, `notify` and `waitAsync` on an object, and uninstalls them.
  *
  * Invariants:
- * - The functions are replaced as one unit: all of a target's properties change, or none does. A mixture would be two queues that
- *   do not hear each other.
- * - The properties that an install replaced are kept, and restored as they were, unless other code has replaced our functions
- *   since: then nothing is changed.
+ * - The functions are replaced as one unit: all of a target's properties change, or none does. A mixture would be two
+ *   queues that do not hear each other.
+ * - The properties that an install replaced are kept, and restored as they were, unless other code has replaced our
+ *   functions since: then nothing is changed.
  * - A target that has our own queue, of whichever copy of the package, is not installed on twice.
  */
 
@@ -28,7 +28,8 @@ const OPTIONS = ['target', 'force', 'workers', 'contexts']
  *
  * @typedef {object} Install
  * @property {Map<string, Function>} ours the functions that were installed, by name
- * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced; undefined if there was none
+ * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced;
+ *   undefined if there was none
  * @property {Function[]} undo what makes the install reach Workers and contexts is undone by these
  * @property {object | undefined} cause of an install on a context: identifies the install that reached the context
  */
@@ -44,8 +45,8 @@ function perRealm (create) {
 }
 
 /**
- * A function that requires a module in its first call only. New contexts need the functions of a realm when the module registry of
- * the test file that made the install may have gone, and with it `require`.
+ * A function that requires a module in its first call only. New contexts need the functions of a realm when the module
+ * registry of the test file that made the install may have gone, and with it `require`.
  */
 function once (load) {
   const loaded = { module: undefined }
@@ -63,15 +64,18 @@ const later = {
   keepAlive: once(() => require('../atomics/keep-alive'))
 }
 
-/** The functions on the package's own queue. Loads the native library, which then counts this thread among those that may notify. */
+/**
+ * The functions on the package's own queue. Loads the native library, which then counts this thread
+ * among those that may notify.
+ */
 const ownTrio = perRealm((realm) => {
   later.agent().agent()
   return later.functions().createAtomics(realm)
 })
 
 /**
- * `notify` for both queues, beside the host's `wait` and `waitAsync`: other threads may wait in the package's own queue. Its first call
- * loads the native library; if there is none, no thread waits there.
+ * `notify` for both queues, beside the host's `wait` and `waitAsync`: other threads may wait in the package's own
+ * queue. Its first call loads the native library; if there is none, no thread waits there.
  */
 const bothNotify = perRealm((realm) => {
   let both
@@ -137,7 +141,8 @@ function isOurs (holder) {
  *
  * @param {string} entry the name of the entry point
  * @param {{ target?: object, force?: boolean, workers?: boolean, contexts?: boolean }} [options]
- * @param {boolean} [isAtLoad] whether the entry is being loaded: Workers that cannot be reached are a warning then, not an error
+ * @param {boolean} [isAtLoad] whether the entry is being loaded: Workers that cannot be reached are a
+ *   warning then, not an error
  * @returns {boolean} whether the target was changed
  * @throws {TypeError} an option is wrong, or the target does not let its properties be defined; nothing is changed
  */
@@ -211,8 +216,8 @@ function put ({ holder, realm }, trio, undo, cause) {
 /**
  * Restores what the latest install on the target replaced.
  *
- * @returns {boolean} whether the target was changed: not if there was no install, if other code has replaced the functions
- *   since, or if the target has been frozen
+ * @returns {boolean} whether the target was changed: not if there was no install, if other code has replaced the
+ *   functions since, or if the target has been frozen
  * @throws {TypeError} target is not an object
  */
 function uninstall (target) {

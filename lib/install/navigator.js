@@ -13,8 +13,8 @@ const { late: { Lock, LockManager, locks } } = require('../locks')
 const globalObject = require('../util/global')
 const { defineProperty } = require('../util/intrinsics')
 const { loadNow } = require('../util/late-class')
-const NODE_VERSION = require('../util/node-version')
 const { syncBuiltinESMExports } = require('../util/node-module')
+const { MAJOR } = require('../util/quirks')
 const shared = require('../util/shared')
 const { isObject } = require('../util/values')
 const { threads } = require('../util/worker-threads')
@@ -39,7 +39,7 @@ class Navigator {
   get language () { return LANGUAGES[0] }
   get languages () { return LANGUAGES }
   get platform () { return PLATFORMS[process.platform] || process.platform }
-  get userAgent () { return 'Node.js/' + NODE_VERSION }
+  get userAgent () { return 'Node.js/' + MAJOR }
 }
 
 /** @throws {TypeError} one of them cannot be replaced */

@@ -1,16 +1,19 @@
 'use strict'
 
 /**
- * Locks and their family: what every entry point exports beside the functions of `Atomics`. The code of each is loaded when its name is
- * read, since most programs use one or two. But `import` reads all names at once: so ES modules get classes that load their code at the first
- * use. None of this code loads the native library before it needs it.
+ * Locks and their family: what every entry point exports beside the functions of `Atomics`. The code of each is loaded
+ * when its name is read, since most programs use one or two. But `import` reads all names at once: so ES modules get
+ * classes that load their code at the first use. None of this code loads the native library before it needs it.
  */
 
 const { lateClass, loadNow } = require('../util/late-class')
 const { assertStackToLoad } = require('../util/stack')
 const locks = require('./named/manager')
 
-/** What loads the code of others, too. Not at the top level: the linker takes what is required there for code that every entry needs. */
+/**
+ * What loads the code of others, too. Not at the top level: the linker takes what is required there for
+ * code that every entry needs.
+ */
 const loads = {
   lockManager: () => require('./named/lock-manager'),
   token: () => require('./hold/token')

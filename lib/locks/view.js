@@ -8,13 +8,13 @@
  * replaces that function, it can at worst show the word of another instance that it knows.
  */
 
-const NODE_VERSION = require('../util/node-version')
 const { agent } = require('../agent/agent')
 const {
   Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor, isInteger, shield
 } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const { option, assertOptions } = require('../util/options')
+const { WRAPS_OFFSETS } = require('../util/quirks')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../util/typed-arrays')
 const { describe, isObject } = require('../util/values')
 const { createWord } = require('./hold/word')
@@ -22,8 +22,8 @@ const { createWord } = require('./hold/word')
 const BYTES = 4
 /** Characters. */
 const LONGEST_NAME = 256
-/** On Node 10, Atomics take the offset of a typed array modulo this, and so would access another word. */
-const WRAPS = NODE_VERSION < 12 ? 2 ** 32 : Infinity
+/** The offset at which Atomics begin to access another word. */
+const WRAPS = WRAPS_OFFSETS ? 2 ** 32 : Infinity
 const SHOW = Symbol('atomics-waitasync.word')
 
 /** The shape of a class whose state is one word, with these further settings. `check(values)` throws if they are wrong. */

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * The global object of the realm that this module is evaluated in. Node 10 has no `globalThis`, and contexts of `vm` have no `global`.
+ * The global object of the realm that this module is evaluated in. Node 10 has no `globalThis`, and contexts
+ * of `vm` have no `global`.
  */
 module.exports = typeof globalThis === 'object' ? globalThis
-  // eslint-disable-next-line no-new-func -- the one expression that gives the global object everywhere, where code from strings may run
+  // eslint-disable-next-line no-new-func -- it gives the global object wherever code from strings may run
   : typeof global === 'object' ? global : Function('return this')()

@@ -7,8 +7,8 @@ const { define } = require('./intrinsics')
 
 /**
  * @param {Function} Class
- * @param {(instance: object) => object} stateOf throws for what has no state: a prototype, or an object that only inherits from one. That is
- *   shown as any other object
+ * @param {(instance: object) => object} stateOf throws for what has no state: a prototype, or an object that only
+ *   inherits from one. That is shown as any other object
  */
 module.exports = function showState (Class, stateOf) {
   define(Class.prototype, util.inspect.custom, function inspect (depth, options) {

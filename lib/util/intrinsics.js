@@ -1,30 +1,30 @@
 'use strict'
 
 /**
- * Built-ins as they were when the package was loaded, and collections that later changes of a prototype do not reach.
+ * Built-ins as they were at load, and collections without a prototype's changes.
  *
- * Any code in the thread can replace a global or patch a prototype. It must not get hold of the package's internal objects, since
- * some of them contain memory addresses. So the code that handles such objects follows four rules:
+ * Any code in the thread can replace a global or patch a prototype. It must not get hold of the package's internal
+ * objects, since some of them contain memory addresses. So the code that handles such objects follows four rules:
  * - It takes built-ins from here.
  * - It calls no method of a built-in's prototype on an internal object: a patched method would receive that object. The
  *   collections that are made here have the methods as properties of their own.
- * - The arrays and instances that it fills have no prototype (`createArray`, `bare`), or one that defines these properties
- *   (`shield`): an assignment to a property that does not exist yet would call a setter of the prototype.
- * - It defines properties by `define` and `defineProperty` of this module: a descriptor would inherit fields from `Object.prototype`, as the
- *   handler of a proxy would inherit traps, which therefore has no prototype. ESLint sees to both, in all of lib/.
+ * - The arrays and instances that it fills have no prototype (`createArray`, `bare`), or one that defines these
+ *   properties (`shield`): an assignment to a property that does not exist yet would call a setter of the prototype.
+ * - It defines properties by `define` and `defineProperty` of this module: a descriptor would inherit fields from
+ *   `Object.prototype`, as the handler of a proxy would inherit traps, which therefore has no prototype. ESLint sees
+ *   to both, in all of lib/.
  */
 
 // BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node.
 const {
-  Array, ArrayBuffer, BigInt, BigInt64Array, Error, FinalizationRegistry, Float64Array, Int32Array, Map, Promise, RangeError,
-  SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet
+  Array, ArrayBuffer, BigInt, BigInt64Array, Error, FinalizationRegistry, Float64Array, Int32Array, Map, Promise,
+  RangeError, SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet
 } = require('./global')
-const isNodeBefore = require('./is-node-before')
-const NODE_VERSION = require('./node-version')
+const { REGISTRIES_HANG } = require('./quirks')
 
 if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
-  throw new Error('atomics-waitasync needs SharedArrayBuffer and Atomics, which are missing here. Node has none while it builds a startup ' +
-    'snapshot: load the package in the snapshot\'s main function')
+  throw new Error('atomics-waitasync needs SharedArrayBuffer and Atomics, which are missing here. Node has none ' +
+    'while it builds a startup snapshot: load the package in the snapshot\'s main function')
 }
 
 const { add, compareExchange, load, or, store, sub } = Atomics
@@ -46,12 +46,12 @@ function define (object, key, value, enumerable = false, writable = false) {
   return defineBy(object, key, { __proto__: null, value, enumerable, writable, configurable: writable })
 }
 
-/** As `Reflect.defineProperty`, but only the descriptor's own fields count. */
+/** Defines a property by a descriptor, of which only own fields count. */
 function defineProperty (object, key, descriptor) {
   return defineBy(object, key, assign({ __proto__: null }, descriptor))
 }
 
-/** Gives a collection, as its own properties, the methods that its prototype has now. */
+/** Gives a collection its prototype's present methods as own properties. */
 function withMethods (prototype, names) {
   const methods = names.map((name) => [name, prototype[name]])
   return (collection) => {
@@ -63,9 +63,7 @@ const ofMap = withMethods(Map.prototype, ['delete', 'forEach', 'get', 'has', 'se
 const ofWeakMap = withMethods(WeakMap.prototype, ['delete', 'get', 'has', 'set'])
 const ofWeakSet = withMethods(WeakSet.prototype, ['add', 'has'])
 const ofWeakRef = WeakRef && withMethods(WeakRef.prototype, ['deref'])
-/** Before Node 20.12 and 21.6, a worker whose FinalizationRegistry has something to report may never end, nor the process. */
-const MAY_HANG = isNodeBefore(20, 12) || (NODE_VERSION === 21 && isNodeBefore(21, 6))
-const Registry = MAY_HANG ? undefined : FinalizationRegistry
+const Registry = REGISTRIES_HANG ? undefined : FinalizationRegistry
 const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
 
 module.exports = {
@@ -80,7 +78,7 @@ module.exports = {
   String,
   TypeError,
   add,
-  /** As `push`, which would call the setters of prototypes. */
+  /** Appends to an array; `push` would call the setters of prototypes. */
   append (array, value) {
     define(array, array.length, value, true, true)
   },
@@ -101,7 +99,7 @@ module.exports = {
   load,
   max,
   min,
-  /** Milliseconds of a clock that no one sets. */
+  /** Milliseconds of a monotonic clock. */
   now () {
     // Not by destructuring, which would use the iterator of the arrays' prototype.
     const time = hrtime()
@@ -131,7 +129,9 @@ module.exports = {
     setPrototypeOf(Class.prototype, null)
   },
 
-  /** Lets instances of a class get these properties by assignment, whatever setters `Object.prototype` may have. */
+  /**
+   * Shields these properties of a class from setters of `Object.prototype`. So instances can get them by assignment.
+   */
   shield (Class, keys) {
     for (let n = 0; n < keys.length; n++) define(Class.prototype, keys[n], undefined, false, true)
   },

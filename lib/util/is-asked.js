@@ -1,6 +1,6 @@
 'use strict'
 
-/** Whether the environment asks for something that begins when the package is loaded, before its first use. */
+/** Whether the environment asks for something that begins at load. */
 module.exports = function isAsked () {
   try {
     const { ATOMICS_WAITASYNC_DUMP, ATOMICS_WAITASYNC_PROFILE, ATOMICS_WAITASYNC_STALL } = process.env

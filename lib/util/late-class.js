@@ -1,15 +1,17 @@
 'use strict'
 
 /**
- * A class whose code is loaded at its first use: when it is called or a property is read that it does not have yet. `import` reads
- * all exports of an entry, so they have to be there without that code.
+ * A class whose code is loaded at its first use. It is used when it is called, or when a property is read that it does
+ * not have yet. `import` reads all exports of an entry, so they have to be there without that code.
  *
- * Then the late class gets the properties of the loaded class, and its prototype those of the loaded class's prototype. That prototype
- * inherits from the late one from then on: so what the loaded code constructs by its own name is an instance of both.
+ * Then the late class gets the properties of the loaded class, and its prototype those of the loaded class's
+ * prototype. That prototype inherits from the late one from then on: so an object that the loaded code constructs by
+ * its own name is an instance of both.
  *
- * Until then, each inherits from a stand-in that loads the code when it is asked for anything. Spies look for a method along the prototype
- * chain before they replace it, and delete their own from an object that had none. So the target of a stand-in gets what was loaded, too, and
- * stays in the chain: if the stand-in was asked, and if the class was changed or frozen before.
+ * Until then, each inherits from a stand-in that loads the code when it is asked for anything. Spies look for a method
+ * along the prototype chain before they replace it, and delete their own from an object that had none. So the target of
+ * a stand-in gets the loaded properties, too. It stays in the chain if the stand-in was asked, or if the class was
+ * changed or frozen before.
  */
 
 const { createWeakMap, defineProperty } = require('./intrinsics')
@@ -19,7 +21,7 @@ const {
   construct, deleteProperty, get, getOwnPropertyDescriptor, has, ownKeys, preventExtensions, setPrototypeOf
 } = Reflect
 
-/** From a late class to what loads it. */
+/** The function that loads each late class. */
 const loaders = createWeakMap()
 
 /**
@@ -42,7 +44,7 @@ function lateClass (name, load, made) {
   // It is no parent that `util.inspect` should name.
   defineProperty(behind.Class, 'name', { value: '', configurable: true })
 
-  /** Each step may be repeated, since it may fail at the end of the stack. */
+  /** Loads the class. Each step is idempotent, since it may fail at the end of the stack. */
   function use () {
     if (loaded !== undefined) return loaded
     assertStackToLoad()
@@ -59,7 +61,7 @@ function lateClass (name, load, made) {
     return loaded
   }
 
-  /** Gives an object the properties that were loaded, and a prototype that loads nothing. */
+  /** Gives an object the loaded properties, and an inert prototype. */
   function fill (from, object, standsIn, usual) {
     const stays = !copyAll(from, object) || wasLookedInto
     if (stays) copyAll(from, standsIn)
@@ -106,14 +108,15 @@ function loadNow (Class) {
   loaders.get(Class)()
 }
 
-/** What every class and prototype has. */
+/** The properties that every class and prototype has. */
 const OF_ALL = { __proto__: null, constructor: true, length: true, name: true, prototype: true }
 
-/** Copies the properties that the class does not have. False if other code had defined some, or lets none be defined. */
+/** Copies the properties that the class lacks. False if other code had defined some, or lets none be defined. */
 function copyAll (from, to) {
   let isComplete = true
   for (const key of ownKeys(from)) {
-    const isFree = getOwnPropertyDescriptor(to, key) === undefined && defineProperty(to, key, getOwnPropertyDescriptor(from, key))
+    const isFree = getOwnPropertyDescriptor(to, key) === undefined &&
+      defineProperty(to, key, getOwnPropertyDescriptor(from, key))
     isComplete = isComplete && (isFree || key in OF_ALL)
   }
   return isComplete

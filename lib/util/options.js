@@ -1,6 +1,6 @@
 'use strict'
 
-/** Option objects: an unknown key is an error, so that a misspelt option does not go unnoticed. */
+/** Option objects, in which an unknown key is an error. So a misspelt option does not go unnoticed. */
 
 const { TypeError, getOwnPropertyDescriptor, keys, stringify } = require('./intrinsics')
 const { describe } = require('./values')
@@ -27,12 +27,16 @@ function assertOptions (options, known, caller, offered = known.length) {
   }
 }
 
-/** An option's value, or `otherwise` if it is undefined. It may be inherited, but not from `Object.prototype`. */
+/**
+ * Reads an option's value; if it is undefined, returns `otherwise`. The value may be inherited, but not
+ * from `Object.prototype`.
+ */
 function option (options, name, otherwise) {
   if (options === undefined) return otherwise
   const value = options[name]
   if (value === undefined) return otherwise
-  return ObjectPrototype[name] !== undefined && getOwnPropertyDescriptor(options, name) === undefined ? otherwise : value
+  const isOfAll = ObjectPrototype[name] !== undefined && getOwnPropertyDescriptor(options, name) === undefined
+  return isOfAll ? otherwise : value
 }
 
 // These use no methods of arrays, which may have been replaced.

@@ -1,18 +1,18 @@
 'use strict'
 
 /**
- * Gives state that all copies of the package in this thread share, also copies in other realms. It is a property of a class of
- * Node's, since a test runner gives each realm a `process` and globals of its own.
+ * Returns state that all copies of the package in this thread share. Copies in other realms share it, too. It is a
+ * property of a class of Node's, since a test runner gives each realm a `process` and globals of its own.
  *
- * Such state lives as long as the thread, and so does all that it refers to. So it keeps the realm that has made it, but no other one:
- * later realms put primitive values into it, weak references, or what Node itself keeps already.
+ * Such state lives as long as the thread, and so does all that it refers to. So it keeps the realm that has made it,
+ * but no other one: later realms put in primitive values, weak references, or objects that Node itself keeps already.
  */
 
 const EventEmitter = require('events')
 
 const { define, getOwnPropertyDescriptor } = require('./intrinsics')
 
-/** The state of that name; `create` makes it if this is the first copy that asks. */
+/** Returns the state of that name; the first copy that asks makes it. */
 module.exports = function shared (name, create) {
   const key = Symbol.for('atomics-waitasync.' + name)
   const property = getOwnPropertyDescriptor(EventEmitter, key)

@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * Throws the RangeError of a stack overflow unless so much of the stack is left: before something that must not be interrupted.
+ * Throws a stack overflow unless so much stack is left. Called before steps that a stack overflow must not interrupt.
  *
- * The engine compares what a call passes with the stack that is left. To count frames would not do: an optimized frame takes a fraction of
- * another.
+ * The engine compares the size of a call's arguments with the stack that is left. Counting frames would not do: an
+ * optimized frame takes a fraction of another.
  */
 
 const { Array } = require('./global')
@@ -19,7 +19,7 @@ function assertKilobytes (kilobytes) {
 
 function ignore () {}
 
-/** For loading code of the package and for starting the agent, which take half as much on any Node. */
+/** Throws without the stack for loading code and starting the agent. These take half as much on any Node. */
 const assertStackToLoad = () => assertKilobytes(128)
 
 module.exports = { assertKilobytes, assertStackToLoad }

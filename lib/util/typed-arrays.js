@@ -1,6 +1,8 @@
 'use strict'
 
-/** Reads typed arrays and SharedArrayBuffers of any realm by the built-in getters, which no property of theirs can shadow. */
+/**
+ * Reads typed arrays and SharedArrayBuffers of any realm by built-in getters. No property of theirs can shadow these.
+ */
 
 const {
   apply, getBuffer, getByteOffset, getGrowable, getLength, getMaxByteLength, getSharedByteLength, isFrozen
@@ -27,8 +29,9 @@ exports.sharedByteLength = (buffer) => apply(getSharedByteLength, buffer, [])
 /** The length that a SharedArrayBuffer may grow to. */
 exports.maxByteLength = (buffer) => apply(getMaxByteLength || getSharedByteLength, buffer, [])
 /**
- * Whether a SharedArrayBuffer is the memory of a WebAssembly module: the JavaScript API of WebAssembly says that such a buffer is
- * frozen. In another thread the buffer is frozen if its memory was posted, and not if the buffer was posted alone.
+ * Whether a SharedArrayBuffer is the memory of a WebAssembly module. The JavaScript API of WebAssembly says that
+ * such a buffer is frozen. In another thread the buffer is frozen if its memory was posted, and not if the
+ * buffer was posted alone.
  */
 exports.isWebAssemblyMemory = (buffer) => isFrozen(buffer)
 exports.isGrowable = (buffer) => getGrowable !== undefined && apply(getGrowable, buffer, [])

@@ -1,16 +1,16 @@
 'use strict'
 
-/** Questions about arbitrary values that run none of their code: a value may be a proxy, or have getters that throw. */
+/** Questions about arbitrary values that run none of their code. A value may be a proxy, or have getters that throw. */
 
 const { String, is, stringify } = require('./intrinsics')
 
 exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
 
-/** A string in quotation marks, for messages; of a long string, its beginning. */
+/** Quotes a string for messages; of a long string, its beginning. */
 const quote = (string) => stringify(string.length > 40 ? shortened(string) : string)
 exports.quote = quote
 
-/** What a value is, for an error message. */
+/** Describes a value for an error message. */
 exports.describe = function describe (value) {
   switch (typeof value) {
     case 'string': return 'the string ' + quote(value)
@@ -23,7 +23,7 @@ exports.describe = function describe (value) {
   }
 }
 
-/** The first 40 characters. Uses no method of strings, since these may have been replaced. */
+/** Cuts a string after 40 characters. Uses no method of strings, since these may have been replaced. */
 function shortened (string) {
   let start = ''
   for (let n = 0; n < 40; n++) start += string[n]

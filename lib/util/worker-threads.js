@@ -1,6 +1,6 @@
 'use strict'
 
-/** Node's `worker_threads`; `threads` is undefined on a Node 10 that was started without --experimental-worker: it has one thread. */
+/** Node's `worker_threads`; undefined on Node 10 without --experimental-worker. Then there is one thread. */
 let threads
 try {
   threads = require('worker_threads')
@@ -10,14 +10,14 @@ try {
 
 const { isMainThread, threadId } = threads || { isMainThread: true, threadId: 0 }
 
-/** The name that a program has given this thread; undefined if there is none, or neither Node nor an install tells. */
+/** The name of this thread; undefined if none is known. Node tells it, or an install. */
 const threadName = nameOf(threads)
 
 function nameOf (threads) {
   const name = threads && threads.threadName
   // See install/workers/by-message/start.js.
   if (name === undefined) return require('events')[Symbol.for('atomics-waitasync.thread-name')]
-  // The second is what Node calls a Worker without a name.
+  // The second is Node's name for a Worker without one.
   return name === '' || name === 'WorkerThread' ? undefined : name
 }
 

@@ -1,10 +1,11 @@
 'use strict'
 
 /**
- * Aborts waiters by their AbortSignal. All waiters of a signal share one listener, since an EventTarget searches its listeners for
- * each one that is added or removed, and warns of many.
+ * Aborts waiters by their AbortSignal. All waiters of a signal share one listener, since an EventTarget searches its
+ * listeners for each one that is added or removed, and warns of many.
  *
- * Invariant: while there are waiters, the signal has the listener. The waiters are aborted in the order in which they came.
+ * Invariant: while there are waiters, the signal has the listener. The waiters are aborted in the
+ * order in which they came.
  */
 
 const { addAbortListener } = require('events')
@@ -14,12 +15,15 @@ const { AbortSignal } = require('../util/global')
 
 const { nextTick } = process
 
-/** By it Node tells its own signals from others; undefined where there are none, or other code has replaced the class. */
+/**
+ * Throws for signals that are not Node's own. Undefined where there are no signals, or other
+ * code has replaced the class.
+ */
 const { get: getAborted } = (AbortSignal && getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')) || {}
 
 /**
- * Adds a listener. On a signal of Node's own, no earlier listener can keep the abort from it by `stopImmediatePropagation()`, where Node has
- * a function for that.
+ * Adds a listener. On a signal of Node's own, no earlier listener can hide the abort from it by
+ * `stopImmediatePropagation()`, where Node has a function for that.
  */
 function listen (signal, listener) {
   if (addAbortListener !== undefined && isOfNode(signal)) addAbortListener(signal, listener)
@@ -35,7 +39,7 @@ function isOfNode (signal) {
   }
 }
 
-/** By signal. An audience is never replaced: `leave` finds that of a waiter by its signal. */
+/** The Audience of each signal. It is never replaced: `leave` finds it by the signal of the waiter. */
 const audiences = createWeakMap()
 
 /** The waiters of a signal. */
@@ -103,7 +107,10 @@ class Audience {
 }
 bare(Audience)
 
-/** Lets a waiter be aborted by its signal, if it has one. False if the signal has aborted it meanwhile. Throws what the signal throws. */
+/**
+ * Lets a waiter be aborted by its signal, if it has one. False if the signal has aborted it meanwhile. Errors of
+ * the signal are passed on.
+ */
 exports.join = function join (waiter) {
   const { signal } = waiter
   if (signal === undefined) return true

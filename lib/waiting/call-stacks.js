@@ -1,16 +1,16 @@
 'use strict'
 
-/** Where calls of the package came from. */
+/** The stacks of the program's calls of the package. */
 
 const path = require('path')
 const { Error } = require('../util/intrinsics')
 
-/** The package's own frames, and as many as an error has otherwise. */
+/** How many frames: the package's own, and as many as errors usually have. */
 const FRAMES = 20
 /** The folder of the package's code. */
 const LIB = path.join(__dirname, '..') + path.sep
 
-/** Where this call came from, as an error: its stack, of at least so many frames, becomes a text when that is read. */
+/** Captures this call's stack, as an error. It has at least so many frames, and becomes a text when it is read. */
 function captureCall (frames = FRAMES) {
   const { stackTraceLimit } = Error
   try {
@@ -23,7 +23,10 @@ function captureCall (frames = FRAMES) {
   return call
 }
 
-/** The frames of an error's stack, from the package's caller on; all of them if the stack has no caller. '' if it cannot be had. */
+/**
+ * Returns the frames of a call's stack, from the package's caller on. All of them if the stack has no caller;
+ * '' if there is no stack.
+ */
 function stackOf (call) {
   const lines = textOf(call).split('\n')
   let caller = 1
@@ -32,9 +35,9 @@ function stackOf (call) {
 }
 
 /**
- * The same; of a stack that is missing, one warning in the process says so.
- * @param {string} consequence what the warning begins with, with that it is missing
- * @param {string} code that of the warning
+ * Returns `stackOf(call)`, and warns if that is missing. There is one warning in the process.
+ * @param {string} consequence the beginning of the warning: what is missing, and the consequence
+ * @param {string} code the code of the warning
  */
 function stackOrWarning (binding, call, consequence, code) {
   const text = stackOf(call)
@@ -44,7 +47,7 @@ function stackOrWarning (binding, call, consequence, code) {
   return text
 }
 
-/** What a program may have replaced makes a text of the stack. */
+/** Reads a stack's text, which code of the program may make. */
 function textOf (call) {
   try {
     return '' + call.stack

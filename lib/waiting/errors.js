@@ -1,26 +1,27 @@
 'use strict'
 
 /**
- * The errors of waits, of locks and their family. They can be made even where `Error.prototype` is frozen, so that assigning a name would throw.
+ * The errors of waits, of locks and their family. They can be made even where `Error.prototype` is frozen, so that
+ * assigning a name would throw.
  *
- * V8 adds the functions that await a promise to the stack of an error only if the error is made in an async function whose promise that
- * is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
+ * V8 adds the functions that await a promise to the stack of an error only if the error is made in an async function
+ * whose promise that is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
  */
 
 const { Error, captureStackTrace, define } = require('../util/intrinsics')
 const { nounOf } = require('./kinds')
 
-/** What the promise of a wait resolves with when its time is over. */
+/** The value of a wait's promise when its time is over. */
 const LATE = Symbol('atomics-waitasync.late')
 
-/** A promise of the same value; if that is LATE, it rejects with what `createError` returns. */
+/** Awaits a promise; for LATE, throws the error that `createError` makes. */
 async function unlessLate (promise, createError) {
   const outcome = await promise
   if (outcome === LATE) throw hideFrames(createError(), unlessLate)
   return outcome
 }
 
-/** The error, without the frames down to `fn`: those of the package say nothing to its users. */
+/** Removes the frames down to `fn` from an error, and returns it. The package's own frames say nothing to its users. */
 function hideFrames (error, fn) {
   if (captureStackTrace !== undefined) captureStackTrace(error, fn)
   return error
@@ -33,7 +34,7 @@ function createError (message, code, name) {
   return error
 }
 
-/** Gives an error the `kind` and the `id` of what was waited for. Returns it. */
+/** Gives an error the awaited word's `kind` and `id`, and returns it. */
 function about (error, word, kind) {
   define(error, 'kind', kind, true, true)
   define(error, 'id', word.id, true, true)
@@ -41,13 +42,14 @@ function about (error, word, kind) {
 }
 
 /**
- * @param {{ id: number, name: string | undefined, holder?: () => number | null }} word what the wait was for
+ * @param {{ id: number, name: string | undefined, holder?: () => number | null }} word the awaited word
  * @param {{ kind: string, mode?: string }} what as in a snapshot
  */
 function timeoutError (word, { kind, mode }, timeout) {
   // Permits may be those of any number of threads.
   const holder = mode === 'exclusive' || mode === 'shared' ? word.holder() : null
-  const error = createError('Timed out after ' + timeout + ' ms waiting for ' + nounOf({ kind, mode, name: word.name }) +
+  const noun = nounOf({ kind, mode, name: word.name })
+  const error = createError('Timed out after ' + timeout + ' ms waiting for ' + noun +
     (holder === null ? '' : ', held by thread ' + holder), 'ERR_TIMEOUT', 'TimeoutError')
   define(about(error, word, kind), 'holder', holder, true, true)
   return error
@@ -57,15 +59,19 @@ const queueClosed = (caller) => createError(caller + ': the queue is closed', 'E
 
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 
-/** The error of a thread that would wait for itself; `does` is 'holds' or 'awaits'. The others are as for `timeoutError`. */
+/**
+ * Makes the error of a thread that would wait for itself. `does` is 'holds' or 'awaits'; the other arguments
+ * are as for `timeoutError`.
+ */
 function deadlock (caller, word, { kind, mode }, does) {
   const noun = nounOf({ kind, mode, name: word.name })
-  return about(createError(caller + ': would wait for ' + noun + ', which this thread itself already ' + does, 'ERR_DEADLOCK'), word, kind)
+  const message = caller + ': would wait for ' + noun + ', which this thread itself already ' + does
+  return about(createError(message, 'ERR_DEADLOCK'), word, kind)
 }
 
 /**
- * The error of a thread that would close a cycle of threads which wait for each other.
- * @param {string} text what each of them waits for
+ * Makes the error of a thread that would close a cycle.
+ * @param {{ text: string, cycle: object[] }} ring the cycle, and its description: each thread and the lock that it awaits
  */
 function deadlockCycle (caller, word, { kind }, { text, cycle }) {
   const error = createError(caller + ': none of these threads could go on: ' + text, 'ERR_DEADLOCK')
@@ -73,12 +79,15 @@ function deadlockCycle (caller, word, { kind }, { text, cycle }) {
   return error
 }
 
-/** A signal's reason, or an AbortError where signals have none. */
+/** Returns a signal's reason, or an AbortError where signals have none. */
 function abortReason (signal) {
   return orAbortError(signal.reason)
 }
 
-/** The same; if it has a getter that throws, what that throws. Never undefined: that would say that nothing was aborted. */
+/**
+ * Returns `abortReason(signal)`; if a getter throws, its error. Never undefined: that would say
+ * that nothing was aborted.
+ */
 function reasonOfAbort (signal) {
   try {
     return abortReason(signal)
@@ -97,6 +106,6 @@ function throwIfAborted (signal) {
 }
 
 module.exports = {
-  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, reasonOfAbort, throwIfAborted, timeoutError,
-  unlessLate
+  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, reasonOfAbort, throwIfAborted,
+  timeoutError, unlessLate
 }

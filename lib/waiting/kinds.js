@@ -1,18 +1,21 @@
 'use strict'
 
-/** What users read of a lock: its kind, mode and name. */
+/** The kind, mode and name of a lock, as users read them. */
 
 const { quote } = require('../util/values')
 
-/** By its purpose, the kind of a wait for a notification, and its mode if it has one. */
+/** The kind (and mode) of a wait for a notification, by purpose. */
 const NOTIFIED = [
   { kind: 'wait' }, { kind: 'Condition' }, { kind: 'Barrier' }, { kind: 'Latch' },
   { kind: 'Queue', mode: 'put' }, { kind: 'Queue', mode: 'take' }, { kind: 'Queue', mode: 'use' }
 ]
-/** How many purposes there is room for. `purpose + PURPOSES * n`: the word that is waited on is the nth behind the first of the thing. */
+/**
+ * How many purposes there is room for. `purpose + PURPOSES * n` is a wait at the nth word behind the
+ * first word of its object.
+ */
 const PURPOSES = 8
 
-/** A noun phrase for an entry of a snapshot, or for what is awaited of a word with its kind, mode and name. */
+/** Names an awaited or held lock by a noun phrase. Takes an entry of a snapshot, or the kind, mode and name. */
 function nounOf ({ kind, mode, name }) {
   switch (kind) {
     case 'named': return 'the lock named ' + quote(name)

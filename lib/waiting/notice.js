@@ -9,21 +9,22 @@ const { NOTIFIED, PURPOSES, nounOf } = require('./kinds')
 const { alongside, blockBegins, blockEnds } = require('./profile')
 const Waiter = require('./waiter')
 
-// What a notification is awaited for: the indexes of `NOTIFIED`.
+// The purposes of waits: the indexes of `NOTIFIED`.
 const WAIT = 0
 const CONDITION = 1
 const BARRIER = 2
 const LATCH = 3
 
-/** Of a word. */
+/** The bytes of a word. */
 const BYTES = 4
 
-/** Without inherited ones, which could be a program's. */
+/** No hooks, and no inherited ones, which could be a program's. */
 const NO_HOOKS = { __proto__: null }
 
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
-  constructor (word, value, { timeout, signal }, steps, purpose, { onEnqueuing, onEnqueued, onNotified }, resolve, reject) {
+  constructor (word, value, { timeout, signal }, steps, purpose, hooks, resolve, reject) {
+    const { onEnqueuing, onEnqueued, onNotified } = hooks
     super(word, signal, steps)
     this.resolve = resolve
     this.reject = reject
@@ -63,12 +64,14 @@ class Notice extends Waiter {
 }
 
 /**
- * A promise of 'ok', 'not-equal' or 'timed-out', as of Atomics.waitAsync; it rejects with the signal's reason.
+ * Waits for a notification, as Atomics.waitAsync: 'ok', 'not-equal' or 'timed-out'. The promise rejects
+ * with the signal's reason.
  *
- * @param {Steps} steps what this is a step of
- * @param {{ onEnqueuing: function, onEnqueued: function, onNotified: function }} [hooks] `onEnqueuing()` is called before this thread is
- *   enqueued, after the last code of the signal's; `onEnqueued()` once it is, before anything else can run; `onNotified(resolve, reject)` as
- *   soon as it has been notified, and settles the promise. If the thread ends before, the notification goes to another waiter
+ * @param {Steps} steps the user's promise, of which this is a step
+ * @param {{ onEnqueuing: function, onEnqueued: function, onNotified: function }} [hooks] `onEnqueuing()` is called
+ *   before this thread is enqueued, after the last code of the signal's; `onEnqueued()` once it is, before anything
+ *   else can run; `onNotified(resolve, reject)` as soon as it has been notified, and settles the promise. If the thread
+ *   ends before, the notification goes to another waiter
  */
 function waitAsync (word, value, options, steps, purpose, hooks = NO_HOOKS) {
   return new Promise((resolve, reject) => {
@@ -89,7 +92,7 @@ function waitUntil (word, isOver, timeout, purpose) {
   }
 }
 
-/** Blocks for a notification at a word, and records that. The result is that of the agent's `waitFor`. */
+/** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
 function blockFor (address, value, timeout, purpose, onSlice) {
   const { native, waitFor } = agent()
   if (!native.profiles) return waitFor(address, value, timeout, purpose, onSlice)
@@ -101,7 +104,7 @@ function blockFor (address, value, timeout, purpose, onSlice) {
   }
 }
 
-/** A noun phrase for a thing, by the address of one of its words and the purpose of a wait there. */
+/** Names an awaited object by a word's address and the wait's purpose. */
 function nounOfWait ({ address, purpose }) {
   const name = agent().native.binding.labelOf(address - BYTES * ((purpose - purpose % PURPOSES) / PURPOSES))
   const { kind, mode } = NOTIFIED[purpose % PURPOSES]
@@ -109,7 +112,7 @@ function nounOfWait ({ address, purpose }) {
 }
 
 /**
- * As `waitUntil`, by a promise.
+ * Waits until `isOver(value of the word)`, as `waitUntil`, by a promise.
  * @param {Steps} steps of the user's promise, which settles soon after this
  * @param {Function} caller the async function that awaits this: the error's stack begins behind it
  */
@@ -134,15 +137,15 @@ const lateError = (word, timeout, purpose) => timeoutError(word, NOTIFIED[purpos
 /**
  * Wakes up to `count` waiters, and returns how many.
  *
- * A plain look at the counter is enough: Barrier and Latch have changed their word by an atomic operation before. A waiter of a
- * Condition was counted before it released the lock; a thread that has not taken the lock since has not changed anything that
- * this waiter waits for.
+ * A plain look at the counter is enough: Barrier and Latch have changed their word by an atomic operation before. A
+ * waiter of a Condition was counted before it released the lock; and a thread that has not taken the lock since has not
+ * changed the state that this waiter waits for.
  */
 function notify (word, count) {
   return agent().notifyWaiting(word.address, count)
 }
 
-/** A function that returns the milliseconds left of a time-out that begins now. */
+/** Starts a timeout. Returns a function that returns the milliseconds left. */
 function countdown (timeout) {
   if (timeout === Infinity) return () => Infinity
   const end = now() + timeout
@@ -150,5 +153,6 @@ function countdown (timeout) {
 }
 
 module.exports = {
-  BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, blockFor, countdown, notify, nounOfWait, waitAsync, waitUntil, waitUntilAsync
+  BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, blockFor, countdown, notify, nounOfWait, waitAsync, waitUntil,
+  waitUntilAsync
 }

@@ -1,6 +1,9 @@
 'use strict'
 
-/** The options of everything that waits, `{ timeout, signal }`; and of what runs a callback with a lock held, `{ timeout, signal, repair }`. */
+/**
+ * The options of methods that wait: `{ timeout, signal }`. Methods that run a callback with a lock
+ * held also accept `repair`.
+ */
 
 const { TypeError, freeze } = require('../util/intrinsics')
 const { option, assertOptions } = require('../util/options')
@@ -17,7 +20,7 @@ const SIGNAL = ['signal']
  * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
  * @param {string} caller the method's name, for messages
  * @param {boolean} signals whether `signal` is an option: a blocked thread cannot hear it
- * @param {number} otherwise the time-out if none is given
+ * @param {number} otherwise the timeout if none is given
  * @returns {{ timeout: number, signal: object | undefined }} `timeout`: from 0 to Infinity
  * @throws {TypeError} options, its timeout or its signal has a wrong type, or there is an unknown option
  */
@@ -28,7 +31,7 @@ function waitOptions (options, caller, signals = true, otherwise = Infinity) {
 }
 
 /**
- * The same, and `repair`.
+ * Validates the options of a callback form: those of `waitOptions`, and `repair`.
  * @param {Function} [standard] the repair if none is given
  */
 function callbackOptions (options, caller, signals, standard) {
@@ -47,7 +50,7 @@ function validated (timeout, signal, repair, caller, signals) {
   return { timeout: milliseconds(timeout, caller), signal, repair }
 }
 
-/** The signal of options that may have nothing else; undefined if they have none. Throws likewise. */
+/** Reads the signal of options that may have nothing else. Undefined if they have none; throws as `waitOptions`. */
 function signalOption (options, caller) {
   assertOptions(options, SIGNAL, caller)
   const signal = option(options, 'signal')
@@ -55,7 +58,7 @@ function signalOption (options, caller) {
   return signal
 }
 
-/** A valid time-out, from 0 on. */
+/** Validates a timeout; negative ones become 0. */
 function milliseconds (timeout, caller) {
   if (typeof timeout !== 'number' || timeout !== timeout) { // eslint-disable-line no-self-compare
     throw new TypeError(caller + ': timeout must be a number of milliseconds, not ' + describe(timeout))
@@ -70,8 +73,10 @@ async function ignore (promise) {
 }
 
 function assertSignal (signal, caller) {
-  if (typeof signal === 'object' && signal !== null && 'aborted' in signal && typeof signal.addEventListener === 'function') return
-  throw new TypeError(caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' + describe(signal))
+  const hasState = typeof signal === 'object' && signal !== null && 'aborted' in signal
+  if (hasState && typeof signal.addEventListener === 'function') return
+  throw new TypeError(caller + ': signal must be an AbortSignal (an object with aborted and addEventListener), not ' +
+    describe(signal))
 }
 
 /** @throws {TypeError} the argument called `name` is not a function */
@@ -99,4 +104,6 @@ function assertWorker (what, instead) {
   if (isMainThread) throw new TypeError(what + ' would block the main thread: use ' + instead)
 }
 
-module.exports = { UNLIMITED, assertFunction, assertNoPromise, assertWorker, callbackOptions, milliseconds, signalOption, waitOptions }
+module.exports = {
+  UNLIMITED, assertFunction, assertNoPromise, assertWorker, callbackOptions, milliseconds, signalOption, waitOptions
+}

@@ -1,13 +1,13 @@
 'use strict'
 
 /**
- * Records how long this thread waits, by the stacks of the waiting calls, if `ATOMICS_WAITASYNC_PROFILE` is set (`native.profiles`).
- * src/observe/profile.rs adds up and writes the file.
+ * Records this thread's waits, by the stacks of the waiting calls. It does so if `ATOMICS_WAITASYNC_PROFILE` is set
+ * (`native.profiles`). src/observe/profile.rs adds up and writes the file.
  *
- * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each of the waits that are
- * recorded stands for `factor` waits. A thread that blocks takes the stack once its wait is over, so that it joins the line as soon as without. If it sleeps for
- * longer than its first slice, it is recorded in any case, and then: so a thread that waits for ever is, too. Of a promise, only the call that
- * makes it knows the stack.
+ * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each
+ * recorded wait stands for `factor` waits. A blocked thread takes the stack once its wait is over, so that it joins the
+ * line without delay. If it sleeps for longer than its first slice, it is recorded in any case, and at once: so a
+ * thread that waits for ever is recorded, too. Of a promise, only the call that makes it knows the stack.
  */
 
 const { agent } = require('../agent/agent')
@@ -17,7 +17,10 @@ const { captureCall, stackOrWarning } = require('./call-stacks')
 const { floor, random } = Math
 const CODE = 'ATOMICS_WAITASYNC_PROFILE'
 
-/** After so many stacks a thread looks which share of the time since then they took: with more, or less, it records fewer waits, or more. */
+/**
+ * How many stacks a thread takes between two adaptations. It then compares the share of time that they took with MOST
+ * and LEAST, and records fewer waits, or more.
+ */
 const ROUND = 32
 const MOST = 0.01
 const LEAST = 0.0025
@@ -33,7 +36,7 @@ class Sampler {
     this.spent = 0
   }
 
-  /** How many waits this one is recorded for; 0: it is not recorded. */
+  /** Decides for how many waits this one stands; 0: not recorded. */
   next () {
     if (this.skips > 0) {
       this.skips--
@@ -41,7 +44,7 @@ class Sampler {
     }
     if (++this.count === ROUND) this.adapt()
     const { factor } = this
-    // In the mean factor - 1. Not the same number each time: a program may have that rhythm, too.
+    // The mean is factor - 1. The number varies: a program may have a fixed rhythm, too.
     this.skips = floor(random() * (2 * factor - 1))
     return factor
   }
@@ -60,11 +63,12 @@ bare(Sampler)
 
 const sampler = new Sampler()
 
-/** The stack of the call that the program has made, as the number by which native code knows it. */
+/** Takes the stack of the program's call, and returns its number. Native code knows the stack by that. */
 function takeStack () {
   const { binding } = agent().native
   const began = now()
-  const number = binding.stackNumber(stackOrWarning(binding, captureCall(), CODE + ': the stack of a wait is missing', CODE))
+  const text = stackOrWarning(binding, captureCall(), CODE + ': the stack of a wait is missing', CODE)
+  const number = binding.stackNumber(text)
   sampler.spent += now() - began
   return number
 }
@@ -78,13 +82,18 @@ function takeSample () {
   return factor === 0 ? NOT_RECORDED : { factor, stack: takeStack() }
 }
 
-/** Of the steps of a promise all are recorded, or none. To be called first in the call that makes the promise. */
+/**
+ * Decides once for all steps of a promise whether they are recorded. Called first in the call that makes the promise.
+ */
 function sampleOf (steps) {
   if (steps.sample === undefined) steps.sample = takeSample()
   return steps.sample
 }
 
-/** A promise is about to be enqueued. Returns what `promiseEnds` wants; undefined if it is not recorded. Never throws. */
+/**
+ * Records a promise that is about to be enqueued. Returns the argument of `promiseEnds`; undefined if it is
+ * not recorded. Never throws.
+ */
 function promiseBegins (waiter) {
   // The program's own waits may be pauses.
   if (waiter.purpose === 0) return undefined
@@ -97,7 +106,7 @@ function promiseBegins (waiter) {
   }
 }
 
-/** Its wait is over. Never throws. */
+/** Records the end of a promise's wait. Never throws. */
 function promiseEnds (number) {
   try {
     agent().native.binding.waitEnds(number)
@@ -111,9 +120,9 @@ function promiseEnds (number) {
 /** The wait for which this thread blocks: there is one at a time. `number` is 0 until it is recorded. */
 const blocked = { nounOf: undefined, what: undefined, began: 0, number: 0 }
 
-/** This thread is about to block; `nounOf(what)` says for what. */
+/** Notes that this thread is about to block. `nounOf(what)` names the awaited object. */
 function blockBegins (nounOf, what) {
-  // The engine may have broken the last one off.
+  // The engine may have interrupted the last one.
   if (blocked.number !== 0) blockEnds()
   blocked.nounOf = nounOf
   blocked.what = what
@@ -126,18 +135,18 @@ function record (factor) {
   return agent().native.binding.waitBegins(takeStack(), factor, nounOf(what), milliseconds)
 }
 
-/** Native code calls this between the slices in which the thread sleeps. */
+/** Records a long wait: runs between two slices of the sleep. */
 function onSlice () {
   if (blocked.number === 0) blocked.number = record(1)
 }
 
-/** What native code is to call between the slices, where it would call `other` otherwise. */
+/** Combines `onSlice` with another function to call between slices. */
 const alongside = (other) => other === undefined ? onSlice : () => {
   onSlice()
   other()
 }
 
-/** The thread goes on. Never throws. */
+/** Records the end of a blocking wait. Never throws. */
 function blockEnds () {
   try {
     let { number } = blocked

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A user's promise that is enqueued more than once before it settles: a Condition's is notified, and then claims the lock again.
- * `ref` and `unref` of the promise apply to each of these steps.
+ * A user's promise that is enqueued repeatedly before it settles. A Condition's promise is notified, and then claims
+ * the lock again. `ref` and `unref` of the promise apply to each of these steps.
  */
 
 const { agent } = require('../agent/agent')
@@ -32,19 +32,19 @@ class Steps {
     return promise
   }
 
-  /** The next step begins. */
+  /** Begins the next step. */
   begin (waiter) {
     this.waiter = waiter
     this.isPending = true
   }
 
-  /** The promise is about to settle. */
+  /** Ends the steps: the promise is about to settle. */
   end () {
     this.isPending = false
     agent().forgetSteps(this)
   }
 
-  /** As of a Waiter. */
+  /** Lets the steps keep the event loop alive, or not. */
   setRefed (refed) {
     this.refed = refed
     // Between two steps it applies to the next one.
@@ -52,7 +52,7 @@ class Steps {
     return true
   }
 
-  /** No further step is taken, and the promise rejects with `reason`. */
+  /** Stops the steps: the promise rejects with `reason`. */
   reject (reason) {
     this.reason = reason
     if (this.waiter !== undefined) this.waiter.giveUp(reason)

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A promise that is enqueued once, until it is settled or its signal aborts it: the base of Claim and Notice.
- * agent/slots.js passes it the result by `settle(value)`.
+ * A promise that is enqueued until it settles or is aborted. It is the base of Claim and Notice. agent/slots.js passes
+ * it the result by `settle(value)`.
  *
  * Each kind has:
  * - `enqueue()`: enqueues it. Returns undefined, or the result if there is one at once
@@ -24,7 +24,7 @@ const warned = createMap()
 class Waiter {
   /**
    * @param {object} word kept while this is enqueued
-   * @param {Steps} [steps] what this is a step of
+   * @param {Steps} [steps] the user's promise, of which this is a step
    */
   constructor (word, signal, steps) {
     this.word = word
@@ -36,8 +36,8 @@ class Waiter {
   }
 
   /**
-   * Enqueues it, or settles the promise at once. It joins its signal before, whose code may throw: then it must not be enqueued. The caller has
-   * made sure that there is stack.
+   * Enqueues it, or settles the promise at once. It joins its signal first: if the signal's code throws, it must not be
+   * enqueued. The caller has made sure that there is stack.
    */
   begin () {
     let result
@@ -66,14 +66,14 @@ class Waiter {
     this.giveUp(reasonOfAbort(this.signal))
   }
 
-  /** Dequeues it. False if it is too late for that: then it will be settled. */
+  /** Dequeues it. False if that is too late: then it will be settled. */
   dequeue () {
     if (this.slot < 0 || !agent().cancel(this)) return false
     this.end()
     return true
   }
 
-  /** It is not enqueued any more, or never was. */
+  /** Ends it: it is no longer enqueued, or never was. */
   end () {
     this.slot = -1
     if (this.recorded !== undefined) this.endRecord()
@@ -93,7 +93,7 @@ class Waiter {
     return true
   }
 
-  /** What the warning of a loop that has run dry says of it; undefined if its word has been warned of before. */
+  /** The data for the warning of a loop that runs dry. Undefined if its word has been warned of before. */
   get pendingNote () {
     const { key } = this.word
     if (warned.has(key)) return undefined
@@ -102,8 +102,8 @@ class Waiter {
   }
 }
 bare(Waiter)
-// Those that have none take no memory for it. `onEnqueued` is called once it is enqueued, before anything else can run. `recorded`: by what
-// profile.js knows the wait, if it is recorded.
+// A waiter without these takes no memory for them. `onEnqueued` is called once it is enqueued, before anything else can
+// run. `recorded`: the number of the wait in profile.js, if it is recorded.
 shield(Waiter, ['steps', 'onEnqueued', 'recorded'])
 
 module.exports = Waiter

@@ -207,9 +207,9 @@ impl Environment {
         })
     }
 
-    /// Calls a JavaScript function that does nothing: at such a call the engine does what it was asked to do meanwhile.
+    /// Calls the agent's `tick`: it runs a hook, if there is one, and at such a call the engine can interrupt the thread.
     ///
-    /// Returns false if JavaScript is broken off: the thread is being terminated, a time limit of `vm` is over, or there is no stack for
+    /// Returns false if JavaScript is interrupted: the thread is being terminated, a time limit of `vm` is over, or there is no stack for
     /// the call. JavaScript learns of it when the operation returns.
     #[must_use]
     pub(crate) fn tick(self) -> bool {

@@ -22,8 +22,9 @@ use waitasync_core::service::watch::EndSignal;
 /// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
 ///
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
-/// been put there; `tick()`, which does nothing, between the slices in which a thread blocks. `thread_id` and `thread_name` are those
-/// of `worker_threads`; `end_signal`: 0 if the event loop is not libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
+/// been put there; `tick()` between the slices in which a thread blocks: it runs the agent's hook, if there is one, and lets the
+/// engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`; `end_signal`: 0 if the event loop is not
+/// libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
 #[napi(catch_unwind)]
 pub fn start(
     env: Env,
@@ -246,7 +247,7 @@ pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
     Ok(())
 }
 
-/// The counters as an `ArrayBuffer`: of waiters, by word, and then of abandoned locks, by bucket. To be read only,
+/// The counters as an `ArrayBuffer`: of waiters, and then, fewer, of abandoned locks, both by word. To be read only,
 /// atomically. Undefined where the host allows no such buffer.
 #[napi(catch_unwind)]
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {

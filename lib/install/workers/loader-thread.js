@@ -9,14 +9,14 @@
  * functions long before.
  */
 
-const NODE_VERSION = require('../../util/node-version')
+const { LATE_HOOKS } = require('../../util/quirks')
 const shared = require('../../util/shared')
 const { hostWorker } = require('./host-worker')
 
 const { getPrototypeOf, setPrototypeOf } = Reflect
 
 /** Whether it is done, by whichever copy of the package in this thread. */
-const state = shared('loader-thread', () => ({ done: NODE_VERSION < 18 || NODE_VERSION >= 22 }))
+const state = shared('loader-thread', () => ({ done: !LATE_HOOKS }))
 
 /** To be called in each thread before its Atomics are replaced. */
 module.exports = function takeHostFunctions () {

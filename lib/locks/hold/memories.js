@@ -13,7 +13,7 @@
 const { setImmediate } = require('timers')
 
 const { createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now } = require('../../util/intrinsics')
-const NODE_VERSION = require('../../util/node-version')
+const { RELEASES_EARLY } = require('../../util/quirks')
 const { maxByteLength } = require('../../util/typed-arrays')
 const { threads } = require('../../util/worker-threads')
 
@@ -33,7 +33,7 @@ const TURN = 1
  * the memory belongs to its buffer, which lives longer than all hooks.
  */
 function createKeep (binding) {
-  if (threads === undefined || NODE_VERSION >= 14) return () => {}
+  if (threads === undefined || !RELEASES_EARLY) return () => {}
   const { MessageChannel } = threads
   const kept = createWeakSet()
 

@@ -13,7 +13,7 @@
 const { agent, assertStack } = require('../../agent/agent')
 const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
 const { option, assertOptions } = require('../../util/options')
-const NODE_VERSION = require('../../util/node-version')
+const { REJECTS_OVERFLOWS } = require('../../util/quirks')
 const { describe, isObject } = require('../../util/values')
 const { LATE, abortReason, unlessLate } = require('../../waiting/errors')
 const { assertWorker, milliseconds, assertFunction, waitOptions } = require('../../waiting/options')
@@ -211,9 +211,6 @@ const notSupported = (message) => createException('NotSupportedError', message)
 const reasonOf = (signal) => signal.reason === undefined ? createException('AbortError', 'The operation was aborted') : abortReason(signal)
 
 // ——— Holding ———
-
-/** Node 10: a stack overflow at the beginning of an async function does not throw, but rejects its promise. */
-const REJECTS_OVERFLOWS = NODE_VERSION < 12
 
 /** Takes a name at once, or puts the request into its line. */
 function takeOrEnqueue (call) {

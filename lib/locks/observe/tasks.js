@@ -13,7 +13,7 @@
 
 const { AsyncLocalStorage } = require('async_hooks')
 const { apply, bare, createArray, createMap } = require('../../util/intrinsics')
-const NODE_VERSION = require('../../util/node-version')
+const { RUNS_LATER } = require('../../util/quirks')
 
 /** How many of the callbacks around a claim count, the innermost first. */
 const MOST = 64
@@ -82,8 +82,7 @@ class Tasks {
 }
 bare(Tasks)
 
-// Node 13 called what it was given in a later tick.
-const hasContexts = AsyncLocalStorage !== undefined && NODE_VERSION !== 13
+const hasContexts = AsyncLocalStorage !== undefined && !RUNS_LATER
 const { getStore, run } = hasContexts ? AsyncLocalStorage.prototype : {}
 
 /** The tasks of this thread; undefined if no stall is reported, or where there are no asynchronous contexts. */

@@ -10,7 +10,7 @@
 
 const { defineProperty, getOwnPropertyDescriptor } = require('../../../util/intrinsics')
 const isAsked = require('../../../util/is-asked')
-const NODE_VERSION = require('../../../util/node-version')
+const { NO_TRACKED_FDS } = require('../../../util/quirks')
 const { isObject } = require('../../../util/values')
 const { threads } = require('../../../util/worker-threads')
 
@@ -18,7 +18,7 @@ const { prototype } = Object
 const { deleteProperty } = Reflect
 
 /** The constructor reads it before it posts the message that starts the Worker. */
-const OPTION = NODE_VERSION < 15 ? 'stdin' : 'trackUnmanagedFds'
+const OPTION = NO_TRACKED_FDS ? 'stdin' : 'trackUnmanagedFds'
 
 let getter
 let name
