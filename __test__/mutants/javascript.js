@@ -81,7 +81,7 @@ module.exports = [
   { what: 'a reader that was told repairs beside others', file: repair, find: '    if (!hold.isShared) {\n      await', put: '    if (true) {\n      await', test: 'locks/repair' },
   { what: 'each of many readers repairs', file: repair, find: '        if (writer.token.ownerDied) await', put: '        await', test: 'locks/repair' },
   { what: 'a reader does not look again whether a writer died', file: repair, find: '      share = await this.acquire(true, this.left)\n    } while (share !== null && share.token.ownerDied)', put: '      share = await this.acquire(true, this.left)\n    } while (false)', test: 'locks/repair' },
-  { what: 'repairing counts as waiting', file: repair, find: '    }\n    hold.repaired(caller)\n    this.end += now() - since', put: '    }\n    hold.repaired(caller)', test: 'locks/repair' },
+  { what: 'repairing counts as waiting', file: repair, find: 'repair, hold.given))\n    hold.repaired(caller)\n    this.end += now() - since', put: 'repair, hold.given))\n    hold.repaired(caller)', test: 'locks/repair' },
   { what: 'each wait has the whole time-out', file: repair, find: 'return max(0, this.end - now())', put: 'return 10000', test: 'locks/repair' },
   { what: 'a repair that blocks may return a promise', file: repair, find: "assertNoPromise(repair(hold.given), caller + ': repair', twin)", put: 'repair(hold.given)', test: 'locks/repair' },
   { what: 'a repair that abandons its name has ended well', file: names, find: '    if (this.isAbandoned) throw', put: '    if (false) throw', test: 'locks/repair' },

@@ -92,12 +92,7 @@ class Repairing {
     const since = now()
     hold.noteDeath()
     const { tasks } = theList()
-    const scope = tasks === undefined ? undefined : tasks.begin(hold.token[SERIAL])
-    try {
-      await (scope === undefined ? repair(hold.given) : tasks.call(scope, repair, hold.given))
-    } finally {
-      if (scope !== undefined) tasks.end(scope)
-    }
+    await (tasks === undefined ? repair(hold.given) : tasks.call(hold.token[SERIAL], repair, hold.given))
     hold.repaired(caller)
     this.end += now() - since
   }

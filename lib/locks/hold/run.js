@@ -75,15 +75,13 @@ async function run (instance, request, callback, options, caller) {
     inJob = true
   }
   const { tasks } = theList()
-  let scope
   let failed = true
   try {
     if (repairing !== undefined && token.ownerDied) {
       inJob = true
       token = (await repairing.sound(newHold(word, wanted, token))).token
     }
-    if (tasks !== undefined) scope = tasks.begin(token[SERIAL])
-    let result = scope === undefined ? callback(token) : tasks.call(scope, callback, token)
+    let result = tasks === undefined ? callback(token) : tasks.call(token[SERIAL], callback, token)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       inJob = true
@@ -92,7 +90,6 @@ async function run (instance, request, callback, options, caller) {
     failed = false
     return result
   } finally {
-    if (scope !== undefined) tasks.end(scope)
     try {
       giveBackAfter(token, failed, inJob, repairing !== undefined)
     } catch (_) {

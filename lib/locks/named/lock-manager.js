@@ -238,7 +238,6 @@ async function runHolding (call) {
   // The request has failed.
   if (grant === undefined) return
   const { tasks } = theList()
-  let scope
   let hasRepair = false
   try {
     const { callback, repairing, signal } = call
@@ -251,19 +250,16 @@ async function runHolding (call) {
       }
       hasRepair = true
     }
-    if (tasks !== undefined && grant !== null) scope = tasks.begin(grant.token[SERIAL])
     const given = grant === null ? null : grant.given
-    let result = scope === undefined ? callback(given) : tasks.call(scope, callback, given)
+    let result = tasks === undefined || grant === null ? callback(given) : tasks.call(grant.token[SERIAL], callback, given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (scope !== undefined) tasks.end(scope)
     if (grant === null || grant.end(false, true)) call.resolve(result)
     else call.reject(stolenError(call.name))
   } catch (error) {
-    if (scope !== undefined) tasks.end(scope)
     if (grant !== null) grant.end(true, true, hasRepair)
     call.reject(grant !== null && grant.isStolen ? stolenError(call.name) : error)
   }

@@ -38,20 +38,29 @@ class Tasks {
     this.scopes = createMap()
   }
 
-  /** A callback is about to be run with the hold that has this serial number. */
-  begin (serial) {
+  /** Calls a callback with the hold that has this serial number. Returns its result, or a promise of it. */
+  call (serial, callback, given) {
     const outer = apply(getStore, this.storage, [])
     const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
     this.scopes.set(serial, scope)
-    return scope
+    let isPending = false
+    try {
+      const result = apply(run, this.storage, [scope, () => callback(given)])
+      isPending = typeof result === 'object' || typeof result === 'function'
+      return isPending ? this.settled(scope, result) : result
+    } finally {
+      if (!isPending) this.end(scope)
+    }
   }
 
-  /** Calls a callback that has begun. */
-  call (scope, callback, given) {
-    return apply(run, this.storage, [scope, () => callback(given)])
+  async settled (scope, result) {
+    try {
+      return await result
+    } finally {
+      this.end(scope)
+    }
   }
 
-  /** What a callback returned has settled, or it has thrown. */
   end (scope) {
     this.scopes.delete(scope.serial)
     scope.outer = undefined
