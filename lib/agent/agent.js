@@ -8,24 +8,18 @@
 const { LEAVES_EXCEPTIONS, SHARES_END_SIGNAL } = require('../util/quirks')
 const { assertKilobytes, assertStackToLoad } = require('../util/stack')
 const {
-  ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createArray, createMap, define, getOwnPropertyDescriptor, keys
+  ArrayBuffer, BigInt64Array, Float64Array, Int32Array, createMap, define, getOwnPropertyDescriptor
 } = require('../util/intrinsics')
 const { threadId, threadName } = require('../util/worker-threads')
-const { describe } = require('../util/values')
 const { load } = require('./binding')
 const createBlocking = require('./blocking')
 const { createCounters } = require('./counters')
-const armDumps = require('./dumps')
-const startProfile = require('./profiles')
-const { ADDRESS, ANSWER, COUNT, EXPECTED, FLOATS, INTERRUPTED, WORDS } = require('./registers')
+const shielded = require('./operations')
+const { ADDRESS, ANSWER, COUNT, EXPECTED, FLOATS, NEWS, WORDS } = require('./registers')
+const watchLoop = require('./runs-dry')
+const { armDumps, stallAfter, startProfile } = require('./settings')
 const createSlots = require('./slots')
 const startingWorkers = require('./starting-workers')
-
-const { nextTick } = process
-const STALL = 'ATOMICS_WAITASYNC_STALL'
-const PENDING = 'ATOMICS_WAITASYNC_PENDING'
-/** How many locks get a warning of their own. */
-const MOST_WARNINGS = 10
 
 /**
  * Kilobytes of stack that an operation needs. V8 needs 40 to compile a function, and compiles none with less; an
@@ -50,8 +44,7 @@ function createAgent (binding) {
   const floats = new Float64Array(buffer, 0, FLOATS)
   const words = new Int32Array(buffer)
   const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
-  const stallAfter = stallSetting(binding)
-  const started = binding.start(buffer, (count) => slots.settle(count), tick, threadId, threadName, endSignal)
+  const started = binding.start(buffer, deliver, tick, threadId, threadName, endSignal)
   const operations = LEAVES_EXCEPTIONS ? shielded(started, words) : started
   const counters = createCounters(binding)
   // `onSteal`: called when a named lock was stolen from this thread; see locks/named/names.js. `besideHost`: whether an
@@ -68,7 +61,7 @@ function createAgent (binding) {
     onSteal: undefined,
     onReports: undefined,
     besideHost: false,
-    stallAfter,
+    stallAfter: stallAfter(binding),
     profiles: startProfile(binding),
     onTick: undefined,
     inRootContext: (run) => { inRootContext(binding, run) }
@@ -79,6 +72,16 @@ function createAgent (binding) {
   const stepsOf = createMap()
   // The lowest address in the stack at which enough of it was left.
   let lowest = Infinity
+
+  /** Settles a batch of promises, or asks for news: of stolen names, and of reports that this thread is to publish. */
+  function deliver (count) {
+    if (count !== NEWS) {
+      slots.settle(count)
+      return
+    }
+    if (native.onSteal !== undefined) native.onSteal()
+    if (native.onReports !== undefined) native.onReports()
+  }
 
   /**
    * Runs between two slices of a blocking wait, called by native code. It also runs before the first
@@ -156,50 +159,9 @@ function createAgent (binding) {
     return steps !== undefined ? steps.setRefed(refed) : slots.setPromiseRefed(promise, refed)
   }
 
-  /**
-   * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread
-   * ends; and a claim is granted if its word is free.
-   */
-  function beforeExit () {
-    operations.runsDry()
-    // The other listeners run first: one of them may settle what is pending.
-    if (words[ANSWER] !== 1) nextTick(warnPending)
-  }
-
-  /**
-   * Warns of pending promises that nothing is left to settle. Otherwise the program would end without a message.
-   * Each word is warned of once.
-   */
-  function warnPending () {
-    operations.runsDry()
-    if (words[ANSWER] === 1) return
-    const notes = createArray(0)
-    slots.someWaiter((waiter) => {
-      const note = waiter.refed ? waiter.pendingNote : undefined
-      if (note !== undefined) notes[notes.length] = note
-      return false
-    })
-    const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
-    for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
-      const { waitsFor, isHolder } = notes[n]
-      const hint = isHolder ? ' This thread holds it itself.' : ''
-      process.emitWarning('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + hint, { code: PENDING })
-    }
-    const more = notes.length - MOST_WARNINGS
-    if (more > 0) {
-      process.emitWarning(more + ' more promises that wait for other locks are' + end + 'them.', { code: PENDING })
-    }
-  }
-
-  try {
-    process.on('beforeExit', beforeExit)
-  } catch (error) {
-    // A program has frozen `process`, or replaced the method.
-    process.emitWarning('process takes no listener: what is pending when the event loop runs dry is not reported, ' +
-      'and a wait that is unref\'d may not settle. ' + error.message, { code: PENDING })
-  }
   if (process.versions.deno !== undefined) wakeInDeno()
   armDumps(binding)
+  watchLoop(native, slots)
 
   return {
     native,
@@ -220,16 +182,6 @@ function createAgent (binding) {
   }
 }
 
-/** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
-function stallSetting (binding) {
-  const milliseconds = binding.stallAfter()
-  if (typeof milliseconds === 'number') return milliseconds
-  const given = describe(process.env[STALL])
-  const problem = ' must be a whole number of milliseconds from 0 to 2147483647, not '
-  process.emitWarning(STALL + problem + given, { code: STALL })
-  return 0
-}
-
 /** The longest delay of a settlement in Deno, in milliseconds. */
 const DENO_TURN = 20
 
@@ -240,27 +192,6 @@ const DENO_TURN = 20
  */
 function wakeInDeno () {
   setInterval(() => {}, DENO_TURN).unref()
-}
-
-/** A number that is no operation's answer. */
-const UNANSWERED = -1
-
-/** Wraps the operations so that they throw only if they failed. */
-function shielded (operations, words) {
-  const shields = {}
-  const names = keys(operations)
-  for (let n = 0; n < names.length; n++) {
-    const operation = operations[names[n]]
-    define(shields, names[n], (name) => {
-      words[ANSWER] = UNANSWERED
-      try {
-        operation(name)
-      } catch (error) {
-        if (words[ANSWER] === UNANSWERED || words[ANSWER] === INTERRUPTED) throw error
-      }
-    })
-  }
-  return shields
 }
 
 let current

@@ -8,22 +8,20 @@
  */
 
 const {
-  ADDRESS, AMOUNT, ANSWER, DEADLOCK, ENTRY, EXPECTED, GIVEN, KIND, LIMIT, NO_TIMER, RELAY, RESULTS, TIMEOUT, WIDE,
-  operationError
+  ADDRESS, AMOUNT, ANSWER, DEADLOCK, ENTRY, GIVEN, KIND, LIMIT, NO_TIMER, RELAY, RESULTS, TIMEOUT,
+  operationError, writeExpected
 } = require('./registers')
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
 function createBlocking (native) {
-  const { floats, words, expected, operations } = native
+  const { floats, words, operations } = native
 
   /** Blocks until notified or timed out. `operation` takes the operands of `wait`. */
   function wait (address, wide, value, timeout, operation = operations.wait) {
     probeStack()
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
-    words[WIDE] = wide ? 1 : 0
-    if (wide) expected[0] = value
-    else words[EXPECTED] = value
+    writeExpected(native, wide, value)
     operation()
     const answer = words[ANSWER]
     if (floats[GIVEN] !== 0) goOn()

@@ -31,9 +31,9 @@ exports.GIVEN = 10
 exports.FLOATS = 11
 
 // Indexes in an Int32Array on them. EXPECTED takes two words for a BigInt64Array. Native code keeps word 22 for itself.
-exports.EXPECTED = 10
+const EXPECTED = exports.EXPECTED = 10
 exports.SLOT = 12
-exports.WIDE = 13
+const WIDE = exports.WIDE = 13
 exports.HELD = 14
 exports.ENTRY = 15
 exports.KIND = 16
@@ -70,6 +70,16 @@ exports.HELD_ELSEWHERE = 2
 // Answers of `claimName`, besides those of a claim: this thread would wait for itself.
 exports.HELD_HERE = 10
 exports.AWAITED_HERE = 11
+
+/** In the place of how many settlements there are: this thread has to ask for news (`onSteal`, `onReports`). */
+exports.NEWS = 0
+
+/** Writes the value that a wait expects: 64 bits of it if `wide`. */
+exports.writeExpected = function writeExpected ({ expected, words }, wide, value) {
+  words[WIDE] = wide ? 1 : 0
+  if (wide) expected[0] = value
+  else words[EXPECTED] = value
+}
 
 const NO_TIMER_TEXT = 'the timer could not be started: the system allows this process no more threads or file ' +
   'descriptors (ulimit -u, ulimit -n)'

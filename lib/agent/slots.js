@@ -14,7 +14,7 @@
 const { createArray, createMap } = require('../util/intrinsics')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, EXPECTED, KIND, LIMIT, NO_TIMER, PENDING, RELAY,
-  RESULTS, SETTLED, SLOT, TIMEOUT, WIDE, WORDS, operationError
+  RESULTS, SETTLED, SLOT, TIMEOUT, WIDE, WORDS, operationError, writeExpected
 } = require('./registers')
 
 const { nextTick } = process
@@ -40,7 +40,7 @@ const WAITER = () => {}
 
 /** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
 module.exports = function createSlots (native) {
-  const { floats, words, expected, operations } = native
+  const { floats, words, operations } = native
   // In chunks: an array that grows is copied time and again.
   let chunks = createArray(0)
   // The first vacant slot, which may be in a chunk that is still to be added; and the next one, as `fill` found it.
@@ -56,9 +56,7 @@ module.exports = function createSlots (native) {
     const slot = fill(resolve, typedArray, promise)
     floats[ADDRESS] = address
     floats[TIMEOUT] = timeout
-    words[WIDE] = wide ? 1 : 0
-    if (wide) expected[0] = value
-    else words[EXPECTED] = value
+    writeExpected(native, wide, value)
     const answer = enqueue(operations.waitAsync, slot)
     return answer === PENDING ? undefined : RESULTS[answer]
   }
@@ -71,9 +69,7 @@ module.exports = function createSlots (native) {
    */
   function waitClaim (address, wide, value, timeout, waiter) {
     const slot = fill(WAITER, waiter)
-    words[WIDE] = wide ? 1 : 0
-    if (wide) expected[0] = value
-    else words[EXPECTED] = value
+    writeExpected(native, wide, value)
     return enqueueWaiter(address, timeout, slot, waiter)
   }
 
@@ -202,14 +198,9 @@ module.exports = function createSlots (native) {
   /**
    * Settles a batch. Native code calls this with the number of settlements that it has put behind the registers. If
    * this fails as a whole and the thread lives on, it is called again with the settlements that are left, and does not
-   * adopt twice. With 0: a named lock was stolen from this thread, or it is to publish what blocked threads report.
+   * adopt twice.
    */
   function settle (count) {
-    if (count === 0) {
-      if (native.onSteal !== undefined) native.onSteal()
-      if (native.onReports !== undefined) native.onReports()
-      return
-    }
     if (words[SETTLED] < 0) {
       adoptAcquired(count)
       words[SETTLED] = 0

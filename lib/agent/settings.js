@@ -1,0 +1,43 @@
+'use strict'
+
+/** The environment variables that a thread obeys from its first use of the queue. */
+
+const { describe } = require('../util/values')
+const { isMainThread } = require('../util/worker-threads')
+
+const DUMP = 'ATOMICS_WAITASYNC_DUMP'
+const PROFILE = 'ATOMICS_WAITASYNC_PROFILE'
+const STALL = 'ATOMICS_WAITASYNC_STALL'
+
+/** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
+function stallAfter (binding) {
+  const milliseconds = binding.stallAfter()
+  if (typeof milliseconds === 'number') return milliseconds
+  const given = describe(process.env[STALL])
+  const problem = ' must be a whole number of milliseconds from 0 to 2147483647, not '
+  process.emitWarning(STALL + problem + given, { code: STALL })
+  return 0
+}
+
+/** Returns whether waits are recorded. The first thread creates the file; if that fails, it warns. */
+function startProfile (binding) {
+  const warning = binding.startProfile()
+  if (typeof warning === 'string') process.emitWarning(warning, { code: PROFILE })
+  return binding.profiles()
+}
+
+/** Has the signal write snapshots, if the variable names one. Otherwise one thread of the process warns. */
+function armDumps (binding) {
+  try {
+    const signal = binding.armDumps()
+    if (typeof signal !== 'string' || !isMainThread) return
+    // Node takes a signal over when it gets its first listener, and gives it up with the last one.
+    const armAgain = (name) => { if (name === signal) binding.armDumps() }
+    process.on('newListener', armAgain)
+    process.on('removeListener', armAgain)
+  } catch (error) {
+    process.emitWarning(error.message, { code: DUMP })
+  }
+}
+
+module.exports = { armDumps, stallAfter, startProfile }
