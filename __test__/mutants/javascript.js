@@ -167,7 +167,7 @@ module.exports = [
   { what: 'notify wakes more than count', file: functions, find: '      if (woken >= c) return woken\n', put: '', equivalent: 'the rest of the count is 0 then; this is for speed' },
   { what: 'notify counts on an array that is not shared', file: functions, find: 'if (!view.shared || c === 0) return 0', put: 'if (c === 0) return 0', test: 'atomics/bad-input' },
   { what: 'another value does not matter', file: functions, find: 'return (!view.wide || !NARROW_ATOMICS) && load(typedArray, i) !== v', put: 'return false', equivalent: 'native code compares again in the critical section; this is for speed' },
-  { what: 'a length that a conversion has changed counts', file: functions, find: 'index >>> 0 === index && index < length ? index :', put: 'index >>> 0 === index ? index :', test: 'atomics/bad-input' },
+  { what: 'a length that a conversion has changed counts', file: functions, find: 'index >>> 0 === index && index < length) return', put: 'index >>> 0 === index) return', test: 'atomics/bad-input' },
   { what: 'NaN is no time-out', file: operations, find: 'return q !== q ? Infinity : q > 0 ? q : 0', put: 'return q > 0 ? q : 0', test: 'atomics/timeouts', orTest: 'atomics/bad-input' },
   { what: 'a wait that has been notified is cancelled', file: notice, find: 'if (this.slot < 0 || this.dequeue()) this.reject(reason)', put: 'this.dequeue()\n    this.reject(reason)', test: 'atomics/wait-async-signal' },
   { what: 'a wait that is cancelled stays in the line', file: notice, find: 'if (this.slot < 0 || this.dequeue()) this.reject(reason)', put: 'this.reject(reason)', test: 'atomics/wait-async-signal' },

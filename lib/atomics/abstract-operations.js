@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The abstract operations of ECMAScript from which `Atomics.wait`, `notify` and `waitAsync` are built, under their own names.
- * Those that throw take the realm whose error constructors they use.
+ * ECMAScript's abstract operations behind `Atomics.wait`, `notify` and `waitAsync`, by their names. Those that throw
+ * take the realm whose error constructors they use.
  */
 
 const { apply, asIntN, getName, trunc, values } = require('../util/intrinsics')
@@ -19,7 +19,8 @@ function ToIntegerOrInfinity (argument) {
 function ValidateAtomicAccess (length, requestIndex, realm) {
   const accessIndex = ToIntegerOrInfinity(requestIndex)
   if (!(accessIndex >= 0 && accessIndex < length)) {
-    throw new realm.RangeError('index must be an integer from 0 to ' + (length - 1) + ', the last of the typed array, not ' + describe(requestIndex))
+    throw new realm.RangeError('index must be an integer from 0 to ' + (length - 1) + ', the last of the typed ' +
+      'array, not ' + describe(requestIndex))
   }
   return accessIndex + 0 // -0 becomes 0
 }
@@ -31,7 +32,8 @@ function ValidateAtomicAccess (length, requestIndex, realm) {
 function ValidateIntegerTypedArray (typedArray, realm) {
   const name = isObject(typedArray) ? apply(getName, typedArray, []) : undefined
   if (name !== 'Int32Array' && name !== 'BigInt64Array') {
-    throw new realm.TypeError('typedArray must be an Int32Array or a BigInt64Array, not ' + (name || describe(typedArray)))
+    const given = name || describe(typedArray)
+    throw new realm.TypeError('typedArray must be an Int32Array or a BigInt64Array, not ' + given)
   }
   try {
     // Throws if the array's buffer is detached, or has become too short for the array.
@@ -47,7 +49,7 @@ function ToBigInt64 (argument) {
   return asIntN(64, argument)
 }
 
-/** Steps of DoWait: milliseconds from a time-out argument; Infinity for none. */
+/** Converts a timeout argument to milliseconds, as DoWait does. Infinity: no timeout. */
 function ToTimeout (timeout) {
   const q = +timeout
   return q !== q ? Infinity : q > 0 ? q : 0 // eslint-disable-line no-self-compare

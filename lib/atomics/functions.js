@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * `Atomics.wait`, `Atomics.notify` and `Atomics.waitAsync` on the package's own queue, step by step as in
- * https://tc39.es/ecma262/#sec-atomics.wait and the two sections after it.
+ * `Atomics.wait`, `notify` and `waitAsync` on the package's own queue. They follow
+ * https://tc39.es/ecma262/#sec-atomics.wait and the two sections after it step by step.
  *
- * Waits on a WebAssembly memory are the host's: `memory.atomic.notify` finds no others. But the package's locks on such a memory
- * are in the package's own queue, so `notify` has two queues to look at, as everywhere.
+ * Waits on a WebAssembly memory are the host's: `memory.atomic.notify` finds no others. But the package's locks on such
+ * a memory are in the package's own queue, so `notify` has two queues to look at, as everywhere.
  */
 
 const { agent } = require('../agent/agent')
@@ -20,12 +20,13 @@ const { viewOf } = require('./views')
 /** The bytes of an element. */
 const size = (view) => view.wide ? 8 : 4
 
-/** ValidateAtomicAccess, with a fast path. */
+/** Validates an index: ValidateAtomicAccess with a fast path. */
 function validateIndex (view, index, realm) {
   // Read before the index is converted, which may run code that grows the buffer, and with it the view.
   const { length } = view
   // Only for an integer in range does `>>> 0` give the same number.
-  return typeof index === 'number' && index >>> 0 === index && index < length ? index : ValidateAtomicAccess(length, index, realm)
+  if (typeof index === 'number' && index >>> 0 === index && index < length) return index
+  return ValidateAtomicAccess(length, index, realm)
 }
 
 /** Whether the host lets this thread block: AgentCanSuspend(). */
@@ -40,12 +41,14 @@ function agentCanSuspend (wait) {
 }
 
 /**
- * The three functions for a realm.
+ * Makes the three functions for a realm.
  *
- * @param {object} realm the pristine intrinsics whose errors and promises they use: `{ Atomics, TypeError, RangeError,
- *   Promise, host }`, where `host` is `{ wait, notify, waitAsync }`, the realm's own functions, undefined where it has none
- * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed, with their marks; that of `waitAsync`
- *   has the twin that entries export: it takes a signal, and its waits on a WebAssembly memory hold the event loop
+ * @param {object} realm the pristine intrinsics whose errors and promises they use: `{ Atomics, TypeError,
+ *   RangeError, Promise, host }`, where `host` is `{ wait, notify, waitAsync }`, the realm's own functions,
+ *   undefined where it has none
+ * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed, with their marks;
+ *   that of `waitAsync` has the twin that entries export: it takes a signal, and its waits on a WebAssembly
+ *   memory hold the event loop
  */
 function createAtomics (realm) {
   const { Promise, RangeError, TypeError } = realm
@@ -65,15 +68,18 @@ function createAtomics (realm) {
   // WebAssembly does not know a polyfill.
   const hostWaitAsync = NO_WAIT_ASYNC ? undefined : host.waitAsync
 
-  /** Whether the host waits on this view, which is not plain. It does all steps of the specification, also those that were done here. */
+  /**
+   * Whether the host waits on this view, which is not plain. The host carries out all steps of the specification, also
+   * those that were done here.
+   */
   function isHosts (view) {
     if (!view.shared) throw new TypeError('typedArray must be on a SharedArrayBuffer, not on an ArrayBuffer')
     return hostWaitAsync !== undefined
   }
 
   /**
-   * Whether the word is known to hold another value. For that answer one atomic read is as good as one in the critical section,
-   * and makes no native call.
+   * Whether the word is known to hold another value. For a "yes", one atomic read is as good as one in the critical
+   * section, and makes no native call.
    */
   function differs (view, typedArray, i, v) {
     return (!view.wide || !NARROW_ATOMICS) && load(typedArray, i) !== v
@@ -117,7 +123,10 @@ function createAtomics (realm) {
     }
   }
 
-  /** What is exported takes options, which come after all that the specification says of the other arguments. */
+  /**
+   * Makes `waitAsync`; the exported one takes options. They are read after all that the specification
+   * says of the other arguments.
+   */
   const createWaitAsync = (isExported) => ({
     // The default value keeps `options` out of the function's `length`.
     waitAsync (typedArray, index, value, timeout, options = undefined) {
@@ -128,7 +137,10 @@ function createAtomics (realm) {
         signals = require('./signals')
       }
       if (!view.plain && isHosts(view)) {
-        if (hasOptions) signals.refuseSignal(options, 'waits on a WebAssembly memory are: only on others do ' + OWN_QUEUE + ' take one')
+        if (hasOptions) {
+          const why = 'waits on a WebAssembly memory are: only on others do ' + OWN_QUEUE + ' take one'
+          signals.refuseSignal(options, why)
+        }
         const result = hostWaitAsync(typedArray, index, value, timeout)
         return result.async ? track(result, isExported) : result
       }
@@ -160,8 +172,8 @@ function createAtomics (realm) {
 }
 
 /**
- * The number of waiters in the package's own queue for an element of a typed array: blocked threads and pending promises of all
- * threads. Waiters in the host's queue are not known.
+ * Makes `waiterCount`, which counts an element's waiters in the package's own queue. These are blocked threads and
+ * pending promises of all threads. Waiters in the host's queue are not known.
  *
  * @throws {TypeError} typedArray is not an Int32Array or BigInt64Array
  * @throws {RangeError} index is out of range

@@ -1,20 +1,22 @@
 'use strict'
 
 /**
- * The host's own `waitAsync`, made to keep its thread's event loop alive while a wait is pending, which the host does not do.
+ * The host's own `waitAsync`, whose pending waits keep the event loop alive. By itself the host does not do so.
  *
- * The package cannot know which threads may notify the host's queue (WebAssembly does so without any JavaScript). So a pending
- * wait holds the loop until it is settled, or released by `unref`. Result and promise are the host's own, unchanged.
+ * The package cannot know which threads may notify the host's queue (WebAssembly does so without any
+ * JavaScript). So a pending wait holds the loop until it is settled, or released by `unref`. Result and promise
+ * are the host's own, unchanged.
  *
- * A wait on a WebAssembly memory holds the loop only if it was made by the function that an entry exports, or after `ref`: each
- * thread of a program that Emscripten compiled, or one for WASI threads, always has a wait of the global function pending there,
- * and has to end nevertheless. So the function that is installed has a twin that is exported.
+ * A wait on a WebAssembly memory holds the loop only if it was made by the function that an entry exports, or after
+ * `ref`: each thread of a program that Emscripten compiled, or one for WASI threads, always has a wait of the global
+ * function pending there, and has to end nevertheless. So the function that is installed has a twin that is exported.
  *
- * Each wait that holds the loop has a timer of its own, from the call to the end of the hold. A timer keeps the asynchronous context and
- * the realm in which it is made; those of a pending wait are kept by its promise anyway, and nothing stays of a wait that is over.
+ * Each wait that holds the loop has a timer of its own, from the call to the end of the hold. A timer keeps the
+ * asynchronous context and the realm in which it is made; those of a pending wait are kept by its promise anyway, and
+ * nothing stays of a wait that is over.
  *
- * Invariant, per thread: a promise is in `pending` exactly from the host's `waitAsync` that made it to its settlement, with a timer
- * exactly while it holds the loop.
+ * Invariant, per thread: a promise is in `pending` exactly from the host's `waitAsync` that made it to its settlement,
+ * with a timer exactly while it holds the loop.
  */
 
 const { clearInterval, setInterval } = require('timers')
@@ -28,13 +30,16 @@ const OWN_QUEUE = 'atomics-waitasync/force and atomics-waitasync/pure'
 const LONGEST = 2 ** 31 - 1
 
 const { apply, getPrototypeOf } = Reflect
-/** Of the host's promises: the global Promise may be that of a library. */
+/** The `then` of the host's promises. The global Promise may be a library's. */
 const { then } = getPrototypeOf((async () => {})())
 
 const ignore = () => {}
 const hold = () => setInterval(ignore, LONGEST)
 
-/** From promise to the timer that holds the loop; null if it does not. Weak: a wait that is unref'd and never notified may be forgotten. */
+/**
+ * The timer by which each promise holds the loop; otherwise null. Weak: a wait that is unref'd and never
+ * notified may be forgotten.
+ */
 const pending = new WeakMap()
 
 /** Notes the promise of a pending wait until it is settled. `result` is the host's, and is returned. */
@@ -45,12 +50,13 @@ function track (result, refed) {
     pending.delete(promise)
   }
   apply(then, promise, [release, release])
-  // Afterwards: near the end of the stack each of these may throw, and a timer that nothing ends would hold the loop for ever.
+  // Afterwards: near the end of the stack each of these may throw, and a timer that nothing ends
+  // would hold the loop for ever.
   pending.set(promise, refed ? hold() : null)
   return result
 }
 
-/** Lets a pending wait hold the event loop, or not. False if the promise is no pending wait of the host's queue that is noted here. */
+/** Lets a pending wait hold the event loop, or not. False if the promise is not in `pending`. */
 function setRefed (promise, refed) {
   const timer = pending.get(promise)
   if (timer === undefined) return false
@@ -63,8 +69,9 @@ function setRefed (promise, refed) {
 }
 
 /**
- * The three functions for a realm whose host has a `waitAsync`.
- * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed; the mark of `waitAsync` has its twin
+ * Makes the three functions for a realm whose host has a `waitAsync`.
+ * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed; the mark of
+ *   `waitAsync` has its twin
  */
 function createKeepAlive (realm) {
   const { host } = realm
@@ -81,7 +88,7 @@ function createKeepAlive (realm) {
   return { wait: host.wait, notify: host.notify, waitAsync: mark(create(false), 'host', host, { exported, setRefed }) }
 }
 
-/** The host's `waitAsync` as an entry exports it. */
+/** Wraps the host's `waitAsync` for export. */
 function exportHost (host) {
   return mark({
     waitAsync (typedArray, index, value, timeout, options = undefined) {
@@ -91,7 +98,7 @@ function exportHost (host) {
   }.waitAsync, 'host', host)
 }
 
-/** The host ignores a signal, and could not cancel the wait. */
+/** Throws for a signal: the host could not cancel the wait. */
 function refuseSignal (options) {
   require('./signals').refuseSignal(options, 'this function waits: those of ' + OWN_QUEUE + ' take one')
 }

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * What the exported `waitAsync` has beyond the standard's: a fifth argument `{ signal }`, which cancels the wait.
+ * The exported `waitAsync`'s fifth argument, `{ signal }`, which cancels the wait. The standard has no such argument.
  *
- * An abort takes the waiter out of its line at once, so that no notification is spent on it, and rejects the promise. If a
+ * An abort dequeues the waiter at once, so that no notification is spent on it, and rejects the promise. If a
  * notification came first, the promise is fulfilled. Only the package's own queue can do that.
  */
 
@@ -13,10 +13,10 @@ const { abortReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
 const { NO_HOOKS, Notice, WAIT } = require('../waiting/notice')
 
-/** The signal in the fifth argument, if there is one. */
+/** Reads the signal of the fifth argument, if there is one. */
 const signalOf = (options) => signalOption(options, 'waitAsync')
 
-/** The program decides what the word means. */
+/** A wait of the program for a value that it chooses itself. */
 class Wait extends Notice {
   constructor (typedArray, address, wide, value, options, resolve, reject) {
     super({ array: typedArray, address }, value, options, undefined, WAIT, NO_HOOKS, resolve, reject)
@@ -24,20 +24,20 @@ class Wait extends Notice {
     this.result = undefined
   }
 
-  /** There is a result at once: then there is no promise. */
+  /** Keeps a result that there is at once: then there is no promise. */
   finish (result) {
     this.result = result
   }
 
-  /** A loop that runs dry does not warn of this wait, nor of other waits for a value. */
+  /** Undefined: a loop that runs dry warns of no wait for a value. */
   get pendingNote () {
     return undefined
   }
 }
 
 /**
- * `waitAsync` with valid arguments, a time-out that is not 0, and a signal. Whether the signal is aborted is checked after the comparison:
- * without a wait there is nothing to cancel.
+ * Waits with valid arguments, a timeout other than 0, and a signal. Whether the signal is aborted is checked after the
+ * comparison: without a wait there is nothing to cancel.
  */
 function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   let wait
@@ -59,9 +59,11 @@ function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   return wait.result === undefined ? pending : { async: false, value: wait.result }
 }
 
-/** @throws {TypeError} there is a signal, which a wait in the host's queue cannot have; `why` says why the wait is there */
+/** @throws {TypeError} there is a signal, but the wait is in the host's queue; `why` says why it is there */
 function refuseSignal (options, why) {
-  if (signalOf(options) !== undefined) throw new TypeError('waitAsync: a signal cannot cancel a wait in the host\'s queue, where ' + why)
+  if (signalOf(options) !== undefined) {
+    throw new TypeError('waitAsync: a signal cannot cancel a wait in the host\'s queue, where ' + why)
+  }
 }
 
 module.exports = { refuseSignal, signalOf, waitWithSignal }

@@ -1,15 +1,18 @@
 'use strict'
 
 /**
- * A cache of typed arrays: each is validated, and its address asked for, at its first use and not at every call.
+ * A cache of typed arrays: each is validated once. Its address is asked for at its first use,
+ * too, and not at every call.
  *
- * Only arrays on a SharedArrayBuffer are cached: those cannot be detached, shrink or move. If the buffer is growable the array's
- * length is read anew each time.
+ * Only arrays on a SharedArrayBuffer are cached: those cannot be detached, shrink or move. If the buffer is growable
+ * the array's length is read anew each time.
  */
 
 const { agent } = require('../agent/agent')
 const { Int32Array, bare, createFinalizationRegistry, createWeakMap } = require('../util/intrinsics')
-const { IsSharedArrayBuffer, TypedArrayLength, byteOffset, isGrowable, isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
+const {
+  IsSharedArrayBuffer, TypedArrayLength, byteOffset, isGrowable, isWebAssemblyMemory, viewedArrayBuffer
+} = require('../util/typed-arrays')
 const { ValidateIntegerTypedArray } = require('./abstract-operations')
 
 const views = createWeakMap()
@@ -20,7 +23,8 @@ const views = createWeakMap()
  * - `shared`: whether it is on a SharedArrayBuffer
  * - `plain`: whether it is on one that is no WebAssembly memory
  * - `wide`: whether it is a BigInt64Array
- * - `address`: of its first element, if shared and not empty; `word`: the same in units of four bytes, its lower 32 bits
+ * - `address`: of its first element, if shared and not empty; `word`: the same in units of four
+ *   bytes, its lower 32 bits
  * - `length`: its number of elements; if `grows`, when the view was last looked up
  */
 class View {
@@ -38,10 +42,10 @@ class View {
 bare(View)
 
 /**
- * The view that was found in the map last. Comparing two arrays takes V8 a fraction of a look-up in a WeakMap.
+ * The view that was last found in the map. Comparing two arrays takes V8 a fraction of a look-up in a WeakMap.
  *
- * The view keeps its array, but not for long: `collections` watches an object that nothing refers to, and when that has been
- * collected as garbage the view is forgotten. The next collection then takes the array.
+ * The view keeps its array, but not for long: `collections` watches an object that nothing refers to, and when that has
+ * been collected as garbage the view is forgotten. The next collection then takes the array.
  */
 let latest
 const NO_VIEW = new View({}, false, false, false, 0, 0, false)
@@ -76,8 +80,8 @@ function examine (typedArray, realm) {
   if (!IsSharedArrayBuffer(buffer)) return new View(typedArray, false, false, wide, 0, length, false)
   // An empty array has no address, and no index is in its range.
   if (length === 0) return new View(typedArray, true, true, wide, 0, 0, false)
-  // The address of a view of the first element, as an Int32Array: Node-API of old Node does not know a BigInt64Array, and no typed
-  // array can be as long as the longest buffers.
+  // The address of a view of the first element, as an Int32Array: Node-API of old Node does not know a BigInt64Array,
+  // and no typed array can be as long as the longest buffers.
   const address = agent().addressOf(new Int32Array(buffer, byteOffset(typedArray), 1))
   const view = new View(typedArray, true, !isWebAssemblyMemory(buffer), wide, address, length, isGrowable(buffer))
   views.set(typedArray, view)

@@ -1,14 +1,15 @@
 'use strict'
 
 /**
- * Makes an install reach the contexts that `vm` makes in this thread from then on, before any code runs in them. Otherwise a plain
- * `Atomics.notify` in a context would silently wake no waiter of ours: test runners evaluate each file in a context of its own.
+ * Makes an install reach new `vm` contexts before any code there runs. Otherwise a plain `Atomics.notify` in a
+ * context would silently wake no waiter of ours: test runners evaluate each file in a context of its own.
  *
- * `vm.createContext` is replaced, and `runInNewContext` of scripts, which makes a context and then calls `this.runInContext`;
- * `vm.runInNewContext` calls these, too. If a future Node does it differently, such contexts are not reached, and nothing breaks.
+ * `vm.createContext` is replaced, and `runInNewContext` of scripts, which makes a context and then calls
+ * `this.runInContext`; `vm.runInNewContext` calls these, too. If a future Node does it differently, such contexts are
+ * not reached, and nothing breaks.
  *
- * What an install has replaced may outlive the module registry of a test file, and with it that file's `require`. So nothing is
- * required in a call.
+ * A replaced function may outlive the module registry of a test file, and with it that file's `require`. So
+ * nothing is required in a call.
  */
 
 const vm = require('vm')
@@ -20,15 +21,18 @@ const { apply, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Refl
 const { isPrototypeOf } = Object.prototype
 const { emitWarning } = process
 
-/** The prototype that has the method: other code may have replaced `vm.Script` by a subclass, or may do so later. */
+/** The prototype that has the method. Other code may have replaced `vm.Script` by a subclass, or may do so later. */
 const scripts = holderOf(vm.Script && vm.Script.prototype, 'runInNewContext')
-/** What is replaced, by the object that has it. */
+/** The replaced functions: each with its object and its replacement. */
 const REPLACED = [[vm, 'createContext', replaceCreateContext], [scripts, 'runInNewContext', replaceRunInNewContext]]
 
-/** A script, made at its first use. Its result in a context is the context's global object, not the sandbox that stands for it. */
+/**
+ * A script that returns the global object of the context it runs in. That is not the sandbox, which stands for it. The
+ * script is made at its first use.
+ */
 const script = { global: undefined }
 
-/** How many contexts there are before they are looked through for collected ones. */
+/** How many contexts there are before collected ones are removed. */
 const MANY = 64
 
 /** This copy's installs that have not been undone. New contexts receive the last one. */
@@ -41,10 +45,11 @@ const copies = shared('contexts', createCopies)
 const copy = { reach }
 
 /**
- * @param {(global: object) => object | undefined} enter installs on the global object of a new context; returns what `leave` takes
+ * @param {(global: object) => object | undefined} enter installs on the global object of a new context;
+ *   returns what `leave` takes
  * @param {(holder: object) => void} leave undoes that
- * @returns {() => void} undoes it, also in the contexts that have been made. Node before 14.6 has no way to remember these
- *   without keeping them in memory, so there they stay as they are
+ * @returns {() => void} undoes it, also in the contexts that have been made. Node before 14.6 has no way to remember
+ *   these without keeping them in memory, so there they stay as they are
  */
 exports.follow = function follow (enter, leave) {
   if (installs.length === 0) copies.add(copy)
@@ -61,8 +66,8 @@ exports.follow = function follow (enter, leave) {
 }
 
 /**
- * Invariant: `refs` has the copies in the order in which they came. The reference to the first one keeps it; the others are weak, since a
- * copy keeps its realm.
+ * Makes the list of copies; replaces functions while it has any. Invariant: `refs` has the copies in the order
+ * in which they came. The reference to the first one keeps it; the others are weak, since a copy keeps its realm.
  */
 function createCopies () {
   const strong = (each) => ({ deref: () => each })
@@ -108,14 +113,14 @@ function replaceAll () {
   }
 }
 
-/** The object along a prototype chain that has a property of this name. Undefined: there is none. */
+/** Finds the object of a prototype chain that has this property. Undefined: there is none. */
 function holderOf (object, name) {
   let each = object
   while (each && getOwnPropertyDescriptor(each, name) === undefined) each = getPrototypeOf(each)
   return each || undefined
 }
 
-/** For `import { createContext } from 'vm'`. */
+/** Updates `import { createContext } from 'vm'`. */
 function syncExports () {
   if (syncBuiltinESMExports !== undefined) syncBuiltinESMExports()
 }
@@ -186,8 +191,8 @@ function warn (error) {
   if (warned) return
   warned = true
   try {
-    emitWarning('Atomics of a vm context could not be replaced, so code in it waits and notifies in the host\'s queue: ' +
-      error.message, { code: 'ATOMICS_WAITASYNC_CONTEXT' })
+    emitWarning('Atomics of a vm context could not be replaced, so code in it waits and notifies in the host\'s ' +
+      'queue: ' + error.message, { code: 'ATOMICS_WAITASYNC_CONTEXT' })
   } catch (_) {
     // No stack is left.
   }

@@ -30,7 +30,7 @@ const OPTIONS = ['target', 'force', 'workers', 'contexts']
  * @property {Map<string, Function>} ours the functions that were installed, by name
  * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced;
  *   undefined if there was none
- * @property {Function[]} undo what makes the install reach Workers and contexts is undone by these
+ * @property {Function[]} undo steps that undo the reach to Workers and contexts
  * @property {object | undefined} cause of an install on a context: identifies the install that reached the context
  */
 const installs = new WeakMap()
@@ -45,8 +45,8 @@ function perRealm (create) {
 }
 
 /**
- * A function that requires a module in its first call only. New contexts need the functions of a realm when the module
- * registry of the test file that made the install may have gone, and with it `require`.
+ * Makes a function that requires a module in its first call only. New contexts need the functions of a realm when the
+ * module registry of the test file that made the install may have gone, and with it `require`.
  */
 function once (load) {
   const loaded = { module: undefined }
@@ -65,7 +65,7 @@ const later = {
 }
 
 /**
- * The functions on the package's own queue. Loads the native library, which then counts this thread
+ * Makes the functions on the package's own queue. Loads the native library, which then counts this thread
  * among those that may notify.
  */
 const ownTrio = perRealm((realm) => {
@@ -74,8 +74,8 @@ const ownTrio = perRealm((realm) => {
 })
 
 /**
- * `notify` for both queues, beside the host's `wait` and `waitAsync`: other threads may wait in the package's own
- * queue. Its first call loads the native library; if there is none, no thread waits there.
+ * Makes a `notify` for both queues, beside the host's `wait` and `waitAsync`. Other threads may wait in the package's
+ * own queue. Its first call loads the native library; if there is none, no thread waits there.
  */
 const bothNotify = perRealm((realm) => {
   let both
@@ -96,19 +96,19 @@ function loadNotify (realm) {
   }
 }
 
-/** The trio that a program gets of an Atomics object: with a `notify` for both queues. */
+/** Gives a trio a `notify` for both queues, for export. */
 function exportedTrio ({ wait, notify, waitAsync }, realm) {
   const known = markOf(notify)
   return { wait, notify: known !== undefined && known.engine === 'addon' ? notify : bothNotify(realm), waitAsync }
 }
 
-/** The host's own functions; undefined if it has no `waitAsync`. */
+/** Returns the host's own functions; undefined if it has no `waitAsync`. */
 const hostTrio = ({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync }
 
-/** The host's functions, with a `waitAsync` that holds the event loop; undefined if the host has none. */
+/** Makes the host's functions, with a `waitAsync` that holds the event loop. Undefined if the host has none. */
 const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAlive().createKeepAlive(realm))
 
-/** The functions that an entry installs on a target; undefined if there is nothing to do. */
+/** Chooses the functions that an entry installs on a target. Undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
   if (force) return isOurs(holder) ? undefined : ownTrio(realm)
   const holding = entry === 'keep-alive' ? keepAliveTrio(realm) : undefined
@@ -120,7 +120,7 @@ function chooseTrio (entry, { holder, realm, plain }, force) {
   return plain || markOf(holder.waitAsync) !== undefined ? undefined : holding
 }
 
-/** `wake`, for a host that still has it: does what the trio's `notify` does, and has the host's `length`. */
+/** Makes `wake`, for a host that still has it. It calls the trio's `notify`, and has the host's `length`. */
 function wakeOf (notify, host) {
   const { wake } = { wake (typedArray, index, count) { return notify(typedArray, index, count) } }
   if (typeof host.wake === 'function') defineProperty(wake, 'length', { value: host.wake.length })
@@ -167,14 +167,14 @@ function install (entry, options, isAtLoad = false) {
   return true
 }
 
-/** Makes an install reach the Workers that this thread makes from now on. What undoes it is added to `undo`. */
+/** Makes an install reach the Workers that this thread makes later. The function that undoes it is added to `undo`. */
 function reachWorkers (engine, workers, isAtLoad, undo) {
   require('./workers/loader-thread')()
   if (workers) undo.push(require('./workers/reach').reach(engine, isAtLoad))
   else if (engine === 'addon') undo.push(besideHost())
 }
 
-/** The same for contexts. */
+/** Makes an install reach the contexts that this thread makes later. */
 function reachContexts (entry, force, undo) {
   const cause = {}
   const enter = (global) => {
@@ -191,7 +191,9 @@ function reachContexts (entry, force, undo) {
   undo.push(require('./contexts').follow(enter, leave))
 }
 
-/** Lets this thread's locks notify the host's queue, too: code in its Workers that waits on a lock's word waits there. */
+/**
+ * Lets this thread's locks notify the host's queue, too. Code in its Workers that waits on a lock's word waits there.
+ */
 function besideHost () {
   const { native } = later.agent().agent()
   native.besideHost = true
@@ -206,8 +208,9 @@ function put ({ holder, realm }, trio, undo, cause) {
   const after = new Map()
   for (const [name, value] of ours) after.set(name, { value, writable: true, enumerable: false, configurable: true })
   if (!replaceAll(holder, before, after)) {
-    throw new TypeError('install: target must let ' + Array.from(ours.keys()).join(', ') + ' be defined on it (on its ' +
-      'Atomics object, if it is a global object); it is frozen, not extensible, or has them as properties that are not configurable')
+    throw new TypeError('install: target must let ' + Array.from(ours.keys()).join(', ') + ' be defined on it (on ' +
+      'its Atomics object, if it is a global object); it is frozen, not extensible, or has them as properties that ' +
+      'are not configurable')
   }
   if (!installs.has(holder)) installs.set(holder, [])
   installs.get(holder).push({ ours, before, undo, cause })
@@ -240,14 +243,16 @@ function takeLatest (holder) {
   return true
 }
 
-/** An object's properties of these names; undefined where it has none. */
+/** Reads an object's properties of these names; undefined for missing ones. */
 function propertiesOf (holder, names) {
   const properties = new Map()
   for (const name of names) properties.set(name, getOwnPropertyDescriptor(holder, name))
   return properties
 }
 
-/** Defines all properties as in `to`, where undefined deletes one, or leaves all as in `from`. */
+/**
+ * Changes all properties to those in `to`, or none. Undefined in `to` deletes a property; `from` has the present ones.
+ */
 function replaceAll (holder, from, to) {
   const done = []
   for (const [name, property] of to) {
@@ -276,7 +281,9 @@ function readOptions (options) {
   const workers = option(options, 'workers', true)
   const contexts = option(options, 'contexts', true)
   for (const [name, value] of [['force', force], ['workers', workers], ['contexts', contexts]]) {
-    if (typeof value !== 'boolean') throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(value))
+    if (typeof value !== 'boolean') {
+      throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(value))
+    }
   }
   return { target, force, workers, contexts }
 }

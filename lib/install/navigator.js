@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * Puts `navigator.locks`, `LockManager` and `Lock` in place, in this thread and in the Workers that it starts from then on. Where
- * there is no `navigator`, it makes one like that of Node 21.
+ * Puts `navigator.locks`, `LockManager` and `Lock` in place. It does so in this thread, and in the Workers that it
+ * starts later. Where there is no `navigator`, it makes one like that of Node 21.
  *
- * Nothing is required in a call: what is put in place may outlive the module registry of the test file that loaded the entry.
+ * Nothing is required in a call: these objects may outlive the module registry of the test file that loaded the entry.
  */
 
 const os = require('os')
@@ -23,7 +23,7 @@ const { reach } = require('./workers/reach')
 const { getPrototypeOf } = Reflect
 const { hasOwnProperty } = Object.prototype
 
-/** Of all copies of the package in this thread: what the latest one has put into `worker_threads`. */
+/** State of all copies in this thread: the latest one's `worker_threads.locks`. */
 const state = shared('navigator', () => ({ locks: undefined }))
 
 const PLATFORMS = { darwin: 'MacIntel', linux: 'Linux ' + (os.arch() === 'x64' ? 'x86_64' : os.arch()), win32: 'Win32' }
@@ -33,7 +33,7 @@ const LANGUAGES = Object.freeze(['en-US'])
 agent()
 loadNow(LockManager)
 
-/** Complete, because code that finds a navigator expects all its properties. */
+/** A complete navigator: code that finds one expects all its properties. */
 class Navigator {
   get hardwareConcurrency () { return os.cpus().length }
   get language () { return LANGUAGES[0] }
@@ -46,7 +46,9 @@ class Navigator {
 module.exports = function installLocks () {
   const { navigator } = globalObject
   // Through one of another realm, that realm would keep this one.
-  if (!isObject(navigator) || isForeign(navigator)) put(globalObject, 'navigator', { value: new Navigator(), writable: true, enumerable: true })
+  if (!isObject(navigator) || isForeign(navigator)) {
+    put(globalObject, 'navigator', { value: new Navigator(), writable: true, enumerable: true })
+  }
   put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
   put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
   put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
@@ -54,7 +56,7 @@ module.exports = function installLocks () {
   reach('locks', true)
 }
 
-/** On a Node that has them, `worker_threads.locks` and `navigator.locks` are the same object. */
+/** Replaces `worker_threads.locks`, which is the same object as `navigator.locks`. */
 function putIntoThreads () {
   // All realms of the thread share the module: what the package has put there from another one stays.
   if (threads.locks === state.locks && isForeign(state.locks)) return
@@ -62,31 +64,37 @@ function putIntoThreads () {
     state.locks = locks
     syncBuiltinESMExports()
   } else {
-    process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
+    process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those ' +
+      'of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
   }
 }
 
 /** Whether a prototype is some realm's `Object.prototype`. */
 const isRoot = (prototype) => hasOwnProperty.call(prototype, 'hasOwnProperty')
 
-/** Whether an object is of another realm, which has given it to this one. */
+/** Whether an object that this realm was given is another's. */
 function isForeign (object) {
   let prototype = getPrototypeOf(object)
   while (prototype !== null && !isRoot(prototype)) prototype = getPrototypeOf(prototype)
   return prototype !== null && prototype !== Object.prototype
 }
 
-/** The object that gets the property: the prototype, as in browsers, unless the navigator is a plain object or has one of its own. */
+/**
+ * Finds the object that gets the property `locks`. That is the prototype, as in browsers, unless the navigator is a
+ * plain object or has the property itself.
+ */
 function holderOf (navigator) {
   const prototype = getPrototypeOf(navigator)
   const isPlain = prototype === null || isRoot(prototype)
   return isPlain || hasOwnProperty.call(navigator, 'locks') ? navigator : prototype
 }
 
-const define = (object, name, property) => defineProperty(object, name, Object.assign({ __proto__: null, configurable: true }, property))
+const define = (object, name, property) => (
+  defineProperty(object, name, Object.assign({ __proto__: null, configurable: true }, property)))
 
 function put (object, name, property) {
   if (!define(object, name, property)) {
-    throw new TypeError('atomics-waitasync/web-locks: ' + name + ' cannot be replaced: its object is frozen, or the property is not configurable')
+    throw new TypeError('atomics-waitasync/web-locks: ' + name + ' cannot be replaced: its object is frozen, or the ' +
+      'property is not configurable')
   }
 }

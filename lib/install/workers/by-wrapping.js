@@ -1,13 +1,13 @@
 'use strict'
 
 /**
- * Reaches workers in Bun and Deno, which start them in their own ways: `Worker` of `worker_threads`, and the global one, are
- * replaced by proxies that let a worker load an entry before its own code.
+ * Reaches workers in Bun and Deno, which start them differently. `Worker` of `worker_threads`, and the global
+ * one, are replaced by proxies that let a worker load an entry before its own code.
  *
- * In Bun that is an option of Worker, `preload`. In Deno a worker's file is imported by a module of ours, in a `data:` URL, after the
- * entry; source text gets a call in front. In neither can `import { Worker } from 'worker_threads'` be changed:
- * `syncBuiltinESMExports` does nothing there. Workers of that class are noticed, since it looks up its parent when it is called, and
- * a warning says that they are not reached.
+ * In Bun that is an option of Worker, `preload`. In Deno a worker's file is imported by a module of ours, in a `data:`
+ * URL, after the entry; source text gets a call in front. In neither can `import { Worker } from 'worker_threads'` be
+ * changed: `syncBuiltinESMExports` has no effect there. Workers of that class are noticed, since it looks up its parent
+ * when it is called, and a warning says that they are not reached.
  */
 
 const fs = require('fs')
@@ -24,7 +24,7 @@ const { stringify } = JSON
 
 const BUN = process.versions.bun !== undefined
 
-/** Whether a worker that is being constructed is reached; and whether the user has been warned of one that is not. */
+/** Whether the worker under construction is reached, and any warning given. */
 const state = { reaches: false, hasWarned: false }
 
 /**
@@ -33,11 +33,16 @@ const state = { reaches: false, hasWarned: false }
  */
 module.exports = function reach (currentEntries) {
   const undo = [replaceWorker(threads, BUN ? inBun : fileInDeno, currentEntries), noticeOthers(hostWorker())]
-  if (typeof globalObject.Worker === 'function') undo.push(replaceWorker(globalObject, BUN ? inBun : urlInDeno, currentEntries))
+  if (typeof globalObject.Worker === 'function') {
+    undo.push(replaceWorker(globalObject, BUN ? inBun : urlInDeno, currentEntries))
+  }
   return () => undo.forEach((step) => step())
 }
 
-/** Replaces a holder's class; `change` makes the constructor's arguments those that reach a worker, or undefined. */
+/**
+ * Replaces a holder's class. `change` turns the constructor's arguments into others that reach the
+ * worker, or returns undefined.
+ */
 function replaceWorker (holder, change, currentEntries) {
   const Before = holder.Worker
   const Replacement = wrap(unwrap(Before), constructor(change, currentEntries))
@@ -76,7 +81,8 @@ function fileInDeno (entries, script, options, ...rest) {
   if (options && options.eval) {
     if (typeof script !== 'string') return undefined
     // It is a sloppy script behind lines of Deno's own: `this` is the global object, whatever the script declares.
-    const load = (entry) => `this.process.getBuiltinModule("module").createRequire(${stringify(entry)})(${stringify(entry)});`
+    const load = (entry) => (
+      `this.process.getBuiltinModule("module").createRequire(${stringify(entry)})(${stringify(entry)});`)
     return [entries.map(load).join('') + script, options, ...rest]
   }
   const isPath = typeof script === 'string' && (path.isAbsolute(script) || /^\.\.?[\\/]/.test(script))
@@ -86,16 +92,18 @@ function fileInDeno (entries, script, options, ...rest) {
   if (!/^(?:file|data):/.test(url)) return undefined
   // The error of a missing file must name that file.
   if (url.startsWith('file:') && !fs.existsSync(new URL(url))) return [script, options, ...rest]
-  return [new URL(importing(entries, url, `process.argv[1]=${stringify(isPath ? file : argumentOf(script))}`)), options, ...rest]
+  const then = `process.argv[1]=${stringify(isPath ? file : argumentOf(script))}`
+  return [new URL(importing(entries, url, then)), options, ...rest]
 }
 
-/** What Deno has in `process.argv` for a worker's URL. */
+/** Returns Deno's entry of `process.argv` for a worker's URL. */
 function argumentOf (url) {
   return url.protocol === 'file:' ? fileURLToPath(url) : url.href
 }
 
 function urlInDeno (entries, specifier, options, ...rest) {
-  // A worker with permissions of its own may not be able to load the entry. Deno itself throws for other types of workers.
+  // A worker with permissions of its own may not be able to load the entry. Deno itself throws
+  // for other types of workers.
   if (!options || options.type !== 'module' || options.deno) return undefined
   try {
     return [importing(entries, new URL(specifier, globalObject.location).href, ''), options, ...rest]
@@ -104,16 +112,20 @@ function urlInDeno (entries, specifier, options, ...rest) {
   }
 }
 
-/** A module that loads the entries, and then the module at `url`. Both imports are static: so no message comes too early for it. */
+/**
+ * Makes a module that loads the entries, then the module at `url`. Both imports are static: so no
+ * message comes too early for it.
+ */
 function importing (entries, url, then) {
   const load = (entry) => `createRequire(${stringify(entry)})(${stringify(entry)});`
-  const first = dataURL('import{createRequire}from"node:module";import process from"node:process";' + entries.map(load).join('') + then)
+  const imports = 'import{createRequire}from"node:module";import process from"node:process";'
+  const first = dataURL(imports + entries.map(load).join('') + then)
   return dataURL(`import ${stringify(first)};import ${stringify(url)}`)
 }
 
 const dataURL = (source) => 'data:text/javascript,' + encodeURIComponent(source)
 
-/** Warns of workers that a reference to Node's class starts which is older than the install. */
+/** Warns of workers that an older reference to Node's class starts. It is older than the install. */
 function noticeOthers (HostWorker) {
   const leave = HostWorker && interpose(HostWorker, (target, args, newTarget) => {
     if (!state.reaches) warn()
@@ -126,8 +138,9 @@ function warn () {
   if (state.hasWarned) return
   state.hasWarned = true
   process.emitWarning(
-    'atomics-waitasync: this Worker uses another queue than this thread. In ' + (BUN ? 'Bun' : 'Deno') + ' an install does not ' +
-    'reach the `Worker` of `import { Worker } from "worker_threads"`. Use `import threads from "worker_threads"` and ' +
-    '`new threads.Worker(...)`; or require the package in the Worker, and call install with { workers: false }.',
+    'atomics-waitasync: this Worker uses another queue than this thread. In ' + (BUN ? 'Bun' : 'Deno') + ' an ' +
+    'install does not reach the `Worker` of `import { Worker } from "worker_threads"`. Use `import threads from ' +
+    '"worker_threads"` and `new threads.Worker(...)`; or require the package in the Worker, and call install with ' +
+    '{ workers: false }.',
     { code: 'ATOMICS_WAITASYNC_WORKER' })
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Node's own Worker class, behind the wrappers and subclasses that may stand in its place; and such wrappers. */
+/** Node's own Worker class, behind wrappers and subclasses; and such wrappers. */
 
 const EventEmitter = require('events')
 const { MARK } = require('../../host')
@@ -9,14 +9,15 @@ const { threads } = require('../../util/worker-threads')
 
 const { get, getPrototypeOf, setPrototypeOf } = Reflect
 
-/** The class that an install, of whatever copy of the package, has wrapped: in Bun and Deno (by-wrapping.js). */
+/** Returns the class that an install of any copy has wrapped. Installs wrap in Bun and Deno (by-wrapping.js). */
 function unwrap (Class) {
   return Class[MARK] || Class
 }
 
 /**
- * The class that extends EventEmitter, or what installs have put in between. It is searched among the parents of the exported class. The export
- * may also be a function around the class: so it is searched among the parents of its prototypes' constructors, too. Undefined: none.
+ * Finds Node's class, which extends EventEmitter, or an install's wrapper of it. It is searched among the parents of
+ * the exported class. The export may also be a function around the class: so it is searched among the parents of its
+ * prototypes' constructors, too. Undefined: none.
  */
 function hostWorker () {
   if (threads === undefined) return undefined
@@ -38,7 +39,9 @@ function amongParents (Class) {
   return undefined
 }
 
-/** A proxy of a class, known to `unwrap`, whose instances `construct` makes. A class that inherits from it is not known. */
+/**
+ * Makes a proxy of a class, known to `unwrap`, with another `construct`. A class that inherits from it is not known.
+ */
 function wrap (Class, construct) {
   const Wrapped = new Proxy(Class, {
     __proto__: null,
@@ -49,10 +52,11 @@ function wrap (Class, construct) {
 }
 
 /**
- * Puts a wrapper of its parent between Node's class and its parent. So each worker is noticed, also one of a subclass or of a reference
- * to the class that is older than the install.
+ * Puts a wrapper of its parent between Node's class and the parent. So each worker is noticed, also one of a subclass
+ * or of a reference to the class that is older than the install.
  *
- * @returns {(() => void) | undefined} undoes it, unless other code has replaced it since. Undefined: the class is not extensible
+ * @returns {(() => void) | undefined} undoes it, unless other code has replaced it since. Undefined: the
+ *   class is not extensible
  */
 function interpose (HostWorker, construct) {
   const before = getPrototypeOf(HostWorker)
@@ -63,7 +67,7 @@ function interpose (HostWorker, construct) {
   }
 }
 
-/** Whether an install, of whatever copy of the package, stands between Node's class and its parent. */
+/** Whether an install of any copy stands behind Node's class. */
 const isInterposed = (HostWorker) => getPrototypeOf(HostWorker)[MARK] !== undefined
 
 module.exports = { hostWorker, interpose, isInterposed, unwrap, wrap }

@@ -1,11 +1,11 @@
 'use strict'
 
 /**
- * Makes an install reach every Worker that this thread starts from then on, before any code of the worker's own runs. Otherwise a
- * plain `Atomics.notify` in a worker would silently wake no waiter of ours.
+ * Makes an install reach new Workers before their own code runs. Otherwise a plain `Atomics.notify` in a worker
+ * would silently wake no waiter of ours.
  *
- * Workers are reached by the message that starts them (`by-message/`): the one way that reaches all of them, on every Node, and
- * leaves their flags, environment and options alone. docs/environments.md says what it does in which situation.
+ * Workers are reached by the message that starts them (`by-message/`): the one way that reaches all of them, on every
+ * Node, and leaves their flags, environment and options alone. docs/environments.md has the situations.
  */
 
 const path = require('path')
@@ -16,7 +16,9 @@ const { threads } = require('../../util/worker-threads')
 
 const ROOT = path.join(__dirname, '..', '..', '..')
 
-/** By what was installed, the engine of Atomics or the locks of navigator: the entry that workers load before anything else. */
+/**
+ * The entry that workers load first, by what was installed. That is an engine of Atomics, or the locks of navigator.
+ */
 const ENTRY_OF = {
   addon: path.join(ROOT, 'force', 'index.js'),
   host: path.join(ROOT, 'keep-alive', 'index.js'),
@@ -24,14 +26,15 @@ const ENTRY_OF = {
 }
 
 /**
- * Of all copies of the package in this thread, so that they reach Workers by one replacement:
- * - `Atomics`, `navigator`: the installs that have not been undone, from the number of each to the entry that Workers load; the latest last
+ * State of all copies in this thread: they share one replacement.
+ * - `Atomics`, `navigator`: the installs that have not been undone, from the number of each to the entry that
+ *   Workers load; the latest last
  * - `latest`: the number of the latest install
  * - `leave`: undoes the replacement
  */
 const state = shared('reach', () => ({ Atomics: new Map(), navigator: new Map(), latest: 0, leave: undefined }))
 
-/** What a worker that is being started loads: the last entry that concerns Atomics, and that of navigator. Undefined if there is none. */
+/** Lists the entries for a starting worker: Atomics' latest, and navigator's. Undefined if there is none. */
 function currentEntries () {
   const entries = lastOf(state.Atomics).concat(lastOf(state.navigator))
   return entries.length === 0 ? undefined : entries
@@ -49,7 +52,9 @@ exports.reach = function reach (engine, isAtLoad) {
   const HostWorker = hostWorker()
   const isOther = process.versions.bun || process.versions.deno
   if (HostWorker === undefined && !isOther) {
-    if (threads !== undefined) warn('other code has replaced worker_threads.Worker, and Node\'s class is not found behind it')
+    if (threads !== undefined) {
+      warn('other code has replaced worker_threads.Worker, and Node\'s class is not found behind it')
+    }
     return () => {}
   }
   const leave = isOther ? require('./by-wrapping')(currentEntries) : reachByMessage(HostWorker)
@@ -68,7 +73,10 @@ exports.reach = function reach (engine, isAtLoad) {
   }
 }
 
-/** Replaces the parent of Node's class, unless an install has done so. What it returns undoes that once all installs have been undone. */
+/**
+ * Replaces the parent of Node's class, unless an install has done so. Returns a function that undoes that once all
+ * installs have been undone.
+ */
 function reachByMessage (HostWorker) {
   if (!isInterposed(HostWorker)) state.leave = interpose(HostWorker, intercept(currentEntries))
   return state.leave && (() => {
@@ -77,5 +85,6 @@ function reachByMessage (HostWorker) {
 }
 
 function warn (why) {
-  process.emitWarning('An install does not reach Workers: ' + why + '. Give Workers execArgv: [\'-r\', \'atomics-waitasync/force\']', { code: 'ATOMICS_WAITASYNC_WORKER' })
+  const remedy = '. Give Workers execArgv: [\'-r\', \'atomics-waitasync/force\']'
+  process.emitWarning('An install does not reach Workers: ' + why + remedy, { code: 'ATOMICS_WAITASYNC_WORKER' })
 }

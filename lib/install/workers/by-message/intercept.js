@@ -1,16 +1,17 @@
 'use strict'
 
 /**
- * Reaches workers by the message in which a Worker's constructor tells its thread what to run.
+ * Reaches workers by the message that starts a Worker's thread.
  *
- * Node's class calls its parent's constructor, which it looks up at that moment, and later in the same constructor posts the
- * message by the public `MessagePort.prototype.postMessage`. So a parent in between knows when to look at what is posted next.
- * This reaches every worker, also of a subclass or of a reference to Worker that is older than the install, and leaves flags,
- * environment and all other options as they are. But it is undocumented: if a future Node does it differently, nothing is
- * recognised and nothing changed, and a warning says so.
+ * Node's class calls its parent's constructor, which it looks up at that moment, and later in the same constructor
+ * posts the message by the public `MessagePort.prototype.postMessage`. So a parent in between knows when to look at the
+ * next message. This reaches every worker, also of a subclass or of a reference to Worker that is older than the
+ * install, and leaves flags, environment and all other options as they are. But it is undocumented: if a future Node
+ * does it differently, nothing is recognised and nothing changed, and a warning says so.
  *
- * Invariant: `postMessage` is replaced only while `starting` is not empty. That ends within the constructor, or with the current
- * tick if the constructor throws. If other code has wrapped our function by then, its function stays, and ours passes messages on.
+ * Invariant: `postMessage` is replaced only while `starting` is not empty. That ends within the constructor, or with
+ * the current tick if the constructor throws. If other code has wrapped our function by then, its function stays, and
+ * ours passes messages on.
  */
 
 const startingWorkers = require('../../../agent/starting-workers')
@@ -24,13 +25,13 @@ const letStart = require('./source')
 const { nextTick } = process
 const { apply, construct, getOwnPropertyDescriptor } = Reflect
 
-/** From a Worker whose message is still to come to the entries that it will load. */
+/** The entries of each Worker whose message is still to come. */
 const starting = new Map()
-/** While `postMessage` is replaced: the property before, and after. */
+/** The property `postMessage` before and after, while it is replaced. */
 let replaced
 
 /**
- * What constructs the parent's part of a Worker.
+ * Makes the constructor of the parent's part of a Worker.
  *
  * @param {() => (string[] | undefined)} currentEntries gives the absolute paths of the entry points that workers load
  */
@@ -82,7 +83,7 @@ function stopExpecting () {
   replaced = undefined
 }
 
-/** Not if its constructor has thrown. */
+/** Whether a worker has a thread: not if its constructor threw. */
 function hasThread (worker) {
   try {
     return worker.threadId > 0
@@ -92,11 +93,12 @@ function hasThread (worker) {
 }
 
 function warn (threadId) {
-  process.emitWarning('An install did not reach the worker with the threadId ' + threadId + ': this Node starts workers in an unknown ' +
-    'way. Give them execArgv: [\'-r\', \'atomics-waitasync/force\']', { code: 'ATOMICS_WAITASYNC_WORKER' })
+  process.emitWarning('An install did not reach the worker with the threadId ' + threadId + ': this Node starts ' +
+    'workers in an unknown way. Give them execArgv: [\'-r\', \'atomics-waitasync/force\']',
+  { code: 'ATOMICS_WAITASYNC_WORKER' })
 }
 
-/** The starting worker to which a port belongs, as a property with one of Node's symbols. */
+/** Finds the starting worker that has a port. It is a property with one of Node's symbols. */
 function workerOf (port) {
   for (const worker of starting.keys()) {
     if (Object.getOwnPropertySymbols(worker).some((symbol) => worker[symbol] === port)) return worker

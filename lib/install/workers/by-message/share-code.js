@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Hands what this thread has compiled to the Workers that it starts, as environment data: a Worker that loads the package need not
- * compile it again, which would be a third of the time. Where that fails, Workers compile.
+ * Hands this thread's compiled code to its Workers, as environment data. Compiling it again would be a third of the
+ * time that a Worker takes to load the package. Where that fails, Workers compile.
  */
 
 const compiled = require('../../../util/compiled')
@@ -10,7 +10,7 @@ const { threads } = require('../../../util/worker-threads')
 
 const { Buffer } = require('buffer')
 
-/** To be called before a Worker is given its environment data. */
+/** Shares the code. Called before a Worker is given its environment data. */
 module.exports = function shareCode () {
   try {
     while (compiled.length > 0) {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** The first code of a worker: loads the entry points, removes its own traces, and lets the worker's own code run. */
+/** The first code of a worker: loads the entries, then runs the worker's own code. It removes its own traces before. */
 
 // `require('module')` takes long: see util/node-module.js, which this file, in a package of few files, cannot require.
 const Module = typeof module.constructor.runMain === 'function' ? module.constructor : require('module')
@@ -15,10 +15,14 @@ const STARTED_BY_MESSAGE = 'atomics-waitasync:started-by-message'
 function start ({ entries, workerData, name, file, source, isSeparate, text }) {
   threads.workerData = workerData
   // As in util/worker-threads.js.
-  if (name !== undefined) defineProperty(require('events'), Symbol.for('atomics-waitasync.thread-name'), { __proto__: null, value: name })
+  if (name !== undefined) {
+    defineProperty(require('events'), Symbol.for('atomics-waitasync.thread-name'), { __proto__: null, value: name })
+  }
   if (Module.syncBuiltinESMExports) Module.syncBuiltinESMExports()
   // On Node 10 it is the parent's.
-  if (source !== undefined && process._eval === text) defineProperty(process, '_eval', { __proto__: null, value: source })
+  if (source !== undefined && process._eval === text) {
+    defineProperty(process, '_eval', { __proto__: null, value: source })
+  }
   entries.forEach(load)
   deleteProperty(Module._cache, __filename)
   // In a tick of its own, and bound, so that no error's stack has frames of ours.
@@ -33,17 +37,19 @@ function start ({ entries, workerData, name, file, source, isSeparate, text }) {
   nextTick(Module.runMain.bind(Module), file)
 }
 
-/** A worker that may not load the native library, as with `--no-addons`, runs as without an install. */
+/** Loads an entry; if it fails, the worker runs as without an install. It fails with `--no-addons`, for example. */
 function load (entry) {
   try {
     require(entry)
   } catch (error) {
     // Seen on Node 10 only, in a worker that is terminated while it loads: there is no error, and nothing to warn of.
     if (error === null) return
-    process.emitWarning('This Worker could not load atomics-waitasync: its Atomics.notify() and the other threads\' cannot wake each other. ' +
-      error.message, { code: 'ATOMICS_WAITASYNC_WORKER' })
+    process.emitWarning('This Worker could not load atomics-waitasync: its Atomics.notify() and the other threads\' ' +
+      'cannot wake each other. ' + error.message, { code: 'ATOMICS_WAITASYNC_WORKER' })
   }
 }
 
 const { workerData } = threads
-if (typeof workerData === 'object' && workerData !== null && workerData[STARTED_BY_MESSAGE]) start(workerData[STARTED_BY_MESSAGE])
+if (typeof workerData === 'object' && workerData !== null && workerData[STARTED_BY_MESSAGE]) {
+  start(workerData[STARTED_BY_MESSAGE])
+}
