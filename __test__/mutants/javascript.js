@@ -105,7 +105,7 @@ module.exports = [
   { what: 'a wait that is over is still watched', file: stalls, find: 'function waitEnds (wait) {\n  waits.delete(wait)', put: 'function waitEnds (wait) {', test: 'locks/observe/stalls' },
   { what: 'a busy thread reports what it has been granted', file: stalls, find: 'setImmediate(() => { setImmediate(check) })', put: 'check()', test: 'locks/observe/stalls' },
   { what: 'a stall keeps the process alive', file: stalls, find: 'setTimeout(turns, milliseconds).unref()', put: 'setTimeout(turns, milliseconds)', test: 'locks/observe/stalls' },
-  { what: 'what blocked threads report is not published', file: 'lib/agent/slots.js', find: '    if (native.onReports !== undefined) native.onReports()\n', put: '', test: 'locks/observe/stall-channel' },
+  { what: 'what blocked threads report is not published', file: 'lib/agent/agent.js', find: '    if (native.onReports !== undefined) native.onReports()\n', put: '', test: 'locks/observe/stall-channel' },
 
   // ——— the robust list and tokens ———
   { what: 'an entry that goes leaves its number', file: list, find: '    vacate (index) {\n      this.serials[index] = 0\n', put: '    vacate (index) {\n', equivalent: 'native code has removed it before (`retract` in src/held/robust_list.rs)' },
