@@ -121,7 +121,7 @@ fn waits() {
 
     let scene = Scene::new();
     let alarm = Alarm::default();
-    count("wait with a time-out", TIMES, || {
+    count("wait with a timeout", TIMES, || {
         let register = |slot| {
             let deadline = now().after_millis(f64::from(slot));
             scene.register(slot, HERE, deadline, 0).filter(|_| alarm.is_later_than(deadline))

@@ -10,8 +10,8 @@ const waiterList = 'core/src/queue/waiter_list.rs'
 const outbox = 'core/src/queue/outbox.rs'
 const parker = 'core/src/queue/parker.rs'
 const line = 'core/src/lock/line.rs'
-const lines = 'core/src/lock/lines.rs'
-const lockStore = 'core/src/lock/store.rs'
+const lines = 'core/src/lock/bucket.rs'
+const lockStore = 'core/src/lock/claims.rs'
 const abandoned = 'core/src/lock/abandoned.rs'
 const memories = 'core/src/lock/memories.rs'
 const request = 'core/src/lock/request.rs'
@@ -121,8 +121,8 @@ module.exports = [
   { what: 'taken mail still counts as there', file: outbox, find: '        self.has_mail.store(false, Ordering::Relaxed);\n', put: '', model: 'push_take_mail' },
   { what: 'mail is not said to be there', file: outbox, find: '        self.has_mail.store(true, Ordering::Release);\n', put: '', model: 'push_take_mail' },
   { what: 'an agent that has ended is rung', file: outbox, find: '        *lock(&self.bell) = None;\n', put: '', model: 'ring_close' },
-  { what: 'a notification is recalled', file: outbox, find: 'result.is_acquired() || result == WaitResult::TimedOut', put: 'result != WaitResult::Due', model: 'cancel_timeout_notify' },
-  { what: 'a result that was recalled stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'recalled'] },
+  { what: 'a notification is revoked', file: outbox, find: 'result.is_acquired() || result == WaitResult::TimedOut', put: 'result != WaitResult::Due', model: 'cancel_timeout_notify' },
+  { what: 'a result that was revoked stays', file: outbox, find: 'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)', put: 'mail.settlements[place].result', cargo: ['line', 'revoked'] },
   { what: 'a thread that spins in vain tries again as soon as before', file: 'core/src/spinner.rs', find: '(2 * self.next_pause.get()).min(self.longest_pause)', put: 'Self::PAUSE', cargo: ['lib', 'become_rare'] },
   { what: 'a spin that pays leaves the pauses long', file: 'core/src/spinner.rs', find: 'self.next_pause.set(Self::PAUSE);', put: '', cargo: ['lib', 'makes_the_pauses_short'] },
   { what: 'an operation that has failed leaves its wait in the line', file: 'src/environment/operations.rs', find: '    agent.robust_list.retract();\n    agent.blocking.abandon();\n}', put: '    agent.robust_list.retract();\n}', test: 'ends/faults' },
@@ -171,7 +171,7 @@ module.exports = [
   { what: 'what is due is decided as late as it comes', file: store, find: '            is_decided\n', put: '            is_decided || true\n', model: 'timeout_cancel_wait' },
   { what: 'a notification wakes one waiter more', file: store, find: '            while woken < count\n', put: '            while woken <= count\n', cargo: ['queue', ''] },
   { what: 'the agent of a promise that is due is not rung', file: section, find: '        if ring == Ring::Needed {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', put: '        if ring == Ring::Needed && result != WaitResult::Due {\n            self.wakes.0.push(waiter);\n        }\n    }\n\n    /// Wakes a claim', cargo: ['queue', ''] },
-  { what: 'a time-out is rounded down', file: 'core/src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
+  { what: 'a timeout is rounded down', file: 'core/src/clock.rs', find: '(milliseconds * 1e6).ceil()', put: '(milliseconds * 1e6).floor()', cargo: ['lib', 'a_deadline_is_rounded_up'] },
   { what: 'a deadline outlives its waiter', file: waiterList, find: 'self.deadlines.remove(&(record.deadline, key));', put: '', cargo: ['queue', ''] },
   { what: 'a waiter stands in front instead of behind', file: waiterList, find: '                self.waiters[tail as usize].next = key;\n', put: '', cargo: ['queue', ''] },
   { what: 'a list leads to a waiter that has left', file: waiterList, find: '                self.waiters[record.previous as usize].next = record.next;\n', put: '', cargo: ['queue', ''] },
@@ -194,14 +194,14 @@ module.exports = [
   { what: 'a lock is handed over and freed', file: lockStore, find: '                self.grant(next, location, result);\n                return released;', put: '                self.grant(next, location, result);', model: 'grant_newcomer' },
   { what: 'a release wakes nobody', file: lockStore, find: '        request.give_back(word);\n        self.word_changed(location, word);\n        released', put: '        request.give_back(word);\n        released', model: 'unlock_claim' },
   { what: 'a claim retries that was not woken', file: lockStore, find: 'retries(key, waiter.blocks()) {', put: 'retries(key, waiter.blocks()) && false {', equivalent: 'it takes what is free, as a newcomer may; in a strict line the next check refuses it' },
-  { what: 'a claim behind others retries in a strict line', file: lockStore, find: 'if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {', put: 'if false {', cargo: ['line', 'does_not_overtake'] },
+  { what: 'a claim behind others retries in a strict line', file: lockStore, find: 'if request.is_strict() && section.notify_up_to_first_claim(location).is_none_or(|(first, ..)| first != key)\n', put: 'if false\n', cargo: ['line', 'does_not_overtake'] },
   { what: 'a claim of a strict line that has retried leaves the rest to nobody', file: lockStore, find: '            if request.is_strict() {\n                section.word_changed(location, word);\n            } else if', put: '            if request.is_strict() {\n            } else if', cargo: ['line', ''] },
   { what: 'a lock that a promise has taken is not noted as on its way', file: lockStore, find: '                section.policy_mut().granted.insert(location, waiter.clone());\n            }\n            Some(taken)', put: '            }\n            Some(taken)', model: 'unlock_by_mistake_grant', orCargo: ['line', ''] },
   { what: 'a lock that was granted is not noted as on its way', file: lines, find: 'section.policy_mut().granted.insert(location, waiter.clone());', put: 'let _ = (section, waiter);', model: 'unlock_by_mistake_grant' },
   { what: 'a thread that frees by mistake counts as no waiter', file: lockStore, find: 'let _counted = Counted::new(self.counter(location));', put: '', model: 'unlock_by_mistake' },
   { what: 'a thread that frees by mistake does not ask who is given the lock', file: lockStore, find: 'holder(section.policy().granted.get(&location))', put: 'holder(None)', model: 'unlock_by_mistake_grant' },
   { what: 'the service sees no word that was freed', file: lockStore, find: 'let is_free = first.is_some_and(|request| request.is_granted_by(word));', put: 'let is_free = first.is_some_and(|request| request.is_granted_by(word)) && false;', model: 'claim_rest' },
-  { what: 'the service looks at the words of names', file: 'core/src/lock/lines.rs', find: '.filter(|location| !location.is_of_process())', put: '', cargo: ['names', ''] },
+  { what: 'the service looks at the words of names', file: 'core/src/lock/bucket.rs', find: '.filter(|location| !location.is_of_process())', put: '', cargo: ['names', ''] },
   { what: 'a claim that joins is looked at no sooner than the others', file: 'core/src/service/looks.rs', find: 'next.map_or(soon, |next| next.min(soon))', put: 'next.unwrap_or(soon)', cargo: ['lib', 'looks_become_rare'] },
   { what: 'a bucket with claims is not said to have any', file: section, find: 'self.bucket.has_claims.store(true, Ordering::Relaxed);', put: '', model: 'claim_rest' },
   { what: 'a line stays when its last claim has left', file: lines, find: '        if line.claims() == 0 {', put: '        if line.claims() == u32::MAX {', cargo: ['line', ''] },
@@ -209,7 +209,7 @@ module.exports = [
   { what: 'a claim of a lock that was woken and leaves wakes no successor', file: line, find: 'if was_awake || has_tried { Successor::ToBeWoken }', put: 'if has_tried { Successor::ToBeWoken }', model: 'wake_timeout' },
   { what: 'no thread behind a promise is woken', file: lines, find: '            if !self.blocks(first)\n', put: '            if !self.blocks(first) && false\n', model: 'unlock_busy_claim' },
   { what: 'plain waiters before a claim are not notified', file: lines, find: '            others_before = true;\n            let _ = self.dequeue(key, WaitResult::Ok);\n        }\n        None', put: '            let _ = others_before;\n            return None;\n        }\n        None', cargo: ['line', ''] },
-  { what: 'without claims nobody is notified', file: lines, find: '        } else if let Some(key) = self.front(location) {\n            let _ = self.dequeue(key, WaitResult::Ok);\n        }', put: '        }', model: 'unlock_wait_claim' },
+  { what: 'without claims nobody is notified', file: lines, find: '        } else if let Some(key) = self.expire_to_front(location) {\n            let _ = self.dequeue(key, WaitResult::Ok);\n        }', put: '        }', model: 'unlock_wait_claim' },
   { what: 'a claim that is awake is woken again', file: line, find: 'self.awake.of(blocks).replace(key) != Some(key)', put: '{ self.awake.of(blocks).replace(key); true }', cargo: ['line', ''] },
   { what: 'a claim that has retried in vain is not remembered', file: line, find: '            *self.tried.of(blocks) = Some(key);\n', put: '', cargo: ['line', ''] },
   { what: 'one notification wakes several claims', file: store, find: 'if is_claim && claim_woken {', put: 'if is_claim && claim_woken && false {', cargo: ['line', ''] },
@@ -222,7 +222,7 @@ module.exports = [
   { what: 'a lock is not handed to the promise of the agent that releases it', file: lines, find: 'self.is_claim_of_runner(key) || ', put: '', cargo: ['line', 'in_job'] },
   { what: 'a lock is handed to the promise of any agent', file: section, find: 'claim: Some(_) }) if Arc::ptr_eq(its, runner)', put: 'claim: Some(_) }) if Arc::ptr_eq(its, runner) || true', cargo: ['line', 'in_job'] },
   { what: 'the agent that releases a lock is rung nevertheless', file: waiter, find: 'self.0.retain(|waiter| !matches!', put: 'self.0.retain(|waiter| !outbox.has_only_grants() || !matches!', cargo: ['line', 'in_job'] },
-  { what: 'a time-out is decided in the job that releases a lock', file: outbox, find: ' && mail.settlements.iter().all(|each| each.result.is_acquired())', put: '', cargo: ['line', 'in_job'] },
+  { what: 'a timeout is decided in the job that releases a lock', file: outbox, find: ' && mail.settlements.iter().all(|each| each.result.is_acquired())', put: '', cargo: ['line', 'in_job'] },
   { what: 'hand-overs do not end', file: pace, find: 'self.made.get() < MOST && ', put: '', cargo: ['addon', 'pace'] },
   { what: 'hand-overs go on for any time', file: pace, find: ' && now.duration_since(self.since.get()) < LONGEST', put: '', cargo: ['addon', 'pace'] },
   { what: 'a dead holder hands the lock to a promise that has not retried', file: abandoned, find: '                && self.is_ready(location, first)\n', put: '', cargo: ['line', ''] },
@@ -271,7 +271,7 @@ module.exports = [
 
   // ——— what a hold owes ———
   { what: 'an abandoned hold keeps its notification', file: 'src/agent/locking.rs', find: '        self.robust_list.retract();\n        pass_on_notification(owed);', put: '        self.robust_list.retract();', test: 'locks/condition-owed' },
-  { what: 'a dead thread keeps the notifications of its holds', file: 'src/process/ending.rs', find: 'contained(|| Given::Notification(location).pass_on());', put: 'let _ = location;', test: 'ends/condition-deaths' },
+  { what: 'a dead thread keeps the notifications of its holds', file: 'src/agent/ending.rs', find: 'contained(|| Unused::Notification(location).pass_on());', put: 'let _ = location;', test: 'ends/condition-deaths' },
   { what: 'what a hold owes is passed on twice', file: 'src/agent/delivery.rs', find: 'index >= progress.adopted', put: 'index >= progress.told', test: 'ends/condition-deaths' },
   { what: 'a claim that gives up keeps its notification', file: 'src/agent/waiting.rs', find: '            pass_on_notification(claim.relay);\n', put: '', test: 'locks/condition' },
 
@@ -312,22 +312,22 @@ module.exports = [
   // Deadlocks, snapshots, names.
   { what: 'what is on its way to its holder has no place', file: 'src/observe/snapshot.rs', find: 'call: call(agent.notes.get(slot, location)),', put: 'call: NONE,', test: 'locks/observe/holder-stacks' },
   { what: 'a hold is known since it was seen, and not since it was taken', file: 'src/held/holders.rs', find: 'return Some(taken.since);', put: 'let _ = taken.since;', test: 'locks/observe/holder-stacks' },
-  { what: 'a reader does not wait for the writer ahead of it', file: 'core/src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).filter(|_| false)', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
-  { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'core/src/lock/deadlock.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
-  { what: 'a writer ahead that holds something stands for those ahead of it', file: 'core/src/lock/deadlock.rs', find: 'is_over |= !keeper.holds && matches!', put: 'is_over |= matches!', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
-  { what: 'a claim of a limit does not wait for the one ahead of it', file: 'core/src/lock/deadlock.rs', find: 'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })', put: 'other.is_exclusive()', cargo: ['deadlock', 'a_cycle_through_a_claim'] },
-  { what: 'what a thread holds of a limit leaves room for what it wants besides', file: 'core/src/lock/deadlock.rs', find: 'sum.and(own).unwrap_or(sum)', put: 'sum.and(own).map_or(sum, |_| sum)', cargo: ['deadlock', 'a_cycle_of_two_threads_that_want_more'] },
-  { what: 'who holds a little of a limit keeps everyone waiting', file: 'core/src/lock/deadlock.rs', find: 'held.saturating_add(amount) > limit', put: 'held.saturating_add(amount) >= limit', cargo: ['deadlock', 'no_cycle_through_a_limit'] },
-  { what: 'a writer ahead is only known if it is published', file: 'core/src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
-  { what: 'a writer ahead that holds something is known before it is published', file: 'core/src/lock/deadlock.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },
-  { what: 'a thread that finds no cycle is not published', file: 'core/src/lock/deadlock.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
+  { what: 'a reader does not wait for the writer ahead of it', file: 'core/src/lock/wait_for_graph.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).filter(|_| false)', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'core/src/lock/wait_for_graph.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
+  { what: 'a writer ahead that holds something stands for those ahead of it', file: 'core/src/lock/wait_for_graph.rs', find: 'is_over |= !keeper.holds && matches!', put: 'is_over |= matches!', cargo: ['deadlock', 'a_cycle_past_a_writer'] },
+  { what: 'a claim of a limit does not wait for the one ahead of it', file: 'core/src/lock/wait_for_graph.rs', find: 'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })', put: 'other.is_exclusive()', cargo: ['deadlock', 'a_cycle_through_a_claim'] },
+  { what: 'what a thread holds of a limit leaves room for what it wants besides', file: 'core/src/lock/wait_for_graph.rs', find: 'sum.and(own).unwrap_or(sum)', put: 'sum.and(own).map_or(sum, |_| sum)', cargo: ['deadlock', 'a_cycle_of_two_threads_that_want_more'] },
+  { what: 'who holds a little of a limit keeps everyone waiting', file: 'core/src/lock/wait_for_graph.rs', find: 'held.saturating_add(amount) > limit', put: 'held.saturating_add(amount) >= limit', cargo: ['deadlock', 'no_cycle_through_a_limit'] },
+  { what: 'a writer ahead is only known if it is published', file: 'core/src/lock/wait_for_graph.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'self.published.get(&key(&thread)).cloned()', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
+  { what: 'a writer ahead that holds something is known before it is published', file: 'core/src/lock/wait_for_graph.rs', find: 'if holds { self.published.get(&key(&thread)).cloned() } else { claim }', put: 'claim.or_else(|| self.published.get(&key(&thread)).cloned())', cargo: ['deadlock', 'a_cycle_is_found_once'] },
+  { what: 'a thread that finds no cycle is not published', file: 'core/src/lock/wait_for_graph.rs', find: '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;', put: '            return None;', cargo: ['deadlock', 'a_cycle_of_two'] },
   { what: 'a thread that holds a lock is looked at again and again', file: 'src/agent/locking.rs', find: 'if is_certain || now()', put: 'if now()', test: 'locks/every-class/scaling' },
   { what: 'a promise that is granted a lock while its thread blocks is not looked at', file: 'src/agent/blocking.rs', find: 'self.outbox.granted() != self.grants_seen.get()', put: 'false', test: 'locks/deadlock' },
-  { what: 'a thread that is broken off does not interrupt the other blocked ones', file: 'src/process/registry.rs', find: '            thread.interrupt();', put: '            let _ = thread;', test: 'ends/termination', otherSystems: true },
+  { what: 'a thread that is interrupted does not interrupt the other blocked ones', file: 'src/process/registry.rs', find: '            thread.interrupt();', put: '            let _ = thread;', test: 'ends/termination', otherSystems: true },
 
   // ——— the profile of waits ———
   { what: 'a wait that is recorded for others counts for itself only', file: profile, find: '.saturating_mul(self.factor.into())', put: '', cargo: ['addon', 'a_wait_counts'] },
-  { what: 'the waits of a thread do not end with it', file: 'src/agent/agent.rs', find: '        |agent, _| profile::end_thread(agent.id()),', put: '        |_, _| {},', test: 'locks/observe/profile' },
+  { what: 'the waits of a thread do not end with it', file: 'src/agent/ending.rs', find: '        |agent, _| profile::end_thread(agent.id()),', put: '        |_, _| {},', test: 'locks/observe/profile' },
   { what: 'the file is not written at the end', file: profile, find: '        contained(write_now);', put: '', test: 'locks/observe/profile' },
 
   // ——— reports ———

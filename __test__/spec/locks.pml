@@ -6,14 +6,14 @@
  * Each action is named after the function that it stands for:
  *
  *   takeLock, unlock, inherits    lib/locks/internal/word.js
- *   claim, retry, release         core/src/lock/store.rs
+ *   claim, retry, release         core/src/lock/claims.rs
  *   word_changed                  core/src/lock/granting.rs (for a lock: wake_first)
  *   wake_first, first_thread      core/src/lock/policy.rs
  *   turn                          core/src/lock/fairness.rs; time is left out, so a claim may be late or not
  *   begins_to_wake, retries, remove    core/src/lock/line.rs
  *   withdraw                      withdraw_thread and withdraw_agent, core/src/queue/store.rs
  *   abandon                       core/src/lock/abandoned.rs
- *   end                           Agent::end, src/agent/agent.rs
+ *   end                           Agent::end, src/agent/ending.rs
  *
  * What holds a bucket's lock is one step here. A native call is one step, too: the engine ends a thread in JavaScript only. Each step in
  * JavaScript is one of its own, and the thread may die before each. Memory is sequentially consistent here: orderings are the business of

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// Later than every moment: the deadline of a wait without a time-out.
+    /// Later than every moment: the deadline of a wait without a timeout.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// A timestamp from its number of nanoseconds.
@@ -21,7 +21,7 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment `milliseconds` later, rounded up to a whole nanosecond so that a time-out is never early.
+    /// The moment `milliseconds` later, rounded up to a whole nanosecond so that a timeout is never early.
     /// Not-a-number and everything beyond the range is [`Self::NEVER`]; what is negative counts as 0.
     #[must_use]
     pub fn after_millis(self, milliseconds: f64) -> Self {

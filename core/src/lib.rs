@@ -5,7 +5,7 @@
 //! | folder | what it is | uses |
 //! |---|---|---|
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
-//! | [`service`] | the one thread that serves all others: time-outs, words freed without a call, signals to event loops | `queue` |
+//! | [`service`] | the one thread that serves all others: timeouts, words freed without a call, signals to event loops | `queue` |
 //! | [`queue`] | the waiters of each word, and their results | |
 //! | [`spinner`] | how long a thread spins before it sleeps | |
 //! | [`clock`], [`sync`] | monotonic time as one word; the primitives of std or of loom | |
@@ -14,7 +14,7 @@
 //! Code and SAFETY comments cite these numbers.
 //!
 //! 1. A waiter is in its list exactly as long as it is unsettled.
-//! 2. The thread that removes a waiter settles it, once: notification, time-out and the end of its agent compete for that removal
+//! 2. The thread that removes a waiter settles it, once: notification, timeout and the end of its agent compete for that removal
 //!    under the bucket's lock, and nothing else decides.
 //! 3. The value is compared and the waiter appended in one critical section.
 //! 4. Waiters without a claim leave their location in the order in which they came, except those that give up. The rules of [`lock`]

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::deadlock::{
-    Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
-};
 use waitasync_core::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
 use waitasync_core::lock::request::Word;
+use waitasync_core::lock::wait_for_graph::{
+    Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
+};
 use waitasync_core::lock::{Claimed, Waiter, WaiterListStore};
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::parker::{BlockedThread, Woken};
@@ -38,7 +38,7 @@ fn location(word: usize) -> Location {
 enum Temper {
     /// It does not.
     Patient,
-    /// Its claims have a time-out, which may come at any moment.
+    /// Its claims have a timeout, which may come at any moment.
     GivesUp,
     /// It may die at any moment.
     Mortal,

@@ -1248,14 +1248,14 @@ mod look {
     }
 
     #[test]
-    fn a_grant_that_was_recalled_is_told_to_nobody() {
+    fn a_grant_that_was_revoked_is_told_to_nobody() {
         let (guard, outbox) = line(0);
         claim(&guard, &outbox, 5, Request::Signals(1));
         guard.add_permits(1);
-        let (result, grant) = outbox.recall(5).unwrap();
+        let (result, grant) = outbox.revoke(5).unwrap();
         assert_eq!(result, WaitResult::Acquired);
         assert!(grant.is_some());
-        assert!(outbox.recall(5).is_none());
+        assert!(outbox.revoke(5).is_none());
         let mail = mail(&outbox);
         assert!(mail.settlements.iter().all(|settlement| settlement.result == WaitResult::Due));
         assert!(mail.grants.iter().all(Option::is_none));
@@ -1501,7 +1501,7 @@ mod in_job {
         claim(&guard, &outbox, 1, Request::Lock);
         CLOCK.set(deadline.as_nanos());
         assert!(release(&guard, &outbox, Request::Lock, true));
-        assert!(!outbox.has_only_grants(), "a time-out waits for a job of its own");
+        assert!(!outbox.has_only_grants(), "a timeout waits for a job of its own");
         let mut mail = Mail::default();
         outbox.take(&mut mail);
         let results: Vec<_> = mail.settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect();

@@ -17,10 +17,10 @@ use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::deadlock::{Blocked, Keeper, Obstacle, WaitForGraph};
 use waitasync_core::lock::fairness::FAIRNESS;
 use waitasync_core::lock::memories::{Left, Memories};
 use waitasync_core::lock::request::{LOCKED, Request, UNLOCKED, WRITING, Word};
+use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, Obstacle, WaitForGraph};
 use waitasync_core::lock::{Claimed, Freed, Mail, Outbox, Waiter, WaiterListStore};
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::parker::{BlockedThread, Woken};
@@ -106,14 +106,14 @@ impl Agent {
     }
 }
 
-/// Waits as `Atomics.wait` does, without a time-out.
+/// Waits as `Atomics.wait` does, without a timeout.
 fn block(store: &WaiterListStore, thread: &Arc<BlockedThread>, is_equal: impl FnOnce() -> bool) -> WaitResult {
     let Some(ticket) = store.enqueue(HERE, Waiter::Thread(Arc::clone(thread)), NEVER, is_equal) else {
         return WaitResult::NotEqual;
     };
     match store.park(ticket, thread, NEVER, NEVER) {
         Woken::Settled(result) => result,
-        woken => panic!("{woken:?} from a wait without a time-out"),
+        woken => panic!("{woken:?} from a wait without a timeout"),
     }
 }
 
@@ -301,7 +301,7 @@ fn cancel_timeout_notify() {
         });
         // As `cancel` in `src/agent/waiting.rs` does it.
         let cancelled =
-            store.withdraw_agent(waits[0].1, &agent.outbox, 1) == Withdrawal::Done || agent.outbox.recall(1).is_some();
+            store.withdraw_agent(waits[0].1, &agent.outbox, 1) == Withdrawal::Done || agent.outbox.revoke(1).is_some();
         assert_eq!(notifier.join().unwrap(), 1);
         timer.join().unwrap();
         // The slot of a cancelled wait has no ticket.
@@ -438,20 +438,20 @@ fn sleep_rest() {
     loom::model(|| {
         let (store, thread) = (store(), this_thread());
         let (rest, bell) = (Arc::new(Rest::default()), Arc::new(Notify::new()));
-        rest.begin(|| true);
+        rest.try_rest(|| true);
         let wait = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
         let service = spawn({
             let (thread, rest, bell) = (thread.clone(), rest.clone(), bell.clone());
             move || {
-                rest.begin(|| thread.is_blocked());
-                while rest.lasts() {
+                rest.try_rest(|| thread.is_blocked());
+                while rest.is_resting() {
                     bell.wait();
                 }
                 thread.interrupt();
             }
         });
         thread.begin_block();
-        if rest.end() {
+        if rest.rouse() {
             bell.notify();
         }
         assert_eq!(store.park(wait, &thread, NEVER, NEVER), Woken::Interrupted);
@@ -709,7 +709,7 @@ impl Lock {
                                 return result;
                             }
                         }
-                        woken => panic!("{woken:?} from a claim without a time-out"),
+                        woken => panic!("{woken:?} from a claim without a timeout"),
                     }
                 }
             }
@@ -815,12 +815,12 @@ fn claim_rest() {
     bounded_model(|| {
         let lock = Lock::held();
         let (rest, bell) = (Arc::new(Rest::default()), Arc::new(Notify::new()));
-        rest.begin(|| true);
+        rest.try_rest(|| true);
         let service = spawn({
             let (lock, rest, bell) = (lock.clone(), rest.clone(), bell.clone());
             move || {
-                rest.begin(|| lock.store.check_words(|_| &lock.word).is_some());
-                while rest.lasts() {
+                rest.try_rest(|| lock.store.check_words(|_| &lock.word).is_some());
+                while rest.is_resting() {
                     bell.wait();
                 }
                 lock.word.store(UNLOCKED, SeqCst);
@@ -828,7 +828,7 @@ fn claim_rest() {
             }
         });
         lock.acquire_and(|| {
-            if rest.end() {
+            if rest.rouse() {
                 bell.notify();
             }
         });

@@ -291,7 +291,7 @@ fn a_thread_does_not_block_for_a_name_that_it_holds_or_awaits_itself() {
     let promise = Waits::As(Waiter::Agent(Arc::clone(&world.outboxes[1]), 0), Timestamp::NEVER);
     assert!(matches!(request(1, Mode::Exclusive, promise), (.., Ok(Claimed::Pending(_)))));
     assert!(matches!(request(1, Mode::Shared, blocks()), (_, _, Err(Refusal::AwaitedHere))));
-    // With a time-out it may wait: its promise can be settled afterwards.
+    // With a timeout it may wait: its promise can be settled afterwards.
     let soon = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::from_nanos(1));
     assert!(matches!(request(1, Mode::Shared, soon), (.., Ok(Claimed::Pending(_)))));
     assert!(matches!(held, Request::Named(Mode::Shared, _)));

@@ -342,7 +342,7 @@ mod property {
         }
     }
 
-    /// The key of the first promise's waiter is that of the second one's when its time-out is decided.
+    /// The key of the first promise's waiter is that of the second one's when its timeout is decided.
     #[test]
     fn a_time_out_that_comes_too_late_does_not_end_the_wait_that_has_its_key() {
         let mut queue = Queue::new();

@@ -99,9 +99,9 @@ fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_the
         }
         word.store(i32::try_from(claims).unwrap(), Ordering::SeqCst);
         store.word_changed(HERE, &word);
-        assert!(outbox.recall(0).is_some(), "the first time, the mail is looked through");
+        assert!(outbox.revoke(0).is_some(), "the first time, the mail is looked through");
         // The latest ones, which a search would find last.
-        timed(|| (claims - 100..claims).for_each(|slot| assert!(outbox.recall(slot).is_some())))
+        timed(|| (claims - 100..claims).for_each(|slot| assert!(outbox.revoke(slot).is_some())))
     });
 }
 

@@ -4,8 +4,7 @@
 //!
 //! [`BlockedThread`]: waitasync_core::queue::parker::BlockedThread
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
@@ -13,28 +12,20 @@ use std::sync::Arc;
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, sys};
-use rustc_hash::FxBuildHasher;
 
 use crate::agent::blocking::Blocking;
+use crate::agent::buffers::Buffers;
 use crate::agent::delivery::{Caller, Delivery};
 use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
 use crate::environment::environment::{Environment, contained, pin_buffer};
 use crate::environment::registers::RegistersRef;
-use crate::held::holders;
 use crate::held::robust_list::RobustList;
-use crate::observe::profile;
 use crate::observe::reports;
-use crate::process::ending::Ending;
-use crate::process::globals::{Given, MEMORIES, NAMES, STORE};
+use crate::process::globals::STORE;
 use crate::process::registry::{Entry, Known, REGISTRY, next_number};
-use waitasync_core::lock::memories::{AgentId, Left};
-use waitasync_core::lock::request::Request;
-use waitasync_core::lock::{Mail, Outbox, Waiter};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::outbox::Settlement;
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::store::Withdrawal;
+use waitasync_core::lock::memories::AgentId;
+use waitasync_core::lock::{Outbox, Waiter};
 use waitasync_core::service::watch::EndSignal;
 
 /// A Node environment that uses the queue.
@@ -46,14 +37,12 @@ pub(crate) struct Agent {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) blocking: Blocking,
     pub(crate) pending: Pending,
-    pub(crate) robust_list: RobustList,
+    pub(crate) robust_list: Rc<RobustList>,
     pub(crate) delivery: Delivery,
     pub(crate) pace: Pace,
     /// Whether the event loop is held.
     is_held: Cell<bool>,
-    /// How many buffer objects of this agent are registered, by the addresses of their memories. 0 where all were collected
-    /// while other agents had some of the same memory.
-    memories: RefCell<HashMap<usize, usize, FxBuildHasher>>,
+    pub(crate) buffers: Buffers,
 }
 
 thread_local! {
@@ -61,17 +50,6 @@ thread_local! {
     static AGENTS: RefCell<Vec<Rc<Agent>>> = const { RefCell::new(Vec::new()) };
     /// The one that was used last. Without a destructor, so that this costs no more than reading a word.
     static LAST: Cell<(sys::napi_env, *const Agent)> = const { Cell::new((ptr::null_mut(), ptr::null())) };
-    /// Set where an agent of this thread has left memory with abandoned locks, of which no object is known.
-    static LAST_LOOK: OnceCell<LastLook> = const { OnceCell::new() };
-}
-
-struct LastLook;
-
-impl Drop for LastLook {
-    /// The thread ends. It has no environment any more, so what only it had has been freed.
-    fn drop(&mut self) {
-        contained(|| MEMORIES.look(&STORE));
-    }
 }
 
 impl Agent {
@@ -125,18 +103,19 @@ impl Agent {
         let bell = environment.bell();
         let outbox = Arc::new(Outbox::new(Box::new(move || bell.ring())));
         let pending = Pending::default();
+        let robust_list = Rc::new(RobustList::new(environment, registers));
         let agent = Rc::new(Self {
             environment,
             registers,
             thread_id,
-            blocking: Blocking::new(environment, registers, &outbox, pending.notes.clone(), end_signal),
+            blocking: Blocking::new(environment, registers, &robust_list, &outbox, pending.notes.clone(), end_signal),
             pending,
-            robust_list: RobustList::new(environment, registers),
-            delivery: Delivery::new(environment, registers, &outbox),
+            delivery: Delivery::new(environment, registers, &robust_list, &outbox),
+            robust_list,
             outbox,
             pace: Pace::new(environment, Some(on_turn)),
             is_held: Cell::new(false),
-            memories: RefCell::default(),
+            buffers: Buffers::default(),
         });
         environment.add_end_hook(on_end)?;
         REGISTRY.join(Entry {
@@ -180,7 +159,7 @@ impl Agent {
     pub(crate) fn update_hold(&self) {
         let hold = self.pending.holds_loop(|| REGISTRY.has_several_threads())
             || self.outbox.has_mail()
-            || self.delivery.is_broken_off();
+            || self.delivery.is_interrupted();
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);
         }
@@ -211,18 +190,18 @@ impl Agent {
         }
         self.blocking.abandon();
         self.finish_release();
-        if !self.delivery.deliver(&self.pending, &self.robust_list, Caller::EventLoop) {
+        if !self.delivery.deliver(&self.pending, Caller::EventLoop) {
             return;
         }
         self.update_hold();
-        if self.delivery.is_broken_off() {
+        if self.delivery.is_interrupted() {
             self.outbox.ring();
         } else if reports::are_for(self.thread_id) {
             self.delivery.tell_news(Caller::EventLoop);
         }
     }
 
-    /// Serves the line of a word that JavaScript has changed, if the engine broke JavaScript off before it could do so. Called
+    /// Serves the line of a word that JavaScript has changed, if the engine interrupted JavaScript before it could do so. Called
     /// whenever this thread does something else.
     pub(crate) fn finish_release(&self) {
         if let Some(location) = self.registers.releasing() {
@@ -233,131 +212,6 @@ impl Agent {
 
     pub(crate) fn id(&self) -> AgentId {
         Arc::as_ptr(&self.outbox).addr()
-    }
-
-    /// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at `base`.
-    pub(crate) fn register_memory(&self, base: usize, length: usize) {
-        *self.memories.borrow_mut().entry(base).or_default() += 1;
-        MEMORIES.register(&STORE, self.id(), base, length);
-    }
-
-    /// So many buffer objects of a registered memory at `base` have been collected. Returns whether `MEMORIES` is to look for that
-    /// memory once it may have been freed.
-    pub(crate) fn lose_memory(&self, base: usize, lost: usize) -> bool {
-        let mut memories = self.memories.borrow_mut();
-        let Some(objects) = memories.get_mut(&base) else { return false };
-        let lost = lost.min(*objects);
-        if lost == 0 {
-            return false;
-        }
-        *objects -= lost;
-        let were_last = *objects == 0;
-        let left = MEMORIES.lose(&STORE, self.id(), base, lost);
-        // Otherwise `MEMORIES` remembers until this agent's end that it has lost one.
-        if left == Left::Nothing && were_last {
-            memories.remove(&base);
-        }
-        left == Left::Unknown
-    }
-
-    /// Leaves the queue: afterwards no other thread knows of this agent, and what it held has been passed on.
-    ///
-    /// Each step is contained: if one panics the others are taken all the same, and the outbox is closed.
-    fn end(&self) {
-        let mut ending = Ending::default();
-        for step in Self::END {
-            contained(|| step(self, &mut ending));
-        }
-        self.outbox.close();
-    }
-
-    /// The steps of an agent's end.
-    const END: [fn(&Self, &mut Ending); 14] = [
-        |agent, ending| ending.given.extend(agent.registers.take_relay().map(Given::Notification)),
-        |agent, _| agent.blocking.take_given().into_iter().for_each(Given::pass_on),
-        |agent, _| agent.blocking.end_watch(),
-        |agent, ending| match agent.blocking.end_wait() {
-            Some(Given::Notification(location)) => ending.given.push(Given::Notification(location)),
-            Some(acquired) => acquired.pass_on(),
-            None => {}
-        },
-        Self::withdraw_waits,
-        |agent, _| agent.delivery.end(),
-        // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
-        Self::pass_on_mail,
-        |agent, ending| {
-            agent.robust_list.drain(|location, request, owed| agent.leave_behind(location, request, owed, ending));
-        },
-        |agent, _| NAMES.end(&STORE, &agent.outbox),
-        |agent, _| {
-            for (base, objects) in agent.memories.take() {
-                contained(|| {
-                    if MEMORIES.end(&STORE, agent.id(), base, objects) == Left::Unknown {
-                        // A thread that is being destroyed does not look any more.
-                        let _ = LAST_LOOK.try_with(|look| {
-                            look.get_or_init(|| LastLook);
-                        });
-                    }
-                });
-            }
-        },
-        // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
-        |agent, _| agent.finish_release(),
-        // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
-        |_, ending| ending.pay(),
-        |agent, _| profile::end_thread(agent.id()),
-        // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
-        |agent, _| REGISTRY.leave(&agent.outbox),
-    ];
-
-    /// Passes on what an entry of the robust list stands for. What the thread owes is noted: that comes later.
-    fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {
-        ending.owed.extend(owed);
-        match request {
-            Request::Debt => ending.debts.push(location),
-            Request::Lease(words) => ending.release(location, words),
-            _ => {
-                self.note_death(location, request);
-                contained(|| Given::Acquired(location, request).pass_on());
-            }
-        }
-    }
-
-    /// What this thread still holds is about to be passed on, and whoever gets it can ask who died.
-    fn note_death(&self, location: Location, request: Request) {
-        contained(|| {
-            // What was stolen has had other holders since.
-            if request.is_visible() && request.id().is_none_or(|id| STORE.holds(location, id)) {
-                holders::note_dead(location, request, self.thread_id);
-            }
-        });
-    }
-
-    fn withdraw_waits(&self, ending: &mut Ending) {
-        for (slot, ticket) in self.pending.tickets() {
-            contained(|| {
-                if STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done {
-                    let claim = self.pending.remove(slot).filter(|wait| wait.request.is_some());
-                    ending.given.extend(claim.and_then(|claim| claim.relay).map(Given::Notification));
-                }
-            });
-        }
-    }
-
-    fn pass_on_mail(&self, ending: &mut Ending) {
-        let mut mail = Mail::default();
-        self.outbox.take(&mut mail);
-        for Settlement { slot, result } in mail.settlements {
-            let wait = self.pending.remove(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
-            ending.given.extend(wait.and_then(|wait| wait.relay).map(Given::Notification));
-        }
-        let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Given::Acquired(location, request));
-        for given in ending.given.drain(..).chain(acquired) {
-            if let Given::Acquired(location, request) = given {
-                self.note_death(location, request);
-            }
-            contained(|| given.pass_on());
-        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! A thread that blocks in native code: how it sleeps until its wait is over, and how it can be ended meanwhile.
 //!
 //! `worker.terminate()` and `process.exit()` wait until the thread is back in JavaScript. So it sleeps in slices, between which
-//! the engine may break it off; and on Linux the service interrupts it when its event loop is signalled.
+//! the engine may interrupt it; and on Linux the service interrupts it when its event loop is signalled.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::agent::pending::{Noted, PLAIN, SharedNotes};
@@ -14,11 +15,11 @@ use crate::observe::deadlock;
 use crate::observe::stacks::NONE;
 use crate::observe::stalls::stalls_are_reported;
 use crate::process::event_loop;
-use crate::process::globals::{Given, STORE, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::process::globals::{STORE, Unused, gave_up, pass_on_notification, return_unused, service, word_at};
 use crate::process::registry::REGISTRY;
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::deadlock::Blocked;
 use waitasync_core::lock::request::Request;
+use waitasync_core::lock::wait_for_graph::Blocked;
 use waitasync_core::lock::{Outbox, Waiter};
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::parker::{BlockedThread, Woken};
@@ -96,6 +97,7 @@ impl Drop for Sleeping<'_> {
 pub(crate) struct Blocking {
     environment: Environment,
     registers: RegistersRef,
+    robust_list: Rc<RobustList>,
     pub(crate) thread: Arc<BlockedThread>,
     notes: SharedNotes,
     watch: Arc<Watch>,
@@ -104,7 +106,7 @@ pub(crate) struct Blocking {
     wait: Cell<Option<BlockingWait>>,
     /// What its promises are granted.
     outbox: Arc<Outbox>,
-    /// Whether other threads know that it blocks without a time-out.
+    /// Whether other threads know that it blocks without a timeout.
     is_published: Cell<bool>,
     /// How many grants there were in the outbox when the sleeping thread last looked for a cycle.
     grants_seen: Cell<usize>,
@@ -116,6 +118,7 @@ impl Blocking {
     pub(crate) fn new(
         environment: Environment,
         registers: RegistersRef,
+        robust_list: &Rc<RobustList>,
         outbox: &Arc<Outbox>,
         notes: SharedNotes,
         end_signal: EndSignal,
@@ -124,6 +127,7 @@ impl Blocking {
         Self {
             environment,
             registers,
+            robust_list: Rc::clone(robust_list),
             watch: event_loop::watch(environment.env, &thread, end_signal),
             thread,
             notes,
@@ -153,11 +157,11 @@ impl Blocking {
     }
 
     /// Blocks for the wait that was prepared, after a tick: a debugger may run code there that abandons it.
-    pub(crate) fn resume(&self, robust_list: &RobustList) -> Answer {
+    pub(crate) fn resume(&self) -> Answer {
         if self.environment.tick()
             && let Some(wait) = self.wait.get()
         {
-            let answer = self.block(wait, robust_list);
+            let answer = self.block(wait);
             self.notes.set_sleep(None);
             return answer;
         }
@@ -166,13 +170,13 @@ impl Blocking {
     }
 
     /// Blocks for a wait that has been enqueued.
-    pub(crate) fn block(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+    pub(crate) fn block(&self, wait: BlockingWait) -> Answer {
         self.prepare(wait);
         // For an AsyncLock the thread has spun before it joined the line. A grant of a strict line comes like a notification.
         let spins = !wait.request.is_some_and(Request::is_for_lock);
         match spins.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
-            Some(result) => self.settled_by_other(wait, result, robust_list),
-            None => self.sleep_through(wait, robust_list),
+            Some(result) => self.settled_by_other(wait, result),
+            None => self.sleep_through(wait),
         }
     }
 
@@ -190,14 +194,14 @@ impl Blocking {
     }
 
     /// As [`Self::block`], for a thread that has spun before.
-    pub(crate) fn block_at_once(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+    pub(crate) fn block_at_once(&self, wait: BlockingWait) -> Answer {
         self.prepare(wait);
-        self.sleep_through(wait, robust_list)
+        self.sleep_through(wait)
     }
 
     /// The wait is over: the thread that removed this one from its waiter list recorded the result.
-    fn settled_by_other(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
-        let answer = self.settled(wait, result, robust_list);
+    fn settled_by_other(&self, wait: BlockingWait, result: WaitResult) -> Answer {
+        let answer = self.settled(wait, result);
         if wait.request.is_some_and(Request::is_for_lock) && result.is_acquired() {
             STORE.delivered(wait.location, &self.waiter());
         }
@@ -205,28 +209,28 @@ impl Blocking {
     }
 
     /// Notes what the thread was given, so that it is not lost if the thread is ended before JavaScript goes on.
-    fn settled(&self, wait: BlockingWait, result: WaitResult, robust_list: &RobustList) -> Answer {
+    fn settled(&self, wait: BlockingWait, result: WaitResult) -> Answer {
         self.wait.set(None);
         match wait.request {
             None if result == WaitResult::Ok && wait.relayed => self.registers.set_relay(wait.location),
             None if result == WaitResult::Ok => self.registers.give(wait.location, 0),
             Some(Request::Signals(permits)) if result.is_acquired() => self.registers.give(wait.location, permits),
-            Some(request) if result.is_acquired() => robust_list.add(wait.location, request),
+            Some(request) if result.is_acquired() => self.robust_list.add(wait.location, request),
             request => gave_up(request),
         }
         Answer::Settled(result)
     }
 
-    fn sleep_through(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+    fn sleep_through(&self, wait: BlockingWait) -> Answer {
         let BlockingWait { location, request, .. } = wait;
         let call = if request.is_some() { self.registers.call.get() } else { NONE };
         let noted = Noted { location, request, relay: None, purpose: PLAIN, call, since: now() };
         let sleeping = Sleeping::begin(self, noted);
         // A thread that holds nothing closes no cycle.
         self.grants_seen.set(0);
-        let holds = robust_list.len() > 0 || self.outbox.granted() > 0;
-        let deadlock = if holds { self.closes_cycle(wait, robust_list) } else { None };
-        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, robust_list));
+        let holds = self.robust_list.len() > 0 || self.outbox.granted() > 0;
+        let deadlock = if holds { self.closes_cycle(wait) } else { None };
+        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait));
         drop(sleeping);
         if matches!(answer, Answer::Interrupted) {
             self.abandon();
@@ -234,13 +238,13 @@ impl Blocking {
         answer
     }
 
-    fn sleep_in_slices(&self, wait: BlockingWait, robust_list: &RobustList) -> Answer {
+    fn sleep_in_slices(&self, wait: BlockingWait) -> Answer {
         let service = service();
         let mut watched = service.is_some_and(|service| service.watch(&self.watch));
         let mut slice = SLICE_MILLISECONDS;
         let mut retry_at = None;
         loop {
-            match self.sleep(wait, now().after_millis(slice), &mut retry_at, robust_list) {
+            match self.sleep(wait, now().after_millis(slice), &mut retry_at) {
                 Slept::Settled(answer) => return answer,
                 Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
@@ -248,7 +252,7 @@ impl Blocking {
                     slice = (2.0 * slice).min(self.longest_slice(watched));
                     // A promise of a blocked thread may have been granted what others wait for.
                     let is_news = self.outbox.granted() != self.grants_seen.get();
-                    if let Some(answer) = is_news.then(|| self.closes_cycle(wait, robust_list)).flatten() {
+                    if let Some(answer) = is_news.then(|| self.closes_cycle(wait)).flatten() {
                         return answer;
                     }
                 }
@@ -274,8 +278,8 @@ impl Blocking {
         }
     }
 
-    /// Publishes that the thread, which holds something, is about to sleep without a time-out; ends its wait if that would be for ever.
-    fn closes_cycle(&self, wait: BlockingWait, robust_list: &RobustList) -> Option<Answer> {
+    /// Publishes that the thread, which holds something, is about to sleep without a timeout; ends its wait if that would be for ever.
+    fn closes_cycle(&self, wait: BlockingWait) -> Option<Answer> {
         let BlockingWait { ticket, location, deadline, .. } = wait;
         let request = wait.request.filter(|_| deadline == Timestamp::NEVER)?;
         let blocked = Blocked { thread: Arc::clone(&self.thread), ticket, location, request };
@@ -285,7 +289,7 @@ impl Blocking {
         let cycle = cycle?;
         let result = STORE.withdraw_thread(ticket, &self.thread);
         if result.is_acquired() {
-            return Some(self.settled_by_other(wait, result, robust_list));
+            return Some(self.settled_by_other(wait, result));
         }
         self.wait.set(None);
         gave_up(Some(request));
@@ -304,13 +308,7 @@ impl Blocking {
     /// Sleeps until the wait is over, or its deadline or `until` has come, or the thread is interrupted.
     ///
     /// `retry_at`: when a claim that has been woken tries again.
-    fn sleep(
-        &self,
-        wait: BlockingWait,
-        until: Timestamp,
-        retry_at: &mut Option<Timestamp>,
-        robust_list: &RobustList,
-    ) -> Slept {
+    fn sleep(&self, wait: BlockingWait, until: Timestamp, retry_at: &mut Option<Timestamp>) -> Slept {
         let BlockingWait { ticket, location, deadline, request, .. } = wait;
         loop {
             let until = retry_at.map_or(until, |moment| moment.min(until));
@@ -324,13 +322,13 @@ impl Blocking {
                 woken = Woken::Retry;
             }
             match woken {
-                Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result, robust_list)),
+                Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result)),
                 Woken::Retry => {
-                    request.inspect(|&request| robust_list.announce(location, request));
+                    request.inspect(|&request| self.robust_list.announce(location, request));
                     if let Some(result) = STORE.retry(ticket, &self.waiter(), word_at(location)) {
-                        return Slept::Settled(self.settled(wait, result, robust_list));
+                        return Slept::Settled(self.settled(wait, result));
                     }
-                    robust_list.retract();
+                    self.robust_list.retract();
                     // The next release hands the lock over, and it may come soon.
                     self.lock_spinner.spin_unbudgeted(|| self.thread.result());
                 }
@@ -362,7 +360,7 @@ impl Blocking {
         let result = STORE.withdraw_thread(ticket, &self.thread);
         self.notes.set_sleep(None);
         match request {
-            None if result == WaitResult::Ok => Given::Notification(location).pass_on(),
+            None if result == WaitResult::Ok => Unused::Notification(location).pass_on(),
             Some(request) if result.is_acquired() => drop(return_unused(location, request, result)),
             request => gave_up(request),
         }
@@ -374,10 +372,10 @@ impl Blocking {
         pass_on_notification(self.registers.take_relay());
     }
 
-    pub(crate) fn take_given(&self) -> Option<Given> {
+    pub(crate) fn take_given(&self) -> Option<Unused> {
         self.registers.take_given().map(|(location, permits)| match permits {
-            0 => Given::Notification(location),
-            permits => Given::Acquired(location, Request::Signals(permits)),
+            0 => Unused::Notification(location),
+            permits => Unused::Acquired(location, Request::Signals(permits)),
         })
     }
 
@@ -387,13 +385,13 @@ impl Blocking {
     }
 
     /// The environment ends before the wait is over, or before JavaScript blocks for it. Returns what is to be passed on.
-    pub(crate) fn end_wait(&self) -> Option<Given> {
+    pub(crate) fn end_wait(&self) -> Option<Unused> {
         self.unpublish();
         let BlockingWait { ticket, location, request, relayed, .. } = self.wait.take()?;
         let result = STORE.withdraw_thread(ticket, &self.thread);
         match request {
-            None => (relayed && result == WaitResult::Ok).then_some(Given::Notification(location)),
-            Some(request) => result.is_acquired().then_some(Given::Acquired(location, request)),
+            None => (relayed && result == WaitResult::Ok).then_some(Unused::Notification(location)),
+            Some(request) => result.is_acquired().then_some(Unused::Acquired(location, request)),
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use napi::Result;
@@ -12,7 +13,7 @@ use crate::agent::pending::{Noted, Pending};
 use crate::environment::environment::{Environment, contained};
 use crate::environment::registers::{BATCH, NOT_ADOPTED, RegistersRef};
 use crate::held::robust_list::RobustList;
-use crate::process::globals::{Given, STORE, gave_up, word_at};
+use crate::process::globals::{STORE, Unused, gave_up, word_at};
 use waitasync_core::lock::request::Request;
 use waitasync_core::lock::{Mail, Outbox, Waiter};
 use waitasync_core::queue::location::Location;
@@ -33,7 +34,7 @@ pub(crate) enum Caller {
 struct Progress {
     mail: Mail,
     /// What the settlements gave to this thread and the robust list does not get, each with the settlement's index in the mail.
-    given: Vec<(usize, Given)>,
+    given: Vec<(usize, Unused)>,
     /// Where this thread was notified before the settlements acquired a lock again, likewise. Once that is adopted, its hold owes the
     /// notification.
     owed: Vec<(usize, Location)>,
@@ -73,11 +74,11 @@ impl Progress {
 }
 
 /// What a settled wait was given, if no entry of the robust list will stand for it.
-fn given_beside(wait: Noted, result: WaitResult) -> Option<Given> {
+fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
     match (wait.request, wait.relay) {
         _ if result == WaitResult::TimedOut => None,
-        (Some(request), _) if !request.is_owned() => Some(Given::Acquired(wait.location, request)),
-        (None, Some(relay)) => Some(Given::Notification(relay)),
+        (Some(request), _) if !request.is_owned() => Some(Unused::Acquired(wait.location, request)),
+        (None, Some(relay)) => Some(Unused::Notification(relay)),
         _ => None,
     }
 }
@@ -91,37 +92,44 @@ fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
 pub(crate) struct Delivery {
     environment: Environment,
     registers: RegistersRef,
+    robust_list: Rc<RobustList>,
     outbox: Arc<Outbox>,
     /// `None` while JavaScript is being told.
     progress: Cell<Option<Box<Progress>>>,
     /// The requests for named locks that were stolen, of which JavaScript has been told that they were granted.
     losses: RefCell<VecDeque<u32>>,
-    /// Whether it was broken off and is to be continued.
-    is_broken_off: Cell<bool>,
+    /// Whether it was interrupted and is to be continued.
+    is_interrupted: Cell<bool>,
 }
 
 impl Delivery {
-    pub(crate) fn new(environment: Environment, registers: RegistersRef, outbox: &Arc<Outbox>) -> Self {
+    pub(crate) fn new(
+        environment: Environment,
+        registers: RegistersRef,
+        robust_list: &Rc<RobustList>,
+        outbox: &Arc<Outbox>,
+    ) -> Self {
         let progress = Cell::new(Some(Box::default()));
         Self {
             environment,
             registers,
+            robust_list: Rc::clone(robust_list),
             outbox: Arc::clone(outbox),
             progress,
             losses: RefCell::default(),
-            is_broken_off: Cell::new(false),
+            is_interrupted: Cell::new(false),
         }
     }
 
-    pub(crate) fn is_broken_off(&self) -> bool {
-        self.is_broken_off.get()
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.is_interrupted.get()
     }
 
     /// Whether JavaScript is not being told of anything, and has been told of all that was begun.
     pub(crate) fn is_idle(&self) -> bool {
         // SAFETY-free look: the progress is put back at once.
         let progress = self.progress.take();
-        let is_idle = progress.is_some() && !self.is_broken_off();
+        let is_idle = progress.is_some() && !self.is_interrupted();
         self.progress.set(progress);
         is_idle
     }
@@ -138,20 +146,20 @@ impl Delivery {
     /// caller holds the event loop.
     ///
     /// Returns false if JavaScript, while it was being told, has turned the event loop: the outer delivery will be continued.
-    pub(crate) fn deliver(&self, pending: &Pending, robust_list: &RobustList, caller: Caller) -> bool {
+    pub(crate) fn deliver(&self, pending: &Pending, caller: Caller) -> bool {
         let Some(mut progress) = self.progress.take() else {
-            self.is_broken_off.set(true);
+            self.is_interrupted.set(true);
             return false;
         };
-        if !self.is_broken_off.replace(false) {
+        if !self.is_interrupted.replace(false) {
             self.collect(&mut progress, pending);
         } else if self.outbox.has_mail() {
             // The next delivery takes that mail.
             self.outbox.ring();
         }
         while !progress.is_complete() {
-            if self.tell(&mut progress, robust_list, caller).is_err() {
-                self.is_broken_off.set(true);
+            if self.tell(&mut progress, caller).is_err() {
+                self.is_interrupted.set(true);
                 break;
             }
         }
@@ -159,7 +167,7 @@ impl Delivery {
             self.losses.borrow_mut().extend(&progress.mail.losses);
             progress.clear();
             if !self.losses.borrow().is_empty() && !self.tell_news(caller) {
-                self.is_broken_off.set(true);
+                self.is_interrupted.set(true);
             }
         }
         self.progress.set(Some(progress));
@@ -181,7 +189,7 @@ impl Delivery {
                 self.outbox.ring();
             }
         }
-        // This is the job in which the time-outs of this agent's promises are decided.
+        // This is the job in which the timeouts of this agent's promises are decided.
         STORE.decide(&self.outbox, &mut mail.settlements, |slot| pending.ticket(slot));
         for (index, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
             let wait = pending.remove(slot);
@@ -206,14 +214,14 @@ impl Delivery {
     }
 
     /// Tells JavaScript of the next batch. Even if the call fails, `progress` says how much JavaScript was told.
-    fn tell(&self, progress: &mut Progress, robust_list: &RobustList, caller: Caller) -> Result<()> {
+    fn tell(&self, progress: &mut Progress, caller: Caller) -> Result<()> {
         let registers = self.registers;
         let batch = progress.next_batch();
         let adopts = progress.adopted <= progress.told;
-        let held = robust_list.len();
+        let held = self.robust_list.len();
         if adopts {
             for (slot, location, request) in progress.acquired_before(batch.end) {
-                robust_list.add(location, request);
+                self.robust_list.add(location, request);
                 if request.is_for_lock() {
                     contained(|| STORE.delivered(location, &self.waiter(slot)));
                 }
@@ -231,7 +239,7 @@ impl Delivery {
                     }
                 }
                 // No other JavaScript has run since, so what was added is still at the end.
-                robust_list.truncate(held);
+                self.robust_list.truncate(held);
             }
             settled => {
                 if adopts {
@@ -260,12 +268,12 @@ impl Delivery {
         let Some(progress) = self.progress.take() else { return };
         for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
             if request.is_owned() {
-                contained(|| Given::Acquired(location, request).pass_on());
+                contained(|| Unused::Acquired(location, request).pass_on());
             }
         }
         let given = progress.given.into_iter().filter(|&(index, _)| index >= progress.told).map(|(_, given)| given);
         let owed = progress.owed.into_iter().filter(|&(index, _)| index >= progress.adopted);
-        for given in given.chain(owed.map(|(_, location)| Given::Notification(location))) {
+        for given in given.chain(owed.map(|(_, location)| Unused::Notification(location))) {
             contained(|| given.pass_on());
         }
     }

@@ -93,7 +93,7 @@ impl Agent {
         let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
         self.blocking.prepare(wait);
         claim_has_joined(location);
-        self.blocking.block(wait, &self.robust_list)
+        self.blocking.block(wait)
     }
 
     /// As [`Self::block_in_line`], for the promise in the slot.
@@ -162,7 +162,7 @@ impl Agent {
         self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
         // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();
-        self.blocking.resume(&self.robust_list)
+        self.blocking.resume()
     }
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.
@@ -213,11 +213,11 @@ impl Agent {
     fn deliver_in_job(&self) {
         if self.outbox.has_only_grants() && self.delivery.is_idle() {
             self.pace.hand_over();
-            self.delivery.deliver(&self.pending, &self.robust_list, Caller::Job);
+            self.delivery.deliver(&self.pending, Caller::Job);
         } else {
             self.outbox.ring();
         }
-        if self.delivery.is_broken_off() {
+        if self.delivery.is_interrupted() {
             self.outbox.ring();
         }
     }

@@ -116,7 +116,7 @@ pub(crate) struct Pending {
     noted: Cell<usize>,
     /// See [`Self::set_within`].
     within: Cell<Option<Within>>,
-    /// How many of them, with and without a time-out, want the event loop to be kept alive.
+    /// How many of them, with and without a timeout, want the event loop to be kept alive.
     timed: Cell<usize>,
     untimed: Cell<usize>,
 }
@@ -196,7 +196,7 @@ impl Pending {
         }
     }
 
-    /// Whether a pending wait keeps the event loop alive. Without a time-out, only another thread can settle it.
+    /// Whether a pending wait keeps the event loop alive. Without a timeout, only another thread can settle it.
     pub(crate) fn holds_loop(&self, other_threads: impl FnOnce() -> bool) -> bool {
         self.timed.get() > 0 || (self.untimed.get() > 0 && other_threads())
     }

@@ -4,7 +4,6 @@ use crate::agent::agent::Agent;
 use crate::agent::blocking::{Blocking, BlockingWait};
 use crate::agent::pending::Noted;
 use crate::environment::registers::Answer;
-use crate::held::robust_list::RobustList;
 use crate::process::globals::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::queue::result::WaitResult;
@@ -18,7 +17,7 @@ impl Agent {
     }
 
     /// `block` is for the wait that has been enqueued.
-    fn wait_by(&self, block: impl Fn(&Blocking, BlockingWait, &RobustList) -> Answer) -> Answer {
+    fn wait_by(&self, block: impl Fn(&Blocking, BlockingWait) -> Answer) -> Answer {
         let registers = &self.registers;
         if self.blocking.sleeps() {
             return Answer::Interrupted;
@@ -31,7 +30,7 @@ impl Agent {
             return Answer::Settled(WaitResult::NotEqual);
         };
         let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
-        block(&self.blocking, wait, &self.robust_list)
+        block(&self.blocking, wait)
     }
 
     /// As [`Self::wait`], for a class of the package: the registers say which. Nobody counts the notifications of such waits. So the thread
@@ -107,7 +106,7 @@ impl Agent {
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers.slot.get();
         let Some(ticket) = self.pending.ticket(slot) else { return false };
-        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.recall(slot);
+        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.revoke(slot);
         if cancelled && let Some(claim) = self.pending.remove(slot).filter(|wait| wait.request.is_some()) {
             gave_up(claim.request);
             // It claimed its lock again after a notification.
@@ -118,8 +117,8 @@ impl Agent {
 
     /// Takes a settlement back, and passes on what it acquired: now and not in a later turn of the event loop, since the thread
     /// may be about to block.
-    fn recall(&self, slot: u32) -> bool {
-        let Some((result, acquired)) = self.outbox.recall(slot) else { return false };
+    fn revoke(&self, slot: u32) -> bool {
+        let Some((result, acquired)) = self.outbox.revoke(slot) else { return false };
         if let Some((location, request)) = acquired {
             return_unused(location, request, result);
         }

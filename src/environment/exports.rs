@@ -209,7 +209,8 @@ pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
 /// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at the address `base`.
 #[napi(catch_unwind)]
 pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
-    Agent::of(env.raw())?.register_memory(base as usize, length as usize);
+    let agent = Agent::of(env.raw())?;
+    agent.buffers.register(agent.id(), base as usize, length as usize);
     Ok(())
 }
 
@@ -217,7 +218,8 @@ pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
 /// `look_at_memories` is to be called once the memory may have been freed.
 #[napi(catch_unwind)]
 pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
-    Ok(Agent::of(env.raw())?.lose_memory(base as usize, objects as usize))
+    let agent = Agent::of(env.raw())?;
+    Ok(agent.buffers.lose(agent.id(), base as usize, objects as usize))
 }
 
 /// Finds out which memories, of those without a known buffer object, have been freed.

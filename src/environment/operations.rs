@@ -14,7 +14,7 @@ use crate::environment::environment::{contained, first_argument};
 use crate::environment::registers::FAILED;
 use crate::process::globals::STORE;
 
-/// What an operation finishes first, because its call shows that JavaScript was broken off and will not finish it.
+/// What an operation finishes first, because its call shows that JavaScript was interrupted and will not finish it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Finishes {
     /// A wait that was prepared and a release that was begun.

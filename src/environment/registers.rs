@@ -25,7 +25,7 @@ pub(crate) const BATCH: usize = 4096;
 pub(crate) struct Registers {
     /// The address of the location.
     address: Cell<f64>,
-    /// Milliseconds; `Infinity` without a time-out.
+    /// Milliseconds; `Infinity` without a timeout.
     timeout: Cell<f64>,
     /// How many waiters to notify; may be `Infinity`.
     count: Cell<f64>,
@@ -192,7 +192,7 @@ impl Registers {
         Request::from_code(self.kind.get(), self.amount.get(), self.limit.get())
     }
 
-    /// When the wait times out. With a time-out of 0 or less it does not wait at all.
+    /// When the wait times out. With a timeout of 0 or less it does not wait at all.
     pub(crate) fn deadline(&self) -> Timestamp {
         if self.has_timeout() { now().after_millis(self.timeout.get()) } else { Timestamp::NEVER }
     }
@@ -205,7 +205,7 @@ impl Registers {
         self.timeout.get() > 0.0
     }
 
-    /// The answer of a wait with a time-out of 0 or less. Such a wait never is in a waiter list, so it needs no critical section.
+    /// The answer of a wait with a timeout of 0 or less. Such a wait never is in a waiter list, so it needs no critical section.
     pub(crate) fn poll(&self) -> Answer {
         Answer::Settled(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
     }

@@ -1,4 +1,4 @@
-//! The wait-for graph of the threads of this process: [`waitasync_core::lock::deadlock`] has the rules.
+//! The wait-for graph of the threads of this process: [`waitasync_core::lock::wait_for_graph`] has the rules.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -15,10 +15,10 @@ use crate::observe::stacks::NONE;
 use crate::process::globals::STORE;
 use crate::process::registry::{Known, REGISTRY};
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::deadlock::{
+use waitasync_core::lock::request::Request;
+use waitasync_core::lock::wait_for_graph::{
     Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
 };
-use waitasync_core::lock::request::Request;
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::parker::BlockedThread;
 

@@ -158,7 +158,7 @@ pub(crate) fn write_now() {
     }
 }
 
-/// The same in a thread of its own: a full table takes longer than time-outs may be late.
+/// The same in a thread of its own: a full table takes longer than timeouts may be late.
 fn write_aside() {
     if thread::Builder::new().name("atomics-profile".into()).spawn(|| contained(write_now)).is_err() {
         write_now();

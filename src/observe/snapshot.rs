@@ -27,10 +27,10 @@ use crate::process::globals::{MEMORIES, NAMES, STORE};
 use crate::process::registry::{Known, REGISTRY};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::Waiter;
-use waitasync_core::lock::deadlock::is_kept_by;
 use waitasync_core::lock::names::Text;
 use waitasync_core::lock::request::{AWAITS_NOTIFICATION, Request, pack};
 use waitasync_core::lock::rings::{Has, Link, Seen, confirmed, rings};
+use waitasync_core::lock::wait_for_graph::is_kept_by;
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::result::WaitResult;
 use waitasync_core::queue::waiter::Listed;
@@ -264,7 +264,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         }
         // Before the robust lists, in which a thread that has been woken then finds what it was given.
         let given =
-            known.iter().flat_map(|agent| given_to(agent, granted).into_iter().map(move |given| (agent, given)));
+            known.iter().flat_map(|agent| undelivered_to(agent, granted).into_iter().map(move |given| (agent, given)));
         let given: Vec<_> = given.filter(|(_, given)| concerns.contains(&given.location)).collect();
         let claims = waiters.iter().filter_map(|(location, listed)| Some((*location, listed.claim?)));
         let kept: Locations =
@@ -282,7 +282,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         }
 
         // If another agent holds it now, it has been passed on meanwhile.
-        let is_listed = |agent: &Known, given: Given| {
+        let is_listed = |agent: &Known, given: Undelivered| {
             in_lists.iter().any(|(holder, other)| {
                 other.location == given.location
                     && (holders[*holder].number == agent.number || is_kept_by(given.request, other.request))
@@ -295,7 +295,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
             Entry { serial: hold.serial, ..entry }
         }));
         let on_their_way = given.into_iter().filter(|&(agent, given)| !is_listed(agent, given));
-        held.extend(on_their_way.map(|(agent, Given { location, request, call })| Entry {
+        held.extend(on_their_way.map(|(agent, Undelivered { location, request, call })| Entry {
             call,
             ..entry(agent, location, request, JUST_BEGUN)
         }));
@@ -373,29 +373,29 @@ fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted
 
 /// What an agent has been given that may not be in its robust list yet.
 #[derive(Clone, Copy)]
-struct Given {
+struct Undelivered {
     location: Location,
     request: Request,
     call: StackId,
 }
 
-fn given_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<Given> {
+fn undelivered_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<Undelivered> {
     let call = |noted: Option<(Noted, Within)>| noted.map_or(NONE, |(noted, _)| noted.call);
-    let by_mail = agent.outbox.grants().into_iter().map(|(slot, (location, request))| Given {
+    let by_mail = agent.outbox.grants().into_iter().map(|(slot, (location, request))| Undelivered {
         location,
         request,
         call: call(agent.notes.get(slot, location)),
     });
     let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
     let slept_for = agent.notes.sleep().filter(|_| has_result);
-    let slept_for =
-        slept_for.and_then(|Noted { location, request, call, .. }| Some(Given { location, request: request?, call }));
+    let slept_for = slept_for
+        .and_then(|Noted { location, request, call, .. }| Some(Undelivered { location, request: request?, call }));
     let mut all: Vec<_> = by_mail.chain(slept_for).filter(|given| given.request.is_owned()).collect();
     // A lock that is handed over may be reported by both.
     for (location, waiter) in granted.iter().filter(|(_, waiter)| agent.is(waiter)) {
         if !all.iter().any(|given| given.location == *location && given.request.is_for_lock()) {
             let call = call(noted_of(agent, waiter, *location));
-            all.push(Given { location: *location, request: Request::Lock, call });
+            all.push(Undelivered { location: *location, request: Request::Lock, call });
         }
     }
     all.retain(|given| given.request.is_visible());

@@ -68,15 +68,15 @@ pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
 
 /// What a waiter was given and its thread has not made use of.
 #[derive(Clone, Copy)]
-pub(crate) enum Given {
+pub(crate) enum Unused {
     /// A notification of a waiter at this location.
     Notification(Location),
     /// What it requested of this word.
     Acquired(Location, Request),
 }
 
-impl Given {
-    /// The thread ends, or was broken off: another waiter gets what it was given, and is told if a holder died.
+impl Unused {
+    /// The thread ends, or was interrupted: another waiter gets what it was given, and is told if a holder died.
     pub(crate) fn pass_on(self) {
         match self {
             Self::Notification(location) => {
@@ -92,7 +92,7 @@ impl Given {
 /// A notification that this thread was given at a location, and will not use, goes to another waiter.
 pub(crate) fn pass_on_notification(location: Option<Location>) {
     if let Some(location) = location {
-        Given::Notification(location).pass_on();
+        Unused::Notification(location).pass_on();
     }
 }
 

@@ -4,13 +4,10 @@
 //! |---|---|
 //! | `globals` | the store of waiters, the service, the memories of locks, the names |
 //! | `registry` | the agents of all threads |
-//! | `ending` | what an agent that ends passes on later than at once |
 //! | `event_loop` | the descriptor of an event loop, for the service to watch |
 //! | `memory_probe` | whether memory has been freed |
 //! | `images` | which copy of this library serves the process |
 
-#[forbid(unsafe_code)]
-pub(crate) mod ending;
 pub(crate) mod event_loop;
 pub(crate) mod globals;
 pub(crate) mod images;

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::lines::Section;
-use super::lines::WaiterListStore;
+use super::bucket::Section;
+use super::bucket::WaiterListStore;
 use super::request::{Mode, Request, Word};
 use crate::queue::location::Location;
 use crate::queue::result::WaitResult;
@@ -35,7 +35,7 @@ impl Section<'_> {
         }
         if request.is_for_lock() {
             self.policy_mut().end_grant(location);
-            if let Some((first, ..)) = self.first_claim(location)
+            if let Some((first, ..)) = self.notify_up_to_first_claim(location)
                 && self.is_ready(location, first)
             {
                 // The dead thread may have ended before it read the note of an earlier death.

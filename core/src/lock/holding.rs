@@ -12,7 +12,7 @@
 //! In a strict line only native code gives anything to anybody, so what others release changes nothing. What is not seen is code that frees
 //! the bare word and calls nothing of this package.
 
-use super::lines::{Section, WaiterListStore};
+use super::bucket::{Section, WaiterListStore};
 use crate::clock::Timestamp;
 use crate::queue::critical_section::Policy;
 use crate::queue::location::Location;

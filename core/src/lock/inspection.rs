@@ -1,6 +1,6 @@
 //! Looking at a bucket: which waiters there are, and which locks are on their way to a waiter.
 
-use super::lines::{Waiter, WaiterListStore};
+use super::bucket::{Waiter, WaiterListStore};
 use super::request::Request;
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;

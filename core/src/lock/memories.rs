@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::lines::WaiterListStore;
+use super::bucket::WaiterListStore;
 use super::name_table::Text;
 use crate::queue::location::Location;
 use crate::sync::{Mutex, lock};

@@ -52,20 +52,20 @@
 //! line behind a promise's claim that is awake grants that claim what the word holds before it waits itself.
 
 mod abandoned;
-pub mod deadlock;
+mod bucket;
+mod claims;
 pub mod fairness;
 mod holding;
 pub mod inspection;
 mod line;
-mod lines;
 pub mod memories;
 mod name_table;
 pub mod names;
 pub mod request;
 mod ring;
 pub mod rings;
-mod store;
 mod task_rings;
+pub mod wait_for_graph;
 
-pub use lines::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
-pub use store::{Claimed, Freed};
+pub use bucket::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
+pub use claims::{Claimed, Freed};

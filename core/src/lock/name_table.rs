@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 
 use rustc_hash::FxBuildHasher;
 
-use super::lines::{Outbox, WaiterListStore};
+use super::bucket::{Outbox, WaiterListStore};
 use super::request::{Mode, Request, UNLOCKED};
 use crate::clock::Timestamp;
 use crate::queue::location::Location;

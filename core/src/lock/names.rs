@@ -16,12 +16,12 @@
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
 //! moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
-use super::lines::{Outbox, Section, Waiter, WaiterListStore};
+use super::bucket::{Outbox, Section, Waiter, WaiterListStore};
+use super::claims::Claimed;
 use super::name_table::{Live, Table};
 pub use super::name_table::{Name, Refusal, Requester, Text};
 pub use super::request::Mode;
 use super::request::{Request, Word};
-use super::store::Claimed;
 use crate::clock::Timestamp;
 use crate::queue::location::Location;
 use crate::queue::outbox::Ring;

@@ -7,7 +7,7 @@
 //! | permits | nothing: any thread may add permits |
 //! | permits of a limit | each holder of so many that what is requested does not fit beside them, and the nearest claim ahead of it |
 //!
-//! These are the rules of [`super::deadlock`]; but here promises count, and claims that have a time-out. A blocked thread waits for what
+//! These are the rules of [`super::wait_for_graph`]; but here promises count, and claims that have a timeout. A blocked thread waits for what
 //! it blocks for only: its promises cannot go on before. Any other thread waits for what each of its promises waits for, except for what it
 //! holds itself: another task of it may release that. Of some promises it is known which tasks they keep waiting: [`super::task_rings`].
 //!
@@ -20,11 +20,11 @@ use std::hash::Hash;
 
 use rustc_hash::FxBuildHasher;
 
-use super::deadlock::{beside_own, is_kept_by};
 use super::request::{Mode, Request};
 pub use super::ring::{Has, Link, Seen};
 use super::ring::{Map, Turns, from_smallest, links};
 use super::task_rings::task_rings;
+use super::wait_for_graph::{beside_own, is_kept_by};
 use crate::queue::location::Location;
 
 /// `waits_for` is awaited, because the thread of the node `to` has that. Past places of a line an edge has only one of the two.
@@ -43,7 +43,7 @@ struct Node {
     is_on_ring: bool,
 }
 
-struct Graph<'a> {
+struct ThreadGraph<'a> {
     held: &'a [Seen],
     waiting: &'a [Seen],
     nodes: Vec<Node>,
@@ -57,7 +57,7 @@ struct Graph<'a> {
     places: Map<usize, usize>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> ThreadGraph<'a> {
     fn new(held: &'a [Seen], waiting: &'a [Seen]) -> Self {
         let (nodes, threads, claims, holders, places) = Default::default();
         let mut graph = Self { held, waiting, nodes, threads, claims, holders, places };
@@ -242,7 +242,7 @@ fn path_to(last: Edge, mut node: usize, reached: &Map<usize, Option<(usize, Edge
 /// The rings among what is held and what is awaited. What a thread holds of one word is in neighbouring entries, and the claims of a word
 /// are in the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
 pub fn rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
-    let mut graph = Graph::new(held, waiting);
+    let mut graph = ThreadGraph::new(held, waiting);
     let mut rings = Vec::new();
     graph.search(true, &mut rings);
     for ring in task_rings(held, waiting, within) {

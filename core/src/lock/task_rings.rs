@@ -16,9 +16,9 @@ use std::collections::HashSet;
 
 use rustc_hash::FxBuildHasher;
 
-use super::deadlock::is_kept_by;
 use super::request::{Mode, Request};
 use super::ring::{Has, Link, Map, Seen, Turns, from_smallest, links};
+use super::wait_for_graph::is_kept_by;
 use crate::queue::location::Location;
 
 /// How many rings of a group are looked for.
@@ -49,7 +49,7 @@ struct Node {
     claim: Option<usize>,
 }
 
-struct Graph<'a> {
+struct TaskGraph<'a> {
     held: &'a [Seen],
     waiting: &'a [Seen],
     nodes: Vec<Node>,
@@ -74,13 +74,13 @@ pub(super) fn task_rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usiz
         return Vec::new();
     }
     let (nodes, holds, threads, parts, holders, own) = Default::default();
-    let mut graph = Graph { held, waiting, nodes, holds, threads, parts, holders, own };
+    let mut graph = TaskGraph { held, waiting, nodes, holds, threads, parts, holders, own };
     graph.add_keepers(&blocked);
     graph.add_claims(&within, &blocked);
     graph.search()
 }
 
-impl Graph<'_> {
+impl TaskGraph<'_> {
     fn add_node(&mut self, claim: Option<usize>) -> usize {
         self.nodes.push(Node { edges: Vec::new(), claim });
         self.nodes.len() - 1

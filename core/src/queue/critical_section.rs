@@ -240,7 +240,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Notifies the first waiter at `location` if it is a promise without a time-out, as most are. The number of waiters
+    /// Notifies the first waiter at `location` if it is a promise without a timeout, as most are. The number of waiters
     /// notified, and the first waiter then. The general way looks up three times what is looked up once here.
     pub(super) fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
         let Some((first, next)) = self.lists.waiters.pop_front_promise(location) else {
@@ -309,7 +309,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// The first waiter at `location` that is not due. Those before it time out; the caller wakes the line's first claims.
     #[expect(clippy::inline_always, reason = "its two callers take 4 % less so")]
     #[inline(always)]
-    pub(crate) fn front(&mut self, location: Location) -> Option<WaiterKey> {
+    pub(crate) fn expire_to_front(&mut self, location: Location) -> Option<WaiterKey> {
         loop {
             let key = self.lists.waiters.front(location)?;
             if !self.is_due(key) {
@@ -339,7 +339,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         Ticket { key, bucket: self.index as u16 }
     }
 
-    /// The waiter with this key, if it has no time-out.
+    /// The waiter with this key, if it has no timeout.
     pub(crate) fn untimed(&self, key: WaiterKey) -> Option<&Listed<P::Claim>> {
         if self.deadline(key) == Timestamp::NEVER { self.listed(key) } else { None }
     }

@@ -31,13 +31,13 @@ pub struct Mail<C> {
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to retry. The agent looks at them first.
     pub retries: Vec<u32>,
-    /// What the settlements acquired, in their order; `None` for one that was recalled. If the agent ends before it takes its
+    /// What the settlements acquired, in their order; `None` for one that was revoked. If the agent ends before it takes its
     /// mail, it passes the grants on.
     pub grants: Vec<Option<Grant<C>>>,
     /// What was granted to the agent and has been taken from it since, by numbers that the grants know. The agent looks at these last:
     /// what was granted is in this mail, or in an earlier one.
     pub losses: Vec<u32>,
-    /// The settlements that can be recalled. Made at the first recall.
+    /// The settlements that can be revoked. Made at the first revoke.
     index: Option<Index>,
 }
 
@@ -154,12 +154,12 @@ impl<C> Outbox<C> {
         std::mem::swap(&mut *mail, taken);
     }
 
-    /// Takes back a grant or a time-out of the wait in `slot` that the agent has not taken yet: its result, and what was
+    /// Takes back a grant or a timeout of the wait in `slot` that the agent has not taken yet: its result, and what was
     /// granted. A notification is not taken back, since `notify` has counted it.
     ///
     /// The first call looks through the mail, each further one takes constant time. The mail keeps a settlement without
     /// effect: [`WaitResult::Due`] of a wait that has ended.
-    pub fn recall(&self, slot: u32) -> Option<(WaitResult, Option<Grant<C>>)> {
+    pub fn revoke(&self, slot: u32) -> Option<(WaitResult, Option<Grant<C>>)> {
         let mut mail = lock(&self.mail);
         let (place, grant) = mail.index().remove(&slot)?;
         let result = std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due);
@@ -176,7 +176,7 @@ impl<C> Outbox<C> {
         acquired.map(|settlement| settlement.slot).zip(mail.grants.iter().flatten().copied()).collect()
     }
 
-    /// How many grants, recalled ones included, have been put in since the agent last took its mail.
+    /// How many grants, revoked ones included, have been put in since the agent last took its mail.
     pub fn granted(&self) -> usize {
         lock(&self.mail).grants.len()
     }

@@ -233,8 +233,8 @@ impl<P: Policy> WaiterListStore<P> {
         self.earliest_deadline()
     }
 
-    /// Decides the time-outs of an agent's promises, in a job of that agent: those of `settlements` that are [`WaitResult::Due`]
-    /// become time-outs. Those whose waits have ended otherwise meanwhile are left out. `ticket` gives that of a slot.
+    /// Decides the timeouts of an agent's promises, in a job of that agent: those of `settlements` that are [`WaitResult::Due`]
+    /// become timeouts. Those whose waits have ended otherwise meanwhile are left out. `ticket` gives that of a slot.
     pub fn decide(
         &self,
         outbox: &Arc<Outbox<P::Claim>>,

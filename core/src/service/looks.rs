@@ -37,7 +37,7 @@ pub(super) struct Looks {
 impl Looks {
     /// A claim has joined a line.
     pub(super) fn claim_has_joined(&self) {
-        if self.rest.end() {
+        if self.rest.rouse() {
             self.bell.notify_one();
         }
     }
@@ -47,7 +47,7 @@ impl Looks {
         let mut news = Instant::now();
         loop {
             let mut found = None;
-            self.rest.begin(|| {
+            self.rest.try_rest(|| {
                 found = look();
                 false
             });

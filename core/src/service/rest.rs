@@ -21,7 +21,7 @@ impl Default for Rest {
 
 impl Rest {
     /// Begins to rest, unless `is_needed` finds what threads have noted. Returns whether the service rests. Called by the service.
-    pub fn begin(&self, is_needed: impl FnOnce() -> bool) -> bool {
+    pub fn try_rest(&self, is_needed: impl FnOnce() -> bool) -> bool {
         self.0.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let rests = !is_needed();
@@ -33,14 +33,14 @@ impl Rest {
 
     /// Ends the rest. Returns true to exactly one caller, which must ring the service. Called by a thread that has noted what it
     /// needs.
-    pub fn end(&self) -> bool {
+    pub fn rouse(&self) -> bool {
         fence(Ordering::SeqCst);
         // Release: the service, once it sees that the rest is over, sees what was noted.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Release)
     }
 
     /// Returns whether the service rests.
-    pub fn lasts(&self) -> bool {
+    pub fn is_resting(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

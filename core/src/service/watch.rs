@@ -159,7 +159,7 @@ mod watched {
         /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the thread
         /// itself, which has noted that it is blocked.
         pub(crate) fn begin(self: &Arc<Self>, signals: &Arc<Signals>, runtime: &Handle) -> bool {
-            !self.rest.end() || self.register(signals, runtime)
+            !self.rest.rouse() || self.register(signals, runtime)
         }
 
         #[cold]
@@ -196,14 +196,14 @@ mod watched {
                     Poll::Ready(Err(_)) => state.registered = None,
                 }
             }
-            self.rest.begin(|| false);
+            self.rest.try_rest(|| false);
             false
         }
 
         /// The loop has been signalled: a blocked thread was interrupted by that; otherwise the watch ends.
         pub(super) fn signalled(self: &Arc<Self>) {
             let mut state = lock(&self.state);
-            if self.rest.begin(|| self.thread.is_blocked()) {
+            if self.rest.try_rest(|| self.thread.is_blocked()) {
                 state.registered = None;
             } else {
                 self.listen(&mut state);

@@ -36,7 +36,7 @@ pub struct Lines {
     /// moment.
     pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
     /// The requests that hold named locks, by their numbers: each with whether it was told of a death. A request that is not here any
-    /// more gave its lock back, or was robbed of it.
+    /// more gave its lock back, or had it revoked by a steal.
     pub(super) named: BTreeMap<(Location, u32), bool>,
 }
 
@@ -65,7 +65,7 @@ impl Lines {
         self.by_location.get(&location)
     }
 
-    /// Whether the request has been granted a named lock, and not been robbed of it since.
+    /// Whether the request has been granted a named lock, and not been revoked since.
     pub(super) fn holds(&self, location: Location, id: u32) -> bool {
         self.named.contains_key(&(location, id))
     }
@@ -133,10 +133,10 @@ impl Policy for Lines {
 impl Section<'_> {
     /// The first claim at `location`, what it asks for, and whether there were waiters without a claim before it. These are
     /// notified.
-    pub(super) fn first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
+    pub(super) fn notify_up_to_first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
         let mut others_before = false;
         while self.policy().line(location).is_some() {
-            let key = self.front(location)?;
+            let key = self.expire_to_front(location)?;
             if let Some(request) = self.claim(key) {
                 return Some((key, request, others_before));
             }
@@ -148,7 +148,7 @@ impl Section<'_> {
 
     /// The first blocked thread with a claim behind the first claim at `location`, which is a promise's; and whether there were
     /// blocked threads without one before it. These are notified.
-    pub(super) fn first_thread(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
+    pub(super) fn notify_up_to_first_thread(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
         let mut others_before = false;
         loop {
             let key = self.policy().line(location)?.threads().next()?;
@@ -163,7 +163,7 @@ impl Section<'_> {
         }
     }
 
-    /// The thread that [`Self::first_thread`] finds; those before it are not notified.
+    /// The thread that [`Self::notify_up_to_first_thread`] finds; those before it are not notified.
     fn first_thread_in_line(&self, location: Location) -> Option<WaiterKey> {
         self.policy().line(location)?.threads().find(|&thread| self.claim(thread).is_some())
     }
@@ -178,9 +178,9 @@ impl Section<'_> {
     /// The word may grant something: wakes the first claim, and if that is a promise's, whose event loop may be busy, the first
     /// blocked thread behind it, too. Without claims, notifies the first waiter.
     pub(super) fn wake_first(&mut self, location: Location) {
-        if let Some((first, ..)) = self.first_claim(location) {
+        if let Some((first, ..)) = self.notify_up_to_first_claim(location) {
             if !self.blocks(first)
-                && let Some((thread, _)) = self.first_thread(location)
+                && let Some((thread, _)) = self.notify_up_to_first_thread(location)
             {
                 let now = self.now();
                 if let Some(line) = self.policy_mut().line_mut(location) {
@@ -189,7 +189,7 @@ impl Section<'_> {
                 self.wake_claim(location, thread);
             }
             self.wake_claim(location, first);
-        } else if let Some(key) = self.front(location) {
+        } else if let Some(key) = self.expire_to_front(location) {
             let _ = self.dequeue(key, WaitResult::Ok);
         }
     }
@@ -213,12 +213,12 @@ impl Section<'_> {
     }
 
     fn turn_of(&mut self, location: Location, released: &mut Released) -> Option<WaiterKey> {
-        let (mut key, _, mut behind_others) = self.first_claim(location)?;
+        let (mut key, _, mut behind_others) = self.notify_up_to_first_claim(location)?;
         if !self.is_ready(location, key) {
             let now = self.now();
             *released = self.policy_mut().line_mut(location)?.overtaken.promise_is_unready(key, now);
             let thread_behind_others;
-            (key, thread_behind_others) = self.first_thread(location)?;
+            (key, thread_behind_others) = self.notify_up_to_first_thread(location)?;
             behind_others |= thread_behind_others;
         }
         let is_its_turn = self.has_run(location, key) || {
@@ -230,7 +230,7 @@ impl Section<'_> {
 
     /// The word has changed: the first claims of a strict line are granted what it is enough for; the first of a lock is woken.
     pub(super) fn word_changed(&mut self, location: Location, word: &impl Word) {
-        while let Some((key, request, _)) = self.first_claim(location)
+        while let Some((key, request, _)) = self.notify_up_to_first_claim(location)
             && request.is_strict()
         {
             match self.take(location, request, word) {

@@ -1,4 +1,4 @@
-//! Deadlocks: cycles of threads that block without a time-out, each for something that the next one holds.
+//! Deadlocks: cycles of threads that block without a timeout, each for something that the next one holds.
 //!
 //! # What keeps a blocked thread waiting
 //! | it requests | it waits for |
@@ -12,7 +12,7 @@
 //! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits for its turn in the
 //! line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it waits itself. That several holders together
 //! leave too little room of a limit is not enough: each of them may be the one that goes on. Claims that have a
-//! time-out, and those of promises, are left out: they may leave the line.
+//! timeout, and those of promises, are left out: they may leave the line.
 //!
 //! # Why every cycle is found, by one thread
 //! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under the same lock. A thread
@@ -35,7 +35,7 @@ use std::collections::{HashMap, HashSet};
 
 use rustc_hash::FxBuildHasher;
 
-use super::lines::{Waiter, WaiterListStore};
+use super::bucket::{Waiter, WaiterListStore};
 use super::request::{Mode, Request};
 use crate::queue::location::Location;
 use crate::queue::parker::BlockedThread;
@@ -43,7 +43,7 @@ use crate::queue::waiter::Listed;
 use crate::queue::waiter_list::Ticket;
 use crate::sync::{Arc, Mutex, lock};
 
-/// A thread that blocks for a claim without a time-out.
+/// A thread that blocks for a claim without a timeout.
 #[derive(Clone, Debug)]
 pub struct Blocked {
     /// The thread.
@@ -105,7 +105,7 @@ pub struct Keeper {
     pub claim: Option<Blocked>,
 }
 
-/// The threads that block without a time-out.
+/// The threads that block without a timeout.
 #[derive(Debug, Default)]
 pub struct WaitForGraph {
     /// By the addresses of their records.

@@ -1,8 +1,8 @@
 //! The operations of locks: claim, retry, release, free. `word` is always the one at `location`.
 
+use super::bucket::{Outbox, Section, Waiter, WaiterListStore};
 use super::fairness::Released;
 use super::line::Line;
-use super::lines::{Outbox, Section, Waiter, WaiterListStore};
 use super::request::{Request, UNLOCKED, Word};
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
@@ -147,7 +147,8 @@ impl WaiterListStore {
             if !section.policy_mut().line_mut(location)?.retries(key, waiter.blocks()) {
                 return None;
             }
-            if request.is_strict() && section.first_claim(location).is_none_or(|(first, ..)| first != key) {
+            if request.is_strict() && section.notify_up_to_first_claim(location).is_none_or(|(first, ..)| first != key)
+            {
                 section.word_changed(location, word);
                 return None;
             }

@@ -1,0 +1,72 @@
+//! The buffer objects on which a thread has made locks: what a dead holder left in a memory is forgotten with that memory.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
+use crate::environment::environment::contained;
+use crate::process::globals::{MEMORIES, STORE};
+use waitasync_core::lock::memories::{AgentId, Left};
+
+thread_local! {
+    /// Set where an agent of this thread has left memory with abandoned locks, of which no object is known.
+    static LAST_LOOK: OnceCell<LastLook> = const { OnceCell::new() };
+}
+
+struct LastLook;
+
+impl Drop for LastLook {
+    /// The thread ends. It has no environment any more, so what only it had has been freed.
+    fn drop(&mut self) {
+        contained(|| MEMORIES.look(&STORE));
+    }
+}
+
+/// The registered buffer objects of an agent.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    /// Their numbers, by the addresses of their memories. 0 where all were collected while other agents had some of the same memory.
+    by_memory: RefCell<HashMap<usize, usize, FxBuildHasher>>,
+}
+
+impl Buffers {
+    /// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at `base`.
+    pub(crate) fn register(&self, agent: AgentId, base: usize, length: usize) {
+        *self.by_memory.borrow_mut().entry(base).or_default() += 1;
+        MEMORIES.register(&STORE, agent, base, length);
+    }
+
+    /// So many buffer objects of a registered memory at `base` have been collected. Returns whether `MEMORIES` is to look for that
+    /// memory once it may have been freed.
+    pub(crate) fn lose(&self, agent: AgentId, base: usize, lost: usize) -> bool {
+        let mut memories = self.by_memory.borrow_mut();
+        let Some(objects) = memories.get_mut(&base) else { return false };
+        let lost = lost.min(*objects);
+        if lost == 0 {
+            return false;
+        }
+        *objects -= lost;
+        let were_last = *objects == 0;
+        let left = MEMORIES.lose(&STORE, agent, base, lost);
+        // Otherwise `MEMORIES` remembers until this agent's end that it has lost one.
+        if left == Left::Nothing && were_last {
+            memories.remove(&base);
+        }
+        left == Left::Unknown
+    }
+
+    /// Gives up all of them: the agent ends.
+    pub(crate) fn end(&self, agent: AgentId) {
+        for (base, objects) in self.by_memory.take() {
+            contained(|| {
+                if MEMORIES.end(&STORE, agent, base, objects) == Left::Unknown {
+                    // A thread that is being destroyed does not look any more.
+                    let _ = LAST_LOOK.try_with(|look| {
+                        look.get_or_init(|| LastLook);
+                    });
+                }
+            });
+        }
+    }
+}

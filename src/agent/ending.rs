@@ -1,0 +1,136 @@
+//! The end of an agent: its waits are withdrawn, and what it held or was given is passed on.
+
+use std::sync::atomic::Ordering;
+
+use crate::agent::agent::Agent;
+use crate::environment::environment::contained;
+use crate::held::holders;
+use crate::observe::profile;
+use crate::process::globals::{NAMES, STORE, Unused, raise, word_at};
+use crate::process::registry::REGISTRY;
+use waitasync_core::lock::Mail;
+use waitasync_core::lock::request::{Request, UNLOCKED};
+use waitasync_core::queue::location::Location;
+use waitasync_core::queue::outbox::Settlement;
+use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::store::Withdrawal;
+
+/// What is to be passed on later in an agent's end.
+#[derive(Default)]
+pub(crate) struct Ending {
+    /// The notifications that the thread has not used: once none of its own waiters can receive them.
+    pub(crate) given: Vec<Unused>,
+    /// The events of queues that the thread owes: once it holds nothing any more.
+    pub(crate) debts: Vec<Location>,
+    /// Where the notifications were given that the thread's holds owe: likewise.
+    pub(crate) owed: Vec<Location>,
+}
+
+impl Ending {
+    /// Gives back a message of a queue that the thread had in use. The queue's events are so many words before that message.
+    pub(crate) fn release(&mut self, lease: Location, words: u32) {
+        word_at(lease).store(UNLOCKED, Ordering::SeqCst);
+        self.debts.push(lease.words_before(words));
+    }
+
+    /// Gives what the thread owes.
+    pub(crate) fn pay(&mut self) {
+        for events in self.debts.drain(..) {
+            contained(|| raise(events));
+        }
+        for location in self.owed.drain(..) {
+            contained(|| Unused::Notification(location).pass_on());
+        }
+    }
+}
+
+impl Agent {
+    /// Leaves the queue: afterwards no other thread knows of this agent, and what it held has been passed on.
+    ///
+    /// Each step is contained: if one panics the others are taken all the same, and the outbox is closed.
+    pub(crate) fn end(&self) {
+        let mut ending = Ending::default();
+        for step in Self::END {
+            contained(|| step(self, &mut ending));
+        }
+        self.outbox.close();
+    }
+
+    /// The steps of an agent's end.
+    const END: [fn(&Self, &mut Ending); 14] = [
+        |agent, ending| ending.given.extend(agent.registers.take_relay().map(Unused::Notification)),
+        |agent, _| agent.blocking.take_given().into_iter().for_each(Unused::pass_on),
+        |agent, _| agent.blocking.end_watch(),
+        |agent, ending| match agent.blocking.end_wait() {
+            Some(Unused::Notification(location)) => ending.given.push(Unused::Notification(location)),
+            Some(acquired) => acquired.pass_on(),
+            None => {}
+        },
+        Self::withdraw_waits,
+        |agent, _| agent.delivery.end(),
+        // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
+        Self::pass_on_mail,
+        |agent, ending| {
+            agent.robust_list.drain(|location, request, owed| agent.leave_behind(location, request, owed, ending));
+        },
+        |agent, _| NAMES.end(&STORE, &agent.outbox),
+        |agent, _| agent.buffers.end(agent.id()),
+        // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
+        |agent, _| agent.finish_release(),
+        // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
+        |_, ending| ending.pay(),
+        |agent, _| profile::end_thread(agent.id()),
+        // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
+        |agent, _| REGISTRY.leave(&agent.outbox),
+    ];
+
+    /// Passes on what an entry of the robust list stands for. What the thread owes is noted: that comes later.
+    fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {
+        ending.owed.extend(owed);
+        match request {
+            Request::Debt => ending.debts.push(location),
+            Request::Lease(words) => ending.release(location, words),
+            _ => {
+                self.note_death(location, request);
+                contained(|| Unused::Acquired(location, request).pass_on());
+            }
+        }
+    }
+
+    /// What this thread still holds is about to be passed on, and whoever gets it can ask who died.
+    fn note_death(&self, location: Location, request: Request) {
+        contained(|| {
+            // What was stolen has had other holders since.
+            if request.is_visible() && request.id().is_none_or(|id| STORE.holds(location, id)) {
+                holders::note_dead(location, request, self.thread_id);
+            }
+        });
+    }
+
+    fn withdraw_waits(&self, ending: &mut Ending) {
+        for (slot, ticket) in self.pending.tickets() {
+            contained(|| {
+                if STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done {
+                    let claim = self.pending.remove(slot).filter(|wait| wait.request.is_some());
+                    ending.given.extend(claim.and_then(|claim| claim.relay).map(Unused::Notification));
+                }
+            });
+        }
+    }
+
+    fn pass_on_mail(&self, ending: &mut Ending) {
+        let mut mail = Mail::default();
+        self.outbox.take(&mut mail);
+        for Settlement { slot, result } in mail.settlements {
+            let wait = self.pending.remove(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
+            ending.given.extend(wait.and_then(|wait| wait.relay).map(Unused::Notification));
+        }
+        let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Unused::Acquired(location, request));
+        for given in ending.given.drain(..).chain(acquired) {
+            if let Unused::Acquired(location, request) = given {
+                self.note_death(location, request);
+            }
+            contained(|| given.pass_on());
+        }
+    }
+}
