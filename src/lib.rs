@@ -1,12 +1,12 @@
 //! The addon: Node's environments on top of `waitasync_core`, which knows no Node.
 //!
-//! | folder | what it is |
+//! | folder | contents |
 //! |---|---|
-//! | [`environment`] | what JavaScript calls, and the Node-API calls that call it |
-//! | `agent` | an environment that has loaded the package, its thread, and its waits |
-//! | [`observe`] | what is told of waits and holds: snapshots, deadlocks, stalls, dumps and profiles |
-//! | `held` | what the threads hold |
-//! | `process` | what a process has one of |
+//! | [`environment`] | the calls between JavaScript and native code, both ways |
+//! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
+//! | [`observe`] | snapshots, deadlocks, stalls, dumps and profiles |
+//! | `held` | the holds of threads |
+//! | `process` | the globals of a process: queue, agents, images, memory |
 //!
 //! The head of `core/src/lib.rs` numbers the invariants that code and SAFETY comments cite.
 

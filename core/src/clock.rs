@@ -1,4 +1,4 @@
-//! Monotonic time as one word, so that it fits into a waiter and into an atomic.
+//! Monotonic time as one word, for waiters and atomics.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment `milliseconds` later, rounded up to a whole nanosecond so that a timeout is never early.
-    /// Not-a-number and everything beyond the range is [`Self::NEVER`]; what is negative counts as 0.
+    /// Returns the moment `milliseconds` later, rounded up to a whole nanosecond: a timeout is never early.
+    /// Not-a-number and everything beyond the range is [`Self::NEVER`]; a negative number counts as 0.
     #[must_use]
     pub fn after_millis(self, milliseconds: f64) -> Self {
         let nanos = (milliseconds * 1e6).ceil();

@@ -1,5 +1,5 @@
-//! A futex-style queue of waiters over shared memory, in which blocked threads (`Atomics.wait`) and promises (`Atomics.waitAsync`)
-//! are in the same line, and locks on top of it. It knows no Node.
+//! A futex-style queue over shared memory, and locks on top of it. Blocked threads (`Atomics.wait`) and promises
+//! (`Atomics.waitAsync`) are in the same line. It knows no Node.
 //!
 //! # Map
 //! | folder | what it is | uses |
@@ -14,17 +14,18 @@
 //! Code and SAFETY comments cite these numbers.
 //!
 //! 1. A waiter is in its list exactly as long as it is unsettled.
-//! 2. The thread that removes a waiter settles it, once: notification, timeout and the end of its agent compete for that removal
-//!    under the bucket's lock, and nothing else decides.
+//! 2. The thread that removes a waiter settles it, once: notification, timeout and the end of its agent compete for
+//!    that removal under the bucket's lock, and nothing else decides.
 //! 3. The value is compared and the waiter appended in one critical section.
-//! 4. Waiters without a claim leave their location in the order in which they came, except those that give up. The rules of [`lock`]
-//!    say in which order claims leave.
+//! 4. Waiters without a claim leave their location in the order in which they came, except those that give up. The
+//!    rules of [`lock`] say in which order claims leave.
 //! 5. No thread is woken, no job posted and no Node-API call made inside a critical section.
-//! 6. At most one bucket lock is held at a time. Lock order: memories, the table of names or the wait-for graph, then bucket, then
-//!    any other lock; of these only one at a time.
+//! 6. At most one bucket lock is held at a time. Lock order: memories, the table of names or the wait-for graph, then
+//!    bucket, then any other lock; of these only one at a time.
 //! 7. After an agent's clean-up no waiter of it is in any list, and its threadsafe function is never called again.
-//! 8. Memory waited on outlives the wait. JavaScript keeps the typed array or lock of a promise until it hears of the settlement, and
-//!    that of a blocking call until the call returns; an agent that ends withdraws its waits before its heap goes.
+//! 8. Memory waited on outlives the wait. JavaScript keeps a promise's typed array or lock until it hears of the
+//!    settlement, and that of a blocking call until the call returns; an agent that ends withdraws its waits before its
+//!    heap goes.
 //! 9. Shared memory is only accessed atomically, `SeqCst`.
 
 pub mod clock;

@@ -8,12 +8,13 @@ use crate::clock::{Timestamp, now};
 
 /// Spins while spinning pays.
 ///
-/// Waking a sleeping thread costs tens of microseconds, longer than most critical sections last. But spinning pays only if another
-/// core can bring the result meanwhile. So a thread stops spinning after a few waits in a row in which it found nothing, but for
-/// an occasional try; each that finds nothing doubles the number of waits until the next one, up to a limit.
+/// Waking a sleeping thread costs tens of microseconds, longer than most critical sections last. But spinning pays only
+/// if another core can bring the result meanwhile. So a thread stops spinning after a few waits in a row in which it
+/// found nothing, but for an occasional try; each that finds nothing doubles the number of waits until the next one, up
+/// to a limit.
 ///
-/// A spin always lasts as long as it may: of two threads that answer each other, both asleep, the first one to spin gets the
-/// other's answer only a wake-up later.
+/// A spin always lasts as long as it may: of two threads that answer each other, both asleep, the first one to spin
+/// gets the other's answer only a wake-up later.
 #[derive(Debug)]
 pub struct Spinner {
     /// Nanoseconds.
@@ -34,7 +35,7 @@ impl Spinner {
     /// The first pause, in waits.
     const PAUSE: u32 = 32;
 
-    /// A spinner that spins for up to `longest` nanoseconds, and tries at least once in about `longest_pause` waits.
+    /// Makes one that spins up to `longest` nanoseconds. It tries at least once in about `longest_pause` waits.
     pub const fn new(longest: u32, longest_pause: u32) -> Self {
         Self { longest, longest_pause, credit: Cell::new(0), pause: Cell::new(0), next_pause: Cell::new(Self::PAUSE) }
     }
@@ -75,10 +76,10 @@ impl Spinner {
 
 /// Spins for a lock, for a share of the thread's time.
 ///
-/// Where threads do little else than take a lock, each finds it free soon whenever it spins: they take turns, and keep several
-/// processors busy with the work of one. So a thread may spend only a share of its time spinning. A thread that has used up its
-/// spin budget sleeps outside the queue for a moment, while another takes the lock again and again without interference. A thread
-/// that does so in vain joins the line.
+/// Where threads do little else than take a lock, each finds it free soon whenever it spins: they take turns, and keep
+/// several processors busy with the work of one. So a thread may spend only a share of its time spinning. A thread that
+/// has used up its spin budget sleeps outside the queue for a moment, while another takes the lock again and again
+/// without interference. A thread that does so in vain joins the line.
 #[derive(Debug)]
 pub struct BudgetedSpinner {
     spinner: Spinner,
@@ -111,7 +112,7 @@ impl BudgetedSpinner {
         self.budget.get()
     }
 
-    /// Subtracts the time that has passed, which was spent spinning: or, if the system had suspended the thread, one spin.
+    /// Subtracts the time since, which was spent spinning: or, if the system suspended the thread, one spin.
     fn spend(&self) {
         let spent = self.count().min(self.spinner.longest.into());
         if spent > Self::FREE {
@@ -126,7 +127,7 @@ impl BudgetedSpinner {
         i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Calls `look` for a while, spinning and sleeping, until `deadline` or one spin longer.
+    /// Calls `look`, spinning and sleeping, until `deadline` or one spin longer.
     pub fn spin<T>(&self, deadline: Timestamp, look: impl Fn() -> Option<T>) -> Option<T> {
         let mut sleeps = 0;
         while self.earn() < 0 && self.spinner.is_hopeful() {

@@ -13,8 +13,8 @@ mod primitives {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
 
-    /// Stands for [`std::thread::Thread`]. With loom's own, a thread that is unparked while it waits for a mutex loses the token
-    /// or enters the mutex. This one also wakes spuriously, as a thread may.
+    /// Stands for [`std::thread::Thread`]. With loom's own, a thread that is unparked while it waits for a mutex loses
+    /// the token or enters the mutex. This one also wakes spuriously, as a thread may.
     #[derive(Clone, Debug)]
     pub(crate) struct Thread(Arc<Notify>);
 
@@ -44,10 +44,10 @@ mod primitives {
 
 pub(crate) use primitives::*;
 
-/// Locks `mutex`, and ignores poisoning: a critical section of this crate only moves values between collections, and a queue that
-/// refused to work would block every thread of the process. Code that may panic, such as looking at a word, runs before a waiter is
-/// removed from its list or after its result has been recorded. Between the two only a broken invariant panics, and then that one
-/// waiter is lost.
+/// Locks `mutex`, and ignores poisoning: a critical section of this crate only moves values between collections, and a
+/// queue that refused to work would block every thread of the process. Code that may panic, such as looking at a word,
+/// runs before a waiter is removed from its list or after its result has been recorded. Between the two only a broken
+/// invariant panics, and then that one waiter is lost.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

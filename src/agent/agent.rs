@@ -1,6 +1,6 @@
-//! An agent: a thread's Node environment that has loaded the package. Its start, its end, and its hold on the event loop.
+//! An agent: a Node environment that has loaded the package, its start, and its hold on the event loop.
 //!
-//! All of it is used on the agent's own thread; other threads know its outbox, its [`BlockedThread`] and its robust list.
+//! It is used on its own thread only; others know its outbox, its [`BlockedThread`] and its robust list.
 //!
 //! [`BlockedThread`]: waitasync_core::queue::parker::BlockedThread
 
@@ -65,8 +65,8 @@ impl Agent {
     pub(crate) fn with(env: sys::napi_env, body: impl FnOnce(&Self)) {
         let (last_env, last) = LAST.get();
         if last_env == env && !last.is_null() {
-            // SAFETY: `on_end` takes the agent out of `LAST` before it drops it, both on this thread; and an environment
-            // does not end in the midst of an operation.
+            // SAFETY: `on_end` takes the agent out of `LAST` before it drops it, both on this thread; and an
+            // environment does not end in the midst of an operation.
             body(unsafe { &*last });
         } else if let Ok(agent) = Self::of(env) {
             LAST.set((env, Rc::as_ptr(&agent)));
@@ -77,7 +77,7 @@ impl Agent {
     /// Makes the agent of `env`.
     ///
     /// # Safety
-    /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, `settle` and `tick` are functions.
+    /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, the other two are functions.
     pub(crate) unsafe fn start(
         env: sys::napi_env,
         buffer: sys::napi_value,
@@ -136,7 +136,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Ends this agent before its environment does: JavaScript was interrupted before it had it, and starts another one.
+    /// Ends this agent early: JavaScript was interrupted before it had it, and starts another one.
     fn abandon(&self) -> Result<()> {
         self.environment.remove_end_hook(on_end)?;
         // SAFETY: as Node calls it, on the environment's thread.
@@ -144,7 +144,7 @@ impl Agent {
         self.environment.close()
     }
 
-    /// Makes this agent's end begin before all else that has asked so far to be told of the environment's end.
+    /// Lets this agent's end begin before all hooks added so far.
     pub(crate) fn end_first(&self) -> Result<()> {
         self.environment.remove_end_hook(on_end)?;
         self.environment.add_end_hook(on_end)
@@ -155,7 +155,7 @@ impl Agent {
         Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
 
-    /// Holds the event loop, or lets it go, as the pending waits and the settlements under way demand.
+    /// Holds or releases the event loop, as pending waits and settlements demand.
     pub(crate) fn update_hold(&self) {
         let hold = self.pending.holds_loop(|| REGISTRY.has_several_threads())
             || self.outbox.has_mail()
@@ -169,7 +169,7 @@ impl Agent {
         self.is_held.get()
     }
 
-    /// This thread has made a worker that is going to be an agent.
+    /// Notes that this thread has made a worker, a future agent.
     pub(crate) fn worker_starts(&self, thread_id: u32) {
         REGISTRY.worker_starts(&self.outbox, thread_id);
         // Here and now, since a loop that has run dry hears no ring.
@@ -201,8 +201,7 @@ impl Agent {
         }
     }
 
-    /// Serves the line of a word that JavaScript has changed, if the engine interrupted JavaScript before it could do so. Called
-    /// whenever this thread does something else.
+    /// Serves the line of a word that an interrupted JavaScript changed. Called before this thread does anything else.
     pub(crate) fn finish_release(&self) {
         if let Some(location) = self.registers.releasing() {
             STORE.wake_first(location);
@@ -226,7 +225,7 @@ unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_v
     });
 }
 
-/// Called by Node on the agent's thread once the event loop has turned, after a ring for that. With a null `env` as above.
+/// Called by Node on the agent's thread after an awaited turn. With a null `env` as above.
 unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
         if !env.is_null()

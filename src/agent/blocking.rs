@@ -1,7 +1,7 @@
 //! A thread that blocks in native code: how it sleeps until its wait is over, and how it can be ended meanwhile.
 //!
-//! `worker.terminate()` and `process.exit()` wait until the thread is back in JavaScript. So it sleeps in slices, between which
-//! the engine may interrupt it; and on Linux the service interrupts it when its event loop is signalled.
+//! `worker.terminate()` and `process.exit()` wait until the thread is back in JavaScript. So it sleeps in slices,
+//! between which the engine may interrupt it; and on Linux the service interrupts it when its event loop is signalled.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -31,19 +31,19 @@ use waitasync_core::spinner::{BudgetedSpinner, Spinner};
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;
 
-/// The slices of a watched thread double up to this: so what the watch does not notice, such as time limits of `vm`, is late by no more
-/// than the thread has slept.
+/// The slices of a watched thread double up to this: so what the watch does not notice, such as time limits of `vm`, is
+/// late by no more than the thread has slept.
 const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
 
-/// And up to this where the thread reports stalls between its slices, or the watch may miss a signal: the loop has been signalled and
-/// stays so, and the watch does not learn of another signal of the same kind.
+/// And up to this where the thread reports stalls between its slices, or the watch may miss a signal: the loop has been
+/// signalled and stays so, and the watch does not learn of another signal of the same kind.
 const SIGNALLED_SLICE_MILLISECONDS: f64 = 400.0;
 
-/// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a thread
-/// that was interrupted and found nothing sleeps for so long, and then for twice as long each time.
+/// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a
+/// thread that was interrupted and found nothing sleeps for so long, and then for twice as long each time.
 const INTERRUPTED_SLICE_MILLISECONDS: f64 = 0.5;
 
-/// Nanoseconds for which a thread spins for a notification before it sleeps: what a sleeping thread takes to wake and answer.
+/// Nanoseconds of spinning for a notification before a sleep: the time that a sleeping thread takes to answer.
 const LONGEST_WAIT_SPIN: u32 = 100_000;
 
 /// How often a thread pauses at most between two looks at a word.
@@ -61,7 +61,7 @@ pub(crate) struct BlockingWait {
     pub(crate) ticket: Ticket,
     pub(crate) location: Location,
     pub(crate) deadline: Timestamp,
-    /// What it requests, if it is a claim.
+    /// Its request, if it is a claim.
     pub(crate) request: Option<Request>,
     /// Whether the notification of this wait goes to another waiter if the agent ends before it makes use of it.
     pub(crate) relayed: bool,
@@ -74,7 +74,7 @@ enum Slept {
     SliceOver,
 }
 
-/// The thread sleeps in native code, until this is dropped, which a panic does, too.
+/// A thread's sleep in native code; dropping ends it, also in a panic.
 struct Sleeping<'a>(&'a Blocking);
 
 impl<'a> Sleeping<'a> {
@@ -104,7 +104,7 @@ pub(crate) struct Blocking {
     pub(crate) wait_spinner: Spinner,
     pub(crate) lock_spinner: BudgetedSpinner,
     wait: Cell<Option<BlockingWait>>,
-    /// What its promises are granted.
+    /// The mail of its promises.
     outbox: Arc<Outbox>,
     /// Whether other threads know that it blocks without a timeout.
     is_published: Cell<bool>,
@@ -141,7 +141,7 @@ impl Blocking {
         }
     }
 
-    /// Whether the thread sleeps in native code, or is in what the engine runs between two slices of that.
+    /// Whether the thread sleeps in native code, or is between two slices.
     pub(crate) fn sleeps(&self) -> bool {
         self.thread.is_blocked()
     }
@@ -172,7 +172,7 @@ impl Blocking {
     /// Blocks for a wait that has been enqueued.
     pub(crate) fn block(&self, wait: BlockingWait) -> Answer {
         self.prepare(wait);
-        // For an AsyncLock the thread has spun before it joined the line. A grant of a strict line comes like a notification.
+        // For an AsyncLock the thread has spun already. A grant of a strict line comes like a notification.
         let spins = !wait.request.is_some_and(Request::is_for_lock);
         match spins.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
             Some(result) => self.settled_by_other(wait, result),
@@ -180,7 +180,7 @@ impl Blocking {
         }
     }
 
-    /// Whether the word at which the thread is about to wait changes within a moment.
+    /// Whether the word to wait at changes within a moment.
     ///
     /// It looks more and more rarely: whoever is about to change the word writes to its cache line again and again.
     pub(crate) fn changes_soon(&self, has_changed: impl Fn() -> bool) -> bool {
@@ -208,7 +208,7 @@ impl Blocking {
         answer
     }
 
-    /// Notes what the thread was given, so that it is not lost if the thread is ended before JavaScript goes on.
+    /// Notes a grant or notification, provisional until JavaScript goes on.
     fn settled(&self, wait: BlockingWait, result: WaitResult) -> Answer {
         self.wait.set(None);
         match wait.request {
@@ -278,7 +278,7 @@ impl Blocking {
         }
     }
 
-    /// Publishes that the thread, which holds something, is about to sleep without a timeout; ends its wait if that would be for ever.
+    /// Publishes that a holder sleeps without a timeout; ends a wait that closes a cycle.
     fn closes_cycle(&self, wait: BlockingWait) -> Option<Answer> {
         let BlockingWait { ticket, location, deadline, .. } = wait;
         let request = wait.request.filter(|_| deadline == Timestamp::NEVER)?;
@@ -305,7 +305,7 @@ impl Blocking {
         }
     }
 
-    /// Sleeps until the wait is over, or its deadline or `until` has come, or the thread is interrupted.
+    /// Sleeps until the wait's end, its deadline, `until`, or an interrupt.
     ///
     /// `retry_at`: when a claim that has been woken tries again.
     fn sleep(&self, wait: BlockingWait, until: Timestamp, retry_at: &mut Option<Timestamp>) -> Slept {
@@ -338,10 +338,9 @@ impl Blocking {
         }
     }
 
-    /// Ends a wait for which the thread is not going to block any more, and passes on what it was given.
+    /// Abandons a wait, and passes on a grant or notification.
     ///
-    /// Called whenever the thread does something else: the engine may have broken JavaScript off before it made use of what it was
-    /// given.
+    /// Idempotent, and called before the thread does anything else: the engine may have interrupted JavaScript.
     pub(crate) fn abandon(&self) {
         if self.sleeps() {
             return;
@@ -367,7 +366,7 @@ impl Blocking {
         self.relay();
     }
 
-    /// Passes on a notification of which this thread has made no use, if there is one.
+    /// Passes on this thread's unused notification, if there is one.
     pub(crate) fn relay(&self) {
         pass_on_notification(self.registers.take_relay());
     }
@@ -384,7 +383,7 @@ impl Blocking {
         self.watch.close();
     }
 
-    /// The environment ends before the wait is over, or before JavaScript blocks for it. Returns what is to be passed on.
+    /// Ends a wait with its environment. Returns what is to be passed on.
     pub(crate) fn end_wait(&self) -> Option<Unused> {
         self.unpublish();
         let BlockingWait { ticket, location, request, relayed, .. } = self.wait.take()?;

@@ -1,4 +1,4 @@
-//! The buffer objects on which a thread has made locks: what a dead holder left in a memory is forgotten with that memory.
+//! The buffer objects on which a thread has made locks: notes of deaths in a memory end with that memory.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -26,18 +26,18 @@ impl Drop for LastLook {
 /// The registered buffer objects of an agent.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// Their numbers, by the addresses of their memories. 0 where all were collected while other agents had some of the same memory.
+    /// Their numbers, by memory. 0 where all were collected while other agents had some of the same memory.
     by_memory: RefCell<HashMap<usize, usize, FxBuildHasher>>,
 }
 
 impl Buffers {
-    /// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at `base`.
+    /// Registers a buffer object, new to this thread, of `length` bytes at `base`.
     pub(crate) fn register(&self, agent: AgentId, base: usize, length: usize) {
         *self.by_memory.borrow_mut().entry(base).or_default() += 1;
         MEMORIES.register(&STORE, agent, base, length);
     }
 
-    /// So many buffer objects of a registered memory at `base` have been collected. Returns whether `MEMORIES` is to look for that
+    /// Notes that objects of the memory at `base` have been collected. Returns whether `MEMORIES` is to look for that
     /// memory once it may have been freed.
     pub(crate) fn lose(&self, agent: AgentId, base: usize, lost: usize) -> bool {
         let mut memories = self.by_memory.borrow_mut();

@@ -1,5 +1,5 @@
-//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and what another waiter gets of them if the
-//! environment ends before JavaScript has been told.
+//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and what another waiter gets of
+//! them if the environment ends before JavaScript has been told.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -29,18 +29,18 @@ pub(crate) enum Caller {
     Job,
 }
 
-/// Mail that was taken out of the outbox, and how far JavaScript has been told of it.
+/// Mail taken from the outbox, and how far JavaScript was told.
 #[derive(Default)]
 struct Progress {
     mail: Mail,
-    /// What the settlements gave to this thread and the robust list does not get, each with the settlement's index in the mail.
+    /// The gifts of settlements for which the robust list has no entry, each with the settlement's index in the mail.
     given: Vec<(usize, Unused)>,
-    /// Where this thread was notified before the settlements acquired a lock again, likewise. Once that is adopted, its hold owes the
-    /// notification.
+    /// The places where this thread was notified before settlements acquired a lock again, each with the same. Once
+    /// that is adopted, its hold owes the notification.
     owed: Vec<(usize, Location)>,
     /// How many of the settlements JavaScript has been told of.
     told: usize,
-    /// How many of the settlements have what they acquired in the robust list, with tokens. Not less than `told`.
+    /// How many of the settlements have their grants in the robust list, with tokens. Not less than `told`.
     adopted: usize,
     /// How many of `mail.grants` belong to the adopted settlements.
     acquired: usize,
@@ -64,7 +64,7 @@ impl Progress {
         self.told..end.min(self.told + BATCH)
     }
 
-    /// What the settlements from `adopted` to `end` acquired: each with its slot.
+    /// Lists the grants of settlements from `adopted` to `end`, by slot.
     fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
         let settlements = self.mail.settlements[self.adopted..end].iter();
         let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
@@ -73,7 +73,7 @@ impl Progress {
     }
 }
 
-/// What a settled wait was given, if no entry of the robust list will stand for it.
+/// Returns a settled wait's gift, if no entry stands for it.
 fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
     match (wait.request, wait.relay) {
         _ if result == WaitResult::TimedOut => None,
@@ -83,7 +83,7 @@ fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
     }
 }
 
-/// Where this thread was notified before a settled claim acquired its lock again.
+/// Returns where a claim's thread was notified before, if it acquired.
 fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
     wait.relay.filter(|_| wait.request.is_some() && result.is_acquired())
 }
@@ -125,7 +125,7 @@ impl Delivery {
         self.is_interrupted.get()
     }
 
-    /// Whether JavaScript is not being told of anything, and has been told of all that was begun.
+    /// Whether no delivery is under way or interrupted.
     pub(crate) fn is_idle(&self) -> bool {
         // SAFETY-free look: the progress is put back at once.
         let progress = self.progress.take();
@@ -139,13 +139,13 @@ impl Delivery {
         Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
 
-    /// Hands the settlements in the outbox over to `lib/agent/`, a batch per call.
+    /// Hands the settlements in the outbox over to `lib/agent/`, in batches.
     ///
-    /// A call fails if the environment is ending: then the clean-up passes on what JavaScript has not been told of. A call also fails if
-    /// the stack has come to its end or a time limit has struck: then JavaScript is told of the rest after another ring, for which the
-    /// caller holds the event loop.
+    /// A call fails if the environment is ending: then the clean-up passes on what JavaScript has not been told of. A
+    /// call also fails if the stack has come to its end or a time limit has struck: then JavaScript is told of the rest
+    /// after another ring, for which the caller holds the event loop.
     ///
-    /// Returns false if JavaScript, while it was being told, has turned the event loop: the outer delivery will be continued.
+    /// Returns false if JavaScript has turned the event loop meanwhile: the outer delivery will be continued.
     pub(crate) fn deliver(&self, pending: &Pending, caller: Caller) -> bool {
         let Some(mut progress) = self.progress.take() else {
             self.is_interrupted.set(true);
@@ -253,7 +253,7 @@ impl Delivery {
         result
     }
 
-    /// JavaScript, having been told that some of its named locks were stolen, asks for the number of the next one's request.
+    /// Returns the request of the next stolen name, for JavaScript.
     pub(crate) fn next_loss(&self) -> Option<u32> {
         let next = self.losses.borrow_mut().pop_front();
         if next.is_none() {
@@ -263,7 +263,7 @@ impl Delivery {
         next
     }
 
-    /// Passes on what JavaScript has not been told of: the environment ends. The robust list has what was adopted.
+    /// Passes on all that JavaScript has not been told of: the environment ends. The robust list has what was adopted.
     pub(crate) fn end(&self) {
         let Some(progress) = self.progress.take() else { return };
         for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {

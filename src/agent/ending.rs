@@ -15,25 +15,25 @@ use waitasync_core::queue::outbox::Settlement;
 use waitasync_core::queue::result::WaitResult;
 use waitasync_core::queue::store::Withdrawal;
 
-/// What is to be passed on later in an agent's end.
+/// The debts of an agent that ends, to be passed on later.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The notifications that the thread has not used: once none of its own waiters can receive them.
     pub(crate) given: Vec<Unused>,
     /// The events of queues that the thread owes: once it holds nothing any more.
     pub(crate) debts: Vec<Location>,
-    /// Where the notifications were given that the thread's holds owe: likewise.
+    /// Where the notifications were given that the thread's holds owe: then, too.
     pub(crate) owed: Vec<Location>,
 }
 
 impl Ending {
-    /// Gives back a message of a queue that the thread had in use. The queue's events are so many words before that message.
+    /// Gives back a message of a queue that the thread used. The queue's events are so many words before that message.
     pub(crate) fn release(&mut self, lease: Location, words: u32) {
         word_at(lease).store(UNLOCKED, Ordering::SeqCst);
         self.debts.push(lease.words_before(words));
     }
 
-    /// Gives what the thread owes.
+    /// Pays the thread's debts.
     pub(crate) fn pay(&mut self) {
         for events in self.debts.drain(..) {
             contained(|| raise(events));
@@ -84,7 +84,7 @@ impl Agent {
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];
 
-    /// Passes on what an entry of the robust list stands for. What the thread owes is noted: that comes later.
+    /// Passes on the hold of an entry of the robust list. The thread's debts are noted: they come later.
     fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {
         ending.owed.extend(owed);
         match request {
@@ -97,7 +97,7 @@ impl Agent {
         }
     }
 
-    /// What this thread still holds is about to be passed on, and whoever gets it can ask who died.
+    /// Notes who died, for the next holder.
     fn note_death(&self, location: Location, request: Request) {
         contained(|| {
             // What was stolen has had other holders since.

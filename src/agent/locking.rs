@@ -2,8 +2,9 @@
 //!
 //! JavaScript makes room in the robust list before it asks for anything.
 //!
-//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Blocking::prepare`, `Pending::insert`)
-//! nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and what it is granted would be lost.
+//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Blocking::prepare`,
+//! `Pending::insert`) nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and
+//! what it is granted would be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,8 +24,8 @@ use waitasync_core::lock::{Claimed, Freed, Waiter};
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::result::WaitResult;
 
-/// How long a thread that frees a lock by mistake looks again at one that mentions it: that may just be trying to take it. That takes
-/// some instructions, unless the system has suspended the thread.
+/// How long a thread that frees a lock by mistake looks again at one that mentions it: that may just be trying to take
+/// it. That takes some instructions, unless the system has suspended the thread.
 const POSSIBLE: Duration = Duration::from_millis(10);
 
 /// How long it may take until another thread's plain writes, made by JavaScript, are seen in their order.
@@ -32,7 +33,7 @@ const SETTLING: Duration =
     if cfg!(any(target_arch = "x86_64", target_arch = "x86")) { Duration::ZERO } else { Duration::from_micros(20) };
 
 impl Agent {
-    /// Takes what is requested, or blocks until it is granted.
+    /// Takes the request, or blocks until it is granted.
     pub(crate) fn claim(&self) -> Answer {
         if self.blocking.sleeps() {
             return Answer::Interrupted;
@@ -51,7 +52,7 @@ impl Agent {
         self.block_in_line(claimed, location, request, deadline)
     }
 
-    /// Takes what is requested, or enqueues the promise in the slot for it.
+    /// Takes the request, or enqueues the promise in the slot for it.
     pub(crate) fn claim_async(&self) -> Answer {
         let registers = &self.registers;
         // It stays there until the claim has it.
@@ -61,8 +62,8 @@ impl Agent {
         }
         let (location, deadline, request) = (registers.location(), registers.deadline(), registers.request());
         let word = word_at(location);
-        // The thread spins as for a blocking claim, since a turn of the event loop takes longer than most locks are held. But not
-        // while others wait, and not if this thread itself holds the lock.
+        // The thread spins as for a blocking claim, since a turn of the event loop takes longer than most locks are
+        // held. But not while others wait, and not if this thread itself holds the lock.
         if request.is_for_lock()
             && STORE.counter(location).load(Ordering::Relaxed) == 0
             && registers.amount.get() == 0
@@ -115,7 +116,7 @@ impl Agent {
         answer
     }
 
-    /// Takes what is requested if that needs no waiting.
+    /// Takes the request if that needs no waiting.
     pub(crate) fn try_take(&self) -> Answer {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
@@ -125,7 +126,7 @@ impl Agent {
         }
     }
 
-    /// Takes what is requested if that needs no waiting. An attempt that fails leaves no announcement.
+    /// Takes the request if that needs no waiting. An attempt that fails leaves no announcement.
     fn attempt(&self, location: Location, request: Request) -> Option<WaitResult> {
         self.robust_list.announce(location, request);
         let taken = STORE.try_take(location, request, word_at(location));
@@ -135,7 +136,7 @@ impl Agent {
         taken
     }
 
-    /// The thread has taken what it requested.
+    /// Adds the acquired request to the robust list.
     pub(crate) fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Answer {
         self.robust_list.add(location, request);
         Answer::Settled(result)
@@ -147,8 +148,8 @@ impl Agent {
         if is_free { self.attempt(location, request) } else { None }
     }
 
-    /// Enqueues the thread at the location, and only then releases the entry at the index: so a notification by a thread that
-    /// gets the lock from here on wakes this one. Then it blocks.
+    /// Enqueues the thread, and only then releases the entry at the index: so a notification by a thread that gets the
+    /// lock from here on wakes this one. Then it blocks.
     pub(crate) fn wait_giving_back(&self) -> Answer {
         if self.blocking.sleeps() {
             return Answer::Interrupted;
@@ -186,7 +187,7 @@ impl Agent {
         }
     }
 
-    /// As [`Self::give_back`], when a callback has ended, in a job of its own: what a promise of this thread is given is delivered at once.
+    /// As [`Self::give_back`], at a callback's end, in a job of its own: grants to this thread's promises come at once.
     pub(crate) fn give_back_in_job(&self) -> bool {
         let Some((location, request)) = self.robust_list.remove() else { return true };
         let hands_over = self.pace.allows(now());
@@ -208,8 +209,7 @@ impl Agent {
         was_held
     }
 
-    /// Hands over to JavaScript, in the job in which it calls this, what its promises have just been granted. Everything else waits for
-    /// a job of its own.
+    /// Delivers the grants of this job's own promises in this job. Everything else waits for a job of its own.
     fn deliver_in_job(&self) {
         if self.outbox.has_only_grants() && self.delivery.is_idle() {
             self.pace.hand_over();
@@ -230,7 +230,8 @@ impl Agent {
         was_held
     }
 
-    /// As [`Self::give_back_and_pay`], where what the lock protects may be half changed: the next exclusive holder is told of a death.
+    /// As [`Self::give_back_and_pay`], where the state may be half changed: the next exclusive holder is told of a
+    /// death.
     pub(crate) fn pass_on(&self) -> bool {
         let owed = self.robust_list.owed();
         let Some((location, request)) = self.robust_list.remove() else { return true };
@@ -240,7 +241,7 @@ impl Agent {
         was_held
     }
 
-    /// Returns whether the entry at the index of the robust list is a named lock that was stolen.
+    /// Whether the entry at the index is a stolen named lock.
     pub(crate) fn was_stolen(&self) -> bool {
         let stolen =
             |(location, request): (Location, Request)| request.id().is_some_and(|id| !STORE.holds(location, id));
@@ -253,20 +254,20 @@ impl Agent {
         STORE.word_changed(location, word_at(location));
     }
 
-    /// Returns whether the last holder of what JavaScript has just taken died.
+    /// Returns whether the last holder of the word just taken had died.
     pub(crate) fn take_note_of_death(&self) -> bool {
         STORE.take_note_of_death(self.registers.location(), self.registers.request())
     }
 
-    /// What a dead holder left behind under the entry at the index is repaired. Returns false if that is a named lock that was stolen.
+    /// Notes that the state under the entry at the index is repaired. Returns false if a steal took that named lock.
     pub(crate) fn repaired(&self) -> bool {
         self.robust_list.at_index().is_some_and(|(location, request)| STORE.repaired(location, request))
     }
 
-    /// Frees a lock that this thread does not hold, if no other thread is known to hold it.
+    /// Frees a lock that no other thread is known to hold.
     ///
-    /// A thread that has the lock, or has been granted it, is told of at once. One that only mentions it may be just trying to take it, or
-    /// have released it: it is looked at again for as long as [`POSSIBLE`].
+    /// A thread that has the lock, or has been granted it, is told of at once. One that only mentions it may be just
+    /// trying to take it, or have released it: it is looked at again for as long as [`POSSIBLE`].
     pub(crate) fn free(&self) -> u32 {
         let (location, start) = (self.registers.location(), now());
         let holder = |granted: Option<&Waiter>| {
@@ -296,7 +297,7 @@ impl Agent {
         }
     }
 
-    /// The `threadId` of the thread that holds the lock, if an agent's does.
+    /// Returns the `threadId` of the lock's holder, if that is an agent.
     pub(crate) fn holder(&self) -> Option<u32> {
         let location = self.registers.location();
         STORE.with_grant(location, |granted| {

@@ -36,11 +36,11 @@ impl Agent {
         }
     }
 
-    /// Spins for the name, since a turn of the event loop takes longer than most locks are held; `None` if it does not become free. Does
-    /// not spin while others wait, nor if this thread itself holds or awaits the name.
+    /// Spins for the name, since a turn of the event loop is longer than most holds. `None` if it does not become free.
+    /// Does not spin while others wait, nor if this thread itself holds or awaits the name.
     ///
-    /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the name while
-    /// it sleeps, and until that thread's loop turns, the others can only join as well.
+    /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the
+    /// name while it sleeps, and until that thread's loop turns, the others can only join as well.
     fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
         let (name, mode) = (NAMES.of_others(text, &self.outbox)?, self.registers.mode());
         if STORE.counter(name.location()).load(Ordering::Relaxed) != 0 {
@@ -98,8 +98,8 @@ impl Agent {
     }
 }
 
-/// All requests for names in this process, in the order in which they were made, as JSON for `query` in `lib/locks/named/names.js`; null
-/// if a string of JavaScript cannot hold the text.
+/// Lists the process's requests for names as JSON, for `query` in `lib/locks/named/names.js`. In their order; null if a
+/// string of JavaScript cannot hold the text.
 #[napi(catch_unwind)]
 pub fn name_requests() -> Option<String> {
     json::text(|text| {

@@ -1,8 +1,9 @@
-//! How many hand-overs among its own promises an agent makes before its event loop turns.
+//! How many hand-overs an agent makes before its event loop turns.
 //!
-//! A hand-over within a job costs no turn of the event loop, so a chain of them would keep timers and other events waiting. Node serves up
-//! to 1 000 calls of one threadsafe function in one turn. So the loop is known to have turned once *another* threadsafe function, rung when
-//! the hand-overs have been used up, has been served, and the agent's own is rung only then.
+//! A hand-over within a job costs no turn of the event loop, so a chain of them would keep timers and other events
+//! waiting. Node serves up to 1 000 calls of one threadsafe function in one turn. So the loop is known to have turned
+//! once *another* threadsafe function, rung when the hand-overs have been used up, has been served, and the agent's own
+//! is rung only then.
 
 use std::cell::{Cell, OnceCell};
 use std::time::Duration;
@@ -45,10 +46,10 @@ impl HandOvers {
     }
 }
 
-/// The hand-overs of an agent, and the turn of its event loop that it awaits.
+/// An agent's hand-overs, and its event loop's turn that it awaits.
 pub(crate) struct Pace {
     environment: Environment,
-    /// What the environment calls once its event loop has turned: see [`Self::turned`].
+    /// Called by the environment after a turn of its event loop: see [`Self::turned`].
     on_turn: sys::napi_threadsafe_function_call_js,
     hand_overs: HandOvers,
     /// Rung for a turn; made when it is needed. `None`: it could not be made.

@@ -1,7 +1,7 @@
-//! The asynchronous waits of an agent that are pending, by slot, and whether they want its event loop to be kept alive.
+//! An agent's pending asynchronous waits, by slot; their hold on the loop.
 //!
-//! The table is used on the agent's thread only, and may be out of date: the store recognises the ticket of a wait that is settled. Other
-//! threads read the notes on waits for locks, to find out who waits for what.
+//! The table is used on the agent's thread only, and may be out of date: the store recognises the ticket of a wait that
+//! is settled. Other threads read the notes on waits for locks, to find out who waits for what.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -34,19 +34,19 @@ pub(crate) const PLAIN: u32 = 0;
 /// A notification that a `Condition` awaits.
 pub(crate) const CONDITION: u32 = 1;
 
-/// The lowest bits of a purpose say what a notification is awaited for; the others how many words behind the first word of the thing.
+/// The lowest bits of a purpose are the kind of thing that notifies; the others its word's index in the thing.
 pub(crate) const PURPOSE_BITS: u32 = 3;
 
-/// What is noted of a sleeping thread's wait, and of a promise of a lock, a `Condition`, a `Barrier` or a `Latch`.
+/// A note on a sleeping thread's wait, or on a promise. Plain `waitAsync` has none.
 #[derive(Clone, Copy)]
 pub(crate) struct Noted {
     pub(crate) location: Location,
-    /// What it requests, if it is a claim.
+    /// Its request, if it is a claim.
     pub(crate) request: Option<Request>,
-    /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise may receive, or
-    /// the one after which this claim takes its lock again.
+    /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise
+    /// may receive, or the one after which this claim takes its lock again.
     pub(crate) relay: Option<Location>,
-    /// What a notification is awaited for: its number in `lib/waiting/notice.js`.
+    /// The purpose of a notification: its number in `lib/waiting/notice.js`.
     pub(crate) purpose: u32,
     /// The stack of the call that claims, if stalls are reported.
     pub(crate) call: StackId,
@@ -72,7 +72,7 @@ struct Notes {
     sleep: Option<Noted>,
 }
 
-/// What is noted of the waits of an agent. Any thread may read it.
+/// The notes on an agent's waits. Any thread may read them.
 #[derive(Clone, Default)]
 pub(crate) struct SharedNotes(Arc<Mutex<Notes>>);
 
@@ -81,7 +81,7 @@ impl SharedNotes {
         body(&mut lock(&self.0))
     }
 
-    /// What is noted of the wait in this slot, if it is at `location`.
+    /// Returns the note on this slot's wait, if at `location`.
     pub(crate) fn get(&self, slot: u32, location: Location) -> Option<(Noted, Within)> {
         self.locked(|notes| {
             let noted = notes.by_slot.get(&slot).filter(|noted| noted.location == location)?;
@@ -89,12 +89,12 @@ impl SharedNotes {
         })
     }
 
-    /// What the thread sleeps for, if it sleeps or is about to. It counts as sleeping until its robust list has what it was given.
+    /// Returns the note on the thread's sleep. It counts as sleeping until its robust list has its grant.
     pub(crate) fn sleep(&self) -> Option<Noted> {
         self.locked(|notes| notes.sleep)
     }
 
-    /// Notes what the thread is about to wait for, where only JavaScript knows it; `None` when the thread goes on.
+    /// Notes the thread's next wait, where only JavaScript knows it; `None` when the thread goes on.
     pub(crate) fn set_sleep(&self, sleep: Option<Noted>) {
         self.locked(|notes| notes.sleep = sleep);
     }
@@ -127,7 +127,7 @@ impl Pending {
         count.set(count.get().wrapping_add_signed(change));
     }
 
-    /// Notes what the wait in a slot is for. Called before the wait is enqueued, so that other threads know it at every moment.
+    /// Notes the wait in a slot. Called before it is enqueued, so that other threads know it at every moment.
     pub(crate) fn note(&self, slot: u32, noted: Noted) {
         let within = self.within.take();
         self.noted.set(self.notes.locked(|notes| {
@@ -139,7 +139,7 @@ impl Pending {
         }));
     }
 
-    /// The claim that comes next is made in the callbacks of these holds.
+    /// Notes the holds in whose callbacks the next claim is made.
     pub(crate) fn set_within(&self, holds: Vec<u32>) {
         self.within.set(Some(holds.into()).filter(|holds: &Within| !holds.is_empty()));
     }
@@ -186,7 +186,7 @@ impl Pending {
         self.notes.locked(|notes| notes.by_slot.get(&slot).copied())
     }
 
-    /// Sets whether the wait in this slot wants the event loop to be kept alive.
+    /// Sets whether the wait in this slot keeps the event loop alive.
     pub(crate) fn set_refed(&self, slot: u32, refed: bool) {
         if let Some(Some(wait)) = self.waits.borrow_mut().get_mut(slot as usize)
             && wait.refed != refed
@@ -201,7 +201,7 @@ impl Pending {
         self.timed.get() > 0 || (self.untimed.get() > 0 && other_threads())
     }
 
-    /// Gives back the memory of tables that were much longer than they need to be. Called when waits have been removed.
+    /// Frees the spare memory of long tables. Called when waits have been removed.
     pub(crate) fn shrink(&self) {
         // Then nothing is pending but what was unref'd.
         if self.timed.get() + self.untimed.get() == 0 {

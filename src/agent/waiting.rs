@@ -33,8 +33,8 @@ impl Agent {
         block(&self.blocking, wait)
     }
 
-    /// As [`Self::wait`], for a class of the package: the registers say which. Nobody counts the notifications of such waits. So the thread
-    /// spins before it is enqueued: whoever changes the word meanwhile has nobody to notify.
+    /// As [`Self::wait`], for a class of the package: the registers say which. Nobody counts the notifications of such
+    /// waits. So the thread spins before it is enqueued: whoever changes the word meanwhile has nobody to notify.
     pub(crate) fn wait_for(&self) -> Answer {
         if self.blocking.sleeps() {
             return Answer::Interrupted;
@@ -65,7 +65,7 @@ impl Agent {
         self.add_pending(ticket, deadline, None)
     }
 
-    /// As [`Self::wait_async`], for a class of the package: the registers say which, and where its notification goes if the agent ends.
+    /// As [`Self::wait_async`], for a class of the package: the registers say which, and where its notification goes.
     pub(crate) fn wait_async_for(&self) -> Answer {
         let registers = &self.registers;
         let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
@@ -78,8 +78,7 @@ impl Agent {
         answer
     }
 
-    /// Whether the promise that is about to be enqueued can be timed out. The service is started here, since nothing may fail once the
-    /// promise is enqueued.
+    /// Whether the promise to be enqueued can time out. Starts the service, since nothing may fail afterwards.
     pub(crate) fn can_time_out(&self) -> bool {
         !self.registers.has_timeout() || service().is_some()
     }
@@ -100,9 +99,9 @@ impl Agent {
         STORE.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
     }
 
-    /// Ends the wait in the slot as if it had never been: removes it from its waiter list, or its settlement from the outbox.
+    /// Cancels the wait in the slot: removes it from its waiter list, or its settlement from the outbox.
     ///
-    /// Returns false if JavaScript will be told of its settlement all the same: it has been notified, or delivery has taken that mail.
+    /// Returns false if JavaScript will hear of its settlement all the same: it was notified, or delivery has it.
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers.slot.get();
         let Some(ticket) = self.pending.ticket(slot) else { return false };
@@ -115,8 +114,7 @@ impl Agent {
         cancelled
     }
 
-    /// Takes a settlement back, and passes on what it acquired: now and not in a later turn of the event loop, since the thread
-    /// may be about to block.
+    /// Revokes a settlement and passes on its grant: at once, since the thread may be about to block.
     fn revoke(&self, slot: u32) -> bool {
         let Some((result, acquired)) = self.outbox.revoke(slot) else { return false };
         if let Some((location, request)) = acquired {
@@ -130,8 +128,8 @@ impl Agent {
         self.pending.set_refed(self.registers.slot.get(), refed);
     }
 
-    /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its lock by
-    /// now. Returns whether it is held.
+    /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its
+    /// lock by now. Returns whether it is held.
     pub(crate) fn runs_dry(&self) -> bool {
         STORE.check_words(word_at);
         self.update_hold();

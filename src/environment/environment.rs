@@ -1,4 +1,4 @@
-//! A Node environment, as an agent uses it: what it keeps alive, what it calls, and how its event loop is woken and held.
+//! A Node environment, as an agent uses it: references, calls, and how its event loop is woken and held.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,13 +6,14 @@ use std::ptr::{self, NonNull};
 
 use napi::{Result, check_status, sys};
 
-/// Runs `body`, and returns whether it came to its end. A panic of `body` stops here, since unwinding into Node would end the process; it
-/// has been reported on the standard error, and concerns nothing else.
+/// Runs `body`, and returns whether it came to its end. A panic of `body` stops here, since unwinding into Node would
+/// end the process; it has been reported on the standard error, and concerns nothing else.
 pub(crate) fn contained(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_ok()
 }
 
-/// Where an `ArrayBuffer` is, its size, and a reference that keeps its memory until [`Environment::unpin`] or the end.
+/// Pins an `ArrayBuffer`: returns its address, its size, and a reference that keeps its memory until
+/// [`Environment::unpin`] or the end.
 ///
 /// # Safety
 /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
@@ -100,7 +101,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// `on_ring` is called on the environment's thread after [`Bell::ring`], with a null `env` if the environment is ending.
+    /// Makes the handles. `on_ring` is called on the environment's thread, with a null `env` if that is ending.
     ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `settle` and `tick` are functions.
@@ -120,7 +121,7 @@ impl Environment {
         Ok(Self { env, bell, settle: settle_ref, tick: tick_ref })
     }
 
-    /// Another bell of this environment, for its own thread: it rings until the environment begins to end. In a handle scope.
+    /// Makes another bell, for its own thread: it rings until the environment begins to end. In a handle scope.
     pub(crate) fn new_bell(self, on_ring: sys::napi_threadsafe_function_call_js) -> Result<Bell> {
         let mut settle = ptr::null_mut();
         // SAFETY: on the environment's thread; the out-parameter is a live local, and the reference is to a function.
@@ -154,7 +155,7 @@ impl Environment {
         check_status!(unsafe { sys::napi_release_threadsafe_function(self.bell, mode) })
     }
 
-    /// Lets go of what `pin_buffer` has pinned; null is nothing.
+    /// Releases a reference of `pin_buffer`; null is nothing.
     pub(crate) fn unpin(self, reference: sys::napi_ref) -> Result<()> {
         if reference.is_null() {
             return Ok(());
@@ -193,11 +194,11 @@ impl Environment {
         }
     }
 
-    /// Calls `settle(count)`, and reports what it throws as an uncaught error, or not. In a handle scope.
+    /// Calls `settle(count)`, and may report an error of it as uncaught. In a handle scope.
     pub(crate) fn settle(self, count: usize, reports: bool) -> Result<()> {
         self.call(self.settle, Some(count as u32)).inspect_err(|_| {
-            // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions would only warn of a
-            // deprecation. The exception of a termination is no object.
+            // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions
+            // would only warn of a deprecation. The exception of a termination is no object.
             self.take_exception(|kind, exception| {
                 if reports && kind == sys::ValueType::napi_object {
                     // SAFETY: on the environment's thread, in a handle scope.
@@ -209,8 +210,8 @@ impl Environment {
 
     /// Calls the agent's `tick`: it runs a hook, if there is one, and at such a call the engine can interrupt the thread.
     ///
-    /// Returns false if JavaScript is interrupted: the thread is being terminated, a time limit of `vm` is over, or there is no stack for
-    /// the call. JavaScript learns of it when the operation returns.
+    /// Returns false if JavaScript is interrupted: the thread is being terminated, a time limit of `vm` is over, or
+    /// there is no stack for the call. JavaScript learns of it when the operation returns.
     #[must_use]
     pub(crate) fn tick(self) -> bool {
         let mut scope = ptr::null_mut();
@@ -220,8 +221,8 @@ impl Environment {
         }
         let called = self.call(self.tick, None);
         if called.is_err() {
-            // A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would throw
-            // once more, and up to Node 16 that could be caught. So the exception is dropped here.
+            // A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would
+            // throw once more, and up to Node 16 that could be caught. So the exception is dropped here.
             self.take_exception(|kind, exception| {
                 if kind != sys::ValueType::napi_null && kind != sys::ValueType::napi_undefined {
                     // SAFETY: on the environment's thread, in a handle scope.
@@ -234,7 +235,7 @@ impl Environment {
         called.is_ok()
     }
 
-    /// Takes the exception that a call has left behind, if there is one.
+    /// Takes the exception that a call left behind, if any.
     fn take_exception(self, body: impl FnOnce(sys::napi_valuetype, sys::napi_value)) {
         let (mut exception, mut kind) = (ptr::null_mut(), sys::ValueType::napi_undefined);
         // SAFETY: on the environment's thread, in a handle scope; the out-parameters are live locals.
@@ -251,8 +252,8 @@ impl Environment {
 /// Rings for an environment.
 pub(crate) struct Bell(sys::napi_threadsafe_function);
 
-// SAFETY: any thread may call a threadsafe function. It is valid whenever it is called: `Outbox::ring` holds the lock that
-// `Outbox::close` takes before the environment closes it (invariant 7).
+// SAFETY: any thread may call a threadsafe function. It is valid whenever it is called: `Outbox::ring` holds the lock
+// that `Outbox::close` takes before the environment closes it (invariant 7).
 unsafe impl Send for Bell {}
 // SAFETY: as above.
 unsafe impl Sync for Bell {}

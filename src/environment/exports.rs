@@ -1,4 +1,4 @@
-//! What JavaScript calls once or rarely. Decodes, calls, encodes; decides nothing.
+//! The functions that JavaScript calls once or rarely. They decode, call and encode, and decide nothing.
 
 use std::ptr;
 
@@ -19,7 +19,7 @@ use crate::process::registry::REGISTRY;
 use waitasync_core::queue::location::Location;
 use waitasync_core::service::watch::EndSignal;
 
-/// Makes this environment an agent, and gives its operations: functions without arguments, whose answer is in the registers.
+/// Makes this environment an agent, and returns its operations: they take no arguments, and answer in the registers.
 ///
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
 /// been put there; `tick()` between the slices in which a thread blocks: it runs the agent's hook, if there is one, and lets the
@@ -58,7 +58,7 @@ pub fn start(
 #[napi(catch_unwind)]
 pub fn in_root_context(env: Env, run: Function<'_, (), ()>) -> Result<()> {
     let (env, mut global, mut result) = (env.raw(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: on the thread of `env`, in a call from JavaScript; the wrapper checked the type, and the out-parameters are live locals.
+    // SAFETY: on the thread of `env`, in a call from JavaScript; the wrapper checked the type.
     unsafe {
         check_status!(sys::napi_get_global(env, &raw mut global))?;
         let (no_context, no_arguments) = (ptr::null_mut(), ptr::null());
@@ -82,7 +82,7 @@ pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
     Ok(address as f64)
 }
 
-/// The `threadId` of the thread that holds the lock at the location in the registers, if an agent's does.
+/// Returns the `threadId` of the lock's holder, if that is an agent.
 #[napi(catch_unwind)]
 pub fn holder(env: Env) -> Result<Option<u32>> {
     let agent = Agent::of(env.raw())?;
@@ -90,21 +90,20 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
     Ok(agent.holder())
 }
 
-/// What is held and awaited in this process, as JSON; null if a string of JavaScript cannot hold the text.
+/// Returns the process's holds and waits as JSON; null if a string of JavaScript cannot hold the text.
 #[napi(catch_unwind)]
 pub fn snapshot(env: Env) -> Result<Option<String>> {
     Agent::of(env.raw())?.finish_release();
     Ok(Snapshot::take().json())
 }
 
-/// The cycle because of which this thread's last claim was refused, as JSON.
+/// Returns the cycle that refused this thread's last claim, as JSON.
 #[napi(catch_unwind)]
 pub fn cycle(env: Env) -> Result<Option<String>> {
     Ok(Agent::of(env.raw())?.blocking.cycle.take())
 }
 
-/// A wait of this thread, which is recorded in the place of `factor` waits, began so many milliseconds ago: for what, and by which stack.
-/// Gives its number.
+/// Records a wait for `factor` waits, begun so many milliseconds ago. Returns its number.
 #[napi(catch_unwind)]
 pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64) -> Result<u32> {
     Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor, milliseconds))
@@ -124,7 +123,7 @@ pub fn hold_begins(env: Env, serial: u32, call: u32) -> Result<()> {
     Ok(())
 }
 
-/// A hold of this thread is about to end, or has not begun.
+/// Notes that a hold is about to end, or has not begun.
 #[napi(catch_unwind)]
 pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw())?.robust_list.taken.end(serial);
@@ -150,7 +149,7 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
     stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
 }
 
-/// The reports of waits of this thread that last too long, as JSON. `waits`: of each the slot, or -1 if this thread blocks, and the
+/// Reports this thread's long waits, as JSON. `waits`: of each the slot, or -1 if this thread blocks, and the
 /// milliseconds since it began.
 #[napi(catch_unwind)]
 pub fn report_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<String> {
@@ -158,13 +157,13 @@ pub fn report_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<String> {
     Ok(reports::report(agent.thread_id, agent.blocking.sleeps(), &waits))
 }
 
-/// The next reports of a blocked thread that this one, the main thread, is to publish, as JSON; null if there are none.
+/// Returns a blocked thread's next reports, which the main thread publishes. As JSON; null if there are none.
 #[napi(catch_unwind)]
 pub fn next_report() -> Option<String> {
     reports::next_report()
 }
 
-/// The number that stands for the word at an address in what users see.
+/// Returns the number that users see for the word at an address.
 #[napi(catch_unwind)]
 pub fn word_id(address: f64) -> f64 {
     snapshot::id(Location::from_address(address as usize)) as f64
@@ -185,20 +184,20 @@ pub fn label_of(env: &Env, address: f64) -> Result<Option<JsString<'_>>> {
     label.map(|label| env.create_string_utf16(label)).transpose()
 }
 
-/// The `threadId` of the last thread that died while it held the lock at an address, as far as it is known.
+/// Returns the `threadId` of the last thread that died with the lock.
 #[napi(catch_unwind)]
 pub fn dead_owner(address: f64) -> Option<u32> {
     holders::last_dead(Location::from_address(address as usize))
 }
 
-/// The claim of a promise that comes next is made in the callbacks of the holds with these serial numbers.
+/// Notes the holds, by serial number, in whose callbacks the next claim is made.
 #[napi(catch_unwind)]
 pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {
     Agent::of(env.raw())?.pending.set_within(holds);
     Ok(())
 }
 
-/// Moves the robust list to `buffer`, into which its entries have been copied.
+/// Moves the robust list to `buffer`, which has its entries already.
 #[napi(catch_unwind)]
 pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     let agent = Agent::of(env.raw())?;
@@ -206,7 +205,7 @@ pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     unsafe { agent.robust_list.enlarge(buffer.raw(), |table| REGISTRY.set_robust_list(&agent.outbox, table)) }
 }
 
-/// A lock is made, for the first time in this thread, on a buffer object of a memory of `length` bytes at the address `base`.
+/// Registers a buffer object of `length` bytes at `base` for this thread.
 #[napi(catch_unwind)]
 pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
     let agent = Agent::of(env.raw())?;
@@ -214,28 +213,27 @@ pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
     Ok(())
 }
 
-/// So many buffer objects of the memory at the address `base`, which this thread has registered, have been collected. Returns whether
-/// `look_at_memories` is to be called once the memory may have been freed.
+/// Notes that registered objects of the memory at `base` were collected. Returns whether `look_at_memories` is to be
+/// called once the memory may have been freed.
 #[napi(catch_unwind)]
 pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
     let agent = Agent::of(env.raw())?;
     Ok(agent.buffers.lose(agent.id(), base as usize, objects as usize))
 }
 
-/// Finds out which memories, of those without a known buffer object, have been freed.
+/// Finds out which memories without a known buffer object have been freed.
 #[napi(catch_unwind)]
 pub fn look_at_memories() {
     MEMORIES.look(&STORE);
 }
 
-/// Makes this environment's end begin here, before all else that has asked so far to be told of it.
+/// Lets this environment's end begin here, before all hooks added so far.
 #[napi(catch_unwind)]
 pub fn end_first(env: Env) -> Result<()> {
     Agent::of(env.raw())?.end_first()
 }
 
-/// This thread has made a worker, the one with this `threadId`, that is going to load the addon: it counts from now on as a
-/// thread that may notify.
+/// Notes a worker of this thread that will load the addon. From now on it counts as a thread that may notify.
 #[napi(catch_unwind)]
 pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
     Agent::of(env.raw())?.worker_starts(thread_id);
@@ -262,13 +260,12 @@ pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     if status != sys::Status::napi_ok {
         return Ok(None);
     }
-    // Not as napi's `ArrayBuffer`, which would ask for its memory: V8 of Node 15 and 16 ends the process when a second isolate
-    // does so for the same address.
-    // SAFETY: a value just made in this environment.
+    // Not as napi's `ArrayBuffer`, which would ask for its memory: V8 of Node 15 and 16 ends the process when a second
+    // isolate does so for the same address. SAFETY: a value just made in this environment.
     unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map(Some)
 }
 
-/// The file of the image that serves this process, if it is another one than this.
+/// Returns the file of the image that serves this process, unless this does.
 #[napi(catch_unwind)]
 pub fn other_first_image() -> Option<String> {
     images::other_first_image()

@@ -14,7 +14,7 @@ use crate::environment::environment::{contained, first_argument};
 use crate::environment::registers::FAILED;
 use crate::process::globals::STORE;
 
-/// What an operation finishes first, because its call shows that JavaScript was interrupted and will not finish it.
+/// The work that an interrupted JavaScript left, which an operation does first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Finishes {
     /// A wait that was prepared and a release that was begun.
@@ -31,7 +31,7 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
             agent.finish_release();
         }
         let answer = operation(agent);
-        // The operation may have settled or woken a waiter of this agent, and from here on that keeps the event loop alive.
+        // The operation may have settled or woken a waiter of this agent, and that keeps the event loop alive.
         agent.update_hold();
         agent.registers.answer.set(answer);
     };
@@ -43,8 +43,8 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
     ptr::null_mut()
 }
 
-/// An operation has failed. The thread may call nothing else for long, and what it is given meanwhile would be lost to others: so its wait
-/// ends here.
+/// An operation has failed. The thread may call nothing else for long, and what it is given meanwhile would be lost to
+/// others: so its wait ends here.
 fn give_up(agent: &Agent) {
     agent.registers.answer.set(FAILED);
     if !agent.blocking.sleeps() {
@@ -54,7 +54,7 @@ fn give_up(agent: &Agent) {
     agent.blocking.abandon();
 }
 
-/// Defines the operations, by the names that `lib/` knows: each with an entry for Node-API. Those on a name have it as their argument.
+/// Defines the operations, by the names that `lib/` knows. Those on a name have it as their argument.
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $text:ident)?| $answer:expr;)+) => {
         const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
@@ -98,12 +98,11 @@ operations! {
     /// How deep in its stack the thread is: answers by an address there, in the place of a location.
     c"depth" finishes Everything: |agent| { agent.registers.note_depth(); 0 };
 
-    /// Blocks until what is requested is granted. What is acquired is then the last entry of the robust list, unless it
-    /// belongs to nobody.
+    /// Blocks until the request is granted. It is then the last entry of the robust list, unless it belongs to nobody.
     c"claim" finishes Everything: |agent| agent.claim().into();
     /// As `claim`, for the promise in the slot.
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
-    /// Takes what is requested if that needs no waiting; "not-equal" otherwise.
+    /// Takes the request if that needs no waiting; "not-equal" otherwise.
     c"take" finishes Everything: |agent| agent.try_take().into();
     /// Enqueues the thread at the location, releases the entry at the index, and blocks.
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
@@ -113,23 +112,22 @@ operations! {
     c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
     /// As `giveBack`, after a failure: a notification that the hold owes goes to another waiter.
     c"giveBackAndPay" finishes Everything: |agent| agent.give_back_and_pay().into();
-    /// As `giveBackAndPay`, for what a dead holder may have left half changed: the next exclusive holder is told of a death.
+    /// As `giveBackAndPay`, for a half-changed state: the next exclusive holder is told of a death.
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.
     c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
-    /// What a dead holder left behind under the entry at the index is repaired: nobody else is told. Answers 0 if that is a named lock
-    /// that was stolen.
+    /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent| agent.repaired().into();
     /// Answers whether the entry at the index of the robust list is a named lock that was stolen.
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
     /// JavaScript has changed the word at the location while a waiter was counted there.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
-    /// Answers whether the last holder of what JavaScript has just taken died.
+    /// Answers whether the last holder of the word just taken had died.
     c"takeNoteOfDeath" finishes Everything: |agent| agent.take_note_of_death().into();
     /// Frees a lock that this thread does not hold: `FREED`, `NOT_LOCKED`, or `HELD_ELSEWHERE`.
     c"free" finishes Everything: |agent| agent.free();
 
-    /// Answers the number of a request whose named lock was stolen without this thread having been told; 0 if there is none.
+    /// Answers the number of a request whose named lock was stolen, each once; 0 if there is none.
     c"nextStolen" finishes Everything: |agent| agent.next_stolen();
 
     /// Takes the name in the mode of the kind in the registers, if that needs no waiting; "not-equal" otherwise.

@@ -1,8 +1,8 @@
 //! The registers: the words through which operands and answers pass between JavaScript and native code.
 //!
-//! A Node-API call with arguments costs more than four times as much as one without. So JavaScript makes an `ArrayBuffer` per
-//! agent: [`Registers`] lie at its start, the settlements of a batch behind them. `lib/agent/registers.js` has the same layout, which
-//! a test compares.
+//! A Node-API call with arguments costs more than four times as much as one without. So JavaScript makes an
+//! `ArrayBuffer` per agent: [`Registers`] lie at its start, the settlements of a batch behind them.
+//! `lib/agent/registers.js` has the same layout, which a test compares.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -20,7 +20,7 @@ use waitasync_core::queue::result::WaitResult;
 /// How many settlements one call into JavaScript takes; `BATCH` in `lib/agent/`.
 pub(crate) const BATCH: usize = 4096;
 
-/// Operands and answers of operations. The agent's thread and JavaScript use them in turns; other threads read what is atomic.
+/// Operands and answers of operations. The agent's thread and JavaScript take turns; others read the atomic ones.
 #[repr(C)]
 pub(crate) struct Registers {
     /// The address of the location.
@@ -29,10 +29,10 @@ pub(crate) struct Registers {
     timeout: Cell<f64>,
     /// How many waiters to notify; may be `Infinity`.
     count: Cell<f64>,
-    /// The address of a word that JavaScript is changing, as the bits of a JavaScript number; 0 once the line has been served.
+    /// The address of a word that JavaScript is changing, as a number's bits; 0 once the line has been served.
     releasing: AtomicU64,
-    /// Where a notification that this thread received goes if the thread ends before it makes use of it; 0 for none. As an
-    /// operand of an asynchronous wait: the same for that wait's notification.
+    /// Where a notification that this thread received goes if the thread ends before it makes use of it; 0 for none. As
+    /// an operand of an asynchronous wait: the same for that wait's notification.
     relay: Cell<f64>,
     /// The expected value. That of an `Int32Array` is in the half with the lower address.
     expected: Cell<i64>,
@@ -42,19 +42,19 @@ pub(crate) struct Registers {
     wide: Cell<u32>,
     /// How many entries the robust list has.
     pub(crate) held: AtomicU32,
-    /// An index into the robust list: of what is to be released; or, of a batch of settlements, of the first entry that it adds.
+    /// An index into the robust list: of the entry to release; or of the first entry that a batch of settlements adds.
     pub(crate) index: Cell<u32>,
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
-    /// How many permits are requested; or the number of the purpose of a wait. Of a lock that a promise claims: not 0 if this thread holds
-    /// it. After `free`: the `threadId` of the holder. After `stealName`: not 0 if the name was held.
+    /// How many permits are requested; or the purpose of a wait. Of a lock that a promise claims: not 0 if this thread
+    /// holds it. After `free`: the `threadId` of the holder. After `stealName`: not 0 if the name was held.
     pub(crate) amount: Cell<u32>,
-    /// What the last operation answered.
+    /// The answer of the last operation.
     pub(crate) answer: Cell<u32>,
     /// How many settlements of the current batch JavaScript has settled; [`NOT_ADOPTED`] until it has made the tokens.
     pub(crate) settled: Cell<u32>,
-    /// The address at which this thread blocked and was given something that another waiter gets if this thread ends now, as a terminated
-    /// thread does. 0 otherwise; JavaScript sets it to 0 as soon as it goes on.
+    /// The address at which this thread blocked and was given something that another waiter gets if this thread ends
+    /// now, as a terminated thread does. 0 otherwise; JavaScript sets it to 0 as soon as it goes on.
     given: Cell<f64>,
     /// How many permits this thread was given at `given`; 0 for a notification.
     given_permits: Cell<u32>,
@@ -78,7 +78,7 @@ pub(crate) const HELD_ELSEWHERE: u32 = 2;
 pub(crate) const HELD_HERE: u32 = 10;
 pub(crate) const AWAITED_HERE: u32 = 11;
 
-/// What a wait or a claim answers to JavaScript.
+/// The answer of a wait or a claim to JavaScript.
 #[must_use]
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
@@ -109,8 +109,8 @@ impl From<Answer> for u32 {
     }
 }
 
-/// Where the registers of an agent are. Used by the agent's parts as long as its environment lives, and by other threads
-/// while they hold the lock of the registry.
+/// Where the registers of an agent are. Used by the agent's parts as long as its environment lives, and by other
+/// threads while they hold the lock of the registry.
 #[derive(Clone, Copy)]
 pub(crate) struct RegistersRef(NonNull<Registers>);
 
@@ -144,8 +144,8 @@ impl Deref for RegistersRef {
     type Target = Registers;
 
     fn deref(&self) -> &Registers {
-        // SAFETY: `new` demands memory that is kept and checked its size; memory of an `ArrayBuffer` does not move and is
-        // aligned to 8 bytes at least; all fields are cells or atomic.
+        // SAFETY: `new` demands memory that is kept and checked its size; memory of an `ArrayBuffer` does not move and
+        // is aligned to 8 bytes at least; all fields are cells or atomic.
         unsafe { self.0.as_ref() }
     }
 }
@@ -205,7 +205,7 @@ impl Registers {
         self.timeout.get() > 0.0
     }
 
-    /// The answer of a wait with a timeout of 0 or less. Such a wait never is in a waiter list, so it needs no critical section.
+    /// Answers a wait with a timeout of 0 or less. It never is in a list and needs no critical section.
     pub(crate) fn poll(&self) -> Answer {
         Answer::Settled(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
     }
@@ -214,8 +214,9 @@ impl Registers {
     pub(crate) fn is_equal(&self) -> bool {
         let (location, expected) = (self.location(), self.expected.get());
         let [a, b, c, d, ..] = expected.to_ne_bytes();
-        // SAFETY: `lib/atomics/functions.js` puts in the address of an element of a typed array that the caller of `wait` or
-        // `waitAsync` holds, after it has validated the index and the type; shared memory never shrinks or moves (invariant 8).
+        // SAFETY: `lib/atomics/functions.js` puts in the address of an element of a typed array that the caller of
+        // `wait` or `waitAsync` holds, with index and type validated; shared memory never shrinks or moves (invariant
+        // 8).
         unsafe {
             if self.wide.get() == 1 {
                 location.word::<AtomicI64>().load(Ordering::SeqCst) == expected

@@ -1,8 +1,8 @@
-//! What is remembered of holders: for how long at least each has held what it holds, and which threads died holding a lock.
+//! Memory of holders: how long each has held at least, and who died holding a lock.
 //!
-//! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported ([`crate::observe::taken`]). So what is reported of
-//! a hold is since when it has been *seen*: by a snapshot; or, while claims wait for what is held, by
-//! [`STORE`](crate::process::globals::STORE).
+//! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported
+//! ([`crate::observe::taken`]). So what is reported of a hold is since when it has been *seen*: by a snapshot; or,
+//! while claims wait for what is held, by [`STORE`](crate::process::globals::STORE).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{LazyLock, Mutex};
@@ -62,7 +62,7 @@ pub(crate) fn note_dead(location: Location, request: Request, thread_id: u32) {
     }
 }
 
-/// The `threadId` of the last thread that died holding the lock at `location`, unless many have died since.
+/// Returns the `threadId` of the last dead holder, unless many have died since.
 pub(crate) fn last_dead(location: Location) -> Option<u32> {
     lock(&DEAD).iter().find(|&&(at, _)| at == location).map(|&(_, thread_id)| thread_id)
 }

@@ -1,12 +1,12 @@
-//! The robust list: what a thread holds, in memory that outlives the thread's JavaScript, so that its end can pass it on.
+//! The robust list: a thread's holds, in memory that outlives its JavaScript, so that its end can pass them on.
 //!
-//! An entry is the address and the request of a lock, of a share of a read-write lock, or of permits; the entries have no order.
-//! JavaScript adds an entry by the same run of instructions that takes the lock, and removes it likewise: at whatever moment
-//! the thread is terminated, the list is right.
+//! An entry is the address and the request of a lock, of a share of a read-write lock, or of permits; the entries have
+//! no order. JavaScript adds an entry by the same run of instructions that takes the lock, and removes it so, too: at
+//! whatever moment the thread is terminated, the list is right.
 //!
 //! Behind the last entry there may be an *announcement*: the lock that the thread is about to try to take, or is just
-//! releasing. It counts if its serial number is not 0. As it is written before the word changes, there is no moment at which
-//! a lock is taken and its holder unknown. Other threads read the list to tell who holds a lock.
+//! releasing. It counts if its serial number is not 0. As it is written before the word changes, there is no moment at
+//! which a lock is taken and its holder unknown. Other threads read the list to tell who holds a lock.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -37,7 +37,7 @@ impl RobustList {
         Self { environment, table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }
     }
 
-    /// Moves the list to a larger buffer, into which JavaScript has copied the entries. `publish` tells other threads.
+    /// Moves the list to a larger buffer, which has its entries already. `publish` tells other threads.
     ///
     /// # Safety
     /// On the thread of the environment, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
@@ -68,14 +68,14 @@ impl RobustList {
         }
     }
 
-    /// Announces that the thread is about to try to take a lock. The announcement stands until [`Self::add`] or [`Self::retract`].
+    /// Announces an attempt to take a lock, until [`Self::add`] or [`Self::retract`].
     pub(crate) fn announce(&self, location: Location, request: Request) {
         if request.is_for_lock() {
             self.write(location, request);
         }
     }
 
-    /// Writes an announcement behind the last entry. Returns whether there was room: JavaScript makes some before it asks for anything.
+    /// Writes an announcement behind the last entry. Returns whether there was room: JavaScript makes some before.
     fn write(&self, location: Location, request: Request) -> bool {
         let (table, len) = (self.table.get(), self.len() as usize);
         let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len)) else { return false };
@@ -84,14 +84,14 @@ impl RobustList {
         true
     }
 
-    /// The thread did not get what it announced, or has released what it removed.
+    /// Retracts the announcement: the thread did not get the lock, or has released it.
     pub(crate) fn retract(&self) {
         if let Some(serial) = self.table.get().serial(self.len() as usize) {
             serial.store(0, Ordering::Relaxed);
         }
     }
 
-    /// The thread has what it asked for, and an entry is added if that is something to hold. The entry has the serial number of an
+    /// Adds an entry for an acquired request, if that is something to hold. The entry has the serial number of an
     /// announcement until JavaScript numbers it, since an entry that is removed before becomes an announcement.
     pub(crate) fn add(&self, location: Location, request: Request) {
         if request.is_owned() && self.write(location, request) {
@@ -105,8 +105,8 @@ impl RobustList {
         table.entries()[..self.len() as usize].get(table.registers.index.get() as usize)?.get()
     }
 
-    /// Removes the entry at the index in the registers, which the caller then releases. Until [`Self::retract`] it is
-    /// an announcement, with the serial number that it had.
+    /// Removes the entry at the index, which the caller then releases. Until [`Self::retract`] it is an announcement,
+    /// with the serial number that it had.
     pub(crate) fn remove(&self) -> Option<(Location, Request)> {
         let table = self.table.get();
         let entries = &table.entries()[..self.len() as usize];
@@ -117,14 +117,14 @@ impl RobustList {
         Some(removed)
     }
 
-    /// Where the notification was given that is owed by the hold with the entry at the index in the registers.
+    /// Returns where the notification owed by the hold at the index was given.
     pub(crate) fn owed(&self) -> Option<Location> {
         let table = self.table.get();
         table.entries().get(table.registers.index.get() as usize)?.owed()
     }
 
-    /// Calls `pass_on` with each entry, which is an announcement meanwhile, so that the holder is known at every moment; and with where the
-    /// notification was given that the hold owes.
+    /// Removes all entries, each by `pass_on`. Meanwhile it is an announcement, so that the holder is known at every
+    /// moment. `pass_on` also gets where the notification was given that the hold owes.
     pub(crate) fn drain(&self, mut pass_on: impl FnMut(Location, Request, Option<Location>)) {
         while let Some(last) = self.len().checked_sub(1) {
             // From here on it is an announcement: the next holder may have it before `pass_on` returns.

@@ -1,7 +1,7 @@
 //! The memory of a robust list, as every thread may read it: who holds a lock?
 //!
-//! Only the list's own thread writes, and JavaScript does so by plain writes. A reader gets a right answer all the same, since what
-//! a list says of a lock stays where it is unless entries move, and a register tells that they do.
+//! Only the list's own thread writes, and JavaScript does so by plain writes. A reader gets a right answer all the
+//! same, since what a list says of a lock stays where it is unless entries move, and a register tells that they do.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -12,8 +12,8 @@ use waitasync_core::queue::location::Location;
 
 /// An entry: two JavaScript numbers.
 ///
-/// If what is held is a lock, and its holder owes a notification, the request is negative, and its amount is the address of the notification's
-/// location, in words.
+/// If what is held is a lock, and its holder owes a notification, the request is negative, and its amount is the
+/// address of the notification's location, in words.
 #[repr(C)]
 pub(crate) struct Entry {
     address: AtomicU64,
@@ -76,14 +76,14 @@ impl Table {
     /// How often a list that changes meanwhile is read at most.
     const MOST_READINGS: usize = 8;
 
-    /// The serial number of an announcement of native code, and of an entry that JavaScript has not numbered yet. No token has it.
+    /// The serial number of native code's announcements, and of entries that JavaScript has not numbered yet.
     pub(crate) const ANNOUNCED: u32 = 0x7fff_ffff;
 
     pub(crate) fn len(&self) -> usize {
         self.registers.held.load(Ordering::Acquire) as usize
     }
 
-    /// Whether the thread is changing the word at `location`, or has just changed it, to give something back.
+    /// Whether the thread is giving something back at `location`, or just has.
     pub(crate) fn is_releasing(&self, location: Location) -> bool {
         self.registers.releasing() == Some(location)
     }
@@ -94,8 +94,8 @@ impl Table {
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
-        // SAFETY: `RobustList::enlarge` checked the size and keeps the memory, which does not move; another thread reads it
-        // under the lock of the registry, under which the memory is exchanged and the agent leaves.
+        // SAFETY: `RobustList::enlarge` checked the size and keeps the memory, which does not move; another thread
+        // reads it under the lock of the registry, under which the memory is exchanged and the agent leaves.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
     }
 
@@ -117,10 +117,10 @@ impl Table {
         self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
     }
 
-    /// What the thread holds at the locations that `concerns` names, but for what it is just releasing.
+    /// Lists the holds at locations that `concerns`, except those being released.
     ///
-    /// While an entry that is about to be released changes places with the last one, a copy of it is behind that, and it counts as
-    /// released. The last one may be there twice, and then the original is right.
+    /// While an entry that is about to be released changes places with the last one, a copy of it is behind that, and
+    /// it counts as released. The last one may be there twice, and then the original is right.
     pub(crate) fn held(&self, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
         let mut held = Vec::new();
         for _ in 0..Self::MOST_READINGS {
@@ -136,7 +136,7 @@ impl Table {
         held
     }
 
-    /// Whether the thread holds what is at `location`, and is not just releasing it.
+    /// Whether the thread holds the word, and is not just releasing it.
     pub(crate) fn holds(&self, location: Location) -> bool {
         !self.held(|held| held == location).is_empty()
     }
@@ -171,11 +171,11 @@ impl Table {
             && self.hold_number(index) == held.serial
     }
 
-    /// Whether the thread holds the lock at `location`, or is finding out whether it does, or has just released it.
+    /// Whether the thread holds the lock, tries to, or just released it.
     ///
-    /// From the moment at which the thread is about to take the lock, until it has released it, the list or the registers mention it: by
-    /// an entry or an announcement, which stay at their index unless entries move, or as what is being released. So it is overlooked only
-    /// if entries move meanwhile.
+    /// From the moment at which the thread is about to take the lock, until it has released it, the list or the
+    /// registers mention it: by an entry or an announcement, which stay at their index unless entries move, or as what
+    /// is being released. So it is overlooked only if entries move meanwhile.
     pub(crate) fn mentions(&self, location: Location) -> bool {
         for _ in 0..Self::MOST_READINGS {
             let (moves, len) = (self.moves(), self.len());

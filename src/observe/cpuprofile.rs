@@ -1,10 +1,10 @@
-//! The format of V8's `.cpuprofile`, which Chrome, VS Code and speedscope open, for times that belong to stacks.
+//! Times of stacks in the format of V8's `.cpuprofile`. Chrome, VS Code and speedscope open it.
 //!
-//! The times lie end to end: one sample for each, the heaviest first, and a closing one of the root. The time of a sample is the delta of the
-//! next one. Readers that count hits take all for equally long, so each microsecond is a hit.
+//! The times lie end to end: one sample for each, the heaviest first, and a closing one of the root. The time of a
+//! sample is the delta of the next one. Readers that count hits take all for equally long: each microsecond is a hit.
 //!
-//! A frame has the place of the call and not, as V8 writes it, that of the function: lines and columns are what a profile of locks is read for.
-//! Both count from 0.
+//! A frame has the place of the call and not, as V8 writes it, that of the function: lines and columns are what a
+//! profile of locks is read for. Both count from 0.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -15,7 +15,7 @@ use crate::observe::json::{self, Text};
 /// Some readers take 0 for none.
 const START: u64 = 1_000_000;
 
-/// What was waited for, by the stack of the call, and how long.
+/// The noun of a wait, the call's stack, and how long.
 pub(crate) struct Line {
     /// One line for each frame, the innermost first; `None` if it is not known.
     pub(crate) stack: Option<Arc<str>>,
@@ -80,7 +80,7 @@ fn position(place: &str) -> Option<(&str, (u32, u32))> {
     Some((file, (line.parse().ok()?, column.parse().ok()?)))
 }
 
-/// What V8 writes for a file that is known by its path.
+/// Returns V8's URL for a file that is known by its path.
 fn url(place: &str) -> String {
     let bytes = place.as_bytes();
     let is_windows = bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && bytes[2] == b'\\';

@@ -38,7 +38,7 @@ pub(crate) fn block(blocked: &Blocked) -> Option<String> {
     cycle.map(|links| described(&links))
 }
 
-/// A thread that was published, the calling one, is about to go on.
+/// Takes back that the calling thread was published: it is about to go on.
 pub(crate) fn leave(thread: &Arc<BlockedThread>) {
     GRAPH.leave(thread);
 }
@@ -48,7 +48,7 @@ fn holds(thread: &Arc<BlockedThread>) -> bool {
     REGISTRY.of_thread(thread).is_some_and(|(agent, entries)| entries > 0 || agent.outbox.granted() > 0)
 }
 
-/// What some threads hold, at the locations of their waits. What is on its way to a promise counts as held.
+/// The holds of some threads, at the locations of their waits. A grant on its way to a promise counts as held.
 struct Holders {
     known: Vec<Known>,
     held: HashMap<Location, Vec<(usize, Request)>, FxBuildHasher>,

@@ -1,15 +1,16 @@
-//! `ATOMICS_WAITASYNC_DUMP`: at a signal, the text of a snapshot is written to the standard error, by a thread of its own.
+//! `ATOMICS_WAITASYNC_DUMP`: at a signal, a thread of its own writes a snapshot's text to the standard error.
 //!
-//! That thread reads one end of a pipe, so no other thread has to go on for it: all of JavaScript may be blocked or busy. The handler
-//! writes a byte to the pipe, and calls the handler that it has replaced. Node (libuv) sets a handler of its own when the program gets its
-//! first listener of the signal, and the system's default when it loses its last one; then JavaScript has ours set again.
+//! That thread reads one end of a pipe, so no other thread has to go on for it: all of JavaScript may be blocked or
+//! busy. The handler writes a byte to the pipe, and calls the handler that it has replaced. Node (libuv) sets a handler
+//! of its own when the program gets its first listener of the signal, and the system's default when it loses its last
+//! one; then JavaScript has ours set again.
 
 use napi::Result;
 use napi_derive::napi;
 
-/// Has the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot, from now on, or again.
+/// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.
 ///
-/// Returns the signal's name; undefined where the variable asks for none. Throws, in the first call of the process, why there will be none.
+/// Returns the signal's name; undefined without one. Throws, in the process's first call, why there is no dump.
 #[napi(catch_unwind)]
 pub fn arm_dumps() -> Result<Option<&'static str>> {
     signals::arm()
@@ -53,7 +54,7 @@ mod signals {
         ("SIGWINCH", libc::SIGWINCH),
     ];
 
-    /// The signal that the variable names. Read once, from the environment of the process: a Worker may have been given another one.
+    /// The signal that the variable names. Read once, from the process's environment: a Worker may have another one.
     static SIGNAL: LazyLock<Result<Option<Signal>, String>> = LazyLock::new(|| {
         let Some(name) = env::var_os("ATOMICS_WAITASYNC_DUMP").filter(|name| !name.is_empty()) else { return Ok(None) };
         let signal = ALLOWED.into_iter().find(|(allowed, _)| *allowed == name);
@@ -125,7 +126,8 @@ mod signals {
         handle as *const () as usize
     }
 
-    /// May interrupt any code of any thread, so it calls nothing but what POSIX calls async-signal-safe.
+    /// Handles the signal. It may interrupt any code of any thread, so it calls only functions that are
+    /// async-signal-safe by POSIX.
     extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         // SAFETY: the location of this thread's own variable; and a byte that lives on.
         unsafe {
@@ -136,7 +138,7 @@ mod signals {
         }
     }
 
-    /// Calls the handler that ours has replaced, unless this is a call of that one: it may have replaced ours before.
+    /// Calls the handler that ours replaced, unless that one called this: it may have replaced ours before.
     ///
     /// # Safety
     /// In a handler of a signal, with what that got.
@@ -184,7 +186,7 @@ mod signals {
         profile::write_now();
     }
 
-    /// Writes to the standard error, which Node may have made one that does not block.
+    /// Writes to the standard error, which Node may have made non-blocking.
     fn write_error(mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match io::stderr().write(bytes) {

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 /// The length of JavaScript's longest string.
 const LONGEST: usize = if cfg!(target_pointer_width = "32") { (1 << 28) - 16 } else { (1 << 29) - 24 };
 
-/// A text that a string of JavaScript can hold. An error of its writer says that the text would be longer, or that there is no memory for it.
+/// A text that a string of JavaScript can hold. Its writer fails if it gets longer, or there is no memory.
 pub(crate) struct Text(String);
 
 impl Write for Text {
@@ -18,13 +18,13 @@ impl Write for Text {
     }
 }
 
-/// What `write` writes. `None` after an error.
+/// Returns the text that `write` makes; `None` after an error.
 pub(crate) fn text(write: impl FnOnce(&mut Text) -> fmt::Result) -> Option<String> {
     let mut text = Text(String::new());
     write(&mut text).ok().map(|()| text.0)
 }
 
-/// A string, by its UTF-16 code units, of which surrogates may stand alone.
+/// Writes a string by its UTF-16 code units, also lone surrogates.
 pub(crate) fn string(text: &mut Text, units: &[u16]) -> fmt::Result {
     text.write_char('"')?;
     for character in char::decode_utf16(units.iter().copied()) {
@@ -38,7 +38,7 @@ pub(crate) fn string(text: &mut Text, units: &[u16]) -> fmt::Result {
     text.write_char('"')
 }
 
-/// An array of what `write` writes of these values.
+/// Writes an array of these values, each by `write`.
 pub(crate) fn array<T>(
     text: &mut Text,
     values: impl IntoIterator<Item = T>,

@@ -1,10 +1,12 @@
 //! `ATOMICS_WAITASYNC_PROFILE`: how long was waited, by the stacks of the waiting calls, in a file that profilers open.
 //!
-//! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over (`lib/waiting/profile.js`). A wait that
-//! is not over counts for its time so far, and the waits of a thread end with it: so the file shows those who wait for ever, too.
+//! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over
+//! (`lib/waiting/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
+//! it: so the file shows those who wait for ever, too.
 //!
-//! The service has the file written now and then, beside its place, and renamed: so it is whole at every moment. It is written once more when the
-//! process ends. What is kept has bounds: stacks (see [`crate::observe::stacks`]), and of each stack the first locks.
+//! The service has the file written now and then, beside its place, and renamed: so it is whole at every moment. It is
+//! written once more when the process ends. What is kept has bounds: stacks (see [`crate::observe::stacks`]), and of
+//! each stack the first locks.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -30,10 +32,10 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// How many locks are told apart of each stack. One line may request any number of names.
 const MOST_LEAVES: usize = 16;
 
-/// What stands for all other locks of a stack.
+/// The name of all other locks of a stack.
 const OTHER_LOCKS: &str = "other locks";
 
-/// Nanoseconds by the noun of what was waited for.
+/// Nanoseconds of waits, by noun.
 type Leaves = Vec<(Arc<str>, u64)>;
 
 #[derive(Clone, Default)]
@@ -111,7 +113,7 @@ impl Profile {
         self.totals.add(wait.stack, &wait.leaf, wait.nanos(now()));
     }
 
-    /// What was waited so far, if that has changed since the last call.
+    /// Returns the waits so far, if changed since the last call.
     fn news(&mut self) -> Option<(Totals, Counts)> {
         let is_news = std::mem::take(&mut self.is_news);
         let mut totals = self.totals.clone();
@@ -127,8 +129,8 @@ impl Profile {
     }
 }
 
-/// Where the file is to be; `None` if there is to be none. Read once, from the environment of the process: a Worker may have been given another
-/// environment, and a program may change its folder.
+/// Where the file is to be; `None` if there is to be none. Read once, from the environment of the process: a Worker may
+/// have been given another environment, and a program may change its folder.
 fn file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let file = FILE.get_or_init(|| {
@@ -208,7 +210,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// A wait of a thread, which is recorded in the place of `factor` waits, began so many milliseconds ago. Gives its number.
+/// Records a wait for `factor` waits, begun so many milliseconds ago. Returns its number.
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) -> u32 {
     let age = (milliseconds.max(0.0) * 1e6) as u64;
     let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
@@ -282,7 +284,7 @@ pub fn stack_number(text: String) -> StackId {
     stacks::number_of(&text)
 }
 
-/// True for the first caller of the process that has found that stacks cannot be taken.
+/// Returns true to the process's first caller that cannot take stacks.
 #[napi(catch_unwind)]
 pub fn tells_of_missing_stack() -> bool {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);

@@ -1,8 +1,9 @@
-//! Reports of waits that last too long: for what, who holds it, what that thread does; or the ring of threads that wait for one another.
+//! Reports of waits that last too long: for which thing, who holds it, that thread's doing, or the ring.
 //!
-//! **One ring, one report**, whichever of its threads finds it first. [`REPORTED`] has the rings that have been reported. A thread looks at
-//! what is held and awaited, and then, in one critical section, enters its ring and forgets what was reported before it looked and was not
-//! there any more. All waits of a thread for one lock are on the ring of one of them.
+//! **One ring, one report**, whichever of its threads finds it first. [`REPORTED`] has the rings that have been
+//! reported. A thread looks at what is held and awaited, and then, in one critical section, enters its ring and forgets
+//! what was reported before it looked and was not there any more. All waits of a thread for one lock are on the ring of
+//! one of them.
 //!
 //! A blocked thread can call no listener: what it reports is kept for the main thread, which is rung.
 
@@ -49,7 +50,7 @@ fn is_first(ring: u64, all: &HashSet<u64>, looked_at: Timestamp) -> bool {
     is_first
 }
 
-/// What is told of one wait, by indices into the lists of a snapshot.
+/// A report of one wait, by indices into a snapshot's lists.
 struct Report {
     /// Which of the waits that were asked about it is.
     wait: usize,
@@ -68,7 +69,7 @@ struct Reports {
 }
 
 impl Reports {
-    /// `waits`: of each wait of that thread the slot, or a negative number if the thread blocks, and the milliseconds since it began.
+    /// `waits`: of each wait of that thread the slot, or below 0 if the thread blocks, and its milliseconds.
     fn new(thread_id: u32, waits: &[f64]) -> Self {
         let looked_at = now();
         let mut reports = Self { snapshot: Snapshot::take(), all: Vec::new(), more: 0 };
@@ -109,13 +110,13 @@ impl Reports {
         self.all.iter().filter(|report| is_so(report)).count()
     }
 
-    /// What a thread awaits, with its indices.
+    /// Lists a thread's waits, with their indices.
     fn of_thread(&self, thread_id: u32) -> impl Iterator<Item = (usize, &Entry)> {
         let entries = self.snapshot.waiting.iter().map(|Named(entry, _)| entry).enumerate();
         entries.filter(move |(_, entry)| entry.thread_id == thread_id)
     }
 
-    /// The rings on which a thread is, by what it waits for there.
+    /// Finds the rings on which a thread is, by its waits there.
     fn rings_of(&self, thread_id: u32) -> HashMap<Aim, usize, FxBuildHasher> {
         let rings = self.snapshot.rings.iter().enumerate();
         let links = rings.flat_map(|(index, ring)| ring.iter().map(move |link| (index, link)));
@@ -146,7 +147,7 @@ impl Reports {
         self.all.push(Report { wait, text, entry, holders, ring: None });
     }
 
-    /// Who holds what is awaited: one entry for each thread and call.
+    /// Lists the holders for which a wait waits: one entry for each thread and call.
     fn holders_of(&self, index: usize) -> Vec<usize> {
         let Named(wait, _) = &self.snapshot.waiting[index];
         let place = wait.place();
@@ -160,7 +161,7 @@ impl Reports {
         held.filter(|(_, entry)| keeps(entry) && is_new(entry)).map(|(index, _)| index).collect()
     }
 
-    /// The entry of the writer that a claim for a share waits behind.
+    /// Returns the entry of the writer ahead of a share's claim.
     fn writer_ahead(&self, index: usize) -> Option<usize> {
         let Named(wait, _) = &self.snapshot.waiting[index];
         let mode = |entry: &Entry| entry.request.and_then(Request::mode);
@@ -208,7 +209,7 @@ impl Reports {
         ahead_text(&waiting_row(self.snapshot.now, writer)) + "; " + &self.doing_of(wait, writer.0.thread_id)
     }
 
-    /// What a thread does that keeps another one waiting.
+    /// Says in which way a thread keeps another one waiting.
     fn doing_of(&self, wait: &Entry, thread_id: u32) -> String {
         if thread_id == wait.thread_id {
             return "it is the same thread".to_owned();
@@ -222,7 +223,7 @@ impl Reports {
         if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
     }
 
-    /// For `told` in `lib/locks/observe/stalls.js`. Without the entries if a string of JavaScript could not hold their names.
+    /// For `told` in `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
     fn json(&self) -> String {
         let whole = json::text(|text| self.write(text, true));
         whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()
@@ -268,7 +269,7 @@ impl Reports {
     }
 }
 
-/// What a claim waits for, which others of its thread may wait for, too: the word, and whether a share of it is enough.
+/// The aim of a claim, which others of its thread may share: the word, and whether a share of it is enough.
 type Aim = (Location, bool);
 
 fn aim(entry: &Entry) -> Aim {
@@ -288,12 +289,12 @@ static ARE_FOR_MAIN: AtomicBool = AtomicBool::new(false);
 /// As many are kept while the main thread is busy.
 const MOST_FOR_MAIN: usize = 100;
 
-/// Whether this thread is the one that publishes the reports of others, and there are such.
+/// Whether this thread publishes the reports of others, and there are such.
 pub(crate) fn are_for(thread_id: u32) -> bool {
     thread_id == MAIN && ARE_FOR_MAIN.load(Ordering::Relaxed)
 }
 
-/// Keeps a report for the main thread, and rings it, if that has loaded the package.
+/// Keeps a report for the main thread, and rings its agent, if any.
 fn tell_main(report: &str) {
     let Some(outbox) = REGISTRY.outbox_of(MAIN) else { return };
     let mut reports = lock(&FOR_MAIN);
@@ -305,8 +306,7 @@ fn tell_main(report: &str) {
     outbox.ring();
 }
 
-/// The reports of waits of a thread that last too long, as JSON; those of a blocked one go to the main thread, too. `waits`: as of
-/// [`Reports::new`].
+/// Reports a thread's long waits as JSON; a blocked one's go to the main thread, too. `waits`: as of [`Reports::new`].
 pub(crate) fn report(thread_id: u32, is_blocked: bool, waits: &[f64]) -> String {
     let reports = Reports::new(thread_id, waits);
     let json = reports.json();
@@ -316,7 +316,7 @@ pub(crate) fn report(thread_id: u32, is_blocked: bool, waits: &[f64]) -> String 
     json
 }
 
-/// The next reports of a blocked thread that the main thread is to publish.
+/// Returns a blocked thread's next reports, for the main thread to publish.
 pub(crate) fn next_report() -> Option<String> {
     let mut reports = lock(&FOR_MAIN);
     let next = reports.pop_front();

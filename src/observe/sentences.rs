@@ -1,4 +1,4 @@
-//! Sentences about entries of a snapshot, for people: who holds something and where it was taken, who waits for what, and rings.
+//! Sentences about entries of a snapshot, for people: holders, where they took it, waiters, and rings.
 //!
 //! Dumps, `formatSnapshot` and reports of stalls are made of them.
 
@@ -43,7 +43,7 @@ pub struct Row {
     pub collected: Option<bool>,
 }
 
-/// The kind and the mode of what is requested; of a wait for a notification, by its purpose. `described` in
+/// Returns the kind and the mode of a request; of a wait for a notification, by its purpose. `described` in
 /// `lib/locks/hold/request.js` has the same words.
 fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'static str>) {
     let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
@@ -138,7 +138,7 @@ fn is_same(has: &Row, waits_for: &Row) -> bool {
     has.taken.is_none() && key(has) == key(waits_for)
 }
 
-/// What one says of a ring. Where a thread only awaits, another task of it may go on.
+/// Chooses the sentence for a ring. Where a thread only awaits, another task of it may go on.
 fn headline(ring: &[(&Row, &Row)]) -> &'static str {
     let is_of_one = ring.iter().all(|(_, waits_for)| waits_for.thread_id.to_bits() == ring[0].1.thread_id.to_bits());
     if ring.iter().all(|(_, waits_for)| waits_for.blocked) {
@@ -211,7 +211,7 @@ pub(crate) fn ahead_text(row: &Row) -> String {
     format!("behind {}, which requests it ({mode}){}", thread_of(row), place_of(" ", row.called.as_deref()))
 }
 
-/// Who waits, for how long, where, and for what.
+/// Says who waits, for how long, where, and for which thing.
 pub(crate) fn wait_text(subject: &str, row: &Row) -> String {
     let (noun, place) = (noun_of(row), place_of(" ", row.called.as_deref()));
     let duration = duration(" for ", row.milliseconds);
@@ -230,7 +230,7 @@ fn place_of(prefix: &str, stack: Option<&str>) -> String {
     if frame.is_empty() { String::new() } else { prefix.to_owned() + frame }
 }
 
-/// A noun phrase for what is awaited. `nounOf` in `lib/waiting/kinds.js` has the same words.
+/// Returns a noun phrase for the thing awaited. `nounOf` in `lib/waiting/kinds.js` has the same words.
 pub(crate) fn noun_of(row: &Row) -> String {
     let one = |article: &str| match row.name.as_deref() {
         Some(name) => format!("{} {}", row.kind, quoted(shortened(name))),

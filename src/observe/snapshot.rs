@@ -1,15 +1,16 @@
-//! What is held and awaited in this process, as `snapshot()` and the errors of deadlocks tell it.
+//! The process's holds and waits, for `snapshot()` and the errors of deadlocks.
 //!
-//! No thread is stopped. All robust lists are read once. Then each bucket is looked at in its critical section, in which nothing that
-//! was held there, or is awaited there, is released: its waiters, what has been granted to them, and, once more, the lists. So of each word
-//! the entries are right for one moment. Not reported: a lock that is passed between threads, without a waiter, just while the lists are
-//! read; and what has been taken out of an outbox and is not in the robust list yet, a moment later.
+//! No thread is stopped. All robust lists are read once. Then each bucket is looked at in its critical section, in
+//! which nothing that was held there, or is awaited there, is released: its waiters, what has been granted to them,
+//! and, once more, the lists. So of each word the entries are right for one moment. Not reported: a lock that is passed
+//! between threads, without a waiter, just while the lists are read; and what has been taken out of an outbox and is
+//! not in the robust list yet, a moment later.
 //!
-//! A ring counts only if a second look finds all of its entries again: different buckets are read one after the other. If all were there
-//! from one look to the other, there was a moment between the two at which they were a ring.
+//! A ring counts only if a second look finds all of its entries again: different buckets are read one after the other.
+//! If all were there from one look to the other, there was a moment between the two at which they were a ring.
 //!
-//! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is only known as
-//! far as [`crate::held::holders`] says.
+//! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is
+//! only known as far as [`crate::held::holders`] says.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
@@ -49,7 +50,7 @@ const fn micros(moment: Timestamp) -> u64 {
     moment.as_nanos() / 1000
 }
 
-/// What a thread holds or waits for.
+/// A hold or a wait of a thread.
 pub(crate) struct Entry {
     pub(crate) location: Location,
     pub(crate) request: Option<Request>,
@@ -68,12 +69,12 @@ pub(crate) struct Entry {
     pub(crate) slot: Option<u32>,
     /// The stack of the call that took it, or that waits; if stalls are reported.
     pub(crate) call: StackId,
-    /// Whether the token of what is held has been collected, likewise.
+    /// Whether the hold's token has been collected, where that is known.
     pub(crate) is_orphaned: bool,
 }
 
 impl Entry {
-    /// The first word of the thing that it is about. A lease, and a wait for a queue's events, are at another word of the queue.
+    /// The first word of its thing. A lease, and a wait for a queue's events, are at another word of the queue.
     pub(crate) fn place(&self) -> Location {
         match self.request {
             Some(Request::Lease(words)) => self.location.words_before(words),
@@ -92,7 +93,7 @@ impl Entry {
         Seen { location, thread: thread_id, request, blocked }
     }
 
-    /// The same in two looks if the entry was there from one to the other.
+    /// Returns a key: the same in two looks if the entry was there throughout.
     pub(crate) fn key(&self) -> impl Eq + Hash + use<> {
         let Self { location, request, thread_id, blocked, since, serial, .. } = *self;
         (location, request.map(Request::packed), thread_id, blocked, since, serial)
@@ -157,7 +158,7 @@ pub(crate) const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
 /// How often the robust lists are read for a bucket that has claims whose keepers are not found.
 const MOST_READINGS: usize = 4;
 
-/// What is held and awaited in this process.
+/// The holds and waits of this process.
 pub(crate) struct Snapshot {
     pub(crate) now: Timestamp,
     pub(crate) held: Vec<Named>,
@@ -183,7 +184,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// The claims that were made in callbacks, each with a hold of such a callback.
+    /// Pairs each claim made in a callback with that callback's hold.
     fn within(&self) -> Vec<(usize, usize)> {
         if self.waiting.iter().all(|Named(claim, _)| claim.within.is_empty()) {
             return Vec::new();
@@ -235,7 +236,7 @@ fn write_indices(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt:
     }
 }
 
-/// What is held, and what is awaited.
+/// Reads the holds, and the waits.
 fn read() -> (Vec<Entry>, Vec<Entry>) {
     let (known, in_lists) = REGISTRY.held(|_| true, |_| true);
     sight(&known, &in_lists);
@@ -252,8 +253,7 @@ fn read() -> (Vec<Entry>, Vec<Entry>) {
     (held, waiting)
 }
 
-/// Adds what is held and awaited in a bucket, read in its critical section. At `locations` something was held, or may be on its way to its
-/// holder.
+/// Adds a bucket's holds and waits, in its critical section. At `locations` something was held or granted.
 fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<Entry>, waiting: &mut Vec<Entry>) {
     STORE.inspect(bucket, locations, |waiters, granted, since| {
         let awaited = waiters.iter().map(|&(location, _)| location);
@@ -316,7 +316,7 @@ fn is_visible(claim: Option<Request>) -> bool {
     claim.is_none_or(Request::is_visible)
 }
 
-/// What a thread holds, or waits for by a claim.
+/// Makes the entry of a hold, or of a claim.
 pub(crate) fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
     entry_of(agent, location, Some(request), since, agent.notes.sleep().is_some())
 }
@@ -360,7 +360,7 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     Entry { purpose, within, slot, call, ..entry_of(agent, location, request, since, blocked) }
 }
 
-/// What is noted of a wait at `location`, if anything is.
+/// Returns the note on a wait at `location`, if there is one.
 fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted, Within)> {
     match waiter {
         Waiter::Thread(_) => {
@@ -371,7 +371,7 @@ fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted
     }
 }
 
-/// What an agent has been given that may not be in its robust list yet.
+/// A grant that may not be in its agent's robust list yet.
 #[derive(Clone, Copy)]
 struct Undelivered {
     location: Location,

@@ -1,4 +1,4 @@
-//! The text of a snapshot, for people: rings, and then each lock with its holders, and its waiters in the order of its line.
+//! The text of a snapshot, for people: rings, then each lock with its holders, and its waiters in line.
 //!
 //! ```text
 //! 1 held, 2 awaited
@@ -9,8 +9,8 @@
 //!   awaited  by the main thread         exclusive  for 340 ms
 //! ```
 //!
-//! Locks that somebody waits for come first, the longest wait before all others. If stalls are reported, the first frames of the call that took
-//! something, or that waits, follow its line.
+//! Locks that somebody waits for come first, the longest wait before all others. If stalls are reported, the first
+//! frames of the call that took something, or that waits, follow its line.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -28,24 +28,24 @@ use waitasync_core::lock::rings::Has;
 /// A link of a ring, as JavaScript has it.
 #[napi(object, object_to_js = false)]
 pub struct RowLink {
-    /// What the thread has.
+    /// The thread's hold, or its place.
     pub holds: Row,
-    /// What the thread waits for.
+    /// The thread's wait.
     pub waits_for: Row,
 }
 
-/// What `snapshot()` returns.
+/// A result of `snapshot()`.
 #[napi(object, object_to_js = false)]
 pub struct Rows {
-    /// What is held.
+    /// The holds.
     pub held: Vec<Row>,
-    /// What is awaited; of one lock, in the order of its line.
+    /// The waits; of one lock, in the order of its line.
     pub waiting: Vec<Row>,
     /// Rings.
     pub cycles: Vec<Vec<RowLink>>,
 }
 
-/// The text of what `snapshot()` has returned.
+/// Returns the text of a result of `snapshot()`.
 #[napi(catch_unwind)]
 pub fn format_snapshot(snapshot: Rows) -> String {
     let Rows { held, waiting, cycles } = snapshot;
@@ -70,7 +70,7 @@ pub(crate) fn text_of(snapshot: &Snapshot) -> String {
     text(&held, &waiting, rings)
 }
 
-/// What is held of a lock, and what is awaited.
+/// The holds of a lock, and the waits for it.
 #[derive(Default)]
 struct Section<'a> {
     held: Vec<&'a Row>,

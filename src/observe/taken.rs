@@ -1,8 +1,9 @@
-//! Where and when a thread took what it holds, if stalls are reported. JavaScript tells of each hold, with the stack of the call.
+//! Where and when a thread took its holds, if stalls are reported. JavaScript tells of each, with the call's stack.
 //!
-//! A hold is known by the serial number of its entry in the robust list, which stays the same while entries move. JavaScript begins a hold before
-//! it takes the lock, and ends it before it releases the lock; so what other threads find in the list is known here. What a thread was given
-//! and has no entry for yet has its call in the notes on the wait: see [`crate::agent::pending::Noted`].
+//! A hold is known by the serial number of its entry in the robust list, which stays the same while entries move.
+//! JavaScript begins a hold before it takes the lock, and ends it before it releases the lock; so what other threads
+//! find in the list is known here. What a thread was given and has no entry for yet has its call in the notes on the
+//! wait: see [`crate::agent::pending::Noted`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use waitasync_core::sync::lock;
 /// A table that is empty keeps its memory up to this length.
 const RETAINED: usize = 4096;
 
-/// What is known of a hold from its beginning on.
+/// The facts of a hold's beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Taken {
     pub(crate) call: StackId,

@@ -7,7 +7,7 @@ use napi::sys;
 use waitasync_core::queue::parker::BlockedThread;
 use waitasync_core::service::watch::{EndSignal, Watch};
 
-/// The watch over the event loop of the calling thread, which is that of `env`.
+/// Makes the watch over the event loop of `env`, on its thread.
 pub(crate) fn watch(env: sys::napi_env, thread: &Arc<BlockedThread>, end_signal: EndSignal) -> Arc<Watch> {
     let event_loop = if end_signal == EndSignal::Unknown { None } else { descriptor_of(env) };
     // SAFETY: libuv closes the descriptor after the environment's clean-up, which closes the watch.

@@ -1,4 +1,4 @@
-//! What a process has one of: the store of waiters, the service, the memories of locks; and how native code reaches a word.
+//! The globals of a process: queue, service, memories, names; and access to a word.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -14,8 +14,8 @@ use waitasync_core::queue::result::WaitResult;
 use waitasync_core::service::Service;
 use waitasync_core::sync::lock;
 
-/// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of them takes
-/// less than a microsecond.
+/// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of
+/// them takes less than a microsecond.
 pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
 
 pub(crate) static MEMORIES: LazyLock<Memories> = LazyLock::new(|| Memories::new(find_freed));
@@ -35,8 +35,7 @@ pub(crate) fn service() -> Option<&'static Arc<Service>> {
     })
 }
 
-/// A claim has joined the line at `location`. From now on the service looks at the word, unless that is a name's, which only native code
-/// changes.
+/// Lets the service look at a claim's word, unless it is a name's.
 pub(crate) fn claim_has_joined(location: Location) {
     if !location.is_of_process()
         && let Some(service) = service()
@@ -59,19 +58,19 @@ pub(crate) fn claim_has_joined(location: Location) {
 /// | any of these, of a named lock | [`NAMES`], which has the request until its claim has left the line |
 ///
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
-/// `lib/locks/hold/memories.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing may keep the
-/// memory there, so they only serve as keys.
+/// `lib/locks/hold/memories.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing
+/// may keep the memory there, so they only serve as keys.
 pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
     // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
     unsafe { location.word() }
 }
 
-/// What a waiter was given and its thread has not made use of.
+/// A waiter's gift of which its thread has made no use.
 #[derive(Clone, Copy)]
 pub(crate) enum Unused {
     /// A notification of a waiter at this location.
     Notification(Location),
-    /// What it requested of this word.
+    /// Its request to this word.
     Acquired(Location, Request),
 }
 
@@ -89,7 +88,7 @@ impl Unused {
     }
 }
 
-/// A notification that this thread was given at a location, and will not use, goes to another waiter.
+/// Passes on a notification that this thread will not use.
 pub(crate) fn pass_on_notification(location: Option<Location>) {
     if let Some(location) = location {
         Unused::Notification(location).pass_on();
@@ -98,7 +97,7 @@ pub(crate) fn pass_on_notification(location: Option<Location>) {
 
 /// Raises the events of a queue, which a dead thread owes: the two words at `events`, each with waiters of its own.
 ///
-/// A waiter reads its word before it looks for what it wants. So either it finds that the word has changed, or it is enqueued here.
+/// A waiter reads its word before it looks further. So either it finds it changed, or it is enqueued here.
 pub(crate) fn raise(events: Location) {
     let both = [events, events.word_after()];
     for location in both {
@@ -109,8 +108,8 @@ pub(crate) fn raise(events: Location) {
     }
 }
 
-/// At the moment at which a waiter gave up it was given what it requested, with `result`: the next in line gets that instead, and is told
-/// if a holder died. Returns false if it had been stolen.
+/// Returns a grant, with `result`, to a waiter that has given up: the next in line gets that instead, and is told if a
+/// holder died. Returns false if it had been stolen.
 pub(crate) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
     if let Some(id) = request.id() {
         return NAMES.end_grant(&STORE, id, result);

@@ -1,26 +1,26 @@
-//! One queue per process, even when two copies of the package are loaded.
+//! One queue per process, even when it loads two copies.
 //!
-//! Two copies of the library file are two images in memory, each with statics of its own: a thread that waits in one would never hear a
-//! notification in the other. So all copies of the package use the image that was loaded first. Every image carries a marker, and the
-//! dynamic loader lists images in the order in which they were loaded. `lib/agent/binding.js` of each copy loads its own image, asks
-//! it for the file of the first image with the marker, and uses that one. An image is pinned when its first agent starts, so the first
-//! image stays.
+//! Two copies of the library file are two images in memory, each with statics of its own: a thread that waits in one
+//! would never hear a notification in the other. So all copies of the package use the image that was loaded first.
+//! Every image carries a marker, and the dynamic loader lists images in the order in which they were loaded.
+//! `lib/agent/binding.js` of each copy loads its own image, asks it for the file of the first image with the marker,
+//! and uses that one. An image is pinned when its first agent starts, so the first image stays.
 
-/// Marks an image of this package. The number in its name is the version of the interface between `lib/` and this library. It changes
-/// when a `lib/` of the former version could not use a library of the new one, or the other way round; and, once a version has
-/// been published, when the agent or the robust list, which the copies of `lib/` in a thread share, gets or loses a member. From then on
-/// `lib/` must compare the number with its own, too: for the path of a loaded library glibc gives that library, even if an installation has
-/// replaced the file, and `lib/` with it.
+/// Marks an image of this package. The number in its name is the version of the interface between `lib/` and this
+/// library. It changes when a `lib/` of the former version could not use a library of the new one, or the other way
+/// round; and, once a version has been published, when the agent or the robust list, which the copies of `lib/` in a
+/// thread share, gets or loses a member. From then on `lib/` must compare the number with its own, too: for the path of
+/// a loaded library glibc gives that library, even if an installation has replaced the file, and `lib/` with it.
 const MARKER: &[u8; 29] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
-/// The file of the first image with the marker, unless that is this image. It may have been removed or replaced since.
+/// Returns the file of the first image with the marker, unless this is it. It may be gone by now.
 pub(crate) fn other_first_image() -> Option<String> {
     let (marker, file) = marker::first()?;
     (marker != marker::own()).then(|| file.to_string_lossy().into_owned())
 }
 
-/// Where images are ELF files, the marker is a note: those of all images are in memory, as they were loaded. To look a symbol up, the
-/// loader would open the file by its path, where there may be another file by now, or none.
+/// Where images are ELF files, the marker is a note: those of all images are in memory, as they were loaded. To look a
+/// symbol up, the loader would open the file by its path, where there may be another file by now, or none.
 #[cfg(all(unix, not(target_vendor = "apple")))]
 mod marker {
     use std::ffi::{CStr, OsString, c_int, c_void};
@@ -60,8 +60,8 @@ mod marker {
         loaded.any(|header| header.p_vaddr <= segment.p_vaddr && end(segment).is_some() && end(segment) <= end(header))
     }
 
-    /// Where the marker is among `notes`. The name and the description of a note are each filled up to a multiple of `align` bytes. A
-    /// description may have megabytes, as that of a program that Node carries in its own file.
+    /// Where the marker is among `notes`. The name and the description of a note are each filled up to a multiple of
+    /// `align` bytes. A description may have megabytes, as that of a program that Node carries in its own file.
     fn marker_in(notes: &[u8], align: usize) -> Option<usize> {
         let mut note = 0;
         loop {
@@ -177,8 +177,8 @@ mod marker {
     fn marker_of(file: &OsStr) -> Option<usize> {
         use libloading::os::unix::{Library, RTLD_LAZY};
         const RTLD_NOLOAD: std::ffi::c_int = 0x10;
-        // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs. Dropping the handle only takes back the reference that opening
-        // the library has added.
+        // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs. Dropping the handle only takes back the
+        // reference that opening the library has added.
         let library = unsafe { Library::open(Some(file), RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
         // SAFETY: the symbol's value is only used as a number.
         unsafe { library.get::<*const u8>(super::MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
@@ -205,11 +205,12 @@ mod loader {
         safe fn _dyld_get_image_name(index: u32) -> *const c_char;
     }
 
-    /// The files of the images, in the order in which they were loaded.
+    /// Lists the files of the images, in the order of loading.
     pub(super) fn files() -> Vec<OsString> {
         let names = (0.._dyld_image_count()).map(|index| _dyld_get_image_name(index)).filter(|name| !name.is_null());
-        // SAFETY: each name is a C string that lives as long as its image. The images of this package are pinned. That another image is
-        // unloaded during this call cannot be ruled out: the system has no way to list images that prevents it.
+        // SAFETY: each name is a C string that lives as long as its image. The images of this package are pinned. That
+        // another image is unloaded during this call cannot be ruled out: the system has no way to list images that
+        // prevents it.
         names.map(|name| OsString::from_vec(unsafe { CStr::from_ptr(name) }.to_bytes().to_vec())).collect()
     }
 }
@@ -232,7 +233,7 @@ mod loader {
         fn GetModuleFileNameW(module: Handle, file: *mut u16, length: u32) -> u32;
     }
 
-    /// The files of the images, in the order in which they were loaded.
+    /// Lists the files of the images, in the order of loading.
     pub(super) fn files() -> Vec<OsString> {
         let (mut modules, mut needed) = (vec![ptr::null_mut(); MANY.into()], 0);
         let bytes = u32::try_from(size_of_val(&*modules)).expect("256 kB");
@@ -241,7 +242,7 @@ mod loader {
         modules.truncate(needed as usize / size_of::<Handle>());
         let mut file = vec![0; MANY.into()];
         let file_of = |module| {
-            // SAFETY: the buffer has as many units as the call is told. The length is 0 if the module has been unloaded.
+            // SAFETY: the buffer has as many units as the call is told. The length is 0 if the module is gone.
             let length = unsafe { GetModuleFileNameW(module, file.as_mut_ptr(), MANY.into()) };
             OsString::from_wide(&file[..length as usize])
         };

@@ -1,7 +1,7 @@
 //! Which memories, of which only the addresses are known, have been freed.
 //!
-//! The system says whether anything is mapped at an address. And what the allocator gives has been free. Both only prove that memory is
-//! gone; that it still exists cannot be found out.
+//! The system says whether anything is mapped at an address. And what the allocator gives has been free. Both only
+//! prove that memory is gone; that it still exists cannot be found out.
 
 #![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "mincore(2) and sysconf(3)"))]
 
@@ -10,18 +10,18 @@ use std::hint::black_box;
 use std::iter::successors;
 use std::ops::Range;
 
-/// The allocator is first asked for pieces of this length, or of the length of the longest memory; then of half the length, and so on
-/// below that of the shortest memory: a free piece is found alone, and as part of a larger one. (Longer ones, from 128 KiB on, would
-/// change when glibc maps memory.)
+/// The allocator is first asked for pieces of this length, or of the length of the longest memory; then of half the
+/// length, and so on below that of the shortest memory: a free piece is found alone, and as part of a larger one.
+/// (Longer ones, from 128 KiB on, would change when glibc maps memory.)
 const LONG: usize = 64 << 10;
-/// Down to this part of the shortest memory: something else may have a part of it by now, such as what the search needs itself.
+/// Down to this part of the shortest memory: something else may have a part of it, such as the search itself.
 const PART: usize = 8;
 /// Memory that is longer is mapped by itself.
 const LONGEST: usize = 64 << 20;
-/// The allocator is asked for the next length when so many pieces in a row, or so many bytes, have overlapped no memory.
+/// The next length's turn comes when so many pieces in a row, or so many bytes, have overlapped no memory.
 const MISSES: usize = 64;
 const MISSED: usize = 4 << 20;
-/// Of long pieces it may be more bytes, up to `LONGEST`: a dead thread may have left other free pieces of the same length.
+/// Of long pieces up to `LONGEST` bytes: a dead thread may have left other free pieces of the same length.
 const MISSES_OF_LONG: usize = 4;
 
 /// Those of the memories that have certainly been freed. They do not overlap.
@@ -54,14 +54,14 @@ pub(crate) fn find_freed(memories: Vec<Range<usize>>) -> Vec<Range<usize>> {
     freed
 }
 
-/// The lengths of the pieces that the allocator is asked for, if the shortest memory has that length.
+/// Lists the lengths of pieces to ask the allocator for. None is much shorter than the shortest memory.
 fn lengths_from(longest: usize, shortest: usize) -> impl Iterator<Item = usize> {
     // The shortest memory may be longer than half of a length: its own is not left out.
     let shorter = move |&length: &usize| Some(if length > shortest { shortest.max(length / 2) } else { length / 2 });
     successors(Some(longest), shorter).take_while(move |&length| length >= (shortest / PART).max(1))
 }
 
-/// How many pieces of that length, in a row, may overlap no memory.
+/// Returns how many such pieces in a row may overlap no memory.
 fn misses_of(length: usize) -> usize {
     (MISSED / length).max(MISSES_OF_LONG.min(LONGEST / length)).min(MISSES)
 }
@@ -121,7 +121,7 @@ mod tests {
         piece.as_ptr().addr()
     }
 
-    /// Where so many pieces of that length were, each between two of those that are returned: so it is free, and by itself.
+    /// Where so many pieces of that length were, each between two that are returned: so it is free by itself.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn free_separately(count: usize, length: usize) -> (Vec<Range<usize>>, Vec<Vec<u8>>) {
         // A piece begins at most so far behind the end of its neighbour.

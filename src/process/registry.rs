@@ -1,12 +1,11 @@
 //! The registry: the agents of all threads of this process, and the workers that are going to be agents.
 //!
-//! An untimed promise keeps its event loop alive only while another thread could notify it, that is, while there is an agent
-//! in another thread or a worker that is going to be one. When that changes, the registry rings every agent, so that each
-//! decides anew.
+//! An untimed promise keeps its event loop alive only while another thread could notify it: while there is an agent in
+//! another thread, or a worker that will be one. When that changes, the registry rings every agent, which decides anew.
 //!
-//! A worker that is going to load the addon counts from the moment at which its parent has made it: as one that its parent's
-//! agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts at every moment
-//! in between. A worker that ends earlier is removed by its parent, or with its parent.
+//! A worker that is going to load the addon counts from the moment at which its parent has made it: as one that its
+//! parent's agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts
+//! at every moment in between. A worker that ends earlier is removed by its parent, or with its parent.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +19,7 @@ use waitasync_core::queue::location::Location;
 use waitasync_core::queue::parker::BlockedThread;
 use waitasync_core::sync::lock;
 
-/// What every thread knows of an agent.
+/// An agent, as every thread knows it.
 pub(crate) struct Entry {
     pub(crate) thread: ThreadId,
     pub(crate) known: Known,
@@ -29,11 +28,11 @@ pub(crate) struct Entry {
     pub(crate) starting: Vec<u32>,
 }
 
-// SAFETY: what the table points to is read under the lock of the registry only, which an agent leaves before that goes; and
-// only what is atomic there is read.
+// SAFETY: what the table points to is read under the lock of the registry only, which an agent leaves before that goes;
+// and only what is atomic there is read.
 unsafe impl Send for Entry {}
 
-/// What is known of an agent beside what it holds. A copy may be used while the registry is not locked.
+/// An agent, without its holds. A copy may be used while the registry is not locked.
 #[derive(Clone)]
 pub(crate) struct Known {
     /// Tells it from all other agents of the process, ended ones included.
@@ -44,9 +43,9 @@ pub(crate) struct Known {
     pub(crate) thread_name: Option<Arc<str>>,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) blocked_thread: Arc<BlockedThread>,
-    /// What its thread and its promises wait for.
+    /// The waits of its thread and its promises.
     pub(crate) notes: SharedNotes,
-    /// Where it took what it holds.
+    /// Where it took its holds.
     pub(crate) taken: SharedTaken,
 }
 
@@ -80,7 +79,7 @@ impl Registry {
         body(&mut lock(&self.agents))
     }
 
-    /// Runs `change`, and rings every agent if there are several threads now and were not before, or the other way round.
+    /// Runs `change`, and rings every agent where several threads become one, or the reverse.
     fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) {
         let to_ring: Vec<_> = self.locked(|agents| {
             change(agents);
@@ -112,7 +111,7 @@ impl Registry {
         self.change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.known.outbox, outbox)));
     }
 
-    /// The thread of this agent has made a worker that is going to be an agent.
+    /// Notes that the agent's thread has made a worker, a future agent.
     pub(crate) fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             // The worker may be an agent already.
@@ -125,7 +124,7 @@ impl Registry {
         });
     }
 
-    /// The worker with this `threadId` has ended, perhaps without having been an agent.
+    /// Notes the end of a worker, which may never have been an agent.
     pub(crate) fn worker_ended(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             if let Some(parent) = find(agents, outbox) {
@@ -167,8 +166,8 @@ impl Registry {
         })
     }
 
-    /// The agents that `whose` names, and what their robust lists have of the locations that `concerns` names, each with the index of its
-    /// agent.
+    /// Lists the agents that `whose` chooses, and their holds at the locations that `concerns`. Each hold has the index
+    /// of its agent.
     pub(crate) fn held(
         &self,
         whose: impl Fn(&Known) -> bool,
@@ -183,7 +182,7 @@ impl Registry {
         })
     }
 
-    /// The agent of a thread, and how many entries its robust list has.
+    /// Returns the agent of a thread, and its number of holds.
     pub(crate) fn of_thread(&self, thread: &Arc<BlockedThread>) -> Option<(Known, usize)> {
         self.locked(|agents| {
             let agent = agents.iter().find(|agent| Arc::ptr_eq(&agent.known.blocked_thread, thread))?;

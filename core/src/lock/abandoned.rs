@@ -1,7 +1,7 @@
 //! Locks whose holders died: the next holder is told.
 //!
-//! A lock that nobody waits for is remembered by its location. Whether any is, at a location or at others that share its counter, is read
-//! by JavaScript before it asks. Names are requested by native calls, and are not counted.
+//! A lock that nobody waits for is remembered by its location. Whether any is, at a location or at others that share
+//! its counter, is read by JavaScript before it asks. Names are requested by native calls, and are not counted.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::queue::result::WaitResult;
 use crate::sync::Ordering;
 
 impl Section<'_> {
-    /// Returns whether the word at `location`, from which `request` has been taken, had been abandoned. An exclusive holder can repair
-    /// what was left half done, so the note of the death ends with it; all readers learn of the death.
+    /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair what was left
+    /// half done, so the note of the death ends with it; all readers learn of the death.
     pub(super) fn take_note_of_death(&mut self, location: Location, request: Request) -> bool {
         match request.mode() {
             Some(Mode::Exclusive) => {
@@ -62,7 +62,7 @@ impl Section<'_> {
         }
     }
 
-    /// The abandoned locks of JavaScript's at these addresses, of those in this bucket.
+    /// Lists the abandoned locks of this bucket at these addresses of JavaScript's.
     fn abandoned_in(&self, addresses: &Range<usize>) -> impl Iterator<Item = Location> {
         let locations = Location::from_address(addresses.start)..Location::from_address(addresses.end);
         self.policy().abandoned.range(locations).copied().filter(|location| !location.is_of_process())
@@ -77,7 +77,7 @@ impl Section<'_> {
 }
 
 impl WaiterListStore {
-    /// The next exclusive holder of the word, which the calling thread holds, is told of a death.
+    /// Notes a death for the next exclusive holder. The calling thread holds the word.
     pub fn note_death(&self, location: Location) {
         self.critical_section_at(location, |section| section.note_death(location));
     }
@@ -87,18 +87,18 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.abandon(location, request, word));
     }
 
-    /// Gives back a grant, made with `result`, that was not made use of: the next holder is told of a death if this one was.
+    /// Returns an unused grant, made with `result`: the next holder is told of a death if this one was.
     pub fn return_unused(&self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
         self.critical_section_at(location, |section| section.return_unused(location, request, result, word));
     }
 
-    /// Returns whether the lock, which the calling thread has taken without a native call, had been abandoned. The note of that ends.
+    /// Returns whether the lock, taken without a native call, had been abandoned. The note of that ends.
     pub fn take_note_of_death(&self, location: Location, request: Request) -> bool {
         self.critical_section_at(location, |section| section.take_note_of_death(location, request))
     }
 
-    /// The exclusive holder by `request` has repaired what a dead one left behind: nobody else is told of that, be it a thief. Returns false
-    /// if the lock was stolen before.
+    /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else is told, be it a thief.
+    /// Returns false if the lock was stolen before.
     pub fn repaired(&self, location: Location, request: Request) -> bool {
         self.critical_section_at(location, |section| {
             let Some(id) = request.id() else {
@@ -110,7 +110,7 @@ impl WaiterListStore {
         })
     }
 
-    /// Whether the lock at `location`, or at others that share its counter, is abandoned. JavaScript reads the counter itself.
+    /// Whether a lock that shares this location's counter is abandoned. JavaScript reads the counter itself.
     pub fn any_abandoned_near(&self, location: Location) -> bool {
         self.policy_counter(location).load(Ordering::SeqCst) != 0
     }

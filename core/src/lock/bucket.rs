@@ -1,4 +1,4 @@
-//! The lines of a bucket, and how the claims in them are woken and granted what they ask for.
+//! The lines of a bucket: how claims are woken and granted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,13 +14,13 @@ use crate::queue::waiter::{self, Successor};
 use crate::queue::waiter_list::WaiterKey;
 use crate::queue::{outbox, store};
 
-/// What the claim of a promise has been granted.
+/// The grant of a promise's claim.
 pub type Grant = outbox::Grant<Request>;
 /// A blocked thread or a promise.
 pub type Waiter = waiter::Waiter<Request>;
 /// Results on their way to an agent.
 pub type Outbox = outbox::Outbox<Request>;
-/// What an agent finds in its outbox.
+/// The contents of an agent's outbox.
 pub type Mail = outbox::Mail<Request>;
 /// The queue with locks.
 pub type WaiterListStore = store::WaiterListStore<Lines>;
@@ -29,14 +29,13 @@ pub type WaiterListStore = store::WaiterListStore<Lines>;
 #[derive(Debug, Default)]
 pub struct Lines {
     by_location: HashMap<Location, Line, FxBuildHasher>,
-    /// The locks whose holders died when nobody waited; until they are locked again, or their memory is gone (`memories`). Ordered, so
-    /// that those of a memory are found among all.
+    /// The locks whose holders died when nobody waited; until they are locked again, or their memory is gone
+    /// (`memories`). Ordered, so that those of a memory are found among all.
     pub(super) abandoned: BTreeSet<Location>,
-    /// The locks on their way to a waiter, until its thread's robust list has them: so that the holder of a lock is known at every
-    /// moment.
+    /// The locks on their way to a waiter, until its thread's robust list has them: so a lock's holder is always known.
     pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
-    /// The requests that hold named locks, by their numbers: each with whether it was told of a death. A request that is not here any
-    /// more gave its lock back, or had it revoked by a steal.
+    /// The requests that hold named locks, by their numbers: each with whether it was told of a death. A request that
+    /// is not here any more gave its lock back, or had it revoked by a steal.
     pub(super) named: BTreeMap<(Location, u32), bool>,
 }
 
@@ -46,7 +45,7 @@ pub(super) type Section<'a> = CriticalSection<'a, Lines>;
 /// Tables up to this capacity keep it.
 const RETAINED: usize = 64;
 
-/// Gives back the memory of a table that is empty and was large. Each entry that made it large has paid for that.
+/// Frees the memory of an empty table that was large. Each entry that made it large has paid for that.
 fn give_back<V>(table: &mut HashMap<Location, V, FxBuildHasher>) {
     if table.is_empty() && table.capacity() > RETAINED {
         *table = HashMap::default();
@@ -54,7 +53,7 @@ fn give_back<V>(table: &mut HashMap<Location, V, FxBuildHasher>) {
 }
 
 impl Lines {
-    /// The lock at `location` is not on its way to a waiter any more.
+    /// Notes that the lock at `location` has reached its holder.
     pub(super) fn end_grant(&mut self, location: Location) {
         if !self.granted.is_empty() && self.granted.remove(&location).is_some() {
             give_back(&mut self.granted);
@@ -65,7 +64,7 @@ impl Lines {
         self.by_location.get(&location)
     }
 
-    /// Whether the request has been granted a named lock, and not been revoked since.
+    /// Whether the request holds a named lock that was not stolen since.
     pub(super) fn holds(&self, location: Location, id: u32) -> bool {
         self.named.contains_key(&(location, id))
     }
@@ -120,7 +119,7 @@ impl Policy for Lines {
         section.wake_first(location);
     }
 
-    /// A notification counts each waiter without a claim that it wakes: so it wakes none on the way to a blocked thread's claim.
+    /// A notification counts each waiter without a claim that it wakes: it wakes none before a blocked thread's claim.
     fn notify_claim(section: &mut Section<'_>, location: Location, first: WaiterKey) {
         let thread = if section.blocks(first) { None } else { section.first_thread_in_line(location) };
         for key in thread.into_iter().chain([first]) {
@@ -131,8 +130,8 @@ impl Policy for Lines {
 }
 
 impl Section<'_> {
-    /// The first claim at `location`, what it asks for, and whether there were waiters without a claim before it. These are
-    /// notified.
+    /// Finds the first claim and its request. Notifies waiters without a claim before it; returns whether there were
+    /// any.
     pub(super) fn notify_up_to_first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
         let mut others_before = false;
         while self.policy().line(location).is_some() {
@@ -146,8 +145,7 @@ impl Section<'_> {
         None
     }
 
-    /// The first blocked thread with a claim behind the first claim at `location`, which is a promise's; and whether there were
-    /// blocked threads without one before it. These are notified.
+    /// Finds the first thread with a claim behind a promise's first claim. Notifies threads before it; returns if any.
     pub(super) fn notify_up_to_first_thread(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
         let mut others_before = false;
         loop {
@@ -175,8 +173,8 @@ impl Section<'_> {
         });
     }
 
-    /// The word may grant something: wakes the first claim, and if that is a promise's, whose event loop may be busy, the first
-    /// blocked thread behind it, too. Without claims, notifies the first waiter.
+    /// The word may grant something: wakes the first claim, and if that is a promise's, whose event loop may be busy,
+    /// the first blocked thread behind it, too. Without claims, notifies the first waiter.
     pub(super) fn wake_first(&mut self, location: Location) {
         if let Some((first, ..)) = self.notify_up_to_first_claim(location) {
             if !self.blocks(first)
@@ -194,7 +192,7 @@ impl Section<'_> {
         }
     }
 
-    /// Whether a claim may be handed a lock as far as its thread is concerned: it blocks, runs this, or ran a moment ago.
+    /// Whether a claim's thread is ready for a hand-over: it blocks, runs this, or ran a moment ago.
     pub(super) fn is_ready(&self, location: Location, key: WaiterKey) -> bool {
         self.blocks(key) || self.has_run(location, key)
     }
@@ -204,8 +202,7 @@ impl Section<'_> {
         self.is_claim_of_runner(key) || self.policy().line(location).is_some_and(|line| line.has_tried(key))
     }
 
-    /// The claim that is handed the lock at `location`, which is being released, if it is any claim's turn. And what the
-    /// releasing thread does next.
+    /// Finds the claim whose turn it is as the lock is released; and what the releasing thread does next.
     pub(super) fn turn(&mut self, location: Location) -> (Option<WaiterKey>, Released) {
         let mut released = Released::GoOn;
         let turn = self.turn_of(location, &mut released);
@@ -228,7 +225,8 @@ impl Section<'_> {
         (is_its_turn && !behind_others).then_some(key)
     }
 
-    /// The word has changed: the first claims of a strict line are granted what it is enough for; the first of a lock is woken.
+    /// Serves the line of a word that has changed: a strict line's first claims are granted, or a lock's first is
+    /// woken.
     pub(super) fn word_changed(&mut self, location: Location, word: &impl Word) {
         while let Some((key, request, _)) = self.notify_up_to_first_claim(location)
             && request.is_strict()
@@ -242,12 +240,12 @@ impl Section<'_> {
         self.wake_first(location);
     }
 
-    /// Takes what `request` asks for, if the word grants it now.
+    /// Takes the request from the word, if the word grants it now.
     pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
         request.take(word).then(|| self.taken(location, request))
     }
 
-    /// What was requested has been taken from the word.
+    /// Notes that the request has been taken from the word.
     pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
         let from_dead = self.take_note_of_death(location, request);
         if let Some(id) = request.id() {
@@ -256,7 +254,7 @@ impl Section<'_> {
         if from_dead { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
     }
 
-    /// The claim with this key has been granted what it asks for: it leaves the line.
+    /// Grants the claim with this key its request: it leaves the line.
     pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
         self.dequeue_granted(key, location, result, |section, waiter, request| {
             if request.is_for_lock() {

@@ -13,17 +13,17 @@ use crate::queue::waiter::Listed;
 use crate::queue::waiter_list::Ticket;
 use crate::sync::Arc;
 
-/// What came of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Claimed {
-    /// It has what it asked for.
+    /// It has its request.
     Now(WaitResult),
     /// It is in the line.
     Pending(Ticket),
 }
 
-/// What came of freeing a lock that the calling thread does not hold.
+/// The outcome of freeing a lock that another thread may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Freed<H> {
@@ -36,7 +36,7 @@ pub enum Freed<H> {
 }
 
 impl Section<'_> {
-    /// The holder gives back what it took. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
+    /// Releases the request. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
     pub(super) fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
         if request.is_for_lock() {
@@ -109,10 +109,10 @@ impl Section<'_> {
 }
 
 impl WaiterListStore {
-    /// Takes what `request` asks for, or appends `waiter` to the line.
+    /// Takes the request, or appends `waiter` to the line.
     ///
-    /// A thread, which must be the calling one, then calls [`Self::park`], and when it is woken [`Self::retry`]. The thread that
-    /// appends a claim makes sure that somebody calls [`Self::check_words`] from time to time.
+    /// A thread, which must be the calling one, then calls [`Self::park`], and when it is woken [`Self::retry`]. The
+    /// thread that appends a claim makes sure that somebody calls [`Self::check_words`] from time to time.
     pub fn claim(
         &self,
         location: Location,
@@ -124,13 +124,12 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.claim_or_append(location, waiter, request, deadline, word))
     }
 
-    /// Takes what `request` asks for if that needs no waiting.
+    /// Takes the request if that needs no waiting.
     pub fn try_take(&self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
         self.critical_section_at(location, |section| section.try_take(location, request, word))
     }
 
-    /// Until when a blocked thread's claim that has been woken puts off its retry, so that a promise's goes first. `None`: it
-    /// retries now.
+    /// Tells until when a thread's woken claim waits for a promise's. `None`: it retries now.
     pub fn head_start(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> Option<Timestamp> {
         let until = self.with_waiter(ticket, &Waiter::Thread(Arc::clone(thread)), |section, key, location| {
             let until = section.policy().line(location)?.head_start(key)?;
@@ -169,14 +168,13 @@ impl WaiterListStore {
         .flatten()
     }
 
-    /// The calling thread gives back what it took.
+    /// Releases the calling thread's request.
     pub fn release(&self, location: Location, request: Request, word: &impl Word) -> Released {
         self.critical_section_at(location, |section| section.release(location, request, word))
     }
 
-    /// As [`Self::release`], by the agent with this outbox, at the end of a job of it; its promises count as ready if it `hands_over`. The
-    /// agent is not rung. Returns, too, whether it is to look into its outbox, since nobody
-    /// else rings.
+    /// Releases in a job of the agent with this outbox, which is not rung. Its promises count as ready if it
+    /// `hands_over`. Returns, too, whether it is to look into its outbox, since nobody else rings.
     pub fn release_unrung<'a>(
         &'a self,
         location: Location,
@@ -192,7 +190,7 @@ impl WaiterListStore {
         (released, wakes.withhold(outbox))
     }
 
-    /// The robust list of `waiter`'s thread has the lock that was granted to it.
+    /// Notes that the robust list of `waiter`'s thread has the granted lock.
     pub fn delivered(&self, location: Location, waiter: &Waiter) {
         self.critical_section_at(location, |section| {
             if section.policy().granted.get(&location).is_some_and(|granted| granted.is(waiter)) {
@@ -201,23 +199,24 @@ impl WaiterListStore {
         });
     }
 
-    /// Takes back what [`Self::delivered`] said: the lock is on its way to `waiter` again.
+    /// Undoes [`Self::delivered`]: the lock is on its way to `waiter` again.
     pub fn undelivered(&self, location: Location, waiter: Waiter) {
         self.critical_section_at(location, |section| {
             section.policy_mut().granted.insert(location, waiter);
         });
     }
 
-    /// Frees a lock that no thread is known to hold. `holder` finds the holder, given the waiter that the lock is on its way to.
+    /// Frees a lock without a known holder. `holder` finds one, given the waiter that the lock is on its way to.
     ///
     /// # Why the answer is right
-    /// A thread that takes the lock in JavaScript notes before that it is about to. A thread that gives it back there keeps a note
-    /// until it has looked at the counter. This counts as a waiter meanwhile, so that thread comes here afterwards and waits for
-    /// the bucket, with its note. So if the word is locked, its holder was on its way to holding it when the counter was raised,
-    /// or has taken it from a waiter; and either is noted. `holder` must find what is noted throughout, though lists change meanwhile.
+    /// A thread that takes the lock in JavaScript notes before that it is about to. A thread that gives it back there
+    /// keeps a note until it has looked at the counter. This counts as a waiter meanwhile, so that thread comes here
+    /// afterwards and waits for the bucket, with its note. So if the word is locked, its holder was on its way to
+    /// holding it when the counter was raised, or has taken it from a waiter; and either is noted. `holder` must find
+    /// what is noted throughout, though lists change meanwhile.
     ///
-    /// This holds for holders by means of this package. Code that uses the bare word notes nothing: if it frees the lock while
-    /// holders are looked for, the lock of one that takes it at that moment is freed.
+    /// This holds for holders by means of this package. Code that uses the bare word notes nothing: if it frees the
+    /// lock while holders are looked for, the lock of one that takes it at that moment is freed.
     pub fn free<H>(
         &self,
         location: Location,
@@ -242,12 +241,12 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| body(section.policy().granted.get(&location)))
     }
 
-    /// JavaScript has changed the word by an atomic operation while a waiter was counted.
+    /// Serves the line of a word that JavaScript changed. It had seen a waiter counted.
     pub fn word_changed(&self, location: Location, word: &impl Word) {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
-    /// Likewise, when the memory of the word may be gone: only the claim that is woken looks at the word.
+    /// Wakes the first claim, without a look at the word, whose memory may be gone.
     pub fn wake_first(&self, location: Location) {
         self.critical_section_at(location, |section| {
             section.was_freed(location);
@@ -255,10 +254,11 @@ impl WaiterListStore {
         });
     }
 
-    /// Looks at the words of all lines but those of names, given by `word`: a word may have been freed without a call, and then its first
-    /// claims are woken. Whether any was; `None` if there are no such lines.
+    /// Looks at the words of all lines but those of names. A word may have been freed without a call: then its first
+    /// claims are woken. Returns whether any was; `None` if there are no such lines.
     ///
-    /// `word` is called in critical sections, for locations that have claims, and its result is used as long as they have.
+    /// `word` is called in critical sections, for locations with claims, and its result is used as long as they have
+    /// any.
     pub fn check_words<'a, W: Word + 'a>(&self, word: impl Fn(Location) -> &'a W) -> Option<bool> {
         let mut found = None;
         for index in self.buckets_with_claims() {

@@ -1,25 +1,25 @@
 //! When a lock is handed over, and to which claim.
 //!
-//! A blocked thread does nothing but wait, so it retries soon after it has been woken. A promise's claim retries when its
-//! thread's event loop turns, and the loop may be computing for seconds. A busy event loop must not delay a thread that can run.
-//! Therefore:
+//! A blocked thread only waits, so it retries soon after it has been woken. A promise's claim retries when its thread's
+//! event loop turns, and the loop may be computing for seconds. It must not delay a thread that can run:
 //!
-//! - When a promise's claim is woken, the first blocked thread behind it is woken as well, and waiters without a claim that block
-//!   before that one are notified (not by a notification, which wakes as many as it counts). So at most two claims are awake: one
-//!   of a promise, which is the first in line, and one of a blocked thread.
-//! - That thread gives the promise a head start: it retries once [`FAIRNESS`] has passed since the first release that left the
-//!   promise's claim waiting, unless the claim has retried before.
-//! - It is the turn of the first claim if it has been woken and has retried in vain: its thread ran a moment ago. A blocked thread
-//!   need only have been overtaken for [`FAIRNESS`]. If the first claim is a promise's that has not retried, the same rule holds
-//!   for the first blocked thread behind it.
-//! - An agent that releases the lock at the end of a job plainly runs. So it is the turn of its own promise, if that is the first.
-//! - An event loop that is not busy may lack a processor, when threads that take the lock in turns occupy all of them. So a thread
-//!   that releases the lock sleeps for [`ROOM`] when a promise's claim has waited for [`FAIRNESS`] without retrying, as do the
-//!   threads that release it meanwhile. That happens again only after twice as long, for the loop may be busy after all.
+//! - When a promise's claim is woken, the first blocked thread behind it is woken as well, and waiters without a claim
+//!   that block before that one are notified (not by a notification, which wakes as many as it counts). So at most two
+//!   claims are awake: one of a promise, which is the first in line, and one of a blocked thread.
+//! - That thread gives the promise a head start: it retries once [`FAIRNESS`] has passed since the first release that
+//!   left the promise's claim waiting, unless the claim has retried before.
+//! - It is the turn of the first claim if it has been woken and has retried in vain: its thread ran a moment ago. A
+//!   blocked thread need only have been overtaken for [`FAIRNESS`]. If the first claim is a promise's that has not
+//!   retried, the same rule holds for the first blocked thread behind it.
+//! - An agent that releases at the end of a job runs. So it is the turn of its own promise, if that is the first.
+//! - An event loop that is not busy may lack a processor, when threads that take the lock in turns occupy all of them.
+//!   So a thread that releases the lock sleeps for [`ROOM`] when a promise's claim has waited for [`FAIRNESS`] without
+//!   retrying, as do the threads that release it meanwhile. That happens again only after twice as long, for the loop
+//!   may be busy after all.
 //!
 //! # Limits
-//! A loop may become busy after its promise's claim has retried: a lock that is handed to it then stays with it until the loop
-//! turns. Of several promises only the first is woken: event loops behind a busy one wait for it, or for a blocked thread's
+//! A loop may become busy after its promise's claim has retried: a lock that is handed to it then stays with it until
+//! the loop turns. Of several promises only the first is woken: loops behind a busy one wait for it, or for a thread's
 //! release.
 
 use std::time::Duration;
@@ -30,10 +30,10 @@ use crate::queue::waiter_list::WaiterKey;
 /// How long newcomers may overtake the first in line, counted from the first release that let them.
 pub const FAIRNESS: Duration = Duration::from_micros(500);
 
-/// How long a thread that releases a lock sleeps to leave its processor to an event loop. Systems make it twice as long.
+/// How long a thread that releases a lock sleeps for the sake of an event loop. Systems make it twice as long.
 pub const ROOM: Duration = Duration::from_micros(50);
 
-/// What a thread that has released a lock does next for the fairness of its line.
+/// The next step of a thread that has released a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Released {
     /// Nothing.
@@ -51,7 +51,7 @@ pub(super) struct Overtaken {
     promise: Option<Unready>,
 }
 
-/// A promise's claim to which the lock is not handed over, since its thread may be busy.
+/// A promise's claim whose thread is too busy for a hand-over.
 #[derive(Debug)]
 struct Unready {
     key: WaiterKey,
@@ -68,7 +68,7 @@ impl Overtaken {
         self.promise.take_if(|promise| promise.key == key);
     }
 
-    /// A release at `now` finds the claim of a blocked thread. Returns whether newcomers have overtaken that claim for long enough.
+    /// Notes that a release at `now` found a thread's claim. Returns whether it has been overtaken for long enough.
     pub(super) fn thread_is_late(&mut self, key: WaiterKey, now: Timestamp) -> bool {
         match self.thread {
             Some((thread, since)) if thread == key => now.duration_since(since) >= FAIRNESS,
@@ -79,7 +79,7 @@ impl Overtaken {
         }
     }
 
-    /// A release at `now` finds the claim of a promise, the first, that has not retried.
+    /// Notes a release that found the first claim, a promise's, unready.
     pub(super) fn promise_is_unready(&mut self, key: WaiterKey, now: Timestamp) -> Released {
         let promise = self.unready(key, now);
         if now.duration_since(promise.since) >= promise.patience {
@@ -89,13 +89,13 @@ impl Overtaken {
         if now < promise.room_until { Released::MakeRoom } else { Released::GoOn }
     }
 
-    /// Until when the claim of a blocked thread lets that of a promise, which is the first, go first.
+    /// Tells until when a thread's claim lets the first, a promise's, go.
     pub(super) fn head_start_of(&self, is_first: impl FnOnce(WaiterKey) -> bool) -> Option<Timestamp> {
         let promise = self.promise.as_ref().filter(|promise| is_first(promise.key))?;
         Some(promise.since.after(FAIRNESS))
     }
 
-    /// Notes since when the claim of a promise, the first, has been waiting without having retried.
+    /// Notes since when the first claim, a promise's, has not retried.
     pub(super) fn begin(&mut self, key: WaiterKey, now: Timestamp) {
         self.unready(key, now);
     }

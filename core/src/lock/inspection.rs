@@ -8,11 +8,12 @@ use crate::queue::location::Location;
 use crate::queue::waiter::Listed;
 
 impl WaiterListStore {
-    /// Gives `body` the waiters in a bucket, those of each location in their order; the locks on their way to a waiter; and what tells
+    /// Shows `body` the waiters of a bucket, in order; the locks on their way to a waiter; and what tells
     /// [`Self::held_since`].
     ///
-    /// Meanwhile nothing at these locations, or at those of `held`, which are in the bucket, is released: a waiter is counted there, so
-    /// a thread that releases comes to native code. A release that had looked at the counter before may still take place.
+    /// Meanwhile nothing at these locations, or at those of `held` in the bucket, is released: a waiter is counted
+    /// there, so a thread that releases comes to native code. A release that looked at the counter before may still
+    /// take place.
     pub fn inspect<R>(
         &self,
         bucket: usize,

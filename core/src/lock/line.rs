@@ -1,4 +1,4 @@
-//! The claims at one location: how many there are, which blocked threads are behind a promise's claim, and which claims are awake.
+//! The claims at one location: their number, the threads behind a promise's claim, and the claims that are awake.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::queue::waiter::Successor;
 use crate::queue::waiter_list::WaiterKey;
 
-/// At most one claim of a promise and one of a blocked thread.
+/// At most one claim of a promise and one of a thread.
 #[derive(Debug, Default)]
 struct OneOfEach {
     promise: Option<WaiterKey>,
@@ -36,8 +36,8 @@ pub(super) struct Line {
     /// Never 0: the line is removed with its last claim.
     claims: u32,
     promises: u32,
-    /// The blocked threads, with and without claims, that came while a promise's claim was in the line; in their order. If the
-    /// first claim is a promise's, then these are all the threads behind it.
+    /// The blocked threads, with and without claims, that came while a promise's claim was in the line; in their order.
+    /// If the first claim is a promise's, then these are all the threads behind it.
     threads: VecDeque<WaiterKey>,
     /// The claims that have been woken and have not retried yet.
     awake: OneOfEach,
@@ -67,7 +67,7 @@ impl Line {
         }
     }
 
-    /// A claim leaves. If it has retried, it may have left the lock free all the same: a panic may have ended the retry.
+    /// Removes a claim. If it has retried, it may have left the lock free: a panic may have ended the retry.
     pub(super) fn remove(&mut self, key: WaiterKey, blocks: bool) -> Successor {
         self.claims -= 1;
         if blocks {
@@ -110,12 +110,12 @@ impl Line {
         was_woken
     }
 
-    /// Whether a promise's claim, which is the first, has been woken and has not retried yet.
+    /// Whether the first claim is a promise's, woken and without a retry.
     pub(super) fn awaits_promise(&self) -> bool {
         self.awake.promise.is_some()
     }
 
-    /// Until when the claim of a blocked thread lets that of a promise go first, if both are awake.
+    /// Tells until when a thread's claim lets a promise's go first.
     pub(super) fn head_start(&self, thread: WaiterKey) -> Option<Timestamp> {
         let is_awake = |promise| self.awake.thread == Some(thread) && self.awake.promise == Some(promise);
         self.overtaken.head_start_of(is_awake)

@@ -1,17 +1,18 @@
-//! The memories in which threads of this process have made locks, and whether they still exist.
+//! The memories in which threads have made locks, and whether they exist.
 //!
-//! Abandoned locks are remembered by address, and have to be forgotten when their memory is freed: otherwise the next lock at such
-//! an address would be reported as abandoned. Node-API does not tell when memory is freed. But JavaScript can tell when a
-//! `SharedArrayBuffer` object has been collected; a memory may have several of those, in several threads.
+//! Abandoned locks are remembered by address, and have to be forgotten when their memory is freed: otherwise the next
+//! lock at such an address would be reported as abandoned. Node-API does not tell when memory is freed. But JavaScript
+//! can tell when a `SharedArrayBuffer` object has been collected; a memory may have several of those, in several
+//! threads.
 //!
 //! # When a memory counts as gone
 //! - No object of it is known, and no lock in it is abandoned, or it has certainly been freed ([`Memories::look`]).
-//! - A thread makes a lock on a new object at its address, no other object is known, and an earlier object of that thread at this
-//!   address has been collected. (Other threads kept the earlier memory, and have ended since.)
+//! - A thread makes a lock on a new object at its address, no other object is known, and an earlier object of that
+//!   thread at this address has been collected. (Other threads kept the earlier memory, and have ended since.)
 //! - A thread makes the first lock in a memory that overlaps it and begins elsewhere.
 //!
-//! That no object is known does not count: a thread that has made no lock in the memory may keep it, and hand it to a new worker, which is
-//! to be told of the death. The last [`MOST_LEFT`] such memories are remembered.
+//! That no object is known does not count: a thread that has made no lock in the memory may keep it, and hand it to a
+//! new worker, which is to be told of the death. The last [`MOST_LEFT`] such memories are remembered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -26,8 +27,8 @@ pub const MOST_LEFT: usize = 1024;
 
 /// The memories of a process. Any thread may call any method.
 ///
-/// Its lock is held while a bucket's is taken: so no thread can register a memory, and die with a lock in it, between the decision
-/// that the memory is gone and the forgetting.
+/// Its lock is held while a bucket's is taken: so no thread can register a memory, and die with a lock in it, between
+/// the decision that the memory is gone and the forgetting.
 #[derive(Debug)]
 pub struct Memories {
     registry: Mutex<Registry>,
@@ -37,7 +38,7 @@ pub struct Memories {
 /// Finds those of the memories that have certainly been freed.
 type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
 
-/// What is known of a memory after one of its objects has been lost.
+/// The state of a memory after one of its objects was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Left {
     /// Other objects of it are known.
@@ -90,7 +91,7 @@ impl Memories {
         Self { registry: Mutex::default(), find_freed }
     }
 
-    /// The agent makes a lock on a buffer object of `length` bytes at `base` for the first time.
+    /// Registers a buffer object of `length` bytes at `base` for the agent.
     pub fn register(&self, store: &WaiterListStore, agent: AgentId, base: usize, length: usize) {
         let mut registry = lock(&self.registry);
         let registry = &mut *registry;
@@ -126,8 +127,7 @@ impl Memories {
         left
     }
 
-    /// The agent ends. It has `objects` buffer objects at `base` registered, perhaps none any more. What it held there has been
-    /// abandoned before.
+    /// Ends the agent, which has `objects` buffer objects at `base`. Its holds there have been abandoned before.
     pub fn end(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) -> Left {
         let mut registry = lock(&self.registry);
         if let Some(memory) = registry.memories.get_mut(&base) {
@@ -136,7 +136,7 @@ impl Memories {
         registry.subtract(store, base, objects)
     }
 
-    /// Gives the word at `location` a name, instead of the one that it has.
+    /// Names the word at `location`, instead of its former name.
     pub fn set_label(&self, location: Location, label: Text) {
         lock(&self.registry).labels.insert(location.address(), label);
     }
@@ -146,7 +146,7 @@ impl Memories {
         lock(&self.registry).labels.get(&location.address()).cloned()
     }
 
-    /// Looks which of the memories of which no object is known have been freed.
+    /// Looks which memories without a known object have been freed.
     pub fn look(&self, store: &WaiterListStore) {
         let mut registry = lock(&self.registry);
         let left = registry.left.iter().map(|base| registry.memories[base].addresses(*base)).collect();
@@ -177,7 +177,7 @@ impl Registry {
         Left::Unknown
     }
 
-    /// A memory that was not known is at these addresses: known ones that overlap it were there earlier, and are forgotten.
+    /// Forgets the memories that overlap these addresses: a new one is there, so they are gone.
     fn forget_overlapped(&mut self, store: &WaiterListStore, base: usize, length: usize) {
         // Known ones do not overlap one another.
         let known = self.memories.range(..base.saturating_add(length)).rev().filter(|(_, memory)| memory.length > 0);
@@ -187,7 +187,7 @@ impl Registry {
         }
     }
 
-    /// The memory at `base` is gone, or was the first to be left of too many.
+    /// Forgets the memory at `base`: it is gone, or the first of too many.
     fn forget(&mut self, store: &WaiterListStore, base: usize) {
         let Some(memory) = self.memories.get_mut(&base) else { return };
         let addresses = memory.addresses(base);

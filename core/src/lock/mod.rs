@@ -7,14 +7,14 @@
 //! | read-write lock | 0 free, *n* readers, −1 a writer | *n* → *n* + 1, 0 → −1 |
 //! | semaphore | the permits that are left | *n* → *n* − *k* |
 //! | semaphore with a limit | the permits that are taken | *n* → *n* + *k*, up to the limit that comes with the request |
-//! | named lock | as of a read-write lock; the word is [`names`]' | likewise |
+//! | named lock | as of a read-write lock; the word is [`names`]' | the same |
 //!
-//! JavaScript takes what is free, and gives back what nobody waits for, by one atomic operation and without a native call. A
-//! claim that has to wait joins the line of its word: in the same list as waiters without a claim, which may be threads that
-//! lock by means of `Atomics.wait` and `notify`.
+//! JavaScript takes what is free, and gives back what nobody waits for, by one atomic operation and without a native
+//! call. A claim that has to wait joins the line of its word: in the same list as waiters without a claim, which may be
+//! threads that lock by means of `Atomics.wait` and `notify`.
 //!
 //! # The line of a lock
-//! A newcomer may overtake a waiter that is still waking, for at most [`fairness::FAIRNESS`]; then the lock is handed over.
+//! A newcomer may overtake a waking waiter for at most [`fairness::FAIRNESS`]; then the lock is handed over.
 //!
 //! | event | word | effect |
 //! |---|---|---|
@@ -31,25 +31,25 @@
 //! Waiters without a claim that stand before the first claim are notified whenever it is woken.
 //!
 //! # The line of a read-write lock or semaphore is strict
-//! No claim is overtaken: a claim that finds a line joins it, and what is given back goes to the first claims, as many as the
-//! word grants. So a writer, or a request for many permits, does not starve, and readers behind a writer enter together. What is
-//! granted to a promise whose event loop is busy stays with it. When a claim gives up, the first one is woken, since what the
-//! other waited for may be enough for it. A blocked thread that is woken behind a promise's claim grants the first claims what
-//! the word is enough for, as a release does, before it takes anything for itself.
+//! No claim is overtaken: a claim that finds a line joins it, and what is given back goes to the first claims, as many
+//! as the word grants. So a writer, or a request for many permits, does not starve, and readers behind a writer enter
+//! together. What is granted to a promise whose event loop is busy stays with it. When a claim gives up, the first one
+//! is woken, since what the other waited for may be enough for it. A blocked thread that is woken behind a promise's
+//! claim grants the first claims what the word is enough for, as a release does, before it takes anything for itself.
 //!
 //! # Why no release is missed
-//! If the word grants what the first claim asks for, then that claim is awake, and if it is a promise's the first blocked thread
-//! behind it, too; or a release is under way which will wake them. For:
+//! If the word grants what the first claim asks for, then that claim is awake, and if it is a promise's the first
+//! blocked thread behind it, too; or a release is under way which will wake them. For:
 //!
 //! - Native code that changes the word wakes the first claim, and the thread, in the same critical section.
-//! - JavaScript that changes the word looks at the word's counter *afterwards* and calls native code if anybody is counted. If
-//!   the thread is ended between the two, its clean-up does.
+//! - JavaScript that changes the word looks at the word's counter *afterwards* and calls native code if anybody is
+//!   counted. If the thread is ended between the two, its clean-up does.
 //! - A claim is counted *before* it looks at the word (the argument of [`crate::queue::counters`]).
-//! - A claim that is awake takes what it asks for, or finds it taken by a holder that will give it back, or wakes its successor
-//!   when it leaves.
+//! - A claim that is awake takes its request, or finds a holder that will give it back, or wakes its successor as it
+//!   leaves.
 //!
-//! A blocked thread that joins the line of a lock has found the lock taken, so a release will follow. One that joins a strict
-//! line behind a promise's claim that is awake grants that claim what the word holds before it waits itself.
+//! A blocked thread that joins the line of a lock has found the lock taken, so a release will follow. One that joins a
+//! strict line behind a promise's claim that is awake grants that claim what the word holds before it waits itself.
 
 mod abandoned;
 mod bucket;

@@ -62,7 +62,7 @@ fn id(outbox: &Arc<Outbox>) -> usize {
 pub enum Refusal {
     /// The name is held, or requested before.
     NotAvailable,
-    /// A thread that blocks would wait for what it holds itself.
+    /// A thread that blocks would wait for its own hold.
     HeldHere,
     /// A thread that blocks would wait for a promise of its own, which cannot be settled meanwhile.
     AwaitedHere,
@@ -91,7 +91,7 @@ pub(super) struct Table {
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
     counts: HashMap<(usize, Location), u32, FxBuildHasher>,
     pub(super) last_id: u32,
-    /// The names that are not in use and whose next exclusive holder is to be told of a death, numbered in the order in which they came.
+    /// The unused names whose next exclusive holder is to be told of a death, numbered in their order.
     pub(super) left: HashMap<Text, (u64, Arc<Name>)>,
     last_left: u64,
 }
@@ -110,7 +110,7 @@ fn shrink<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
 }
 
 impl WaiterListStore {
-    /// Whether the request has been granted, and the lock not been stolen since.
+    /// Whether the request was granted, and not stolen since.
     pub fn holds(&self, location: Location, id: u32) -> bool {
         self.critical_section_at(location, |section| section.policy().holds(location, id))
     }

@@ -1,20 +1,20 @@
 //! Named locks: from a name to a word of this process, with the line of a read-write lock.
 //!
-//! A name has a word as long as there are requests for it, pending or granted. Without any it is left aside if its last exclusive
-//! holder is dead and the next one has not been told. Only native code changes the word. Every request has a number: a lock that was
-//! stolen is not in its bucket's table any more, so its former holder gives back nothing.
+//! A name has a word as long as there are requests for it, pending or granted. Without any it is left aside if its last
+//! exclusive holder is dead and the next one has not been told. Only native code changes the word. Every request has a
+//! number: a lock that was stolen is not in its bucket's table any more, so its former holder gives back nothing.
 //!
 //! # Why the service need not look at the words of names
-//! A look finds a word that grants something while the claims that could have it sleep: after a change of the word without a call. No
-//! JavaScript knows where the words of names are. Each change is made here or in [`super::store`], in the critical section in which
-//! the line is served, too; those who are woken are recorded there, and woken even if the operation panics. A thread cannot be ended in
-//! the midst of native code. If it is ended before or after an operation, its clean-up gives back what is in its robust list, in its
-//! outbox or granted to its blocking wait, and withdraws its claims, all by these operations; and a claim that leaves a strict line wakes
-//! the next one.
+//! A look finds a word that grants something while the claims that could have it sleep: after a change of the word
+//! without a call. No JavaScript knows where the words of names are. Each change is made here or in [`super::store`],
+//! in the critical section in which the line is served, too; those who are woken are recorded there, and woken even if
+//! the operation panics. A thread cannot be ended in the midst of native code. If it is ended before or after an
+//! operation, its clean-up gives back what is in its robust list, in its outbox or granted to its blocking wait, and
+//! withdraws its claims, all by these operations; and a claim that leaves a strict line wakes the next one.
 //!
 //! # Lock order
-//! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found and the
-//! moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
+//! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found
+//! and the moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
 use super::bucket::{Outbox, Section, Waiter, WaiterListStore};
 use super::claims::Claimed;
@@ -29,7 +29,7 @@ use crate::queue::result::WaitResult;
 use crate::queue::waiter::Wakes;
 use crate::sync::{Arc, Mutex, lock};
 
-/// A request: where the word is, and what came of it. It is refused if it would have to wait and must not, or would wait for its own
+/// A request's word, and its outcome. It is refused if it would have to wait and must not, or would wait for its own
 /// thread.
 pub type Requested = (Location, Request, Result<Claimed, Refusal>);
 
@@ -42,7 +42,7 @@ pub enum Waits {
     As(Waiter, Timestamp),
 }
 
-/// A request, for those who ask what is held and awaited.
+/// A request, for snapshots and queries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestInfo {
     /// The UTF-16 code units of the name.
@@ -133,14 +133,13 @@ impl Names {
         (location, request, claimed)
     }
 
-    /// The name with these UTF-16 code units, if it is in use, and the agent has no request for it.
+    /// Finds the name with this text, if only others use it.
     pub fn of_others(&self, text: &[u16], outbox: &Arc<Outbox>) -> Option<Arc<Name>> {
         let table = lock(&self.table);
         table.names.get(text).filter(|name| !table.is_requested_by(outbox, name)).cloned()
     }
 
-    /// Takes the name alone, from everyone who holds it and before everyone who awaits it. Their agents hear of it. Returns, too, whether
-    /// anyone held it.
+    /// Steals the name from all holders, whose agents hear of it. Returns, too, whether anyone held it.
     pub fn steal(
         &self,
         store: &WaiterListStore,
@@ -171,7 +170,7 @@ impl Names {
         taken
     }
 
-    /// What was granted is given back. False: it had been stolen.
+    /// Releases a grant. Returns false if it had been stolen.
     pub fn release(&self, store: &WaiterListStore, id: u32) -> bool {
         self.end_grant(store, id, WaitResult::Acquired)
     }
@@ -187,7 +186,7 @@ impl Names {
         Some(wakes.withhold(outbox))
     }
 
-    /// The waiters are woken when the result is dropped, with no lock held.
+    /// Ends a grant. The waiters are woken when the result is dropped, with no lock held.
     fn end_grant_and_wakes(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> Option<Wakes<Request>> {
         let table = &mut *lock(&self.table);
         let Live { name, mode, .. } = table.requests.get(&id)?;
@@ -230,7 +229,7 @@ impl Names {
         requests
     }
 
-    /// The UTF-16 code units of the name that the request with this number is for; `None` if it is over.
+    /// Returns the UTF-16 code units of the request's name; `None` if the request is over.
     pub fn name_of(&self, id: u32) -> Option<Text> {
         Some(lock(&self.table).requests.get(&id)?.name.text.clone())
     }

@@ -1,4 +1,4 @@
-//! The word by which threads exclude each other, what a claim asks of it, and what taking and giving back does to it.
+//! Words that exclude, requests to them, and taking and giving back.
 
 use crate::sync::{AtomicI32, Ordering};
 
@@ -36,7 +36,7 @@ pub enum Mode {
     Exclusive,
 }
 
-/// What a claim asks of its word.
+/// A claim's request to its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 // So it is passed in two registers.
 #[repr(align(8))]
@@ -51,8 +51,8 @@ pub enum Request {
     Permits(u32),
     /// So many permits, which have no holder once they are taken.
     Signals(u32),
-    /// So many permits of a semaphore that has a limit; they return when their holder dies. An entry of a robust list keeps no limit: it has
-    /// [`NO_LIMIT`], since only taking asks for it.
+    /// So many permits of a semaphore that has a limit; they return when their holder dies. An entry of a robust list
+    /// keeps no limit: it has [`NO_LIMIT`], since only taking asks for it.
     Limited {
         /// How many permits.
         amount: u32,
@@ -63,8 +63,8 @@ pub enum Request {
     Named(Mode, u32),
     /// To lock a lock that a queue uses within its steps. It is held for a moment, and users do not see it.
     Inner,
-    /// To have a message of a queue in use: a word that is 0 if nobody has. The queue's events are so many words before it, and are raised
-    /// if the thread dies.
+    /// To have a message of a queue in use: a word that is 0 if nobody has. The queue's events are so many words before
+    /// it, and are raised if the thread dies.
     Lease(u32),
     /// Nothing: the thread owes those who wait for a queue's events that these be raised. So if it dies, they are.
     Debt,
@@ -79,7 +79,7 @@ pub const NO_LIMIT: u32 = 0;
 /// How many kinds there is room for.
 const KINDS: u64 = 16;
 
-/// A kind and an amount as the one number that `lib/locks/hold/request.js` makes of them.
+/// Packs a kind and an amount, as `lib/locks/hold/request.js` does.
 pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
@@ -90,7 +90,7 @@ pub const fn amount_of(packed: u64) -> u64 {
 }
 
 impl Request {
-    /// From its number in `lib/locks/hold/`, the number of permits or of the request, and the limit, where it has one.
+    /// Makes a request of the numbers that `lib/locks/hold/` passes: kind; amount or id; the limit, if any.
     pub const fn from_code(kind: u32, amount: u32, limit: u32) -> Self {
         match kind {
             0 => Self::Lock,
@@ -129,7 +129,7 @@ impl Request {
         }
     }
 
-    /// Whether it is for a lock, of which a newcomer may get ahead of a waiter.
+    /// Whether it is for a lock, where a newcomer may overtake.
     pub const fn is_for_lock(self) -> bool {
         matches!(self, Self::Lock | Self::Inner)
     }
@@ -139,7 +139,7 @@ impl Request {
         !self.is_for_lock()
     }
 
-    /// Whether users see what it stands for: in snapshots, among holders, in cycles.
+    /// Whether users see it: in snapshots, among holders, in cycles.
     pub const fn is_visible(self) -> bool {
         !matches!(self, Self::Inner | Self::Debt)
     }
@@ -149,12 +149,12 @@ impl Request {
         !matches!(self, Self::Signals(_) | Self::Debt)
     }
 
-    /// Whether a claim with this request waits for what others hold, and for nothing else.
+    /// Whether such a claim waits for holders, and for nothing else.
     pub const fn waits_for_holders(self) -> bool {
         self.mode().is_some() || matches!(self, Self::Limited { .. })
     }
 
-    /// Whether it excludes every other request, so that its holder's death may leave work half done.
+    /// Whether it excludes every other request: its holder's death may leave work half done.
     pub const fn is_exclusive(self) -> bool {
         matches!(self.mode(), Some(Mode::Exclusive))
     }
@@ -204,7 +204,7 @@ impl Request {
         }
     }
 
-    /// The value of the word after this has been given back to `current`.
+    /// Computes the word's value after this is given back to `current`.
     fn given_back_to(self, current: i32) -> i32 {
         match self {
             Self::Lock | Self::Inner | Self::Lease(_) | Self::Exclusive | Self::Named(Mode::Exclusive, _) => UNLOCKED,
@@ -236,7 +236,7 @@ impl Request {
     }
 }
 
-/// Writes what `next` makes of the word's value, unless that is `None`. Returns whether it wrote.
+/// Replaces the word's value by `next` of it, unless that is `None`. Returns whether it wrote.
 fn change(word: &impl Word, next: impl Fn(i32) -> Option<i32>) -> bool {
     loop {
         let current = word.load();

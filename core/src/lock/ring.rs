@@ -1,4 +1,4 @@
-//! What rings are made of: what is held and awaited, the links, and the turns of claims in a line.
+//! The parts of rings: holds, waits, links, and turns in a line.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::queue::location::Location;
 
 pub(super) type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 
-/// What a thread holds or awaits.
+/// A hold or a wait of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Of which word.
@@ -23,13 +23,13 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What it requests of what others hold, if it is a claim for such a thing.
+    /// Returns the request, if it is a claim that waits for holders.
     pub(super) fn wanted(&self) -> Option<Request> {
         self.request.filter(|request| request.waits_for_holders())
     }
 }
 
-/// What a thread has that another one waits for.
+/// A thread's hold or place that keeps another one waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Has {
     /// It holds this.
@@ -41,13 +41,13 @@ pub enum Has {
 /// A thread of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// What the link before waits for; of the first one, the last.
+    /// The hold or place that the link before waits for; of the first one, the last.
     pub has: Has,
-    /// The index of what the thread awaits.
+    /// The index of the thread's wait.
     pub waits_for: usize,
 }
 
-/// Finds, as it is told of the claims of a word in the order of its line, which claims ahead keep one waiting.
+/// Finds which claims ahead keep one waiting. It is told of a word's claims in the order of its line.
 #[derive(Default)]
 pub(super) struct Turns {
     /// By word, the nearest claim that keeps those behind it waiting; and the nearest of another thread than that one.
@@ -55,7 +55,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// The nearest claim that keeps this one waiting, of a thread that `counts`.
+    /// Finds the nearest claim ahead that counts and keeps this one waiting.
     pub(super) fn next(&mut self, waiting: &[Seen], index: usize, counts: impl Fn(u32) -> bool) -> Option<usize> {
         let Seen { location, thread, .. } = waiting[index];
         let request = waiting[index].wanted()?;
@@ -76,13 +76,13 @@ impl Turns {
     }
 }
 
-/// The links of a ring of which each hold, or claim ahead, is after the claim that waits for it.
+/// Links each hold, or claim ahead, to the claim that waits for it.
 pub(super) fn links(has: &[Has], waits_for: impl Iterator<Item = usize>) -> Vec<Link> {
     let has_before = has.last().into_iter().chain(has);
     waits_for.zip(has_before).map(|(waits_for, &has)| Link { has, waits_for }).collect()
 }
 
-/// Turns a ring so that it begins with the thread that has the smallest number.
+/// Turns a ring so that the smallest thread number comes first.
 pub(super) fn from_smallest(mut ring: Vec<Link>, waiting: &[Seen]) -> Vec<Link> {
     let first = (0..ring.len()).min_by_key(|&n| (waiting[ring[n].waits_for].thread, ring[n].waits_for));
     ring.rotate_left(first.unwrap_or(0));

@@ -7,13 +7,15 @@
 //! | permits | nothing: any thread may add permits |
 //! | permits of a limit | each holder of so many that what is requested does not fit beside them, and the nearest claim ahead of it |
 //!
-//! These are the rules of [`super::wait_for_graph`]; but here promises count, and claims that have a timeout. A blocked thread waits for what
-//! it blocks for only: its promises cannot go on before. Any other thread waits for what each of its promises waits for, except for what it
-//! holds itself: another task of it may release that. Of some promises it is known which tasks they keep waiting: [`super::task_rings`].
+//! These are the rules of [`super::wait_for_graph`]; but here promises count, and claims that have a timeout. A blocked
+//! thread waits for what it blocks for only: its promises cannot go on before. Any other thread waits for what each of
+//! its promises waits for, except for what it holds itself: another task of it may release that. Of some promises it is
+//! known which tasks they keep waiting: [`super::task_rings`].
 //!
-//! Each thread that is on a ring is on one of those that are returned, and none is returned twice: rings of blocked threads come first, then
-//! those through tasks, and a ring is looked for only through a thread that is on no earlier one of several threads. So there are no more of
-//! these rings than threads, and the work is that of one breadth-first search for each thread that both holds and waits.
+//! Each thread that is on a ring is on one of those that are returned, and none is returned twice: rings of blocked
+//! threads come first, then those through tasks, and a ring is looked for only through a thread that is on no earlier
+//! one of several threads. So there are no more of these rings than threads, and the work is that of one breadth-first
+//! search for each thread that both holds and waits.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -27,7 +29,7 @@ use super::task_rings::task_rings;
 use super::wait_for_graph::{beside_own, is_kept_by};
 use crate::queue::location::Location;
 
-/// `waits_for` is awaited, because the thread of the node `to` has that. Past places of a line an edge has only one of the two.
+/// A wait `waits_for`, because the node `to` has that. Past places of a line an edge has only one of the two.
 #[derive(Clone, Copy)]
 struct Edge {
     waits_for: Option<usize>,
@@ -35,8 +37,8 @@ struct Edge {
     to: usize,
 }
 
-/// A thread; or a claim ahead in a line, which waits for what it requests, whatever else its thread waits for; or a place in the line for
-/// permits: what is behind it waits for that claim, and for those ahead of that.
+/// A thread; or a claim ahead in a line, which waits for what it requests, whatever else its thread waits for; or a
+/// place in the line for permits: what is behind it waits for that claim, and for those ahead of that.
 struct Node {
     blocked: bool,
     edges: Vec<Edge>,
@@ -51,7 +53,7 @@ struct ThreadGraph<'a> {
     threads: Map<u32, usize>,
     /// The nodes of claims ahead in a line.
     claims: Map<usize, usize>,
-    /// What is held of a word: the first entry of each thread, and all that the thread holds.
+    /// The holds of a word: the first entry of each thread, and the sum of its holds.
     holders: Map<Location, Vec<(usize, Request)>>,
     /// The nodes of places in lines for permits, by their claims.
     places: Map<usize, usize>,
@@ -115,7 +117,7 @@ impl<'a> ThreadGraph<'a> {
         }
     }
 
-    /// A place in a line for permits, and its claim, which waits behind the place of the claim ahead.
+    /// Adds a place in a line for permits, and its claim. It waits behind the place of the claim ahead.
     fn add_place(&mut self, index: usize, ahead: Option<usize>) {
         let (claim, place) = (self.claim_node(index), self.add_node(true));
         self.nodes[place].edges.push(Edge { waits_for: None, has: Some(Has::Awaited(index)), to: claim });
@@ -136,7 +138,7 @@ impl<'a> ThreadGraph<'a> {
         self.nodes[node].edges.push(edge);
     }
 
-    /// The node waits for those who hold what the claim wants.
+    /// Lets the node wait for the claim's holders.
     fn add_holders(&mut self, node: usize, index: usize) {
         let claim = self.waiting[index];
         let Some(request) = claim.wanted() else { return };
@@ -163,7 +165,7 @@ impl<'a> ThreadGraph<'a> {
         node
     }
 
-    /// Adds rings until each thread that is on one is on one of those that are known. `all_blocked`: of blocked threads only.
+    /// Adds rings until all threads on rings are covered. `all_blocked`: of blocked threads only.
     fn search(&mut self, all_blocked: bool, rings: &mut Vec<Vec<Link>>) {
         let mut threads: Vec<_> = self.threads.values().copied().collect();
         threads.sort_unstable();
@@ -181,7 +183,7 @@ impl<'a> ThreadGraph<'a> {
         }
     }
 
-    /// The threads of a ring that was found elsewhere are on one, unless that is a ring of one thread: others may go through it, too.
+    /// Marks the threads of a ring found elsewhere. If it has one thread, others may go through that, too.
     fn note(&mut self, ring: &[Link]) {
         let threads: HashSet<_, FxBuildHasher> = ring.iter().map(|link| self.waiting[link.waits_for].thread).collect();
         for thread in threads.iter().filter(|_| threads.len() > 1) {
@@ -228,7 +230,7 @@ const fn extent(request: Request) -> (bool, u32, u32) {
     }
 }
 
-/// The edges by which the search has come to `node`, and then `last`.
+/// Lists the edges by which the search came to `node`, and then `last`.
 fn path_to(last: Edge, mut node: usize, reached: &Map<usize, Option<(usize, Edge)>>) -> Vec<Edge> {
     let mut path = vec![last];
     while let Some((from, edge)) = reached[&node] {
@@ -239,8 +241,8 @@ fn path_to(last: Edge, mut node: usize, reached: &Map<usize, Option<(usize, Edge
     path
 }
 
-/// The rings among what is held and what is awaited. What a thread holds of one word is in neighbouring entries, and the claims of a word
-/// are in the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
+/// Finds the rings among holds and waits. A thread's holds of one word are neighbours, and the claims of a word are in
+/// the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
 pub fn rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
     let mut graph = ThreadGraph::new(held, waiting);
     let mut rings = Vec::new();
@@ -253,8 +255,8 @@ pub fn rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<
     rings
 }
 
-/// The rings of a first look of which a second one has all entries, too. `first` and `again`: keys of what is held and of what is awaited; a
-/// key is the same in both if the entry was there from one to the other.
+/// Keeps the rings that a second look finds whole. `first` and `again`: keys of holds and of waits; a key is the same
+/// in both if the entry was there from one to the other.
 pub fn confirmed<K: Eq + Hash>(
     rings: Vec<Vec<Link>>,
     first: [&[K]; 2],

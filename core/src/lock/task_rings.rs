@@ -1,4 +1,4 @@
-//! Rings through tasks: a callback that runs with a hold waits, probably, for what is requested in its asynchronous context.
+//! Rings through tasks: a callback with a hold waits, probably, for the requests in its asynchronous context.
 //!
 //! | | is kept waiting by |
 //! |---|---|
@@ -6,11 +6,12 @@
 //! | what a blocked thread holds | the claim that it blocks for |
 //! | a claim | what `rings.rs` says, but each hold counts for itself, also those of its own thread |
 //!
-//! The holds of a task of which permits of the same limit are requested stay while it waits: so they count together with its request.
+//! A task's holds of which it requests more permits stay while it waits: they count together with its request.
 //!
-//! Each hold that is on a ring is in one group with all that it reaches and is reached from. Of each group rings are looked for through one
-//! hold after the other that is on no earlier one, the shortest ones, but no more than [`MOST`]: so the work is in proportion to what is held
-//! and awaited, however many tasks wait for each other. Each of these rings has a link that is a promise: those without are found before.
+//! Each hold that is on a ring is in one group with all that it reaches and is reached from. Of each group rings are
+//! looked for through one hold after the other that is on no earlier one, the shortest ones, but no more than [`MOST`]:
+//! so the work is in proportion to what is held and awaited, however many tasks wait for each other. Each of these
+//! rings has a link that is a promise: those without are found before.
 
 use std::collections::HashSet;
 
@@ -27,12 +28,12 @@ const MOST: usize = 8;
 /// A step of a search.
 #[derive(Clone, Copy)]
 struct Edge {
-    /// What is there that keeps the former waiting, if this comes to a holder, or to a claim ahead.
+    /// The holder's or the claim's part that keeps the former waiting.
     has: Option<Has>,
     to: usize,
 }
 
-/// What a claim waits for, of all that is held of a word.
+/// The part of a word's holds that a claim waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
     All,
@@ -41,7 +42,7 @@ enum Part {
     AtLeast(u32),
 }
 
-/// A hold, a claim, a thread, a part of what is held of a word, or a place in the line for permits.
+/// A hold, a claim, a thread, a part of a word's holds, or a place in the line for permits.
 #[derive(Default)]
 struct Node {
     edges: Vec<Edge>,
@@ -148,7 +149,7 @@ impl TaskGraph<'_> {
         place
     }
 
-    /// The claim with this node waits for those who hold what it wants.
+    /// Lets the claim with this node wait for its holders.
     fn add_holders(&mut self, node: usize, index: usize, request: Request) {
         let location = self.waiting[index].location;
         let part = match request {
@@ -172,7 +173,7 @@ impl TaskGraph<'_> {
         node
     }
 
-    /// The same for a claim of a task that holds permits of the word itself.
+    /// Adds the other holders, for a task that holds permits of the word.
     fn add_others(&mut self, node: usize, index: usize, request: Request) {
         let own = self.own.remove(&index).unwrap_or_default();
         let beside = own
@@ -188,7 +189,7 @@ impl TaskGraph<'_> {
         }
     }
 
-    /// If the hold keeps the request waiting, and its task or thread itself waits for something.
+    /// Adds the hold if it keeps the request waiting and itself waits.
     fn add_holder(&mut self, node: usize, hold: usize, request: Request) {
         let keeper = self.threads.get(&self.held[hold].thread).or_else(|| self.holds.get(&hold));
         if let Some(&keeper) = keeper
@@ -238,7 +239,7 @@ impl TaskGraph<'_> {
 struct Search<'a> {
     nodes: &'a [Node],
     groups: &'a [usize],
-    /// From where the latest search that came to a node did so: by which of the edges there; and where that search began.
+    /// Where the latest search that reached a node came from: by which edge there; and where that search began.
     reached: Vec<Option<(usize, usize, usize)>>,
 }
 
@@ -263,7 +264,7 @@ impl Search<'_> {
         None
     }
 
-    /// The edges by which the search has come to `node`, and then `last`.
+    /// Lists the edges by which the search came to `node`, and then `last`.
     fn path(&self, start: usize, mut node: usize, last: Edge) -> Vec<Edge> {
         let mut path = vec![last];
         while node != start
@@ -277,7 +278,7 @@ impl Search<'_> {
     }
 }
 
-/// By node, the number of its group, in which each node reaches each other: its strongly connected component, by Tarjan's algorithm.
+/// Numbers the strongly connected component of each node, by Tarjan's algorithm.
 fn groups(nodes: &[Node]) -> Vec<usize> {
     const NONE: usize = usize::MAX;
     let mut groups = vec![NONE; nodes.len()];

@@ -9,27 +9,30 @@
 //! | permits | nothing: any thread may add permits |
 //! | permits of a limit | each holder of so many that what it requests and holds does not fit beside them, and the blocked threads ahead |
 //!
-//! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits for its turn in the
-//! line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it waits itself. That several holders together
-//! leave too little room of a limit is not enough: each of them may be the one that goes on. Claims that have a
-//! timeout, and those of promises, are left out: they may leave the line.
+//! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits
+//! for its turn in the line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it
+//! waits itself. That several holders together leave too little room of a limit is not enough: each of them may be the
+//! one that goes on. Claims that have a timeout, and those of promises, are left out: they may leave the line.
 //!
 //! # Why every cycle is found, by one thread
-//! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under the same lock. A thread
-//! that holds nothing need do neither: others wait for it only if its claim is ahead of theirs, and that is found in the line. Such a
-//! claim joined before the one behind it, whose thread holds something, as a thread of the cycle waits for it. So when the last holder
-//! of a cycle looks, it sees the waits of all others. One ahead that holds something counts once it is published, as other holders
-//! do: it may be the one that finds the cycle. Then it leaves the line, and the one ahead of it, of which nobody knew, would keep
-//! those behind waiting: so a search asks about each thread ahead, up to one that stands for all ahead of it. So of what threads hold, only that of the published ones and of the searching one is read,
-//! and a thread that holds much makes no other's sleep dearer, as long as it does not block itself. A thread that finds a cycle is not published, so no other finds the same one. A promise that
-//! is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again after a slice of its
-//! sleep in which that has happened.
+//! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under
+//! the same lock. A thread that holds nothing need do neither: others wait for it only if its claim is ahead of theirs,
+//! and that is found in the line. Such a claim joined before the one behind it, whose thread holds something, as a
+//! thread of the cycle waits for it. So when the last holder of a cycle looks, it sees the waits of all others. One
+//! ahead that holds something counts once it is published, as other holders do: it may be the one that finds the cycle.
+//! Then it leaves the line, and the one ahead of it, of which nobody knew, would keep those behind waiting: so a search
+//! asks about each thread ahead, up to one that stands for all ahead of it. So of what threads hold, only that of the
+//! published ones and of the searching one is read, and a thread that holds much makes no other's sleep dearer, as long
+//! as it does not block itself. A thread that finds a cycle is not published, so no other finds the same one. A promise
+//! that is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again
+//! after a slice of its sleep in which that has happened.
 //!
 //! # Why no false one is found
-//! Published threads change nothing that they hold: each takes its wait back, under the lock of the graph, before it goes on. So what a
-//! published thread is found to hold once the lock of the graph is held, it holds during the whole search. That a claim is unsettled is
-//! found in the critical section of its line. In a cycle of such threads no claim can be granted, as each needs that another goes
-//! on. A thread may be terminated, which the search cannot know: its claim was in the line, so the cycle was there.
+//! Published threads change nothing that they hold: each takes its wait back, under the lock of the graph, before it
+//! goes on. So what a published thread is found to hold once the lock of the graph is held, it holds during the whole
+//! search. That a claim is unsettled is found in the critical section of its line. In a cycle of such threads no claim
+//! can be granted, as each needs that another goes on. A thread may be terminated, which the search cannot know: its
+//! claim was in the line, so the cycle was there.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,11 +55,11 @@ pub struct Blocked {
     pub ticket: Ticket,
     /// Where it waits.
     pub location: Location,
-    /// What it requests.
+    /// Its request.
     pub request: Request,
 }
 
-/// What a thread has that keeps another one waiting.
+/// A thread's hold or place that keeps another one waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Obstacle {
     /// It holds this.
@@ -68,13 +71,13 @@ pub enum Obstacle {
 /// A thread of a cycle.
 #[derive(Debug)]
 pub struct Link {
-    /// What it waits for.
+    /// Its wait.
     pub blocked: Blocked,
-    /// What it has that the thread before it in the cycle waits for; of the first one, the last.
+    /// Its hold or place that the thread before it in the cycle waits for; of the first one, the last.
     pub obstacle: Obstacle,
 }
 
-/// Whether a thread that holds `held` keeps a claim with this request waiting.
+/// Whether a holder of `held` keeps a claim with this request waiting.
 pub const fn is_kept_by(request: Request, held: Request) -> bool {
     match (request, request.mode()) {
         (_, Some(Mode::Exclusive)) => held.is_owned(),
@@ -87,7 +90,7 @@ pub const fn is_kept_by(request: Request, held: Request) -> bool {
     }
 }
 
-/// What a claim with this request waits for while its thread keeps what it holds of the same word.
+/// Adds a thread's own holds of the word to its request.
 pub fn beside_own(request: Request, own: impl Iterator<Item = Request>) -> Request {
     own.fold(request, |sum, own| sum.and(own).unwrap_or(sum))
 }
@@ -97,7 +100,7 @@ pub fn beside_own(request: Request, own: impl Iterator<Item = Request>) -> Reque
 pub struct Keeper {
     /// The thread.
     pub thread: Arc<BlockedThread>,
-    /// What it has.
+    /// Its hold or place.
     pub obstacle: Obstacle,
     /// Whether it holds anything, here or elsewhere.
     pub holds: bool,
@@ -112,7 +115,7 @@ pub struct WaitForGraph {
     published: Mutex<HashMap<usize, Blocked, FxBuildHasher>>,
 }
 
-/// Those of the keepers ahead in a line, the nearest first, of which a search has to know. A writer that holds nothing waits for the same as
+/// Keeps the keepers ahead that a search needs, the nearest first. A writer that holds nothing waits for the same as
 /// all that are ahead of it, so it stands for them; and it stays, since it looks for no cycle.
 pub fn up_to_one_for_all(ahead: impl Iterator<Item = Keeper>) -> impl Iterator<Item = Keeper> {
     let mut is_over = false;
@@ -128,12 +131,13 @@ fn key(thread: &Arc<BlockedThread>) -> usize {
 }
 
 impl WaitForGraph {
-    /// Publishes that `blocked`, the calling thread, which holds something, is about to sleep; or returns the cycle that this would
-    /// close, which begins with it. To be called again for the same wait: looks anew.
+    /// Publishes that the calling thread, a holder, is about to sleep; or returns the cycle that this would close,
+    /// which begins with it. Idempotent: a call for the same wait looks anew.
     ///
-    /// `look`, called once the lock of the graph is held, is given the waits that are published and this one. It returns a function that
-    /// tells which threads keep a blocked one waiting; none if its claim has been settled. The search asks only about claims at the
-    /// locations of those waits, and of threads that hold something it need only be told those that have one of these waits.
+    /// `look`, called once the lock of the graph is held, is given the waits that are published and this one. It
+    /// returns a function that tells which threads keep a blocked one waiting; none if its claim has been settled. The
+    /// search asks only about claims at the locations of those waits, and of threads that hold something it need only
+    /// be told those that have one of these waits.
     pub fn block<K: Fn(&Blocked) -> Vec<Keeper>>(
         &self,
         blocked: &Blocked,
@@ -178,7 +182,7 @@ struct Search<'a, K> {
 }
 
 impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
-    /// What the first thread has that closes a cycle through `blocked`, if there is one.
+    /// Finds the first thread's hold or place that closes a cycle through `blocked`.
     fn visit(&mut self, blocked: &Blocked) -> Option<Obstacle> {
         for Keeper { thread, obstacle, holds, claim } in (self.keepers)(blocked) {
             if Arc::ptr_eq(&thread, &self.start.thread) {
@@ -200,9 +204,9 @@ impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
 }
 
 impl WaiterListStore {
-    /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the blocked threads ahead of
-    /// it in the line that it waits behind, the nearest first, and with what tells whether something that was granted has not been
-    /// stolen. `None` if the claim has been settled.
+    /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the blocked
+    /// threads ahead of it in the line that it waits behind, the nearest first, and with what tells whether something
+    /// that was granted has not been stolen. `None` if the claim has been settled.
     pub fn while_waiting<R>(
         &self,
         blocked: &Blocked,

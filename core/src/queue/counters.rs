@@ -1,20 +1,21 @@
-//! How many wait, counted where JavaScript can read it: so an operation that concerns no waiter needs no lock and no native call.
+//! Counters of waiters that JavaScript reads directly: an operation that concerns none needs no native call.
 //!
 //! # Why a notification that finds no waiter takes no lock
-//! A waiter raises the counter of its word, then passes a `SeqCst` fence, then reads the word. A notifier writes the word, then
-//! passes a `SeqCst` fence, then reads the counter. In the single order of the two fences one comes first: if the notifier's,
-//! the waiter reads the new value and does not wait; if the waiter's, the notifier sees it counted and takes the lock. (The
-//! fence is needed because the program may have written the word without an atomic operation.)
+//! A waiter raises the counter of its word, then passes a `SeqCst` fence, then reads the word. A notifier writes the
+//! word, then passes a `SeqCst` fence, then reads the counter. In the single order of the two fences one comes first:
+//! if the notifier's, the waiter reads the new value and does not wait; if the waiter's, the notifier sees it counted
+//! and takes the lock. (The fence is needed because the program may have written the word without an atomic operation.)
 //!
-//! A notifier that reads a count other than 0 needs no fence, since it takes the lock: a waiter that had the lock before is in
-//! the list, and one that gets it afterwards reads the new value.
+//! A notifier that reads a count other than 0 needs no fence, since it takes the lock: a waiter that had the lock
+//! before is in the list, and one that gets it afterwards reads the new value.
 //!
 //! # Which words share a counter
-//! With 256 buckets, none of the same four mebibytes do: often a lock lies beside a word that somebody waits for all the time, and
-//! releasing the lock must not take a call for that. Words farther apart seldom do, unless they lie at large powers of two.
+//! With 256 buckets, no two of the same four mebibytes do: often a lock lies beside a word that somebody always waits
+//! for, and releasing it must not take a call for that. Words farther apart seldom do, unless at large powers of two.
 //!
-//! The counters of the words of a cache line are neighbours, and so are those of the same line of successive pages: a thread that goes
-//! through words in either way finds what it needs in the caches. A page of counters takes memory once one of them has been raised.
+//! The counters of the words of a cache line are neighbours, and so are those of the same line of successive pages: a
+//! thread that goes through words in either way finds what it needs in the caches. A page of counters takes memory once
+//! one of them has been raised.
 
 #![allow(unsafe_code, reason = "memory that the allocator has zeroed")]
 
@@ -24,7 +25,7 @@ use crate::sync::{AtomicI32, Ordering, fence};
 /// How many counters are in a cache line.
 const LINE: usize = CACHE_LINE / size_of::<i32>();
 
-/// The number of counters of words: 2^20 where there are 256 buckets, and few in a small store, of which tests make many.
+/// The number of counters of words: 2^20 where there are 256 buckets, and few in the small stores of tests.
 const fn words(buckets: usize) -> usize {
     LINE * buckets * buckets
 }
@@ -35,10 +36,9 @@ const fn policy(buckets: usize) -> usize {
     if some < LINE { LINE } else { some }
 }
 
-/// The counters of a store: those of waiters, by word; behind them those of the policy, by word, too; and the last one is their sum.
+/// The counters of a store: of waiters, by word; behind them the policy's, by word, too; and the last is their sum.
 ///
-/// No counter is a field: so nothing changes in a store itself, and the compiler need not read its pointers again after each atomic
-/// operation.
+/// No counter is a field: a store itself never changes, so the compiler keeps its pointers over atomic operations.
 #[derive(Debug)]
 pub(super) struct Counters {
     memory: Box<[AtomicI32]>,
@@ -58,7 +58,7 @@ impl Counters {
         Self { memory, first, words, policy }
     }
 
-    /// All counters, from the start of a cache line to the end of one. `lib/agent/counters.js` reads them.
+    /// Returns all counters, in whole cache lines. `lib/agent/counters.js` reads them.
     pub(super) fn all(&self) -> &[AtomicI32] {
         &self.memory[self.first..][..self.memory.len() - LINE]
     }
@@ -110,8 +110,8 @@ fn zeroed(length: usize) -> Box<[AtomicI32]> {
     (0..length).map(|_| AtomicI32::default()).collect()
 }
 
-/// Whether the counter says that nobody waits: `true` is certain for a thread that has changed the word before; `false` is a
-/// reason to take the lock.
+/// Whether the counter says that nobody waits: `true` is certain for a thread that has changed the word before; `false`
+/// is a reason to take the lock.
 pub(super) fn is_zero(counter: &AtomicI32) -> bool {
     counter.load(Ordering::Relaxed) == 0 && {
         fence(Ordering::SeqCst);

@@ -1,7 +1,7 @@
-//! The right to add and remove waiters of one bucket (the specification's `EnterCriticalSection` … `LeaveCriticalSection`).
+//! The right to add and remove waiters of one bucket, as the specification's critical section has it.
 //!
-//! Inside a critical section results are *recorded*: in the blocked thread, or in the agent's outbox. The threads and agents
-//! concerned are woken when it is dropped (invariant 5).
+//! Inside a critical section results are *recorded*: in the blocked thread, or in the agent's outbox. The threads and
+//! agents concerned are woken when it is dropped (invariant 5).
 
 use std::fmt::Debug;
 
@@ -14,10 +14,10 @@ use super::waiter_list::{Record, Ticket, WaiterKey, WaiterLists};
 use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
-/// What a layer above the queue keeps for each bucket, inside the bucket's lock; and when waiters that want more than a notification,
-/// those with a claim, are woken. The queue never looks at a claim. It calls these functions inside a critical section.
+/// The layer above: its state in each bucket, and when claims are woken. The queue never looks at a claim. It calls
+/// these functions inside a critical section.
 pub trait Policy: Debug + Default {
-    /// What a waiter asks for that wants more than a notification.
+    /// The request of a waiter that wants more than a notification.
     type Claim: Copy + Debug;
 
     /// A claim or a blocked thread has been appended. A thread without a claim waits for a notification.
@@ -32,15 +32,14 @@ pub trait Policy: Debug + Default {
     /// Whether the bucket has no claims.
     fn is_empty(&self) -> bool;
 
-    /// Wakes the first waiter at `location` that can make use of what the word holds.
+    /// Wakes the first waiter at `location` that can use the word's value.
     fn wake_successor(section: &mut CriticalSection<'_, Self>, location: Location);
 
-    /// A notification wakes the claim with this key, which is the first at `location`, so that it retries. One notification
-    /// wakes no other claim.
+    /// Wakes the first claim, which has this key, for a retry. One notification wakes no other claim.
     fn notify_claim(section: &mut CriticalSection<'_, Self>, location: Location, key: WaiterKey);
 }
 
-/// What a bucket's lock protects.
+/// The data behind a bucket's lock.
 #[derive(Debug)]
 pub(super) struct Lists<P: Policy> {
     pub(super) waiters: WaiterLists<P::Claim>,
@@ -75,8 +74,8 @@ impl<P: Policy> Default for Bucket<P> {
 
 /// The lock of one bucket, held.
 ///
-/// It ends when this is dropped, also by a panic: then, too, the bucket's earliest deadline is published, and the waiters whose
-/// results have been recorded are woken, with no lock held (fields are dropped in their order).
+/// It ends when this is dropped, also by a panic: then, too, the bucket's earliest deadline is published, and the
+/// waiters whose results have been recorded are woken, with no lock held (fields are dropped in their order).
 pub struct CriticalSection<'a, P: Policy> {
     bucket: &'a Bucket<P>,
     index: usize,
@@ -106,7 +105,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes(Vec::new()) }
     }
 
-    /// Leaves it to the caller to wake the waiters whose results have been recorded, after the section.
+    /// Lets the caller wake the waiters, after the section.
     pub(super) fn take_wakes(&mut self) -> Wakes<P::Claim> {
         Wakes(std::mem::take(&mut self.wakes.0))
     }
@@ -116,12 +115,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         *self.now.get_or_insert_with(self.clock)
     }
 
-    /// What the policy keeps for this bucket, to change.
+    /// The policy's state in this bucket, to change.
     pub(crate) fn policy_mut(&mut self) -> &mut P {
         &mut self.lists.policy
     }
 
-    /// What the policy keeps for this bucket.
+    /// The policy's state in this bucket.
     pub(crate) fn policy(&self) -> &P {
         &self.lists.policy
     }
@@ -135,7 +134,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.counters.of_word(location)
     }
 
-    /// Appends a waiter if `waits`, asked after it has been counted, says so (invariant 3).
+    /// Appends a waiter if `waits`, called once it is counted, agrees (invariant 3).
     pub(crate) fn append(
         &mut self,
         location: Location,
@@ -193,7 +192,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         successor
     }
 
-    /// Removes a claim from its list and records that it has been granted, after `note`, which is given the waiter and its claim.
+    /// Removes a granted claim and records the grant, after `note`.
     pub(crate) fn dequeue_granted(
         &mut self,
         key: WaiterKey,
@@ -221,8 +220,8 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Wakes a claim, which stays in its list, so that it retries; unless `begins`, given whether it is a blocked thread's, says
-    /// that it is awake already.
+    /// Wakes a claim, which stays in its list, so that it retries; unless `begins`, given whether it is a blocked
+    /// thread's, says that it is awake already.
     pub(crate) fn wake_to_retry(&mut self, key: WaiterKey, begins: impl FnOnce(&mut P, bool) -> bool) {
         let Some(waiter) = self.listed(key).map(|listed| listed.waiter.clone()) else { return };
         if !begins(&mut self.lists.policy, waiter.blocks()) {
@@ -240,8 +239,8 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Notifies the first waiter at `location` if it is a promise without a timeout, as most are. The number of waiters
-    /// notified, and the first waiter then. The general way looks up three times what is looked up once here.
+    /// Notifies the first waiter if it is an untimed promise, as most are. Returns the number notified, and the first
+    /// waiter then. The general way looks up three times what is looked up once here.
     pub(super) fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
         let Some((first, next)) = self.lists.waiters.pop_front_promise(location) else {
             return (0, self.lists.waiters.front(location));
@@ -271,7 +270,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Whether the waiter with this key is a claim of the agent that runs this.
+    /// Whether the waiter is a claim of the agent that runs this.
     pub(crate) fn is_claim_of_runner(&self, key: WaiterKey) -> bool {
         self.runs.is_some_and(|runner| {
             matches!(self.listed(key), Some(Listed { waiter: Waiter::Agent(its, _), claim: Some(_) }) if Arc::ptr_eq(its, runner))
@@ -295,7 +294,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Removes the waiter with this key if it is the promise in this slot of an agent, and overdue. Returns whether it was.
+    /// Removes the waiter if it is this promise, and overdue. Returns whether it was.
     pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> bool {
         let record = self.lists.waiters.get(key).filter(|record| record.is_overdue());
         let is_its = record.is_some_and(|record| record.listed.waiter.is_promise(outbox, slot));
@@ -306,7 +305,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         is_its
     }
 
-    /// The first waiter at `location` that is not due. Those before it time out; the caller wakes the line's first claims.
+    /// Finds the first waiter that is not due. Those before it time out; the caller wakes the line's first claims.
     #[expect(clippy::inline_always, reason = "its two callers take 4 % less so")]
     #[inline(always)]
     pub(crate) fn expire_to_front(&mut self, location: Location) -> Option<WaiterKey> {
@@ -319,12 +318,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// The waiter with this key, and what it asks for.
+    /// The waiter with this key, and its request.
     pub(crate) fn listed(&self, key: WaiterKey) -> Option<&Listed<P::Claim>> {
         self.lists.waiters.get(key).map(|record| &record.listed)
     }
 
-    /// What the waiter with this key asks for; `None` for one without a claim.
+    /// The request of the waiter with this key; `None` for one without a claim.
     pub(crate) fn claim(&self, key: WaiterKey) -> Option<P::Claim> {
         self.listed(key)?.claim
     }

@@ -16,8 +16,8 @@ impl Location {
         Self(address)
     }
 
-    /// The location of a word of this process's own, at an address that is a multiple of 4. It differs from that of every word of
-    /// memory that JavaScript has, which may get the same address later.
+    /// Returns the location of a word of this process's own. Its address is a multiple of 4. It differs from that of
+    /// every word of memory that JavaScript has, which may get the same address later.
     pub(crate) const fn of_process(address: usize) -> Self {
         Self(address | 1)
     }
@@ -46,11 +46,11 @@ impl Location {
         self.0
     }
 
-    /// A hash by which the words of one cache line are neighbours in a hash table.
+    /// Hashes so that a cache line's words are neighbours in a table.
     pub(crate) fn hash(self) -> u64 {
         let (line, word) = ((self.0 / CACHE_LINE) as u64, (self.0 % CACHE_LINE / 4) as u64);
-        // The middle bits of a product are well mixed. The table takes an index from the lowest bits, and the byte that it
-        // compares first from the highest.
+        // The middle bits of a product are well mixed. The table takes an index from the lowest bits, and the byte that
+        // it compares first from the highest.
         let mixed = line.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
         mixed ^ word ^ (word << 57)
     }
@@ -58,8 +58,8 @@ impl Location {
     /// The word, as a `T`.
     ///
     /// # Safety
-    /// `T` is an atomic number. The location must be that of so many aligned bytes of shared memory that stay allocated as long as the
-    /// result is used, and that are only written atomically or by JavaScript, whose accesses are those of its own memory model.
+    /// `T` is an atomic number. The location must be that of so many aligned bytes of shared memory that stay allocated
+    /// as long as the result is used, and are only written atomically, or by JavaScript under its own memory model.
     pub unsafe fn word<'a, T>(self) -> &'a T {
         // SAFETY: as the caller promises (invariants 8 and 9).
         unsafe { &*std::ptr::with_exposed_provenance(self.0 & !3) }

@@ -1,8 +1,8 @@
-//! Results on their way to an agent: of its asynchronous waits, the calls to its claims to retry, and what it has lost again.
+//! Results on their way to an agent: of its asynchronous waits, retries of its claims, and its losses.
 //!
-//! Any thread puts mail in, in the critical section in which it removes or wakes the waiter; the outbox's lock is the last in
-//! the lock order (invariant 6). A thread that finds the outbox empty rings it afterwards, with no lock held: so a thousand
-//! results cost one job on the agent's event loop (invariant 5). The agent takes all of the mail at once.
+//! Any thread puts mail in, in the critical section in which it removes or wakes the waiter; the outbox's lock is the
+//! last in the lock order (invariant 6). A thread that finds the outbox empty rings it afterwards, with no lock held:
+//! so a thousand results cost one job on the agent's event loop (invariant 5). The agent takes all of the mail at once.
 
 use std::collections::HashMap;
 
@@ -21,21 +21,21 @@ pub struct Settlement {
     pub result: WaitResult,
 }
 
-/// Where a claim has been granted what it asked for, and what that is.
+/// The word and the request that a claim was granted.
 pub type Grant<C> = (Location, C);
 
-/// What an agent finds in its outbox. `C`: what a claim asks for.
+/// The contents of an outbox. `C`: the request of a claim.
 #[derive(Debug)]
 pub struct Mail<C> {
     /// Waits that have ended.
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to retry. The agent looks at them first.
     pub retries: Vec<u32>,
-    /// What the settlements acquired, in their order; `None` for one that was revoked. If the agent ends before it takes its
-    /// mail, it passes the grants on.
+    /// The grants of the settlements, in their order; `None` for one that was revoked. If the agent ends before it
+    /// takes its mail, it passes the grants on.
     pub grants: Vec<Option<Grant<C>>>,
-    /// What was granted to the agent and has been taken from it since, by numbers that the grants know. The agent looks at these last:
-    /// what was granted is in this mail, or in an earlier one.
+    /// The grants that were taken from the agent since, by numbers that the grants know. The agent looks at these last:
+    /// such a grant is in this mail, or in an earlier one.
     pub losses: Vec<u32>,
     /// The settlements that can be revoked. Made at the first revoke.
     index: Option<Index>,
@@ -51,7 +51,7 @@ impl<C> Default for Mail<C> {
 }
 
 impl<C> Mail<C> {
-    /// Adds the result of a wait, and what it was granted.
+    /// Adds the result of a wait, and its grant.
     #[inline]
     pub fn settle(&mut self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) {
         if is_recallable(result)
@@ -98,7 +98,7 @@ fn is_recallable(result: WaitResult) -> bool {
 /// Makes the agent look into its outbox. Called from any thread.
 pub type Bell = Box<dyn Fn() + Send + Sync>;
 
-/// Whether a thread that has put mail in rings the outbox after its critical section.
+/// Whether a thread that puts mail in rings the outbox afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Ring {
@@ -132,7 +132,7 @@ impl<C> Outbox<C> {
         Ring::Needed
     }
 
-    /// Puts in the result of a wait, and what it was granted.
+    /// Puts in the result of a wait, and its grant.
     pub(crate) fn settle(&self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) -> Ring {
         self.put(|mail| mail.settle(slot, result, grant))
     }
@@ -142,7 +142,7 @@ impl<C> Outbox<C> {
         self.put(|mail| mail.retries.push(slot))
     }
 
-    /// Puts in that something that was granted has been taken from the agent.
+    /// Puts in that a grant was taken from the agent.
     pub(crate) fn lose(&self, number: u32) -> Ring {
         self.put(|mail| mail.losses.push(number))
     }
@@ -154,8 +154,8 @@ impl<C> Outbox<C> {
         std::mem::swap(&mut *mail, taken);
     }
 
-    /// Takes back a grant or a timeout of the wait in `slot` that the agent has not taken yet: its result, and what was
-    /// granted. A notification is not taken back, since `notify` has counted it.
+    /// Revokes a wait's grant or timeout before the agent takes it. Returns its result and grant. A notification is not
+    /// revoked, since `notify` has counted it.
     ///
     /// The first call looks through the mail, each further one takes constant time. The mail keeps a settlement without
     /// effect: [`WaitResult::Due`] of a wait that has ended.
@@ -166,7 +166,7 @@ impl<C> Outbox<C> {
         Some((result, grant.and_then(|place| mail.grants[place].take())))
     }
 
-    /// What has been granted to claims that the agent has not been told of, each with the slot of the claim.
+    /// Lists the grants that the agent has not taken, by slot.
     pub fn grants(&self) -> Vec<(u32, Grant<C>)>
     where
         C: Copy,
@@ -176,7 +176,7 @@ impl<C> Outbox<C> {
         acquired.map(|settlement| settlement.slot).zip(mail.grants.iter().flatten().copied()).collect()
     }
 
-    /// How many grants, revoked ones included, have been put in since the agent last took its mail.
+    /// Counts the grants since the agent took its mail, revoked ones, too.
     pub fn granted(&self) -> usize {
         lock(&self.mail).grants.len()
     }
@@ -186,7 +186,7 @@ impl<C> Outbox<C> {
         self.has_mail.load(Ordering::Acquire)
     }
 
-    /// Whether the agent, which is about to take its mail, finds there nothing but what its claims were granted.
+    /// Whether the agent's mail is nothing but grants. It is about to take it.
     pub fn has_only_grants(&self) -> bool {
         let mail = lock(&self.mail);
         mail.retries.is_empty()

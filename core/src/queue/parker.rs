@@ -1,7 +1,8 @@
 //! A thread that blocks: how its result reaches it, and how it sleeps until then.
 //!
-//! The thread that removes a waiter records the result under the bucket's lock, and unparks the waiter afterwards, with no lock held
-//! (invariants 2 and 5). So a late unpark of an earlier wait is harmless: the waiter finds no result and sleeps on.
+//! The thread that removes a waiter records the result under the bucket's lock, and unparks the waiter afterwards, with
+//! no lock held (invariants 2 and 5). So a late unpark of an earlier wait is harmless: the waiter finds no result and
+//! sleeps on.
 
 use super::result::WaitResult;
 use crate::clock::{Timestamp, now};

@@ -11,12 +11,12 @@ pub enum WaitResult {
     /// `"timed-out"`: the deadline came first.
     TimedOut = 2,
     // 3 is what an operation answers while the wait is pending.
-    /// A claim has what it asked for.
+    /// A claim has its request.
     Acquired = 4,
-    /// A claim has what it asked for, and the former holder died with it.
+    /// A claim has its request, and the former holder died with it.
     AcquiredFromDead = 5,
     // 6 and 7 are what an operation answers when it fails.
-    /// The deadline of a promise has come, and a job of its agent decides what follows
+    /// The deadline of a promise has come, and a job of its agent decides the outcome
     /// ([`super::store::WaiterListStore::decide`]). JavaScript never sees it.
     Due = 8,
 }
@@ -32,7 +32,7 @@ impl WaitResult {
         }
     }
 
-    /// Whether a claim has what it asked for.
+    /// Whether a claim has its request.
     pub const fn is_acquired(self) -> bool {
         matches!(self, Self::Acquired | Self::AcquiredFromDead)
     }

@@ -28,7 +28,7 @@ impl<P: Policy> WaiterListStore<P> {
     /// How many waiters that are due are settled before other threads may enter their bucket.
     const EXPIRE_AT_ONCE: usize = 512;
 
-    /// A store with `buckets` shards (a power of two, up to 2^10) that tells the time by `now`.
+    /// Makes a store of `buckets` shards. Their number is a power of two, up to 2^10; `now` is the clock.
     ///
     /// # Panics
     /// If `buckets` is no power of two, or greater than 2^10.
@@ -58,7 +58,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.counters.any()
     }
 
-    /// The index of the bucket of `location`: that of its cache line. `lib/agent/counters.js` finds it likewise.
+    /// Returns the index of the location's bucket, which its cache line decides.
     pub fn index_of(&self, location: Location) -> usize {
         // Far apart for neighbouring lines (Fibonacci hashing).
         let hash = ((location.address() / CACHE_LINE) as u32).wrapping_mul(0x9E37_79B1);
@@ -100,7 +100,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.critical_section(self.index_of(location), body)
     }
 
-    /// Likewise; but the waiters are woken when the second result is dropped, which may be after other locks are released.
+    /// Runs `body` in a critical section. The waiters are woken when the second result is dropped.
     pub(crate) fn critical_section_and_wakes<'a, R>(
         &'a self,
         location: Location,
@@ -112,7 +112,7 @@ impl<P: Policy> WaiterListStore<P> {
         })
     }
 
-    /// Runs `body` on a waiter that was given this ticket, unless it is settled already.
+    /// Runs `body` on the waiter of this ticket, unless it is settled.
     pub(crate) fn with_waiter<R>(
         &self,
         ticket: Ticket,
@@ -129,8 +129,8 @@ impl<P: Policy> WaiterListStore<P> {
         })
     }
 
-    /// Appends a waiter if the word still holds the expected value (invariant 3); `None`: it holds another. A thread, which must be the
-    /// calling one, then calls [`Self::park`] until that gives a result.
+    /// Appends a waiter if the word holds the expected value (invariant 3); `None`: it holds another. A thread, which
+    /// must be the calling one, then calls [`Self::park`] until that gives a result.
     pub fn enqueue(
         &self,
         location: Location,
@@ -142,7 +142,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.critical_section_at(location, |section| section.append(location, listed, deadline, |_| is_equal()))
     }
 
-    /// Blocks `thread`, the calling one, until its wait ends, its claim is to retry, or `until` has come.
+    /// Blocks the calling thread until its result, a retry, or `until`.
     pub fn park(&self, ticket: Ticket, thread: &Arc<BlockedThread>, deadline: Timestamp, until: Timestamp) -> Woken {
         match thread.park_until(deadline.min(until)) {
             Woken::TimeOver if (self.now)() >= deadline => Woken::Settled(self.withdraw_thread(ticket, thread)),
@@ -170,12 +170,12 @@ impl<P: Policy> WaiterListStore<P> {
         if withdrawn.is_some() { Withdrawal::Done } else { Withdrawal::Settled }
     }
 
-    /// Wakes up to `count` waiters at `location`, in the order in which they came, and gives their number.
+    /// Wakes up to `count` waiters at `location`, first come, first served; returns their number.
     ///
     /// A claim is woken to retry: so the line hears of a thread that unlocks the word by means of `Atomics.notify`.
     ///
-    /// `runs`: the agent that notifies. Its own promises can be notified until a job of it has timed them out. Those of other
-    /// agents time out here once their deadlines have passed.
+    /// `runs`: the agent that notifies. Its own promises can be notified until a job of it has timed them out. Those of
+    /// other agents time out here once their deadlines have passed.
     pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox<P::Claim>>>) -> usize {
         if count == 0 || counters::is_zero(self.counter(location)) {
             return 0;
@@ -217,7 +217,7 @@ impl<P: Policy> WaiterListStore<P> {
         })
     }
 
-    /// Times out the claims that are due, tells the agents of promises that are, and gives the earliest of the other deadlines.
+    /// Times out due claims, tells agents of due promises, returns the next deadline.
     pub fn expire(&self) -> Timestamp {
         let now = (self.now)();
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -233,7 +233,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.earliest_deadline()
     }
 
-    /// Decides the timeouts of an agent's promises, in a job of that agent: those of `settlements` that are [`WaitResult::Due`]
+    /// Decides the timeouts of an agent's promises, in a job of it: those of `settlements` that are [`WaitResult::Due`]
     /// become timeouts. Those whose waits have ended otherwise meanwhile are left out. `ticket` gives that of a slot.
     pub fn decide(
         &self,
@@ -265,7 +265,7 @@ impl<P: Policy> WaiterListStore<P> {
     }
 }
 
-/// What came of removing a promise from its list.
+/// The outcome of removing a promise from its list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Withdrawal {

@@ -21,7 +21,7 @@ impl<C> Waiter<C> {
         matches!(self, Self::Thread(_))
     }
 
-    /// Whether both are the same thread, or the same slot of the same agent.
+    /// Whether both are the same thread, or one slot of one agent.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Thread(a), Self::Thread(b)) => Arc::ptr_eq(a, b),
@@ -48,7 +48,7 @@ impl<C> Waiter<C> {
 pub struct Listed<C> {
     /// The waiter.
     pub waiter: Waiter<C>,
-    /// What it asks for, if it wants more than a notification.
+    /// Its request, if it wants more than a notification.
     pub claim: Option<C>,
 }
 
@@ -59,11 +59,11 @@ impl<C> Listed<C> {
     }
 }
 
-/// Whether a waiter that has left its list without taking anything leaves something to the next one.
+/// Whether an unserved waiter that left leaves something to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Successor {
-    /// The word may hold what the next one wants, and nobody else wakes it.
+    /// The word may hold the next one's request, and nobody else wakes it.
     ToBeWoken,
     /// No other waiter is concerned.
     Unconcerned,
@@ -73,7 +73,7 @@ pub enum Successor {
 pub(crate) struct Wakes<C>(pub(super) Vec<Waiter<C>>);
 
 impl<C> Wakes<C> {
-    /// Leaves it to the agent with this outbox, which is running, to look into that. Returns whether it would have been rung.
+    /// Leaves the ring to the agent with this outbox, which is running. Returns whether it would have been rung.
     pub(crate) fn withhold(&mut self, outbox: &Arc<Outbox<C>>) -> bool {
         let before = self.0.len();
         self.0.retain(|waiter| !matches!(waiter, Waiter::Agent(its, _) if Arc::ptr_eq(its, outbox)));

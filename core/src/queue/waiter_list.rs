@@ -1,7 +1,7 @@
 //! The waiters of one bucket: a first-in, first-out list per [`Location`], and their deadlines.
 //!
-//! Plain data without locks or threads: lists are linked by slab keys. A waiter is in its list exactly as long as it has a key
-//! here (invariant 1). Adding and removing cost O(1), a deadline O(log n), whatever the number of other waiters.
+//! Plain data without locks or threads: lists are linked by slab keys. A waiter is in its list exactly as long as it
+//! has a key here (invariant 1). Adding and removing cost O(1), a deadline O(log n), however many others wait.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 /// Identifies a waiter within its bucket as long as it waits. Reused afterwards.
 pub type WaiterKey = u32;
 
-/// Finds a waiter again. Only valid together with the waiter that it was made for: so a key that is reused is recognised.
+/// Finds a waiter again. Valid only with the waiter that it was made for: so a reused key is recognised.
 ///
 /// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,7 +137,7 @@ impl<C> WaiterLists<C> {
         record
     }
 
-    /// Leaves a waiter that is due in its list, where [`Self::due`] no longer finds it.
+    /// Marks a due waiter, so that [`Self::due`] no longer finds it.
     ///
     /// # Panics
     /// If there is no waiter with this key.
@@ -146,8 +146,7 @@ impl<C> WaiterLists<C> {
         self.deadlines.remove(&(deadline, key));
     }
 
-    /// Removes the first waiter at `location` if it is a promise without a claim and without a deadline. Returns it, and the key of the
-    /// next one.
+    /// Removes the first waiter if it is an untimed promise without claim. Returns it, and the key of the next one.
     pub fn pop_front_promise(&mut self, location: Location) -> Option<(Listed<C>, Option<WaiterKey>)> {
         let is_its = |list: &WaiterList| self.waiters[list.head as usize].location == location;
         let mut entry = self.lists.find_entry(location.hash(), is_its).ok()?;
@@ -203,7 +202,7 @@ impl<C> WaiterLists<C> {
         (self.waiters.get(previous as usize)?.next == key).then_some(previous)
     }
 
-    /// The waiter with the earliest deadline, and where it waits, if that deadline has come at `now`.
+    /// Finds the waiter with the earliest deadline, if that has come.
     pub fn due(&self, now: Timestamp) -> Option<(WaiterKey, Location)> {
         let &(deadline, key) = self.deadlines.first()?;
         (deadline <= now).then(|| (key, self.waiters[key as usize].location))

@@ -1,12 +1,13 @@
-//! The moment until which the service sleeps, agreed with the threads that append promises.
+//! The service's next deadline, agreed with the threads that append promises.
 //!
 //! # Why no deadline is missed
-//! A registering thread stores its bucket's earliest deadline (in the critical section that appends the waiter), then reads
-//! the alarm, and rings if the alarm is set to a later moment than its own deadline. The service sets the alarm, then reads the
-//! buckets' earliest deadlines again before it sleeps. All four accesses are `SeqCst`, so in their single order one of the two
-//! stores comes first, and the thread that stores second reads the other's store: the service does not sleep, or it is rung.
+//! A registering thread stores its bucket's earliest deadline (in the critical section that appends the waiter), then
+//! reads the alarm, and rings if the alarm is set to a later moment than its own deadline. The service sets the alarm,
+//! then reads the buckets' earliest deadlines again before it sleeps. All four accesses are `SeqCst`, so in their
+//! single order one of the two stores comes first, and the thread that stores second reads the other's store: the
+//! service does not sleep, or it is rung.
 //!
-//! A registering thread whose deadline is not its bucket's earliest stores nothing; the thread that stored the earlier one rings.
+//! A thread whose deadline is not its bucket's earliest stores nothing; the thread that stored the earlier one rings.
 
 use crate::clock::Timestamp;
 use crate::queue::critical_section::Policy;
@@ -26,7 +27,7 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// Times out the promises of `store` that are due. Returns the moment until which the service may sleep, unless it is rung before.
+    /// Times out the due promises of `store`. Returns until when the service may sleep, unless it is rung before.
     pub fn set<P: Policy>(&self, store: &WaiterListStore<P>) -> Timestamp {
         loop {
             let next = store.expire();
@@ -37,7 +38,7 @@ impl Alarm {
         }
     }
 
-    /// Returns whether a thread that has just appended a promise with this deadline must ring the service.
+    /// Whether a thread that appended a promise with this deadline must ring.
     pub fn is_later_than(&self, deadline: Timestamp) -> bool {
         deadline.as_nanos() < self.set_to.load(Ordering::SeqCst)
     }

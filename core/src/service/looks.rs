@@ -1,12 +1,13 @@
 //! Looks at the words of lines: a word may have been freed without a call, and then nobody else wakes its first claims.
 //!
 //! # How soon a look comes
-//! A claim is looked at [`SHORTEST`] after it has joined. Then the time between two looks is an eighth of what has passed since a claim
-//! joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no claim by more than an eighth of its
-//! wait, or [`SHORTEST`], and what waits for a day costs a look a second.
+//! A claim is looked at [`SHORTEST`] after it has joined. Then the time between two looks is an eighth of what has
+//! passed since a claim joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no
+//! claim by more than an eighth of its wait, or [`SHORTEST`], and what waits for a day costs a look a second.
 //!
-//! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::rest`] says why none is
-//! overlooked: the service begins to rest when it looks, and a claim that joins ends that.) Without lines there is no next look.
+//! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::rest`]
+//! says why none is overlooked: the service begins to rest when it looks, and a claim that joins ends that.) Without
+//! lines there is no next look.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -22,12 +23,12 @@ const SHORTEST: Duration = Duration::from_millis(50);
 /// The longest time between two looks.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The time until the next look, when there has been no news for so long.
+/// Returns the time until the next look, after so long without news.
 fn pause(quiet: Duration) -> Duration {
     (quiet / 8).clamp(SHORTEST, LONGEST)
 }
 
-/// The looks of a service, as the threads that claim something see them.
+/// The looks of a service, as the threads with claims see them.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     rest: Rest,

@@ -1,10 +1,10 @@
 //! Whether the service rests with respect to a duty: only then do threads ring for it.
 //!
 //! # Why no thread is overlooked
-//! A thread notes what it needs, passes a `SeqCst` fence, then reads whether the service rests. The service notes that it rests,
-//! passes a `SeqCst` fence, then looks once more for what threads have noted. In the single order of the two fences one comes
-//! first: if the thread's, the service sees the note and does not rest; if the service's, the thread sees that it rests, and ends
-//! that.
+//! A thread notes what it needs, passes a `SeqCst` fence, then reads whether the service rests. The service notes that
+//! it rests, passes a `SeqCst` fence, then looks once more for what threads have noted. In the single order of the two
+//! fences one comes first: if the thread's, the service sees the note and does not rest; if the service's, the thread
+//! sees that it rests, and ends that.
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
@@ -20,7 +20,7 @@ impl Default for Rest {
 }
 
 impl Rest {
-    /// Begins to rest, unless `is_needed` finds what threads have noted. Returns whether the service rests. Called by the service.
+    /// Rests, unless `is_needed` finds a note of a thread. Returns whether the service rests. Called by the service.
     pub fn try_rest(&self, is_needed: impl FnOnce() -> bool) -> bool {
         self.0.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -31,8 +31,7 @@ impl Rest {
         rests
     }
 
-    /// Ends the rest. Returns true to exactly one caller, which must ring the service. Called by a thread that has noted what it
-    /// needs.
+    /// Ends the rest. Returns true to exactly one caller, a thread with a note, which must ring the service.
     pub fn rouse(&self) -> bool {
         fence(Ordering::SeqCst);
         // Release: the service, once it sees that the rest is over, sees what was noted.

@@ -19,8 +19,8 @@ use crate::clock::{Timestamp, now};
 use crate::queue::critical_section::Policy;
 use crate::queue::store::WaiterListStore;
 
-/// How long the service lets deadlines pass at most after it has timed promises out. Otherwise each of many deadlines would cost a
-/// wake-up of this thread and one of the promise's.
+/// How long the service lets deadlines pass at most after it has timed promises out. Otherwise each of many deadlines
+/// would cost a wake-up of this thread and one of the promise's.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// How long after a panic a duty begins again.
@@ -52,8 +52,8 @@ async fn perform<D: Future<Output = Infallible>>(duty: impl Fn() -> D) {
 }
 
 impl Service {
-    /// Starts a service. `look` looks at the words of all lines; returns whether it has found one that was freed, `None` if there are no
-    /// lines. `None` if the system gives no thread, or not what the thread needs.
+    /// Starts a service. `look` looks at the words of all lines; returns whether it has found one that was freed,
+    /// `None` if there are no lines. `None` if the system gives no thread, or not what the thread needs.
     pub fn start<P>(
         store: &'static WaiterListStore<P>,
         look: impl Fn() -> Option<bool> + Send + 'static,
@@ -95,7 +95,7 @@ impl Service {
         }
     }
 
-    /// A claim has been appended whose word may be freed without a call.
+    /// Notes a claim whose word may be freed without a call.
     pub fn look_at_words(&self) {
         self.looks.claim_has_joined();
     }
@@ -110,7 +110,7 @@ impl Service {
         });
     }
 
-    /// Watches the event loop of the calling thread, which has noted that it is blocked. Whether it is watched.
+    /// Watches the event loop of the calling thread, which is noted as blocked. Returns whether it does.
     pub fn watch(&self, watch: &Arc<Watch>) -> bool {
         watch.begin(&self.signals, self.runtime.handle())
     }

@@ -1,5 +1,5 @@
-//! A sleep that ends on time: tokio's own counts whole milliseconds, and is late by one in the median. So it ends 2 ms early, and the
-//! thread itself sleeps the rest.
+//! A sleep that ends on time: tokio's own counts whole milliseconds, and is late by one in the median. So it ends 2 ms
+//! early, and the thread itself sleeps the rest.
 
 use std::thread;
 use std::time::Duration;
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// Sleeps for 60 durations, in as many steps as it takes, and gives how late it was in the median.
+    /// Returns the median lateness of 60 sleeps, each in many steps.
     fn lateness() -> Duration {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {

@@ -1,23 +1,24 @@
 //! Interrupts a blocked thread when its event loop is signalled.
 //!
-//! A thread that blocks in native code has to return to JavaScript to learn that its worker is being terminated. Doing so thirty
-//! times a second costs each blocked thread a wake-up with cold caches. But a thread that terminates a worker also signals the
-//! worker's event loop, whose epoll descriptor then becomes readable; and the service's runtime can wait for that (an epoll
-//! descriptor may be watched by another one).
+//! A thread that blocks in native code has to return to JavaScript to learn that its worker is being terminated. Doing
+//! so thirty times a second costs each blocked thread a wake-up with cold caches. But a thread that terminates a worker
+//! also signals the worker's event loop, whose epoll descriptor then becomes readable; and the service's runtime can
+//! wait for that (an epoll descriptor may be watched by another one).
 //!
-//! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which something is
-//! added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed when one of the same kind is pending
-//! already; then the thread returns when its slice ends. So once the loop has been signalled during a watch, the slices are shorter. What
-//! was signalled before the watch does not count: messages to a thread that has not read them yet, nearly always. But where a worker's
-//! end has no signal of its own ([`EndSignal::Shared`]), those messages hide it, and they count.
+//! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which
+//! something is added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed when one of
+//! the same kind is pending already; then the thread returns when its slice ends. So once the loop has been signalled
+//! during a watch, the slices are shorter. What was signalled before the watch does not count: messages to a thread
+//! that has not read them yet, nearly always. But where a worker's end has no signal of its own
+//! ([`EndSignal::Shared`]), those messages hide it, and they count.
 //!
-//! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is signalled while it
-//! does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says why that leaves no blocked
-//! thread unwatched. The thread's note is that it blocks.)
+//! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is
+//! signalled while it does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says
+//! why that leaves no blocked thread unwatched. The thread's note is that it blocks.)
 //!
 //! libuv owns the descriptor and closes it after the environment's clean-up, which ends the watch before.
 //!
-//! Linux and libuv only: elsewhere slices are shorter. Bun has functions with libuv's names, of which this one ends the process.
+//! Linux and libuv only: elsewhere slices are shorter. Bun has libuv's names, and one of them ends the process.
 
 #![allow(unsafe_code, reason = "the descriptor of an event loop, which is not ours")]
 
@@ -29,7 +30,7 @@ use tokio::sync::Notify;
 use crate::sync::lock;
 pub use watched::Watch;
 
-/// The signal by which an event loop learns that its thread is ended.
+/// The signal by which an event loop learns of its thread's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndSignal {
     /// Unknown: the loop is not libuv's.
@@ -88,7 +89,7 @@ mod watched {
     use crate::service::rest::Rest;
     use crate::sync::lock;
 
-    /// A thread that blocks again and again while its loop is signalled all the time is watched no more often than this.
+    /// A thread that blocks again and again while its loop is signalled is watched no more often than this.
     const INTERVAL_MILLISECONDS: f64 = 1.0;
 
     /// The descriptor of an event loop. Not ours: dropping it does not close it.
@@ -127,9 +128,9 @@ mod watched {
 
     #[derive(Debug)]
     struct State {
-        /// What the runtime knows of the descriptor, while the thread is watched. It refers to the `Watch`, until it is dropped.
+        /// The runtime's registration of the descriptor, while watched. It refers to the `Watch` until dropped.
         registered: Option<AsyncFd<EventLoop>>,
-        /// Whether the first event tells of what was signalled before, and does not count.
+        /// Whether the first event tells of an earlier signal, and does not count.
         was_signalled: bool,
         /// The thread is not watched again before this.
         not_before: Timestamp,
@@ -156,8 +157,8 @@ mod watched {
             })
         }
 
-        /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the thread
-        /// itself, which has noted that it is blocked.
+        /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the
+        /// thread itself, which has noted that it is blocked.
         pub(crate) fn begin(self: &Arc<Self>, signals: &Arc<Signals>, runtime: &Handle) -> bool {
             !self.rest.rouse() || self.register(signals, runtime)
         }
@@ -174,7 +175,7 @@ mod watched {
                 state.was_signalled = self.end_signal == EndSignal::Own && event_loop.is_signalled();
                 self.is_signalled.store(false, Ordering::Relaxed);
                 let _entered = runtime.enter();
-                // SAFETY: the descriptor is always the same, and open until `close` is called, as who made this has promised.
+                // SAFETY: the descriptor is always the same, and open until `close` is called, as the maker promised.
                 state.registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok();
             }
             self.listen(&mut state)
@@ -210,7 +211,7 @@ mod watched {
             }
         }
 
-        /// Whether the loop has been signalled during this watch: the next signal may be missed. Called by the thread itself.
+        /// Whether the loop has been signalled during this watch: the next signal may be missed. For the thread.
         pub fn may_miss(&self) -> bool {
             self.is_signalled.load(Ordering::Relaxed)
         }
@@ -222,7 +223,7 @@ mod watched {
     }
 
     impl Wake for Watch {
-        /// Called by the runtime, which is in the middle of its own work.
+        /// Called by the runtime, in the middle of its own work.
         fn wake(self: Arc<Self>) {
             if let Some(signals) = self.signals.get() {
                 signals.add(Arc::clone(&self));
