@@ -310,7 +310,7 @@ module.exports = [
   { what: 'a word is taken by a plain write', file: request, find: 'Some(next) if word.compare_exchange(current, next) => return true,', put: 'Some(next) => { word.compare_exchange(current, next); return true },', model: 'unlock_newcomer_claim' },
 
   // Deadlocks, snapshots, names.
-  { what: 'what is on its way to its holder has no place', file: 'src/observe/snapshot.rs', find: 'call: call(agent.notes.get(slot, location)),', put: 'call: NONE,', test: 'locks/observe/holder-stacks' },
+  { what: 'what is on its way to its holder has no place', file: 'src/observe/survey.rs', find: 'call: call(agent.notes.get(slot, location)),', put: 'call: NONE,', test: 'locks/observe/holder-stacks' },
   { what: 'a hold is known since it was seen, and not since it was taken', file: 'src/held/holders.rs', find: 'return Some(taken.since);', put: 'let _ = taken.since;', test: 'locks/observe/holder-stacks' },
   { what: 'a reader does not wait for the writer ahead of it', file: 'core/src/lock/wait_for_graph.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).filter(|_| false)', cargo: ['deadlock', 'a_cycle_through_a_writer'] },
   { what: 'of the waiters ahead of a reader only the nearest is looked at', file: 'core/src/lock/wait_for_graph.rs', find: 'section.before(key).filter(|_| !blocked.request.is_exclusive())', put: 'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())', cargo: ['deadlock', 'a_cycle_past_a_writer'] },

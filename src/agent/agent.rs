@@ -118,22 +118,27 @@ impl Agent {
             buffers: Buffers::default(),
         });
         environment.add_end_hook(on_end)?;
-        REGISTRY.join(Entry {
+        REGISTRY.join(agent.registration(thread_name.map(Arc::from)));
+        AGENTS.with_borrow_mut(|agents| agents.push(agent));
+        Ok(())
+    }
+
+    /// Makes this agent's entry in the registry.
+    fn registration(&self, thread_name: Option<Arc<str>>) -> Entry {
+        Entry {
             thread: std::thread::current().id(),
             known: Known {
                 number: next_number(),
-                thread_id,
-                thread_name: thread_name.map(Arc::from),
-                outbox: Arc::clone(&agent.outbox),
-                blocked_thread: Arc::clone(&agent.blocking.thread),
-                notes: agent.pending.notes.clone(),
-                taken: agent.robust_list.taken.clone(),
+                thread_id: self.thread_id,
+                thread_name,
+                outbox: Arc::clone(&self.outbox),
+                blocked_thread: Arc::clone(&self.blocking.thread),
+                notes: self.pending.notes.clone(),
+                taken: self.robust_list.taken.clone(),
             },
-            robust_list: agent.robust_list.table.get(),
+            robust_list: self.robust_list.table.get(),
             starting: Vec::new(),
-        });
-        AGENTS.with_borrow_mut(|agents| agents.push(agent));
-        Ok(())
+        }
     }
 
     /// Ends this agent early: JavaScript was interrupted before it had it, and starts another one.

@@ -16,6 +16,8 @@ pub(crate) mod snapshot;
 #[forbid(unsafe_code)]
 pub(crate) mod stacks;
 pub mod stalls;
+#[forbid(unsafe_code)]
+mod survey;
 pub mod table;
 #[forbid(unsafe_code)]
 pub(crate) mod taken;

@@ -19,7 +19,8 @@ use crate::observe::json;
 use crate::observe::sentences::{
     ahead_text, duration, held_row, holder_text, noun_of, ring_text, thread_of, wait_text, waiting_row,
 };
-use crate::observe::snapshot::{Entry, Named, Snapshot, write_link};
+use crate::observe::snapshot::{Named, Snapshot, write_link};
+use crate::observe::survey::Entry;
 use crate::process::registry::REGISTRY;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::request::{Mode, Request};
