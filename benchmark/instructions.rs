@@ -1,7 +1,7 @@
 //! The hot paths of the queue, for callgrind to count the instructions of: `npm run instructions`.
 //!
-//! One thread; the clock and the addresses are made up. So nothing that differs between two runs, or between two machines,
-//! decides which instructions are executed.
+//! One thread; the clock and the addresses are made up. So nothing that differs between two runs, or between two
+//! machines, decides which instructions are executed.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -97,7 +97,8 @@ fn counted(operation: &mut dyn FnMut() -> usize) -> usize {
     black_box(operation())
 }
 
-/// Counts the instructions of something that is done [`TIMES`] times, and says so; it has to have come off `expected` times.
+/// Counts the instructions of something that is done [`TIMES`] times, and says so; it has to have come off `expected`
+/// times.
 fn count(name: &str, expected: u32, mut operation: impl FnMut() -> usize) {
     assert_eq!(counted(&mut operation), expected as usize, "{name}");
     println!("{TIMES} {name}");

@@ -1,8 +1,9 @@
-//! Cycles of blocked threads, under every order of their steps: each is found, by one thread, and none that is not there.
+//! Cycles of blocked threads, under every order of their steps: each is found, by one thread, and none that is not
+//! there.
 //!
-//! A run is a sequence of choices, which thread makes the next step. All sequences are run, one after the other, but for those that
-//! come to a state from which all has been run before. A step is what is done under one lock; loom (`core/tests/model.rs`) takes these
-//! apart for two threads.
+//! A run is a sequence of choices, which thread makes the next step. All sequences are run, one after the other, but
+//! for those that come to a state from which all has been run before. A step is what is done under one lock; loom
+//! (`core/tests/model.rs`) takes these apart for two threads.
 
 #![cfg(not(feature = "model"))]
 
@@ -116,7 +117,8 @@ impl World {
     /// Everything on which the further course depends.
     fn state(&self) -> String {
         let threads = self.threads.borrow();
-        // Addresses differ from run to run: the graph has threads by those of their records, the counters begin at one that is aligned.
+        // Addresses differ from run to run: the graph has threads by those of their records, the counters begin at one
+        // that is aligned.
         let (published, store) = (format!("{:?}", self.graph), format!("{:?}", self.store));
         let lists = store.split(", counters: ").next();
         let of = |thread: &Thread| {
@@ -128,8 +130,8 @@ impl World {
         format!("{threads:?} {words:?} {:?} {} {} {lists:?}", self.arrived, self.found, self.died)
     }
 
-    /// What keeps a thread waiting, as `src/observe/deadlock.rs` tells it: from what each thread has written down. Of holders, only those
-    /// that have one of the `waits`.
+    /// What keeps a thread waiting, as `src/observe/deadlock.rs` tells it: from what each thread has written down. Of
+    /// holders, only those that have one of the `waits`.
     fn keepers(&self, waits: &[Arc<BlockedThread>], blocked: &Blocked) -> Vec<Keeper> {
         let threads = self.threads.borrow();
         let keepers = self.store.while_waiting(blocked, |_, ahead, _| {
@@ -318,7 +320,8 @@ impl World {
     }
 }
 
-/// Runs the scripts in every order, after a step of each thread that is `first`. In how many a cycle was found, and in how many none was.
+/// Runs the scripts in every order, after a step of each thread that is `first`. In how many a cycle was found, and in
+/// how many none was.
 fn run_all(first: &[usize], scripts: &[Script]) -> (usize, usize) {
     let (mut with, mut without) = (0, 0);
     // Which of how many choices is made, one after the other.
@@ -381,8 +384,8 @@ fn is_found(scripts: &[Script]) {
     is_found_after(&[], scripts);
 }
 
-/// The same, when each thread that is `first` has what it takes first: for four threads, which have too many orders. Of the orders of
-/// three threads all are run.
+/// The same, when each thread that is `first` has what it takes first: for four threads, which have too many orders. Of
+/// the orders of three threads all are run.
 fn is_found_after(first: &[usize], scripts: &[Script]) {
     let (with, without) = run_all(first, scripts);
     assert!(with > 0 && without > 0, "{with} runs with a cycle, {without} without");

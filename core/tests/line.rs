@@ -1,5 +1,5 @@
-//! The lines of locks against their promises, and under load: through its public interface, without
-//! Node. The words are taken and given back as `lib/locks/hold/` does it.
+//! The lines of locks against their promises, and under load: through its public interface, without Node. The words are
+//! taken and given back as `lib/locks/hold/` does it.
 
 #![cfg(not(feature = "model"))]
 
@@ -302,7 +302,8 @@ mod property {
                 let (awake, result) = match &entrant.party {
                     Waiter::Agent(_, slot) => {
                         let is_its = |settlement: &&Settlement| {
-                            // That a plain waiter is due changes nothing before its agent decides, which it never does here.
+                            // That a plain waiter is due changes nothing before its agent decides, which it never does
+                            // here.
                             settlement.slot == *slot && settlement.result != WaitResult::Due
                         };
                         let settlement = mail.settlements.iter().find(is_its);
@@ -403,7 +404,8 @@ mod property {
             }
         }
 
-        /// The numbers of the waiters that a notification wakes if none is overdue: those without a claim, and one claim at most.
+        /// The numbers of the waiters that a notification wakes if none is overdue: those without a claim, and one
+        /// claim at most.
         fn notified(&self, count: usize) -> Vec<u32> {
             let first_claim = self.first_claim();
             let wakes = |&(place, entrant): &(usize, &Entrant)| entrant.request.is_none() || Some(place) == first_claim;
@@ -426,7 +428,8 @@ mod property {
             None
         }
 
-        /// Of the blocked threads behind the first live claim the first one with a claim, and how many before it have none.
+        /// Of the blocked threads behind the first live claim the first one with a claim, and how many before it have
+        /// none.
         fn first_live_thread(&self) -> (Option<&Entrant>, usize) {
             let threads = self.entrants.iter().filter(|entrant| entrant.is_live());
             let mut behind =
@@ -598,7 +601,8 @@ mod property {
             let counter = self.guard.store.counter(HERE).load(Ordering::Relaxed);
             assert_eq!(usize::try_from(counter), Ok(self.entrants.len()));
             assert_eq!(self.guard.store.any_abandoned_near(HERE), self.left_behind);
-            // A claim that is overdue need not be awake: the next thread that finds it times it out, and wakes its successor.
+            // A claim that is overdue need not be awake: the next thread that finds it times it out, and wakes its
+            // successor.
             if let Some(first) = self.first_claim()
                 && self.entrants[first].deadline > now()
                 && self.entrants[first].request.is_some_and(|request| self.grants(request))
@@ -978,8 +982,8 @@ mod stress {
             alone
         }
 
-        /// Claims by promises, one after the other, some of which it takes back; and its agent dies again and again. How
-        /// often it held the word exclusively.
+        /// Claims by promises, one after the other, some of which it takes back; and its agent dies again and again.
+        /// How often it held the word exclusively.
         fn wait_async(&self, random: &mut Random) -> u64 {
             let Guard { store, word } = &self.guard;
             let mut alone = 0;

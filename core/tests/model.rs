@@ -1,14 +1,16 @@
 //! Models of the queue's races: loom runs each under every interleaving of its threads, and with every value that the
-//! memory orderings let a load give. `cargo test -p waitasync-core --features model --test model --target-dir target/model`: in a folder of its
-//! own, since cargo gives the library the same file name with and without the feature.
+//! memory orderings let a load give.
+//! `cargo test -p waitasync-core --features model --test model --target-dir target/model`: in a folder of its own,
+//! since cargo gives the library the same file name with and without the feature.
 //!
 //! A model that would leave a thread waiting fails as a deadlock, so "is woken" needs no assertion.
 //!
 //! What loom knows of `SeqCst`: fences, exactly; of accesses, that they acquire and release, and that a load sees no
-//! `SeqCst` store older than the newest one. That is the language's rule for a word with no other accesses, and less than it
-//! for other words: a model may fail that should not, but does not pass that should not. So what stands on fences
-//! (`wait_store_notify`) is modelled with relaxed accesses around them; and what stands on `SeqCst` accesses
-//! (`register_expire`, the locks) first stores each word once, because the initial value of a word is no `SeqCst` store.
+//! `SeqCst` store older than the newest one. That is the language's rule for a word with no other accesses, and less
+//! than it for other words: a model may fail that should not, but does not pass that should not. So what stands on
+//! fences (`wait_store_notify`) is modelled with relaxed accesses around them; and what stands on `SeqCst` accesses
+//! (`register_expire`, the locks) first stores each word once, because the initial value of a word is no `SeqCst`
+//! store.
 
 #![cfg(feature = "model")]
 
@@ -215,8 +217,8 @@ fn expire(store: &Arc<WaiterListStore>) -> JoinHandle<()> {
     })
 }
 
-/// A promise is settled once, by its agent's job or by the notification of another thread, and one that is due does not absorb
-/// the latter.
+/// A promise is settled once, by its agent's job or by the notification of another thread, and one that is due does not
+/// absorb the latter.
 #[test]
 fn wait_timeout_notify_promise() {
     loom::model(|| {
@@ -233,8 +235,8 @@ fn wait_timeout_notify_promise() {
     });
 }
 
-/// Whatever the timer has come to, an agent's notification wakes its own promise, which came first: no job of the agent has timed
-/// it out yet.
+/// Whatever the timer has come to, an agent's notification wakes its own promise, which came first: no job of the agent
+/// has timed it out yet.
 #[test]
 fn wait_timeout_notify_own_promise() {
     loom::model(|| {
@@ -248,8 +250,8 @@ fn wait_timeout_notify_own_promise() {
     });
 }
 
-/// The timer tells the agent, a job of which decides, while another thread notifies: the promise is settled once, and the
-/// notification wakes it or the one behind it.
+/// The timer tells the agent, a job of which decides, while another thread notifies: the promise is settled once, and
+/// the notification wakes it or the one behind it.
 #[test]
 fn timeout_decide_notify() {
     bounded_model(|| {
@@ -271,7 +273,8 @@ fn timeout_decide_notify() {
     });
 }
 
-/// An agent cancels its promise and gives the slot to another one while the timer tells it of the first: the second waits on.
+/// An agent cancels its promise and gives the slot to another one while the timer tells it of the first: the second
+/// waits on.
 #[test]
 fn timeout_cancel_wait() {
     loom::model(|| {
@@ -287,8 +290,8 @@ fn timeout_cancel_wait() {
     });
 }
 
-/// An agent cancels its promise, which is due, while the timer tells it so and another thread notifies: the notification is the
-/// promise's, which then is not cancelled, or the next one's.
+/// An agent cancels its promise, which is due, while the timer tells it so and another thread notifies: the
+/// notification is the promise's, which then is not cancelled, or the next one's.
 #[test]
 fn cancel_timeout_notify() {
     bounded_model(|| {
@@ -311,8 +314,8 @@ fn cancel_timeout_notify() {
     });
 }
 
-/// An agent ends while the timer tells it of a deadline and another thread notifies: nothing of it stays, and the notification is
-/// either its or the next one's.
+/// An agent ends while the timer tells it of a deadline and another thread notifies: nothing of it stays, and the
+/// notification is either its or the next one's.
 #[test]
 fn timeout_end_notify() {
     bounded_model(|| {
@@ -431,8 +434,8 @@ fn park_interrupt() {
     });
 }
 
-/// A thread falls asleep while the service goes to rest: it is seen, or it rings, as `core/src/service/watch.rs` does. Without either of
-/// the two fences this model deadlocks.
+/// A thread falls asleep while the service goes to rest: it is seen, or it rings, as `core/src/service/watch.rs` does.
+/// Without either of the two fences this model deadlocks.
 #[test]
 fn sleep_rest() {
     loom::model(|| {
@@ -604,7 +607,8 @@ impl Lock {
         (lock, tickets)
     }
 
-    /// A lock that the calling thread holds, and the claim of a thread that is handed it by the next release: the calling one's record.
+    /// A lock that the calling thread holds, and the claim of a thread that is handed it by the next release: the
+    /// calling one's record.
     fn held_before_thread() -> (Arc<Self>, Arc<BlockedThread>, Ticket) {
         let (lock, thread) = (Self::held(), this_thread());
         let party = Waiter::Thread(thread.clone());
@@ -758,7 +762,8 @@ fn unlock_claim() {
     unlock_while_claimed(Lock::give);
 }
 
-/// The same where the host's queue is in use: the fence is that of the host's `notify`. Without it, this model deadlocks.
+/// The same where the host's queue is in use: the fence is that of the host's `notify`. Without it, this model
+/// deadlocks.
 #[test]
 fn unlock_plainly_claim() {
     unlock_while_claimed(Lock::give_plainly);
@@ -808,8 +813,8 @@ fn unlock_newcomer_claim() {
     });
 }
 
-/// A claim is appended, and the lock freed without a call, while the service goes to rest: it sees that there is a line, or
-/// it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.
+/// A claim is appended, and the lock freed without a call, while the service goes to rest: it sees that there is a
+/// line, or it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.
 #[test]
 fn claim_rest() {
     bounded_model(|| {
@@ -988,8 +993,8 @@ fn grant_death() {
     });
 }
 
-/// An agent releases the lock at the end of a job, as a thread joins the line behind its own promise: that promise has it first, without a
-/// ring, and then the thread.
+/// An agent releases the lock at the end of a job, as a thread joins the line behind its own promise: that promise has
+/// it first, without a ring, and then the thread.
 #[test]
 fn hand_over_claim() {
     bounded_model(|| {
@@ -1031,8 +1036,8 @@ fn hand_over_timeout() {
     });
 }
 
-/// An agent hands the lock to its own promise and ends before JavaScript is told: another thread, which joins the line meanwhile, is told of
-/// the death.
+/// An agent hands the lock to its own promise and ends before JavaScript is told: another thread, which joins the line
+/// meanwhile, is told of the death.
 #[test]
 fn hand_over_death_claim() {
     bounded_model(|| {
@@ -1054,8 +1059,8 @@ fn hand_over_death_claim() {
     });
 }
 
-/// The first in line is a promise whose thread is busy: the lock goes to a thread that blocks behind it, and afterwards the
-/// promise's claim can still take it. Unless that thread is awake as well, this model deadlocks.
+/// The first in line is a promise whose thread is busy: the lock goes to a thread that blocks behind it, and afterwards
+/// the promise's claim can still take it. Unless that thread is awake as well, this model deadlocks.
 #[test]
 fn unlock_busy_claim() {
     loom::model(|| {
@@ -1105,7 +1110,8 @@ fn unlock_busy_claim_give_up() {
     });
 }
 
-/// A writer gives up before a reader that is a promise of a busy thread's: a thread that comes to read behind it enters.
+/// A writer gives up before a reader that is a promise of a busy thread's: a thread that comes to read behind it
+/// enters.
 #[test]
 fn write_give_up_busy_read() {
     loom::model(|| {
@@ -1124,8 +1130,8 @@ fn write_give_up_busy_read() {
     });
 }
 
-/// What other threads see of a thread that takes locks as `lib/locks/hold/` does: its robust list, and its register. Written
-/// and read as `x64` does it, each write a releasing one.
+/// What other threads see of a thread that takes locks as `lib/locks/hold/` does: its robust list, and its register.
+/// Written and read as `x64` does it, each write a releasing one.
 #[derive(Default)]
 struct RobustList {
     /// 0, or 1 while the entry is behind the last one, or 2 while it is the last one.
@@ -1183,9 +1189,9 @@ impl RobustList {
     }
 }
 
-/// One unlocks by mistake while the holder gives the lock back and another one takes it: never is it freed, for at each moment
-/// at which it is locked its holder is noted. Without the note before it is taken, or without the register, or if no waiter
-/// were counted meanwhile, this model fails.
+/// One unlocks by mistake while the holder gives the lock back and another one takes it: never is it freed, for at each
+/// moment at which it is locked its holder is noted. Without the note before it is taken, or without the register, or
+/// if no waiter were counted meanwhile, this model fails.
 #[test]
 fn unlock_by_mistake() {
     bounded_model(|| {
@@ -1206,8 +1212,8 @@ fn unlock_by_mistake() {
     });
 }
 
-/// One unlocks by mistake while the lock is handed over to a promise: never is it freed. Unless it is known that it is on its
-/// way, this model fails.
+/// One unlocks by mistake while the lock is handed over to a promise: never is it freed. Unless it is known that it is
+/// on its way, this model fails.
 #[test]
 fn unlock_by_mistake_grant() {
     bounded_model(|| {
@@ -1256,7 +1262,8 @@ fn wake_timeout() {
     });
 }
 
-/// The holder dies while one thread claims the lock and another takes it without a native call: the first of them is told.
+/// The holder dies while one thread claims the lock and another takes it without a native call: the first of them is
+/// told.
 #[test]
 fn death_newcomer_claim() {
     bounded_model(|| {
@@ -1281,8 +1288,8 @@ fn death_newcomer_claim() {
     });
 }
 
-/// The holder dies, and so does a thread that has taken the lock without a native call and not yet asked whether its holder died: what
-/// comes after a death is told of it once.
+/// The holder dies, and so does a thread that has taken the lock without a native call and not yet asked whether its
+/// holder died: what comes after a death is told of it once.
 #[test]
 fn death_newcomer_death() {
     bounded_model(|| {
@@ -1376,8 +1383,8 @@ fn add_permit_newcomer_claim() {
     });
 }
 
-/// The holder of a limit's only permit gives it back while one thread claims it in the line and another without a native call: they exclude
-/// each other, and the claim in the line does not sleep beside a free permit.
+/// The holder of a limit's only permit gives it back while one thread claims it in the line and another without a
+/// native call: they exclude each other, and the claim in the line does not sleep beside a free permit.
 #[test]
 fn limit_newcomer_claim() {
     bounded_model(|| {
@@ -1405,7 +1412,8 @@ fn limit_newcomer_claim() {
     });
 }
 
-/// The holder of one of a limit's two permits dies while the claim for both gives up: the claim for one behind it has it.
+/// The holder of one of a limit's two permits dies while the claim for both gives up: the claim for one behind it has
+/// it.
 #[test]
 fn limit_death_give_up() {
     loom::model(|| {
@@ -1469,8 +1477,9 @@ fn write_death_read() {
     });
 }
 
-/// The last buffer object of a memory is collected while another thread makes a lock in it and dies with it: the next holder is
-/// told. If abandoned locks were forgotten after the registry's lock has been released, that death might be forgotten.
+/// The last buffer object of a memory is collected while another thread makes a lock in it and dies with it: the next
+/// holder is told. If abandoned locks were forgotten after the registry's lock has been released, that death might be
+/// forgotten.
 #[test]
 fn lose_register_death() {
     loom::model(|| {
@@ -1496,8 +1505,8 @@ fn lose_register_death() {
     });
 }
 
-/// One side of a queue of messages, as `lib/locks/queue/` uses it: how many there are, and the two words of the event that says so. Threads
-/// wait for the second word, promises at the first for both.
+/// One side of a queue of messages, as `lib/locks/queue/` uses it: how many there are, and the two words of the event
+/// that says so. Threads wait for the second word, promises at the first for both.
 struct Events {
     store: Arc<WaiterListStore>,
     first: AtomicU32,
@@ -1578,8 +1587,8 @@ impl Events {
     }
 }
 
-/// One of two that wait for a message is woken, and ends before it has taken it: the other has it, since the first one owed a
-/// notification. Without that, this model deadlocks.
+/// One of two that wait for a message is woken, and ends before it has taken it: the other has it, since the first one
+/// owed a notification. Without that, this model deadlocks.
 #[test]
 fn put_debt_take() {
     bounded_model(|| {
@@ -1608,7 +1617,8 @@ fn put_debt_take() {
     });
 }
 
-/// A promise compares both words, though a message raises only the second: it is not enqueued behind a message that it has not seen.
+/// A promise compares both words, though a message raises only the second: it is not enqueued behind a message that it
+/// has not seen.
 #[test]
 fn put_promise() {
     bounded_model(|| Events::take_by_promise(Events::put));
@@ -1693,8 +1703,8 @@ impl TwoLocks {
     }
 }
 
-/// Two threads take two locks in opposite orders. If each gets its first one before the other releases it, one of them finds the
-/// cycle, and then the other goes on. A thread that nobody woke would fail as a deadlock.
+/// Two threads take two locks in opposite orders. If each gets its first one before the other releases it, one of them
+/// finds the cycle, and then the other goes on. A thread that nobody woke would fail as a deadlock.
 #[test]
 fn deadlock_of_two() {
     bounded_model(|| {

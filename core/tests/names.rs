@@ -1,4 +1,5 @@
-//! Named locks against a plain model: who holds a name, who awaits it, who is told of a death or a steal, and which names are kept.
+//! Named locks against a plain model: who holds a name, who awaits it, who is told of a death or a steal, and which
+//! names are kept.
 
 #![cfg(not(feature = "model"))]
 #![allow(unsafe_code, reason = "reaching a name's word, as the node side does")]
@@ -46,7 +47,8 @@ impl Expected {
     }
 }
 
-/// What is known of a name: its requests in the order in which they were made, and whether a dead holder is still to be reported.
+/// What is known of a name: its requests in the order in which they were made, and whether a dead holder is still to be
+/// reported.
 #[derive(Default, Debug)]
 struct Line {
     requests: Vec<Expected>,

@@ -1,5 +1,5 @@
-//! Operations whose cost must not grow with the number of waiters. Each test compares the best of several times with few and with
-//! many, and allows for caches; a linear search would be slower by hundreds of times.
+//! Operations whose cost must not grow with the number of waiters. Each test compares the best of several times with
+//! few and with many, and allows for caches; a linear search would be slower by hundreds of times.
 
 #![cfg(not(feature = "model"))]
 

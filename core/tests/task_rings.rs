@@ -252,7 +252,8 @@ proptest! {
                 }
             }
         }
-        // A ring goes from a claim to what a task holds, and from a claim that was made within its callback back to the first.
+        // A ring goes from a claim to what a task holds, and from a claim that was made within its callback back to the
+        // first.
         let is_on_ring = |index: usize| (0..count).any(|a| {
             let after = steps[a].iter().filter(|&&(has, _)| has == Has::Held(index));
             let mut after = after.map(|&(_, next)| next);

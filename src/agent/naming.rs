@@ -36,8 +36,8 @@ impl Agent {
         }
     }
 
-    /// Spins for the name, since a turn of the event loop is longer than most holds. `None` if it does not become free.
-    /// Does not spin while others wait, nor if this thread itself holds or awaits the name.
+    /// Spins for the name: a turn of the event loop takes longer. `None` if it does not become free. Does not spin
+    /// while others wait, nor if this thread itself holds or awaits the name.
     ///
     /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the
     /// name while it sleeps, and until that thread's loop turns, the others can only join as well.
@@ -98,8 +98,8 @@ impl Agent {
     }
 }
 
-/// Lists the process's requests for names as JSON, for `query` in `lib/locks/named/names.js`. In their order; null if a
-/// string of JavaScript cannot hold the text.
+/// Lists the process's requests for names as JSON, for `query` in `lib/locks/named/lock-manager.js`. In their order;
+/// null if a string of JavaScript cannot hold the text.
 #[napi(catch_unwind)]
 pub fn name_requests() -> Option<String> {
     json::text(|text| {

@@ -190,7 +190,7 @@ pub fn dead_owner(address: f64) -> Option<u32> {
     holders::last_dead(Location::from_address(address as usize))
 }
 
-/// Notes the holds, by serial number, in whose callbacks the next claim is made.
+/// Notes the holds, by serial number, in whose callbacks the next claim is.
 #[napi(catch_unwind)]
 pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {
     Agent::of(env.raw())?.pending.set_within(holds);
@@ -265,7 +265,7 @@ pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map(Some)
 }
 
-/// Returns the file of the image that serves this process, unless this does.
+/// Returns the file of another image, if that serves this process.
 #[napi(catch_unwind)]
 pub fn other_first_image() -> Option<String> {
     images::other_first_image()

@@ -62,7 +62,7 @@ pub(crate) fn note_dead(location: Location, request: Request, thread_id: u32) {
     }
 }
 
-/// Returns the `threadId` of the last dead holder, unless many have died since.
+/// Returns the `threadId` of the last dead holder, unless forgotten.
 pub(crate) fn last_dead(location: Location) -> Option<u32> {
     lock(&DEAD).iter().find(|&&(at, _)| at == location).map(|&(_, thread_id)| thread_id)
 }

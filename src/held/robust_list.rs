@@ -91,7 +91,7 @@ impl RobustList {
         }
     }
 
-    /// Adds an entry for an acquired request, if that is something to hold. The entry has the serial number of an
+    /// Adds an entry for an acquired request, if that has to be held. The entry has the serial number of an
     /// announcement until JavaScript numbers it, since an entry that is removed before becomes an announcement.
     pub(crate) fn add(&self, location: Location, request: Request) {
         if request.is_owned() && self.write(location, request) {
@@ -117,7 +117,7 @@ impl RobustList {
         Some(removed)
     }
 
-    /// Returns where the notification owed by the hold at the index was given.
+    /// Returns where the hold at the index owes a notification.
     pub(crate) fn owed(&self) -> Option<Location> {
         let table = self.table.get();
         table.entries().get(table.registers.index.get() as usize)?.owed()

@@ -25,7 +25,7 @@ use waitasync_core::queue::parker::BlockedThread;
 
 static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 
-/// Publishes a thread, the calling one, that holds something and is about to sleep; or returns the cycle that this would close, as JSON
+/// Publishes that the calling thread, a holder, is about to sleep; or returns the cycle that this would close, as JSON
 /// for `cycleOf` in `lib/locks/observe/entries.js`.
 pub(crate) fn block(blocked: &Blocked) -> Option<String> {
     // What any thread may give keeps nobody waiting; and the holder of a lock within a queue waits for nothing.

@@ -224,7 +224,7 @@ impl Reports {
         if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
     }
 
-    /// For `told` in `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
+    /// For `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
     fn json(&self) -> String {
         let whole = json::text(|text| self.write(text, true));
         whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()
@@ -260,6 +260,7 @@ impl Reports {
         self.snapshot.waiting[index].write(text, self.snapshot.now)
     }
 
+    /// Writes the thread's hold, its wait, and whether that is a place.
     fn write_link(&self, text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
         let Snapshot { held, waiting, now, .. } = &self.snapshot;
         let (has, is_ahead) = match has {
@@ -295,7 +296,7 @@ pub(crate) fn are_for(thread_id: u32) -> bool {
     thread_id == MAIN && ARE_FOR_MAIN.load(Ordering::Relaxed)
 }
 
-/// Keeps a report for the main thread, and rings its agent, if any.
+/// Keeps a report for the main thread, and rings that agent.
 fn tell_main(report: &str) {
     let Some(outbox) = REGISTRY.outbox_of(MAIN) else { return };
     let mut reports = lock(&FOR_MAIN);

@@ -59,7 +59,7 @@ impl Entry {
 pub(crate) struct Named(pub(crate) Entry, pub(crate) Option<Text>);
 
 impl Named {
-    /// The entry for `entryOf` in `lib/locks/observe/entries.js`, which has the words for its numbers.
+    /// Writes the entry for `entryOf` in `lib/locks/observe/entries.js`. That has the words for its numbers.
     pub(crate) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self(entry, name) = self;
         let Entry { request, purpose, thread_id, thread_name, blocked, since, call, is_orphaned, .. } = entry;

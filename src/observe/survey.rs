@@ -142,7 +142,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
     });
 }
 
-/// Reads the robust lists, again while nothing is `found` at one of the locations `kept`.
+/// Reads the robust lists, again while a `kept` location is not found.
 ///
 /// A thread that has taken a lock in JavaScript is about to list it.
 fn listed(

@@ -35,7 +35,7 @@ pub(crate) fn service() -> Option<&'static Arc<Service>> {
     })
 }
 
-/// Lets the service look at a claim's word, unless it is a name's.
+/// Lets the service look at a claim's word, but not a name's.
 pub(crate) fn claim_has_joined(location: Location) {
     if !location.is_of_process()
         && let Some(service) = service()

@@ -13,7 +13,7 @@
 /// a loaded library glibc gives that library, even if an installation has replaced the file, and `lib/` with it.
 const MARKER: &[u8; 29] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
-/// Returns the file of the first image with the marker, unless this is it. It may be gone by now.
+/// Returns the file of the first image with the marker, unless ours. It may be gone by now.
 pub(crate) fn other_first_image() -> Option<String> {
     let (marker, file) = marker::first()?;
     (marker != marker::own()).then(|| file.to_string_lossy().into_owned())

@@ -79,7 +79,7 @@ impl Registry {
         body(&mut lock(&self.agents))
     }
 
-    /// Runs `change`, and rings every agent where several threads become one, or the reverse.
+    /// Runs `change`; rings every agent where one thread becomes several, or the reverse.
     fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) {
         let to_ring: Vec<_> = self.locked(|agents| {
             change(agents);
@@ -124,7 +124,7 @@ impl Registry {
         });
     }
 
-    /// Notes the end of a worker, which may never have been an agent.
+    /// Notes the end of a worker, which may have been no agent.
     pub(crate) fn worker_ended(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             if let Some(parent) = find(agents, outbox) {
@@ -166,8 +166,7 @@ impl Registry {
         })
     }
 
-    /// Lists the agents that `whose` chooses, and their holds at the locations that `concerns`. Each hold has the index
-    /// of its agent.
+    /// Lists the agents that `whose` chooses, and their holds where `concerns`. Each hold has the index of its agent.
     pub(crate) fn held(
         &self,
         whose: impl Fn(&Known) -> bool,

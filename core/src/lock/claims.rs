@@ -173,8 +173,8 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.release(location, request, word))
     }
 
-    /// Releases in a job of the agent with this outbox, which is not rung. Its promises count as ready if it
-    /// `hands_over`. Returns, too, whether it is to look into its outbox, since nobody else rings.
+    /// Releases in a job of the agent with this outbox, unrung. Its promises count as ready if it `hands_over`.
+    /// Returns, too, whether it is to look into its outbox, since nobody else rings.
     pub fn release_unrung<'a>(
         &'a self,
         location: Location,
@@ -246,7 +246,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
-    /// Wakes the first claim, without a look at the word, whose memory may be gone.
+    /// Wakes the first claim without reading the word, whose memory may be gone.
     pub fn wake_first(&self, location: Location) {
         self.critical_section_at(location, |section| {
             section.was_freed(location);

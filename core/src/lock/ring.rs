@@ -76,7 +76,7 @@ impl Turns {
     }
 }
 
-/// Links each hold, or claim ahead, to the claim that waits for it.
+/// Links each hold, or claim ahead, to the claim awaiting it.
 pub(super) fn links(has: &[Has], waits_for: impl Iterator<Item = usize>) -> Vec<Link> {
     let has_before = has.last().into_iter().chain(has);
     waits_for.zip(has_before).map(|(waits_for, &has)| Link { has, waits_for }).collect()

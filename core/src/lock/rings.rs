@@ -230,7 +230,7 @@ const fn extent(request: Request) -> (bool, u32, u32) {
     }
 }
 
-/// Lists the edges by which the search came to `node`, and then `last`.
+/// Lists the search's edges up to `node`, and then `last`.
 fn path_to(last: Edge, mut node: usize, reached: &Map<usize, Option<(usize, Edge)>>) -> Vec<Edge> {
     let mut path = vec![last];
     while let Some((from, edge)) = reached[&node] {

@@ -42,7 +42,7 @@ enum Part {
     AtLeast(u32),
 }
 
-/// A hold, a claim, a thread, a part of a word's holds, or a place in the line for permits.
+/// A hold, claim, thread, part of a word's holds, or place in line.
 #[derive(Default)]
 struct Node {
     edges: Vec<Edge>,
@@ -173,7 +173,7 @@ impl TaskGraph<'_> {
         node
     }
 
-    /// Adds the other holders, for a task that holds permits of the word.
+    /// Adds the others, for a task that holds permits of the word.
     fn add_others(&mut self, node: usize, index: usize, request: Request) {
         let own = self.own.remove(&index).unwrap_or_default();
         let beside = own
@@ -264,7 +264,7 @@ impl Search<'_> {
         None
     }
 
-    /// Lists the edges by which the search came to `node`, and then `last`.
+    /// Lists the search's edges up to `node`, and then `last`.
     fn path(&self, start: usize, mut node: usize, last: Edge) -> Vec<Edge> {
         let mut path = vec![last];
         while node != start

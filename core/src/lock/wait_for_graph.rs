@@ -182,7 +182,7 @@ struct Search<'a, K> {
 }
 
 impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
-    /// Finds the first thread's hold or place that closes a cycle through `blocked`.
+    /// Finds the obstacle that closes a cycle through `blocked`. It is the first thread's.
     fn visit(&mut self, blocked: &Blocked) -> Option<Obstacle> {
         for Keeper { thread, obstacle, holds, claim } in (self.keepers)(blocked) {
             if Arc::ptr_eq(&thread, &self.start.thread) {

@@ -1,4 +1,4 @@
-//! The right to add and remove waiters of one bucket, as the specification's critical section has it.
+//! The critical section of a bucket: the right to change its lists.
 //!
 //! Inside a critical section results are *recorded*: in the blocked thread, or in the agent's outbox. The threads and
 //! agents concerned are woken when it is dropped (invariant 5).
@@ -134,7 +134,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.counters.of_word(location)
     }
 
-    /// Appends a waiter if `waits`, called once it is counted, agrees (invariant 3).
+    /// Appends a waiter if `waits` agrees once it is counted (invariant 3).
     pub(crate) fn append(
         &mut self,
         location: Location,
@@ -239,7 +239,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Notifies the first waiter if it is an untimed promise, as most are. Returns the number notified, and the first
+    /// Notifies the first waiter if it is an untimed promise. Most are. Returns the number notified, and the first
     /// waiter then. The general way looks up three times what is looked up once here.
     pub(super) fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
         let Some((first, next)) = self.lists.waiters.pop_front_promise(location) else {

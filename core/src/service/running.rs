@@ -110,7 +110,7 @@ impl Service {
         });
     }
 
-    /// Watches the event loop of the calling thread, which is noted as blocked. Returns whether it does.
+    /// Watches the event loop of the calling thread, noted as blocked. Returns whether it does.
     pub fn watch(&self, watch: &Arc<Watch>) -> bool {
         watch.begin(&self.signals, self.runtime.handle())
     }
