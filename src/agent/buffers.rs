@@ -31,7 +31,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Registers a buffer object of `length` bytes at `base`, new to the thread.
+    /// Registers a new buffer object of `length` bytes at `base`.
     pub(crate) fn register(&self, agent: AgentId, base: usize, length: usize) {
         *self.by_memory.borrow_mut().entry(base).or_default() += 1;
         MEMORIES.register(&STORE, agent, base, length);

@@ -208,7 +208,8 @@ impl Environment {
         })
     }
 
-    /// Calls the agent's `tick`: it runs a hook, if there is one, and at such a call the engine can interrupt the thread.
+    /// Calls the agent's `tick`: it runs a hook, if there is one, and at such a call the engine can interrupt the
+    /// thread.
     ///
     /// Returns false if JavaScript is interrupted: the thread is being terminated, a time limit of `vm` is over, or
     /// there is no stack for the call. JavaScript learns of it when the operation returns.

@@ -21,10 +21,10 @@ use waitasync_core::service::watch::EndSignal;
 
 /// Makes this environment an agent, and returns its operations: they take no arguments, and answer in the registers.
 ///
-/// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever so many have
-/// been put there; `tick()` between the slices in which a thread blocks: it runs the agent's hook, if there is one, and lets the
-/// engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`; `end_signal`: 0 if the event loop is not
-/// libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
+/// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever
+/// so many have been put there; `tick()` between the slices in which a thread blocks: it runs the agent's hook, if
+/// there is one, and lets the engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`;
+/// `end_signal`: 0 if the event loop is not libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
 #[napi(catch_unwind)]
 pub fn start(
     env: Env,
@@ -190,7 +190,7 @@ pub fn dead_owner(address: f64) -> Option<u32> {
     holders::last_dead(Location::from_address(address as usize))
 }
 
-/// Notes the holds, by serial number, in whose callbacks the next claim is.
+/// Notes the holds, by serial number, around the next claim.
 #[napi(catch_unwind)]
 pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {
     Agent::of(env.raw())?.pending.set_within(holds);

@@ -91,8 +91,8 @@ impl RobustList {
         }
     }
 
-    /// Adds an entry for an acquired request, if that has to be held. The entry has the serial number of an
-    /// announcement until JavaScript numbers it, since an entry that is removed before becomes an announcement.
+    /// Adds an entry for an acquired request, if it has to be held. The entry has the serial number of an announcement
+    /// until JavaScript numbers it, since an entry that is removed before becomes an announcement.
     pub(crate) fn add(&self, location: Location, request: Request) {
         if request.is_owned() && self.write(location, request) {
             self.set_len(self.len() + 1);

@@ -66,12 +66,12 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
     }
 }
 
-/// What is held, at this moment.
+/// Makes the row of a hold, at this moment.
 pub(crate) fn held_row(now: Timestamp, entry: &Named) -> Row {
     Row { taken: call_of(entry), ..row(now, entry) }
 }
 
-/// What is awaited, likewise.
+/// Makes the row of a wait, at this moment.
 pub(crate) fn waiting_row(now: Timestamp, entry: &Named) -> Row {
     Row { called: call_of(entry), ..row(now, entry) }
 }
@@ -117,7 +117,8 @@ pub(crate) fn ring_text(ring: &[(&Row, &Row)]) -> String {
     text
 }
 
-/// A ring of blocked threads, in one sentence. Each link: what its thread has, whether only ahead in the line, and what it waits for.
+/// A ring of blocked threads, in one sentence. Each link: what its thread has, whether only ahead in the line, and what
+/// it waits for.
 pub(crate) fn ring_sentence(ring: &[(Row, bool, Row)]) -> String {
     let clauses = ring.iter().enumerate().map(|(n, (.., waits_for))| {
         let (has, is_ahead, _) = &ring[(n + 1) % ring.len()];
@@ -132,7 +133,7 @@ pub(crate) fn ring_sentence(ring: &[(Row, bool, Row)]) -> String {
     clauses.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether what a thread of a ring has is its own wait: then it is ahead in the line. It may also hold what it waits for.
+/// Whether a ring's thread is an obstacle by its wait: then it is ahead in the line, though it may hold the word, too.
 fn is_same(has: &Row, waits_for: &Row) -> bool {
     let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
     has.taken.is_none() && key(has) == key(waits_for)
@@ -152,13 +153,13 @@ fn headline(ring: &[(&Row, &Row)]) -> &'static str {
     }
 }
 
-/// Who holds something, for how long, and where it was taken, and whether its token is gone.
+/// Says who holds it, since when, where taken, and whether its token is gone.
 pub(crate) fn holder_text(row: &Row) -> String {
     let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
     hold_text(row) + &orphan
 }
 
-/// As in `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
+/// Says `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
 fn hold_text(row: &Row) -> String {
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
@@ -170,12 +171,12 @@ fn hold_text(row: &Row) -> String {
     format!("{what}{duration} by {}{place}", thread_of(row))
 }
 
-/// Says that nobody can release what is held by its token any more, if that is so.
+/// Says that no token can release this hold any more, if so.
 pub(crate) fn orphan_text(row: &Row) -> Option<String> {
     (row.collected == Some(true)).then(|| format!("its token has been collected: {}", release_text(row)))
 }
 
-/// What releases something whose token has been collected.
+/// Says what still releases a hold whose token has been collected.
 fn release_text(row: &Row) -> &'static str {
     if row.kind == "AsyncLock" {
         "only lock.unlock() in that thread releases it"
@@ -184,18 +185,18 @@ fn release_text(row: &Row) -> &'static str {
     }
 }
 
-/// Something whose token has been collected, one of the waits for it, and how many more there are.
+/// A hold whose token was collected, and a wait for it. Also the number of further waits.
 #[napi(object, object_to_js = false)]
 pub struct Orphan {
-    /// What is held.
+    /// The hold.
     pub orphan: Row,
-    /// What is awaited.
+    /// The wait.
     pub wait: Row,
     /// How many more wait.
     pub more: u32,
 }
 
-/// The report of something that is awaited and whose token has been collected.
+/// Reports an awaited hold whose token has been collected.
 #[napi(catch_unwind)]
 pub fn report_orphan(report: Orphan) -> String {
     let Orphan { orphan, wait, more } = report;

@@ -38,9 +38,10 @@ impl Entry {
         Seen { location, thread: thread_id, request, blocked }
     }
 
-    /// Whether the beginning is noted, as it is soon after a wait has joined its line.
+    /// Whether its beginning has been noted.
     ///
-    /// Then its key changes, and a ring with it would be reported as two.
+    /// Of a wait that has just joined its line that happens a moment later: its key changes, and a ring of it would
+    /// be reported twice.
     fn has_begun(&self) -> bool {
         self.since != JUST_BEGUN
     }
@@ -148,8 +149,8 @@ impl Snapshot {
     }
 }
 
-/// A link of a ring for `linkOf` in `lib/locks/observe/entries.js`: what the thread has, what it waits for, and whether it has only a place ahead
-/// in the line.
+/// A link of a ring for `linkOf` in `lib/locks/observe/entries.js`: what the thread has, what it waits for, and whether
+/// it has only a place ahead in the line.
 pub(crate) fn write_link(
     text: &mut json::Text,
     (has, is_ahead, waits_for): (&Named, bool, &Named),
@@ -162,7 +163,8 @@ pub(crate) fn write_link(
     write!(text, ",{is_ahead}]")
 }
 
-/// Two indices: of what the thread has, in the list of what is held, or, below 0, `!index` in the other; and of what it waits for.
+/// Two indices: of what the thread has, in the list of what is held, or, below 0, `!index` in the other; and of what it
+/// waits for.
 fn write_indices(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
     match has {
         Has::Held(index) => write!(text, "[{index},{waits_for}]"),

@@ -246,7 +246,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
-    /// Wakes the first claim without reading the word, whose memory may be gone.
+    /// Wakes the first claim without reading the word, which may be gone.
     pub fn wake_first(&self, location: Location) {
         self.critical_section_at(location, |section| {
             section.was_freed(location);

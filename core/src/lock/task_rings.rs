@@ -42,7 +42,7 @@ enum Part {
     AtLeast(u32),
 }
 
-/// A hold, claim, thread, part of a word's holds, or place in line.
+/// A hold, claim, thread, part of a word's holds, or place.
 #[derive(Default)]
 struct Node {
     edges: Vec<Edge>,
