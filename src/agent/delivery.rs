@@ -11,7 +11,7 @@ use napi::Result;
 
 use crate::agent::pending::{Noted, Pending};
 use crate::environment::environment::{Environment, contained};
-use crate::environment::registers::{BATCH, NOT_ADOPTED, RegistersRef};
+use crate::environment::registers::{BATCH, NEWS, NOT_ADOPTED, RegistersRef};
 use crate::held::robust_list::RobustList;
 use crate::process::globals::{STORE, Unused, gave_up, word_at};
 use waitasync_core::lock::request::Request;
@@ -176,7 +176,7 @@ impl Delivery {
 
     /// Tells JavaScript that there is something for which it has to ask. Returns whether that succeeded.
     pub(crate) fn tell_news(&self, caller: Caller) -> bool {
-        self.environment.settle(0, caller == Caller::EventLoop).is_ok()
+        self.environment.settle(NEWS, caller == Caller::EventLoop).is_ok()
     }
 
     /// Takes the mail, and lets claims that have been woken try.

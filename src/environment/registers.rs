@@ -74,6 +74,9 @@ pub(crate) const FREED: u32 = 0;
 pub(crate) const NOT_LOCKED: u32 = 1;
 pub(crate) const HELD_ELSEWHERE: u32 = 2;
 
+/// The count with which `settle` is called if JavaScript has to ask for the news.
+pub(crate) const NEWS: usize = 0;
+
 // What `claimName` answers besides.
 pub(crate) const HELD_HERE: u32 = 10;
 pub(crate) const AWAITED_HERE: u32 = 11;
@@ -311,6 +314,7 @@ mod tests {
             ("HELD_ELSEWHERE", HELD_ELSEWHERE as usize),
             ("HELD_HERE", HELD_HERE as usize),
             ("AWAITED_HERE", AWAITED_HERE as usize),
+            ("NEWS", NEWS),
         ]
         .map(|(name, number)| (name.to_owned(), number));
         let mut theirs = constants();
