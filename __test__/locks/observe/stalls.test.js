@@ -265,3 +265,20 @@ test('a Worker that has another environment reports, too', async t => {
   })
   assert.strictEqual(reports.length, 1, stderr)
 })
+
+test('where a program has replaced a function that Node calls for its timers, locks work, and nothing is reported', async t => {
+  const { code, lines, reports, stderr } = await run(t, async ({ api, say }) => {
+    const lock = new api.AsyncLock()
+    // From here on Node has an asynchronous context, for which it calls `apply` before version 24.
+    await lock.executeLocked(() => {})
+    const token = lock.tryLock()
+    const { apply } = Function.prototype
+    Function.prototype.apply = () => { throw new Error('apply was called') } // eslint-disable-line no-extend-native
+    const promise = lock.lockAsync()
+    Function.prototype.apply = apply // eslint-disable-line no-extend-native
+    token.unlock()
+    ;(await promise).unlock()
+    say('unlocked')
+  }, 60000)
+  assert.deepStrictEqual([code, lines, reports], [0, ['unlocked'], []], stderr)
+})

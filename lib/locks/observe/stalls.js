@@ -79,9 +79,13 @@ function watch (milliseconds) {
   if (isWatched) return
   // If this thread was busy, what has been granted is delivered first. Node 10 takes two turns for that.
   const turns = () => { setImmediate(() => { setImmediate(check) }) }
-  // The check sets the next timer, which would keep the context of the wait that set the first.
-  agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })
-  isWatched = true
+  try {
+    // The check sets the next timer, which would keep the context of the wait that set the first.
+    agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })
+    isWatched = true
+  } catch (_) {
+    // A program has replaced what Node's timers need. Locks work all the same.
+  }
 }
 
 /** Reports the promises that have waited too long. */
