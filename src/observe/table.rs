@@ -54,6 +54,7 @@ pub fn format_snapshot(snapshot: Rows) -> String {
 }
 
 /// The text of a snapshot of this process.
+#[cfg_attr(not(unix), expect(dead_code, reason = "only dumps need it"))]
 pub(crate) fn text_of(snapshot: &Snapshot) -> String {
     let held: Vec<_> = snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect();
     let waiting: Vec<_> = snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect();
