@@ -10,152 +10,79 @@ const { spawn } = require('child_process')
 const { test } = require('../harness')
 const slowness = require('../fixtures/slowness')
 
-const fixtures = [
-  {
-    name: 'passing, failing and skipped tests are counted',
-    source: `
-      test('sync', () => {})
-      test('async', async () => { await null })
-      test('fails', () => { assert.strictEqual(1, 2) })
-      test('rejects', async () => { throw new RangeError('from afar') })
-      test('skipped', { skip: 'no reason to run' }, () => { throw new Error('ran') })
-      test('skips itself', async t => { await null; t.skip('found out later'); throw new Error('ran') })
-      test('still runs', () => {})`,
-    counts: { passed: 3, failed: 2, skipped: 2 },
-    says: [
-      /^ok 1 - sync \(\d+ ms\)$/m, /^ok 2 - async /m, /^not ok 3 - fails\n {4}AssertionError/m, /^not ok 4 - rejects\n {4}RangeError: from afar/m,
-      /^skip 5 - skipped # no reason to run$/m, /^skip 6 - skips itself # found out later$/m, /^ok 7 - still runs/m
-    ]
-  },
-  {
-    name: 'a file of passing tests ends with exit code 0',
-    source: "test('one', () => {})",
-    counts: { passed: 1, failed: 0, skipped: 0 },
-    says: [/^ok 1 - one/m]
-  },
-  {
-    name: 'tests run one after the other, in their order',
-    source: `
-      const order = []
-      test('first', async () => { await later(20); order.push(1) })
-      test('second', () => { order.push(2) })
-      test('third', () => { assert.deepStrictEqual(order, [1, 2]) })`,
-    counts: { passed: 3, failed: 0, skipped: 0 },
-    says: []
-  },
-  {
-    name: 'a value that is no error fails a test too',
-    source: `
-      test('throws undefined', () => { throw undefined })
-      test('rejects with null', () => Promise.reject(null))`,
-    counts: { passed: 0, failed: 2, skipped: 0 },
-    says: [/^not ok 1 - throws undefined\n {4}undefined$/m, /^not ok 2 - rejects with null\n {4}null$/m]
-  },
-  {
-    name: 'a test that takes too long fails, and the next one runs',
-    source: `
-      test('slow', { timeout: 20 }, t => {
-        const timer = setInterval(() => {}, 1000)
-        t.after(() => clearInterval(timer))
-        return new Promise(() => {})
-      })
-      test('next', () => {})`,
-    counts: { passed: 1, failed: 1, skipped: 0 },
-    says: [/^not ok 1 - slow\n {4}timed out after 20 ms$/m, /^ok 2 - next/m]
-  },
-  {
-    name: 'a promise that never settles fails its test as soon as the event loop is dry, and the next ones run',
-    source: `
-      test('first', () => new Promise(() => {}))
-      test('second', () => new Promise(() => {}))
-      test('third', () => later(1))`,
-    counts: { passed: 1, failed: 2, skipped: 0 },
-    says: [/^not ok 1 - first\n {4}never settled: the event loop ran dry$/m, /^not ok 2 - second\n {4}never settled/m, /^ok 3 - third/m]
-  },
-  {
-    name: 'an exception in a callback fails the test that runs',
-    source: `
-      test('breaks', () => { setImmediate(() => { throw new Error('in a callback') }); return later(100) })
-      test('next', () => {})`,
-    counts: { passed: 1, failed: 1, skipped: 0 },
-    says: [/^not ok 1 - breaks\n {4}uncaught exception: Error: in a callback/m, /^ok 2 - next/m]
-  },
-  {
-    name: 'an unhandled rejection fails the test that runs',
-    source: `
-      test('forgets', () => { Promise.reject(new Error('forgotten')); return later(100) })
-      test('next', () => {})`,
-    counts: { passed: 1, failed: 1, skipped: 0 },
-    says: [/^not ok 1 - forgets\n {4}unhandled rejection: Error: forgotten/m, /^ok 2 - next/m]
-  },
-  {
-    name: 'a file that throws while it is loaded has failed',
-    source: "test('registered', () => {}); throw new Error('half a file')",
-    counts: { passed: 1, failed: 1, skipped: 0 },
-    says: [/^not ok 1 - \(outside of a test\)\n {4}uncaught exception: Error: half a file/m, /^ok 2 - registered/m]
-  },
-  {
-    name: 'process.exit(0) within a test is a failure of it, and of those that it kept from running',
-    source: `
-      test('leaves', async () => { await null; process.exit(0) })
-      test('next', () => {})`,
-    counts: { passed: 0, failed: 2, skipped: 0 },
-    says: [/^not ok 1 - leaves\n {4}the process ended during this test \(exit code 0\)$/m, /^not ok 2 - next\n {4}not run/m]
-  },
-  {
-    name: 'an exit code set by a passing test is a failure',
-    source: "test('sets it', () => { process.exitCode = 3 })",
-    counts: { passed: 1, failed: 1, skipped: 0 },
-    says: [/^not ok 2 - \(exit code\)\n {4}the process ended with exit code 3$/m]
-  },
-  {
-    name: 'a file without a test has failed',
-    source: '',
-    counts: { passed: 0, failed: 1, skipped: 0 },
-    says: [/^not ok 1 - \(empty\)/m]
-  },
-  {
-    name: 'a file that something keeps alive after its failing test is ended',
-    source: "test('fails', () => { setInterval(() => {}, 1000); throw new Error('with a handle') })",
-    counts: { passed: 0, failed: 2, skipped: 0 },
-    says: [/^not ok 1 - fails\n {4}Error: with a handle/m, /^not ok 2 - the file ends by itself/m]
-  },
-  {
-    name: 'a file that something keeps alive after its passing tests has failed',
-    source: "test('passes', () => { setInterval(() => {}, 1000) })",
-    counts: { passed: 1, failed: 1, skipped: 0 },
-    says: [/^ok 1 - passes/m, /^not ok 2 - the file ends by itself\n {4}its tests are over, but something keeps it alive: \S/m]
-  },
-  {
-    name: 'an exception after the last test is reported once, even if ending the process brings it back',
-    source: `
-      test('passes', () => {})
-      process.on('beforeExit', () => { throw new Error('again') })`,
-    counts: { passed: 1, failed: 1, skipped: 0 },
-    says: [/^ok 1 - passes/m, /^not ok 2 - \(outside of a test\)\n {4}uncaught exception: Error: again/m]
-  },
-  {
-    name: 'clean-up runs last in, first out, also after a failure; its own failure fails the test',
-    source: `
-      const order = []
-      test('fails', t => {
-        t.after(() => { order.push('outer') })
-        t.after(async () => { await later(1); order.push('inner') })
-        throw new Error('the test')
-      })
-      test('was cleaned up', () => { assert.deepStrictEqual(order, ['inner', 'outer']) })
-      test('cleans up badly', t => { t.after(() => { throw new Error('the clean-up') }) })
-      test('never cleans up', t => { t.after(() => new Promise(() => {})) })`,
-    counts: { passed: 1, failed: 3, skipped: 0 },
-    says: [/^not ok 1 - fails\n {4}Error: the test/m, /^ok 2 - was cleaned up/m, /^not ok 3 - cleans up badly\n {4}Error: the clean-up/m, /^not ok 4 - never cleans up\n {4}its clean-up: never settled/m]
-  },
-  {
-    name: 'much output arrives in full before the last line',
-    source: "test('talks', () => { for (let i = 0; i < 20000; i++) console.log('line', i) })",
-    counts: { passed: 1, failed: 0, skipped: 0 },
-    says: [/^line 0\n/, /\nline 19999\nok 1 - talks/]
-  }
-]
+/** By what it shows, a file; how many tests it counts as passed, failed and skipped; and what its output has. */
+const fixtures = {
+  'passing, failing and skipped tests are counted': [`
+    test('sync', () => {})
+    test('async', async () => { await null })
+    test('fails', () => { assert.strictEqual(1, 2) })
+    test('rejects', async () => { throw new RangeError('from afar') })
+    test('skipped', { skip: 'no reason to run' }, () => { throw new Error('ran') })
+    test('skips itself', async t => { await null; t.skip('found out later'); throw new Error('ran') })
+    test('still runs', () => {})`, [3, 2, 2],
+  /^ok 1 - sync \(\d+ ms\)$/m, /^ok 2 - async /m, /^not ok 3 - fails\n {4}AssertionError/m, /^not ok 4 - rejects\n {4}RangeError: from afar/m,
+  /^skip 5 - skipped # no reason to run$/m, /^skip 6 - skips itself # found out later$/m, /^ok 7 - still runs/m],
+  'a file of passing tests ends with exit code 0': ["test('one', () => {})", [1, 0, 0], /^ok 1 - one/m],
+  'tests run one after the other, in their order': [`
+    const order = []
+    test('first', async () => { await later(20); order.push(1) })
+    test('second', () => { order.push(2) })
+    test('third', () => { assert.deepStrictEqual(order, [1, 2]) })`, [3, 0, 0]],
+  'a value that is no error fails a test too': [`
+    test('throws undefined', () => { throw undefined })
+    test('rejects with null', () => Promise.reject(null))`, [0, 2, 0],
+  /^not ok 1 - throws undefined\n {4}undefined$/m, /^not ok 2 - rejects with null\n {4}null$/m],
+  'a test that takes too long fails, and the next one runs': [`
+    test('slow', { timeout: 20 }, t => {
+      const timer = setInterval(() => {}, 1000)
+      t.after(() => clearInterval(timer))
+      return new Promise(() => {})
+    })
+    test('next', () => {})`, [1, 1, 0], /^not ok 1 - slow\n {4}timed out after 20 ms$/m, /^ok 2 - next/m],
+  'a promise that never settles fails its test as soon as the event loop is dry, and the next ones run': [`
+    test('first', () => new Promise(() => {}))
+    test('second', () => new Promise(() => {}))
+    test('third', () => later(1))`, [1, 2, 0],
+  /^not ok 1 - first\n {4}never settled: the event loop ran dry$/m, /^not ok 2 - second\n {4}never settled/m, /^ok 3 - third/m],
+  'an exception in a callback fails the test that runs': [`
+    test('breaks', () => { setImmediate(() => { throw new Error('in a callback') }); return later(100) })
+    test('next', () => {})`, [1, 1, 0], /^not ok 1 - breaks\n {4}uncaught exception: Error: in a callback/m, /^ok 2 - next/m],
+  'an unhandled rejection fails the test that runs': [`
+    test('forgets', () => { Promise.reject(new Error('forgotten')); return later(100) })
+    test('next', () => {})`, [1, 1, 0], /^not ok 1 - forgets\n {4}unhandled rejection: Error: forgotten/m, /^ok 2 - next/m],
+  'a file that throws while it is loaded has failed': ["test('registered', () => {}); throw new Error('half a file')", [1, 1, 0],
+    /^not ok 1 - \(outside of a test\)\n {4}uncaught exception: Error: half a file/m, /^ok 2 - registered/m],
+  'process.exit(0) within a test is a failure of it, and of those that it kept from running': [`
+    test('leaves', async () => { await null; process.exit(0) })
+    test('next', () => {})`, [0, 2, 0],
+  /^not ok 1 - leaves\n {4}the process ended during this test \(exit code 0\)$/m, /^not ok 2 - next\n {4}not run/m],
+  'an exit code set by a passing test is a failure': ["test('sets it', () => { process.exitCode = 3 })", [1, 1, 0],
+    /^not ok 2 - \(exit code\)\n {4}the process ended with exit code 3$/m],
+  'a file without a test has failed': ['', [0, 1, 0], /^not ok 1 - \(empty\)/m],
+  'a file that something keeps alive after its failing test is ended': [
+    "test('fails', () => { setInterval(() => {}, 1000); throw new Error('with a handle') })", [0, 2, 0],
+    /^not ok 1 - fails\n {4}Error: with a handle/m, /^not ok 2 - the file ends by itself/m],
+  'a file that something keeps alive after its passing tests has failed': ["test('passes', () => { setInterval(() => {}, 1000) })", [1, 1, 0],
+    /^ok 1 - passes/m, /^not ok 2 - the file ends by itself\n {4}its tests are over, but something keeps it alive: \S/m],
+  'an exception after the last test is reported once, even if ending the process brings it back': [`
+    test('passes', () => {})
+    process.on('beforeExit', () => { throw new Error('again') })`, [1, 1, 0],
+  /^ok 1 - passes/m, /^not ok 2 - \(outside of a test\)\n {4}uncaught exception: Error: again/m],
+  'clean-up runs last in, first out, also after a failure; its own failure fails the test': [`
+    const order = []
+    test('fails', t => {
+      t.after(() => { order.push('outer') })
+      t.after(async () => { await later(1); order.push('inner') })
+      throw new Error('the test')
+    })
+    test('was cleaned up', () => { assert.deepStrictEqual(order, ['inner', 'outer']) })
+    test('cleans up badly', t => { t.after(() => { throw new Error('the clean-up') }) })
+    test('never cleans up', t => { t.after(() => new Promise(() => {})) })`, [1, 3, 0],
+  /^not ok 1 - fails\n {4}Error: the test/m, /^ok 2 - was cleaned up/m, /^not ok 3 - cleans up badly\n {4}Error: the clean-up/m,
+  /^not ok 4 - never cleans up\n {4}its clean-up: never settled/m],
+  'much output arrives in full before the last line': [
+    "test('talks', () => { for (let i = 0; i < 20000; i++) console.log('line', i) })", [1, 0, 0], /^line 0\n/, /\nline 19999\nok 1 - talks/]
+}
 
 const prelude = `'use strict'
 const assert = require('assert')
@@ -163,14 +90,15 @@ const { test } = require(${JSON.stringify(require.resolve('../harness'))})
 const later = ms => new Promise(resolve => setTimeout(resolve, ms))
 `
 
-for (const { name, source, counts, says } of fixtures) {
+for (const name of Object.keys(fixtures)) {
+  const [source, [passed, failed, skipped], ...says] = fixtures[name]
   test(name, async t => {
     const { code, signal, stdout } = await runFixture(t, prelude + source)
     const output = stdout.length > 4000 ? `${stdout.slice(0, 2000)}\n...\n${stdout.slice(-2000)}` : stdout
     assert.strictEqual(signal, null, output)
-    assert.strictEqual(stdout.trim().split('\n').pop(), `# ${JSON.stringify(counts)}`, output)
+    assert.strictEqual(stdout.trim().split('\n').pop(), `# ${JSON.stringify({ passed, failed, skipped })}`, output)
     for (const pattern of says) assert.ok(pattern.test(stdout), `${pattern} is not in the output:\n${output}`)
-    assert.strictEqual(code, counts.failed > 0 ? 1 : 0, output)
+    assert.strictEqual(code, failed > 0 ? 1 : 0, output)
   })
 }
 
