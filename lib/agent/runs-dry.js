@@ -10,7 +10,7 @@ const PENDING = 'ATOMICS_WAITASYNC_PENDING'
 /** How many locks get a warning of their own. */
 const MOST_WARNINGS = 10
 
-/** Settles what it can before this thread ends, and warns of the rest. */
+/** Settles promises before this thread ends, and warns of the rest. */
 module.exports = function watchLoop ({ operations, words }, { someWaiter }) {
   /**
    * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread

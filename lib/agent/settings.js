@@ -1,6 +1,6 @@
 'use strict'
 
-/** The environment variables that a thread obeys from its first use of the queue. */
+/** The environment variables that a thread obeys, from its first use on. */
 
 const { describe } = require('../util/values')
 const { isMainThread } = require('../util/worker-threads')

@@ -27,7 +27,7 @@ const scripts = holderOf(vm.Script && vm.Script.prototype, 'runInNewContext')
 const REPLACED = [[vm, 'createContext', replaceCreateContext], [scripts, 'runInNewContext', replaceRunInNewContext]]
 
 /**
- * A script that returns the global object of the context it runs in. That is not the sandbox, which stands for it. The
+ * A script that returns the global object of its context. That is not the sandbox, which stands for it. The
  * script is made at its first use.
  */
 const script = { global: undefined }

@@ -3,9 +3,9 @@
 /**
  * `AsyncLock`: a mutex in four bytes of shared memory, for any mix of threads.
  *
- * The word holds UNLOCKED or LOCKED and nothing else, so that code which locks it by Atomics.compareExchange, wait and notify can
- * share it. An uncontended lock is taken and released in JavaScript. The native side knows its waiters, and its holder by the
- * holder's robust list (core/src/lock/ has the rules).
+ * The word holds UNLOCKED or LOCKED and nothing else, so that code which locks it by Atomics.compareExchange, wait and
+ * notify can share it. An uncontended lock is taken and released in JavaScript. Native code knows its waiters, and its
+ * holder by the holder's robust list (core/src/lock/ has the rules).
  */
 
 const { assertStack } = require('../agent/agent')
@@ -38,7 +38,10 @@ class AsyncLock {
     return load(wordOf(this).array, INDEX) === LOCKED
   }
 
-  /** The `threadId` of the thread that holds it; null if it is free, or code that uses the bare word has locked it. */
+  /**
+   * The `threadId` of the thread that holds it; otherwise null. Null also if code that uses the
+   * bare word has locked it.
+   */
   get holder () {
     const word = wordOf(this)
     return load(word.array, INDEX) === LOCKED ? word.holder() : null
@@ -96,15 +99,16 @@ class AsyncLock {
   }
 }
 
-/** `lockIfAvailable` takes its time-out as a number, or in an object. */
+/** Reads the timeout of `lockIfAvailable`: a number, or in an object. */
 function timeoutOf (given) {
   if (typeof given === 'object' && given !== null) return waitOptions(given, 'lockIfAvailable', false, 0).timeout
   return given === undefined ? 0 : milliseconds(given, 'lockIfAvailable')
 }
 
-/** The thread that holds a lock, for the error of one that does not. */
+/** Names the holder of a lock, for another thread's error. */
 function nameOf (holder) {
-  return holder === threadId ? 'a promise of this thread that has not settled yet' : 'thread ' + holder + ', not by this one'
+  if (holder === threadId) return 'a promise of this thread that has not settled yet'
+  return 'thread ' + holder + ', not by this one'
 }
 
 define(AsyncLock, 'INDEX', INDEX, true)

@@ -3,9 +3,9 @@
 /**
  * `Barrier`: a number of parties wait for each other, again and again.
  *
- * The word's upper half holds the generation, its lower half the number of parties that have arrived in this generation. A party
- * that gives up is no longer counted: at once, if it is aborted. A party that dies while it waits stays counted: its generation is completed, and the next one
- * lacks a party; so give the others a time-out.
+ * The word's upper half holds the generation, its lower half the number of parties that have arrived in this
+ * generation. A party that gives up is no longer counted: at once, if it is aborted. A party that dies while it waits
+ * stays counted: its generation is completed, and the next one lacks a party; so give the others a timeout.
  */
 
 const { assertStack } = require('../agent/agent')
@@ -72,7 +72,10 @@ async function awaitParties (barrier, options, steps) {
   }
 }
 
-/** A party that awaits the others. It listens to the signal itself, since it must leave at the abort, whatever step it is at. */
+/**
+ * A party that awaits the others by a promise. It listens to the signal itself, since it must leave at the
+ * abort, whatever step it is at.
+ */
 class Party {
   constructor (word, signal, steps) {
     this.word = word
@@ -92,7 +95,8 @@ class Party {
   async others (timeout) {
     const { steps, word } = this
     try {
-      await waitUntilAsync(word, (state) => generation(state) !== this.generation, { timeout, signal: undefined }, steps, BARRIER, awaitParties)
+      const isOver = (state) => generation(state) !== this.generation
+      await waitUntilAsync(word, isOver, { timeout, signal: undefined }, steps, BARRIER, awaitParties)
     } catch (error) {
       // An aborted party has left.
       if (steps.reason !== undefined || withdraw(word, this.generation)) throw error
@@ -110,7 +114,10 @@ bare(Party)
 
 const LEADER = -1
 
-/** Counts a party in. Returns the generation that it waits to end; LEADER if it was the last one, and has woken the others. */
+/**
+ * Counts a party in. Returns its generation, which it waits to end; LEADER if it was the last party,
+ * and has woken the others.
+ */
 function arrive (word, parties) {
   for (;;) {
     const state = load(word.array, 0)

@@ -3,24 +3,26 @@
 /**
  * `Condition`: waiting, while holding a lock, until another holder of the lock has changed something.
  *
- * Its word is never written: it is only a location for waiters. Releasing the lock and starting to wait are one step with respect
- * to `notify`: the thread is enqueued before the lock is free.
+ * Its word is never written: it is only a location for waiters. Releasing the lock and starting to wait are one step
+ * with respect to `notify`: the thread is enqueued before the lock is free.
  *
  * # A notification is owed
- * A thread that notifies one waiter relies on it to look at the state. So a waiter that has been notified owes that to the others until the hold
- * that it gets back ends in order: by `unlock()`, by a callback that succeeds, by `downgrade()`, or by the next wait. If it ends otherwise, the
- * notification goes to another waiter. It is noted in exactly one place at every moment, and passes from one to the next with no call in between:
+ * A thread that notifies one waiter relies on it to look at the state. So a notified waiter owes the notification to
+ * the others until the hold that it gets back ends in order: by `unlock()`, by a callback that succeeds, by
+ * `downgrade()`, or by the next wait. If it ends otherwise, the notification goes to another waiter. It is noted in
+ * exactly one place at every moment, and passes from one to the next with no call in between:
  *
  * | the thread | the notification is noted in | it goes to another waiter |
  * |---|---|---|
- * | has been notified, and was not told yet | the wait: `relayed` in src/agent/blocking.rs, `relay` of a promise's in pending.rs | if the thread ends |
+ * | is notified, but not told yet | the wait: `relayed` in blocking.rs, `relay` in pending.rs | if the thread ends |
  * | goes on, to take the lock | the register RELAY | if that fails, or the thread ends |
- * | waits for the lock: a promise | the claim: `relay` in src/agent/pending.rs | if the claim is cancelled, or the thread ends |
- * | waits for the lock: blocked | the register RELAY | if the wait is broken off, or the thread ends |
- * | holds the lock | the hold's entry in the robust list | after `abandon()`, after a callback that fails, or once the thread has ended |
+ * | waits for the lock: a promise | the claim: `relay` in pending.rs | if the claim is cancelled, or the thread ends |
+ * | waits for the lock: blocked | the register RELAY | if the wait is interrupted, or the thread ends |
+ * | holds the lock | the hold's entry in the robust list | after `abandon()`, a failed callback, or the thread's end |
  *
- * The entry goes with the hold, so no debt outlives it, and a wait that was not notified begins a hold that owes nothing. A thread that a time
- * limit of `vm` breaks off before it has the lock passes the notification on when it waits next, or ends.
+ * The entry goes with the hold, so no debt outlives it, and a wait that was not notified begins a hold that
+ * owes nothing. A thread that a time limit of `vm` interrupts before it has the lock passes the notification on
+ * when it waits next, or ends.
  */
 
 const { agent, assertStack } = require('../agent/agent')
@@ -85,7 +87,9 @@ class Condition {
   }
 }
 
-/** For what is told of the steps, which native code may begin: outside of the call. */
+/**
+ * Makes the steps of a call. Native code may begin them outside of the call, so they note its stack and its context.
+ */
 function stepsOfCall () {
   const steps = new Steps()
   steps.call = callOf()
@@ -96,7 +100,7 @@ function stepsOfCall () {
   return steps
 }
 
-/** The result of a predicate that must be synchronous. */
+/** Calls a predicate, which must be synchronous. */
 function isMet (predicate) {
   const answer = predicate()
   assertNoPromise(answer, 'waitFor: predicate', 'waitForAsync()')
@@ -135,7 +139,10 @@ function block (word, held, timeout, caller) {
   }
 }
 
-/** Takes the lock again, blocking. Then the hold owes the notification, if there was one; or it goes to another waiter. */
+/**
+ * Takes the lock again, blocking. Then the hold owes the notification, if there was one; if that fails,
+ * it goes to another waiter.
+ */
 function lockAfterWait (held, caller) {
   try {
     if (!isHeld(held)) acquire(held, Infinity, caller)
@@ -167,7 +174,8 @@ async function awaitUntil (condition, token, predicate, options, steps) {
     steps.isPending = true
     let isOver = await predicate()
     for (let isLate = false; !isOver && !isLate; isOver = await predicate()) {
-      isLate = !await awaitNotice(word, assertHeld(token, 'waitForAsync'), { timeout: left(), signal }, steps, 'waitForAsync')
+      const held = assertHeld(token, 'waitForAsync')
+      isLate = !await awaitNotice(word, held, { timeout: left(), signal }, steps, 'waitForAsync')
     }
     // It may have been unlocked meanwhile, as `executeLocked` does at the end of its callback.
     assertHeld(token, 'waitForAsync')
@@ -178,8 +186,8 @@ async function awaitUntil (condition, token, predicate, options, steps) {
 }
 
 /**
- * Waits, awaiting. The lock is held again, however this ends, unless the token is unlocked meanwhile, as `executeLocked` does at the
- * end of its callback: then nothing would release the lock, so it is not taken again.
+ * Waits, by a promise. The lock is held again, however this ends, unless the token is unlocked meanwhile, as
+ * `executeLocked` does at the end of its callback: then nothing would release the lock, so it is not taken again.
  *
  * @throws {Error} with code ERR_NOT_LOCKED in that case
  */
@@ -239,7 +247,7 @@ async function lockAgain (held, steps) {
   if (!isHeld(held)) await new Promise((resolve, reject) => reacquire(held, resolve, reject, steps))
 }
 
-/** The hold of a token, which must be exclusive. */
+/** Finds the hold of a token, which must be exclusive. */
 function assertHeld (token, caller) {
   if (!isToken(token)) throw noLock(caller, describe(token))
   const held = holdOf(token)

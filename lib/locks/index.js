@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Locks and their family: what every entry point exports beside the functions of `Atomics`. The code of each is loaded
- * when its name is read, since most programs use one or two. But `import` reads all names at once: so ES modules get
- * classes that load their code at the first use. None of this code loads the native library before it needs it.
+ * Locks and their family: the exports beside the functions of `Atomics`. The code of each is loaded when its name is
+ * read, since most programs use one or two. But `import` reads all names at once: so ES modules get classes that load
+ * their code at the first use. None of this code loads the native library before it needs it.
  */
 
 const { lateClass, loadNow } = require('../util/late-class')
@@ -11,7 +11,7 @@ const { assertStackToLoad } = require('../util/stack')
 const locks = require('./named/manager')
 
 /**
- * What loads the code of others, too. Not at the top level: the linker takes what is required there for
+ * The modules that several exports need. Not required at the top level: the linker takes such modules for
  * code that every entry needs.
  */
 const loads = {
@@ -44,7 +44,7 @@ const late = {
   ...ofSnapshots
 }
 
-/** The export of that name, with its code. */
+/** Loads the code of an export, and returns the export. */
 function load (name) {
   if (ofSnapshots[name] !== undefined) {
     assertStackToLoad()

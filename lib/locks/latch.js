@@ -3,7 +3,7 @@
 /**
  * `Latch`: waiting until something has happened a number of times, once.
  *
- * The word holds how often it has happened. When a thread dies, what it has counted down stays.
+ * The word holds how often it has happened. A thread's counts stay when it dies.
  */
 
 const { assertStack } = require('../agent/agent')
@@ -64,7 +64,9 @@ async function awaitOpening (latch, options, steps) {
 
 function times (n, what, least) {
   if (!isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))
-  if (n < least || n > MOST) throw new RangeError(what + ' must be from ' + least + ' to ' + MOST + ', not ' + describe(n))
+  if (n < least || n > MOST) {
+    throw new RangeError(what + ' must be from ' + least + ' to ' + MOST + ', not ' + describe(n))
+  }
   return n
 }
 

@@ -3,8 +3,8 @@
 /**
  * `Queue`: a bounded queue of messages in shared memory, for any number of threads that put and take.
  *
- * A message is a copy. `take` delivers it at most once, `use` at least once: if the callback fails, or the thread ends, the message is
- * delivered again. queue/memory.js has the steps, and why a thread may die at any of them.
+ * A message is a copy. `take` delivers it at most once, `use` at least once: if the callback fails, or the thread ends,
+ * the message is delivered again. queue/memory.js has the steps, and why a thread may die at any of them.
  */
 
 const { RangeError, TypeError, bare, isInteger, shield } = require('../util/intrinsics')
@@ -21,7 +21,9 @@ const { becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./
 const { FORMATS, write } = require('./queue/format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
 const { BUSY, ENDED, LATE, NOTHING, QueueMemory } = require('./queue/memory')
-const { blocking, close, finish, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking } = require('./queue/steps')
+const {
+  blocking, close, finish, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking
+} = require('./queue/steps')
 const { finishLater, isPutting, putLater, takeLater } = require('./queue/waits')
 
 const SHAPE = {
@@ -41,7 +43,7 @@ class Queue {
     word.queue.format = formatOf(option(options, 'format', 'clone'), 'Queue')
   }
 
-  /** How many bytes a value has as a message. */
+  /** Returns how many bytes a value has as a message. */
   static sizeOf (value, format = 'clone') {
     return write(value, formatOf(format, 'sizeOf'), 'sizeOf').size
   }
@@ -56,7 +58,7 @@ class Queue {
     return repaired(memoryOf(this)).isEnded
   }
 
-  /** How many messages wait to be taken, those that came back among them. */
+  /** How many messages wait to be taken. Those that came back are among them. */
   get length () {
     return memoryOf(this).length
   }
@@ -176,7 +178,7 @@ class Messages {
   }
 }
 
-/** The same, by promises. */
+/** An iterator over the messages of a queue, by promises. */
 class MessagesAsync {
   constructor (next) {
     this.next = next
@@ -189,7 +191,7 @@ class MessagesAsync {
 
 for (const Class of [Messages, MessagesAsync]) shield(Class, ['next'])
 
-/** What a callback of `use` is told of its message, and what it says of it. */
+/** One call of a `use` callback: its argument, and its answer. */
 class Delivery {
   constructor ({ attempt }) {
     this.isPutBack = false
@@ -252,14 +254,14 @@ async function awaitUse (queue, callback, options, steps) {
   return true
 }
 
-/** Takes a message that is there, without a promise: a Lease, ENDED, or NOTHING, also where another thread takes one. */
+/** Takes a message without waiting: a Lease, ENDED or NOTHING. NOTHING also if another thread is taking one. */
 function takeAtOnce (memory, toUse, { signal }) {
   throwIfAborted(signal)
   const found = owing(memory, take, toUse, false)
   return found === BUSY ? NOTHING : found
 }
 
-/** A promise of a Lease or ENDED; its TimeoutError has the frames of `caller`'s caller. */
+/** Awaits a Lease or ENDED. A TimeoutError has the frames of `caller`'s caller. */
 async function awaitLease (memory, toUse, wait, steps, caller) {
   try {
     const found = await takeLater(memory, toUse, wait, steps)
@@ -279,17 +281,18 @@ function memoryOf (queue) {
   return memory
 }
 
-/** The memory, without slots that a dead thread has left lost, which would count as in use. */
+/** Frees slots that a dead thread has lost, and returns the memory. They would count as in use. */
 function repaired (memory) {
   if (memory.takeLock.mayBeAbandoned) owing(memory, recover, false)
   return memory
 }
 
-/** A value, written as a message of a queue. */
+/** Writes a value as a message of a queue. */
 function messageOf (memory, value, caller) {
   const written = write(value, memory.format, caller)
   if (written.size > memory.messageSize) {
-    throw new RangeError(caller + ': value has ' + written.size + ' bytes as a message, but messageSize is ' + memory.messageSize)
+    throw new RangeError(caller + ': value has ' + written.size + ' bytes as a message, but messageSize is ' +
+      memory.messageSize)
   }
   return written
 }
@@ -300,7 +303,7 @@ function formatOf (name, caller) {
   return format
 }
 
-/** How many bytes a queue takes. */
+/** Returns how many bytes a queue takes. */
 function byteLength (capacity, messageSize) {
   assertWithin(capacity, 'capacity', 1, MOST_CAPACITY)
   assertWithin(messageSize, 'messageSize', 0, MOST_BYTES)
@@ -309,13 +312,17 @@ function byteLength (capacity, messageSize) {
 
 function assertWithin (value, name, least, most) {
   if (!isInteger(value)) throw new TypeError('Queue: ' + name + ' must be an integer, not ' + describe(value))
-  if (value < least || value > most) throw new RangeError('Queue: ' + name + ' must be from ' + least + ' to ' + most + ', not ' + value)
+  if (value < least || value > most) {
+    throw new RangeError('Queue: ' + name + ' must be from ' + least + ' to ' + most + ', not ' + value)
+  }
 }
 
 const lateError = (memory, mode, timeout) => timeoutError(memory.first, { kind: 'Queue', mode }, timeout)
 
-defineSize(Queue, byteLength, (options) => newMemory(byteLength(option(options, 'capacity'), option(options, 'messageSize'))))
-defineMembers(Queue, ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize'], ({ capacity, length, inUse, closed, waiters }) => (
-  { capacity, length, inUse, closed, waiters }))
+const bytesFor = (options) => byteLength(option(options, 'capacity'), option(options, 'messageSize'))
+const stateOf = ({ capacity, length, inUse, closed, waiters }) => ({ capacity, length, inUse, closed, waiters })
+
+defineSize(Queue, byteLength, (options) => newMemory(bytesFor(options)))
+defineMembers(Queue, ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize'], stateOf)
 
 module.exports = Queue

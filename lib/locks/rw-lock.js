@@ -3,8 +3,8 @@
 /**
  * `RwLock`: many readers or one writer, in four bytes of shared memory.
  *
- * The word holds the number of readers, or WRITING. No waiter is overtaken: a waiting writer stops new readers, and readers that
- * wait behind it enter together.
+ * The word holds the number of readers, or WRITING. No waiter is overtaken: a waiting writer stops new readers, and
+ * readers that wait behind it enter together.
  */
 
 const { load, max } = require('../util/intrinsics')
@@ -91,6 +91,7 @@ class RwLock {
 const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
 const shared = (lock) => newHold(wordOf(lock), SHARED)
 
-defineView(RwLock, ['kind', 'buffer', 'byteOffset', REPAIR], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
+defineView(RwLock, ['kind', 'buffer', 'byteOffset', REPAIR], ({ locked, readers, waiters }) => (
+  { locked, readers, waiters }))
 
 module.exports = RwLock

@@ -8,10 +8,12 @@
  * | without `permits` | left | none | `release` |
  * | with `permits`, its limit | taken | all | nothing |
  *
- * No waiter is overtaken, so a request for many permits is not starved. Acquired permits have no owner, since a semaphore is also a
- * signal; those that are held (`hold`, `use`) have a token, and are released when the thread dies. The permits of a limit can only be held.
+ * No waiter is overtaken, so a request for many permits is not starved. Acquired permits have no owner, since a
+ * semaphore is also a signal; those that are held (`hold`, `use`) have a token, and are released when the thread dies.
+ * The permits of a limit can only be held.
  *
- * A limit belongs to its view, and is sent along with its requests: if views of one word have different limits, each is judged by its own.
+ * A limit belongs to its view, and is sent along with its requests: if views of one word have different limits,
+ * each is judged by its own.
  */
 
 const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
@@ -28,7 +30,8 @@ const SHAPE = oneWord(['permits'], assertLimit)
 
 class Semaphore {
   constructor (buffer, options) {
-    const { settings: { 0: limit }, word } = becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'Semaphore', SHAPE)
+    const given = arguments.length === 0 ? newMemory() : buffer
+    const { settings: { 0: limit }, word } = becomeView(this, given, options, 'Semaphore', SHAPE)
     if (limit === undefined) return
     word.limit = limit
     this.permits = limit
@@ -96,16 +99,17 @@ class Semaphore {
   }
 }
 
-/** Requests permits that have no owner, and so no token. */
+/** Makes a request for permits that have no owner. So they have no token. */
 const signals = (n, caller, next) => requestOf(SIGNALS, permits(n, MOST, caller, next))
 
-/** Requests permits of a word that are released when this thread dies. */
+/** Makes a request for permits that are released when this thread dies. */
 function held ({ limit }, n, caller, next) {
-  return limit === NO_LIMIT ? requestOf(PERMITS, permits(n, MOST, caller, next)) : requestOf(LIMITED, permits(n, limit, caller, next))
+  if (limit === NO_LIMIT) return requestOf(PERMITS, permits(n, MOST, caller, next))
+  return requestOf(LIMITED, permits(n, limit, caller, next))
 }
 
 /**
- * A valid number of permits.
+ * Validates a number of permits, and returns it.
  * @param {number} most how many there can be
  * @param {string} [next] the name of the caller's next parameter, for callers that may have forgotten n
  */
@@ -116,21 +120,27 @@ function permits (n, most, caller, next) {
       (forgotten ? '; for one permit write ' + caller + '(1, ' + next + ')' : ''))
   }
   if (n < 1 || n > most) {
-    throw new RangeError(caller + ': n must be from 1 to ' + most + (most < MOST ? ', the limit of this semaphore' : '') + ', not ' + describe(n))
+    const reason = most < MOST ? ', the limit of this semaphore' : ''
+    throw new RangeError(caller + ': n must be from 1 to ' + most + reason + ', not ' + describe(n))
   }
   return n
 }
 
-/** Throws if the permits can only be held, and not acquired or released. */
+/** Throws if the permits can only be held. Those of a limit cannot be acquired or released. */
 function assertNoLimit ({ limit }, caller, instead) {
-  if (limit !== NO_LIMIT) throw new TypeError(caller + ': the permits of a semaphore with a limit (permits: ' + limit + ') are held: ' + instead)
+  if (limit !== NO_LIMIT) {
+    throw new TypeError(caller + ': the permits of a semaphore with a limit (permits: ' + limit + ') are held: ' +
+      instead)
+  }
 }
 
-/** The limit that a constructor was given, if it was given one, must be valid. */
+/** Validates the limit that a constructor was given, if any. */
 function assertLimit ({ 0: limit }) {
   if (limit === undefined) return
   if (!isInteger(limit)) throw new TypeError('Semaphore: permits must be an integer, not ' + describe(limit))
-  if (limit < 1 || limit > MOST) throw new RangeError('Semaphore: permits must be from 1 to ' + MOST + ', not ' + describe(limit))
+  if (limit < 1 || limit > MOST) {
+    throw new RangeError('Semaphore: permits must be from 1 to ' + MOST + ', not ' + describe(limit))
+  }
 }
 
 defineView(Semaphore, ['kind', 'buffer', 'byteOffset', 'permits'], ({ available, waiters }, { limit }) => (

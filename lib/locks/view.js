@@ -1,16 +1,17 @@
 'use strict'
 
 /**
- * What all locks and their family have in common: an instance is a view of one word of a SharedArrayBuffer.
+ * Views: an instance of a class of locks/ shows one word. The word is in a SharedArrayBuffer.
  *
- * A word has its address, and native code reads and writes there. If the word were a property of the instance, any code could read
- * and change the address. So the instance has a function that puts its word into an object of this module. If other code
- * replaces that function, it can at worst show the word of another instance that it knows.
+ * A word has its address, and native code reads and writes there. If the word were a property of the instance, any code
+ * could read and change the address. So the instance has a function that puts its word into an object of this module.
+ * If other code replaces that function, it can at worst show the word of another instance that it knows.
  */
 
 const { agent } = require('../agent/agent')
 const {
-  Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor, isInteger, shield
+  Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor,
+  isInteger, shield
 } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const { option, assertOptions } = require('../util/options')
@@ -26,7 +27,10 @@ const LONGEST_NAME = 256
 const WRAPS = WRAPS_OFFSETS ? 2 ** 32 : Infinity
 const SHOW = Symbol('atomics-waitasync.word')
 
-/** The shape of a class whose state is one word, with these further settings. `check(values)` throws if they are wrong. */
+/**
+ * Makes the shape of a class whose state is one word. `settings` are its further settings; `check(values)`
+ * throws if they are wrong.
+ */
 function oneWord (settings, check = () => {}) {
   const sizeOf = (values) => {
     check(values)
@@ -37,37 +41,43 @@ function oneWord (settings, check = () => {}) {
 const ONE_WORD = oneWord([])
 
 /**
- * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an inlined function
- * has assigned.
+ * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an
+ * inlined function has assigned.
  */
 const shown = { word: undefined }
 
-/** Zero-filled memory. */
+/** Makes new memory, which needs no initialisation. */
 const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
 
 /**
- * Makes an instance a view of a word, to be called by its constructor. It gets the properties `kind`, `buffer` and `byteOffset`.
+ * Makes an instance a view of a word; its constructor calls this. It gets the properties `kind`,
+ * `buffer` and `byteOffset`.
  *
- * @param {SharedArrayBuffer | object} given a buffer; or what structured cloning makes of an instance
- * @param {{ byteOffset?: number, name?: string } | undefined} options may repeat what a clone says, but not contradict it; `name`, for
- *   people, becomes that of the word
+ * @param {SharedArrayBuffer | object} given a buffer; or the structured clone of an instance
+ * @param {{ byteOffset?: number, name?: string } | undefined} options may repeat the settings of a clone, but not
+ *   contradict them; `name`, for people, becomes that of the word
  * @param {string} owner the class, for messages
- * @param {object} [shape] `settings`: the names of further options that are properties of the instances, and so of clones; `others`: those of
- *   options that are not; `sizeOf(settings)`: the bytes that are needed, a multiple of `alignment`; it throws if the settings are wrong
- * @returns {{ array: Int32Array, settings: unknown[], word: object }} the array on the word, the values of the settings, and the word
- * @throws {TypeError} given is neither, or of another class, byteOffset no integer, name no string, an option contradicts the clone, or there is
- *   an unknown option
- * @throws {RangeError} byteOffset is no multiple of 4, the word does not fit into the buffer or cannot be accessed, or name is empty or too long
+ * @param {object} [shape] `settings`: the names of further options that are properties of the instances, and so of
+ *   clones; `others`: those of options that are not; `sizeOf(settings)`: the bytes that are needed, a multiple of
+ *   `alignment`; it throws if the settings are wrong
+ * @returns {{ array: Int32Array, settings: unknown[], word: object }} the array on the word, the values of the
+ *   settings, and the word
+ * @throws {TypeError} given is neither, or of another class, byteOffset no integer, name no string, an option
+ *   contradicts the clone, or there is an unknown option
+ * @throws {RangeError} byteOffset is no multiple of 4, the word does not fit into the buffer or cannot be accessed, or
+ *   name is empty or too long
  */
 function becomeView (instance, given, options, owner, { settings, others, sizeOf, alignment } = ONE_WORD) {
   const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
   const kind = clone === undefined ? undefined : ownValue(clone, 'kind')
   if (kind !== undefined && kind !== owner) {
-    throw new TypeError(owner + ': kind must be the string "' + owner + '", not ' + describe(kind) + ': this is an instance of another class')
+    throw new TypeError(owner + ': kind must be the string "' + owner + '", not ' + describe(kind) +
+      ': this is an instance of another class')
   }
   const buffer = clone === undefined ? given : ownValue(clone, 'buffer')
   if (!IsSharedArrayBuffer(buffer)) {
-    throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' + describe(given))
+    throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' +
+      describe(given))
   }
   assertOptions(options, joined(settings, others), owner)
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
@@ -87,7 +97,7 @@ function becomeView (instance, given, options, owner, { settings, others, sizeOf
   return { array, settings: values, word }
 }
 
-/** The names of all options of a class. */
+/** Lists the names of all options of a class. */
 function joined (settings, others) {
   const names = createArray(0)
   for (let n = 0; n < settings.length; n++) names[names.length] = settings[n]
@@ -97,21 +107,23 @@ function joined (settings, others) {
   return names
 }
 
-/** An option's value. Where there is a clone, its value, which the option may only repeat. */
+/** Reads a setting from the clone, if any, or from the options. With a clone, the option may only repeat its value. */
 function setting (clone, options, name, owner, otherwise) {
   if (clone === undefined) return option(options, name, otherwise)
   const value = ownValue(clone, name)
   const wanted = option(options, name)
   if (wanted !== undefined && wanted !== value) {
-    throw new TypeError(owner + ': ' + name + ' is ' + describe(wanted) + ', but the clone has ' + describe(value) + ': leave the option out')
+    throw new TypeError(owner + ': ' + name + ' is ' + describe(wanted) + ', but the clone has ' + describe(value) +
+      ': leave the option out')
   }
   return value
 }
 
-/** The value of an object's own property; undefined if there is none. Structured cloning makes no getters, so none is called. */
+/** Reads an object's own property, but calls no getter. Structured cloning makes none. Undefined if there is none. */
 function ownValue (object, key) {
   const property = getOwnPropertyDescriptor(object, key)
-  return property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined ? property.value : undefined
+  const isData = property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined
+  return isData ? property.value : undefined
 }
 
 function assertName (name, owner) {
@@ -121,7 +133,7 @@ function assertName (name, owner) {
   }
 }
 
-/** So many bytes must fit into a buffer of `length` bytes at the offset. */
+/** Throws unless so many bytes fit into the buffer at the offset. The buffer has `length` bytes. */
 function assertPlace (byteOffset, bytes, alignment, length, owner) {
   if (!isInteger(byteOffset)) {
     throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
@@ -129,25 +141,26 @@ function assertPlace (byteOffset, bytes, alignment, length, owner) {
   if (length < bytes) throw new RangeError(owner + ': buffer is too small: ' + length + ' bytes, ' + bytes + ' needed')
   const last = length - bytes
   if (byteOffset < 0 || byteOffset > last || byteOffset % alignment !== 0) {
-    throw new RangeError(owner + ': byteOffset must be a multiple of ' + alignment + ' from 0 to ' + last + ', so that ' + bytes +
-      ' bytes fit into the buffer, not ' + describe(byteOffset))
+    throw new RangeError(owner + ': byteOffset must be a multiple of ' + alignment + ' from 0 to ' + last +
+      ', so that ' + bytes + ' bytes fit into the buffer, not ' + describe(byteOffset))
   }
   // Words are BYTES long.
   const end = WRAPS - bytes + BYTES
   if (byteOffset >= end) {
-    throw new RangeError(owner + ': byteOffset must be less than ' + end + ' on Node 10, whose Atomics would access another word, not ' +
-      describe(byteOffset))
+    throw new RangeError(owner + ': byteOffset must be less than ' + end + ' on Node 10, whose Atomics would access ' +
+      'another word, not ' + describe(byteOffset))
   }
 }
 
 /**
- * The word of an instance.
+ * Returns the word of an instance.
  * @throws {TypeError} it has none
  */
 function wordOf (instance) {
   const show = isObject(instance) ? instance[SHOW] : undefined
   if (show === undefined) refuse(instance)
-  // Cleared before, since a function that is not ours may throw and leave a word here; and after, since it may show others.
+  // Cleared before, since a function that is not ours may throw and leave a word here; and after,
+  // since it may show others.
   shown.word = undefined
   show()
   const { word } = shown
@@ -162,7 +175,7 @@ function refuse (instance) {
       : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
 }
 
-/** What every class of views has. `id` and `name`: by what snapshots, errors and channels name an instance's word. */
+/** The getters of every class of views. Snapshots, errors and channels name an instance's word by `id` and `name`. */
 const common = {
   get id () {
     return wordOf(this).id
@@ -187,11 +200,15 @@ function defineView (Class, keys, stateOf) {
   defineMembers(Class, keys, stateOf)
 }
 
-/** Gives a class its `byteLength`, and `create`, which makes an instance in the memory that `memoryFor(options)` returns. */
+/**
+ * Gives a class its `byteLength`, and `create`. That makes an instance in the memory that `memoryFor(options)` returns.
+ */
 function defineSize (Class, byteLength, memoryFor) {
   define(Class, 'byteLength', byteLength, true)
   define(Class, 'create', function create (options) {
-    if (typeof this !== 'function') throw new TypeError('create: this must be the class, as in ' + Class.name + '.create()')
+    if (typeof this !== 'function') {
+      throw new TypeError('create: this must be the class, as in ' + Class.name + '.create()')
+    }
     return new this(memoryFor(options), options)
   }, false, true)
 }

@@ -71,7 +71,8 @@ function deadlock (caller, word, { kind, mode }, does) {
 
 /**
  * Makes the error of a thread that would close a cycle.
- * @param {{ text: string, cycle: object[] }} ring the cycle, and its description: each thread and the lock that it awaits
+ * @param {{ text: string, cycle: object[] }} ring the cycle, and its description: each thread and
+ *   the lock that it awaits
  */
 function deadlockCycle (caller, word, { kind }, { text, cycle }) {
   const error = createError(caller + ': none of these threads could go on: ' + text, 'ERR_DEADLOCK')

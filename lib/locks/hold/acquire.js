@@ -20,9 +20,9 @@ const { NOT_HELD } = require('./robust-list')
 const { newHold, newToken, takeAgain } = require('./token')
 
 /**
- * Blocks until this thread has a hold. False if it times out.
- * @throws {Error} with code ERR_DEADLOCK if this thread would wait for ever: it holds or awaits the word already; or it would close
- *   a cycle of threads that block without a time-out, and then `cycle` says which
+ * Blocks until this thread has a hold. False on a timeout.
+ * @throws {Error} with code ERR_DEADLOCK if this thread would wait for ever: it holds or awaits the word already; or it
+ *   would close a cycle of threads that block without a timeout, and then `cycle` says which
  */
 function acquire (hold, timeout, caller) {
   return take(hold) || block(hold, timeout, caller)
@@ -33,7 +33,7 @@ function take (hold) {
   return hold.serial === NOT_HELD ? hold.word.take(hold.request, hold.token) : takeAgain(hold)
 }
 
-/** `acquire` of a hold that needs waiting. */
+/** Acquires a hold that needs waiting. */
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
   claims(hold)
@@ -47,7 +47,7 @@ function block (hold, timeout, caller) {
     // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
     if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, word, described(request), 'awaits')
   }
-  // What native code has granted must become a hold.
+  // A grant of native code must become a hold.
   assertStack()
   const list = theList()
   list.makeRoom()
@@ -74,15 +74,15 @@ function block (hold, timeout, caller) {
   return isAcquired
 }
 
-/** Blocks likewise; returns the token. Throws a TimeoutError. */
+/** Blocks until this thread has a hold; returns the token. Throws a TimeoutError. */
 function acquireOrThrow (hold, options, caller) {
   const { timeout } = waitOptions(options, caller, false)
   return take(hold) ? hold.token : blockOrThrow(hold, timeout, caller)
 }
 
 /**
- * The same for a hold that needs waiting.
- * @param {number} [whole] the time-out of the call, if other waits have taken some of it
+ * Acquires a hold that needs waiting, and returns the token. Throws a TimeoutError.
+ * @param {number} [whole] the timeout of the call, if other waits have taken some of it
  */
 function blockOrThrow (hold, timeout, caller, whole = timeout) {
   if (!block(hold, timeout, caller)) throw lateError(hold, whole)
@@ -92,8 +92,8 @@ function blockOrThrow (hold, timeout, caller, whole = timeout) {
 const lateError = ({ word, request }, timeout) => timeoutError(word, described(request), timeout)
 
 /**
- * A promise that is resolved once this thread has what is requested of an instance's word: with its token, if it has one. It rejects with
- * a TimeoutError, or the signal's reason. However it ends, nothing is lost: a grant that comes at the same moment is handed over.
+ * Resolves with the token (if any) once the request is granted. It rejects with a TimeoutError, or the signal's reason.
+ * However it ends, nothing is lost: a grant that comes at the same moment is handed over.
  *
  * @param {number | (word: Word) => number} request if it is a function that throws, the promise rejects
  */
@@ -128,7 +128,7 @@ function claimed (hold, wait, value) {
   return given
 }
 
-/** Takes what is requested, if that needs no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
+/** Takes a request, if that needs no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
 function takeOrThrow (word, request, token, { timeout, signal }) {
   throwIfAborted(signal)
   if (word.take(request, token)) return true
@@ -136,7 +136,7 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
   return false
 }
 
-/** Acquires again what was released, as a step of a promise. */
+/** Acquires a released hold again, as a step of a promise. */
 function reacquire (hold, resolve, reject, steps) {
   if (steps.call !== undefined) claims(hold, steps.call)
   if (take(hold)) resolve()

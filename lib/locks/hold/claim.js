@@ -12,11 +12,11 @@ const { claims } = require('../observe/taken')
 const { indexOfHold, release, theList } = require('./hold')
 const { LOCK, amountOf, isOwned, kindOf, nounOfHold } = require('./request')
 
-/** A promise that waits for a hold, and is one itself. When its time is over it is resolved with LATE. */
+/** A promise that waits for a hold, and later serves as one. When its time is over it is resolved with LATE. */
 class Claim extends Waiter {
   /**
    * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
-   * @param {Steps} [steps] what this is a step of
+   * @param {Steps} [steps] the user's promise, of which this is a step
    */
   constructor (hold, { timeout, signal }, steps) {
     super(hold.word, signal, steps)
@@ -63,13 +63,13 @@ class Claim extends Waiter {
   giveUp (reason) {
     if (this.hasGivenUp) return
     this.hasGivenUp = true
-    // If it is too late, what is granted is released when it comes.
+    // If it is too late, the grant is released when it comes.
     this.dequeue()
     this.reject(reason)
     this.tell('aborted')
   }
 
-  /** How it ended. */
+  /** Publishes its outcome. */
   tell (outcome) {
     if (this.since !== undefined) waited(this.since, this, outcome)
   }
@@ -90,7 +90,7 @@ class Claim extends Waiter {
       if (this.ownerDied) tellDeath(this.word, this.request, this.since)
       this.tell('acquired')
     } else {
-      // The news of a death that it came with goes on, and so does a notification.
+      // The note of a death that it came with is passed on, and so is a notification.
       if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)
       else this.word.addPermits(amountOf(this.request))
     }
@@ -103,7 +103,7 @@ class Claim extends Waiter {
     super.end()
   }
 
-  /** Whether what it requests has a holder. */
+  /** Whether its request has a holder. */
   get owned () {
     return isOwned(this.request)
   }
@@ -113,11 +113,11 @@ class Claim extends Waiter {
   }
 }
 
-// Of few claims: where this thread was notified, as of a Hold; since when it waits, for diagnostics; what stalls.js knows of it; the number of its
-// call (taken.js); why it was refused.
+// Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; its Wait
+// in stalls.js; the number of its call (taken.js); why it was refused.
 shield(Claim, ['notifiedAt', 'since', 'wait', 'place', 'reason'])
 
-/** The claim of a promise that has these functions. */
+/** A claim with the two functions of its promise. */
 class PromisedClaim extends Claim {
   constructor (hold, wait, resolve, reject, steps) {
     super(hold, wait, steps)

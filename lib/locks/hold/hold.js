@@ -1,6 +1,6 @@
 'use strict'
 
-/** What this thread holds, by the token that it was given: finds it, releases it, and tells of a death. */
+/** This thread's holds, by their tokens: finds, releases and repairs them. */
 
 const { assertStack } = require('../../agent/agent')
 const { ANSWER, ENTRY } = require('../../agent/registers')
@@ -10,13 +10,10 @@ const { owes, requestIn } = require('./owed')
 const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
 const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
 
-/** By the token of a writer that has become a reader: its token as a reader. */
+/** The reader's token of each writer that has become a reader. */
 const readingTokens = createWeakMap()
 
-/**
- * A request to a word, and the token that stands for it once it is granted. It never leaves the package, since the word has an
- * address.
- */
+/** A word, a request to it, and the token for the grant. It never leaves the package, since the word has an address. */
 class Hold {
   constructor (word, request, token, serial, index) {
     this.word = word
@@ -32,7 +29,7 @@ class Hold {
 
   // ——— For callback forms: a Grant, of named/names.js, has the same ———
 
-  /** What a callback is given. */
+  /** The argument of the callback. */
   get given () {
     return this.token
   }
@@ -41,18 +38,18 @@ class Hold {
     return this.request === SHARED
   }
 
-  /** See `giveBackAfter`. */
+  /** Releases the hold after a callback: see `giveBackAfter`. */
   end (failed, inJob, hasRepair) {
     giveBackAfter(this.token, failed, inJob, hasRepair)
   }
 
-  /** A repair begins. Until it has ended well, the death is noted as if nobody had been told. */
+  /** Begins a repair. Until it has ended well, the death is noted as if nobody had been told. */
   noteDeath () {
     this.word.noteDeath()
   }
 
   /**
-   * A repair has ended well: nobody else is told of the death.
+   * Ends a repair that succeeded: nobody else is told of the death.
    * @throws {Error} with code ERR_NOT_LOCKED if the repair has given the lock back
    */
   repaired (caller) {
@@ -69,7 +66,7 @@ class Hold {
 bare(Hold)
 
 /**
- * What a dead holder left behind under the entry at `index` is repaired: nobody else is told. False if that is a named lock that was stolen.
+ * Removes the note of a death from an entry's lock. Nobody else is told. False if that is a named lock that was stolen.
  */
 function forgetDeath (index) {
   const { operations, words } = theList().native
@@ -78,7 +75,7 @@ function forgetDeath (index) {
   return words[ANSWER] !== 0
 }
 
-/** The hold of a live token; undefined for any other. */
+/** Finds the hold of a live token; undefined for any other. */
 function holdOf (token) {
   const index = indexOf(token)
   if (index < 0) return undefined
@@ -88,13 +85,13 @@ function holdOf (token) {
 
 let list
 
-/** `robustList()`, without its call: that would be a tenth of what a lock costs. */
+/** Returns the robust list, without a call of `robustList`. That would be a tenth of the cost of a lock. */
 function theList () {
   if (list === undefined) list = robustList()
   return list
 }
 
-/** How many permits of a word this thread holds. */
+/** Counts the permits of a word that this thread holds. */
 function permitsOf ({ address }) {
   const list = theList()
   let permits = 0
@@ -105,19 +102,23 @@ function permitsOf ({ address }) {
   return permits
 }
 
-/** The index of a token's entry in the robust list; -1 if there is none any more. */
+/** Finds the index of a token's entry; -1 if there is none any more. */
 function indexOf (token) {
   const serial = token[SERIAL]
   const index = token[INDEX] | 0
   return serial > 0 && theList().serials[index] === serial ? index : theList().indexOf(serial, index)
 }
 
-/** The index of a hold's entry, which may have moved. Not by a token that the user has had before, which may be a proxy. */
-const indexOfHold = ({ token, serial, index }) => serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index)
+/**
+ * Finds the index of a hold's entry, which may have moved. It does not read a token that the user has had
+ * before, which may be a proxy.
+ */
+const indexOfHold = ({ token, serial, index }) => (
+  serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index))
 
 /**
- * `unlock` of a token of whatever kind, or `abandon`: that tells of a death. `inJob`: whether the job of a callback is about to end with it;
- * `failed`: whether by an error.
+ * Releases the hold of a token, for `unlock`, `abandon` or a callback. `tellsOfDeath`: whether to tell of a death, as
+ * `abandon` does; `inJob`: whether the job of a callback is about to end with it; `failed`: whether by an error.
  */
 function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
   const index = indexOf(token)
@@ -131,7 +132,7 @@ function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
   return true
 }
 
-/** The holder with this token was told of a death. The token may be a proxy. */
+/** Whether the holder with this token was told of a death. The token may be a proxy. */
 function wasTold (token) {
   try {
     return token.ownerDied === true
@@ -141,9 +142,9 @@ function wasTold (token) {
 }
 
 /**
- * Releases what a callback was given this token for, in whatever form it is held now. If the callback ended by an error, it has not said
- * that it repaired what a dead holder left behind: so the next one is told, too, as it is if the callback has a repair. Nor has the callback
- * made use of a notification.
+ * Releases the callback's hold, even if it was downgraded meanwhile. If the callback failed, it has not declared the
+ * state repaired after a death: so the next holder is told, too, and also if the form has a repair. Nor has a callback
+ * that failed used a notification.
  */
 function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
   if (giveBack(token, failed && (hasRepair || wasTold(token)), inJob, failed)) return
@@ -152,8 +153,8 @@ function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
 }
 
 /**
- * Releases what the entry at `index` stands for. Where that tells of a death, the next exclusive holder hears of it, unless this was a reader.
- * After a failure, a notification that it owes goes to another waiter.
+ * Releases the hold of an entry. Where that tells of a death, the next exclusive holder hears of it, unless this was a
+ * reader. After a failure, a notification that it owes goes to another waiter.
  */
 function release (index, tellsOfDeath, inJob = false, failed = false) {
   const list = theList()
@@ -169,15 +170,15 @@ function release (index, tellsOfDeath, inJob = false, failed = false) {
   list.holds.tell()
 }
 
-/** The writer with the first token has become a reader: with the second. */
+/** Notes the token of a reader that was a writer. */
 const readsOn = (writing, reading) => { readingTokens.set(writing, reading) }
 
 /** Whether the hold excludes all others. */
 const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 
 /**
- * A token that is not live is unlocked. If a Condition's `waitAsync` with it is pending, that would take the lock again, which
- * nothing would release: so it rejects. Returns false.
+ * Rejects the pending `waitAsync` of a token that is unlocked. A Condition's `waitAsync` would take the lock again, and
+ * nothing would release it. Returns false.
  */
 function rejectWait (token) {
   const steps = theList().stepsOf.get(token[SERIAL])

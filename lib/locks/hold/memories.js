@@ -3,34 +3,38 @@
 /**
  * The memories in which this thread has made locks. Each is kept until the native clean-up hook has run.
  *
- * The native side is told of them, and when their buffer objects have been collected, so that what dead threads have left behind is
- * forgotten together with its memory (core/src/lock/memories.rs has the rules).
+ * Native code is told of them, and of the collection of their buffer objects, so that it forgets abandoned locks
+ * together with their memory (core/src/lock/memories.rs has the rules).
  *
- * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through, a few at a time, when locks
- * are made on other objects. Where there is no WeakRef (before Node 14.6), objects count until their thread ends.
+ * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through, a few
+ * at a time, when locks are made on other objects. Where there is no WeakRef (before Node 14.6), objects count
+ * until their thread ends.
  */
 
 const { setImmediate } = require('timers')
 
-const { createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now } = require('../../util/intrinsics')
+const {
+  createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now
+} = require('../../util/intrinsics')
 const { RELEASES_EARLY } = require('../../util/quirks')
 const { maxByteLength } = require('../../util/typed-arrays')
 const { threads } = require('../../util/worker-threads')
 
-/** Without a registry: how many objects are looked at whenever a lock is made on another one. */
+/** How many objects are looked at, without a registry. Each lock that is made on another object looks. */
 const LOOKED_AT = 2
-/** For so many milliseconds of a turn of the event loop the native side is told of collected objects. */
+/** Milliseconds of a turn in which collected objects are reported. */
 const TURN = 1
 
 /**
- * Keeps a memory until the native clean-up hook has run. Only needed before Node 14.
+ * Makes `keep`, which keeps a memory for the native clean-up hook. It is only needed before Node 14.
  *
- * In these versions, shared memory that has been sent to another thread belongs to all threads that have it. Each thread releases it in a
- * clean-up hook of its environment, which is added when the memory is first sent or received, and hooks run last-in first-out. So
- * a thread that ends might release the memory before the native hook hands over the locks in it.
+ * In these versions, shared memory that has been sent to another thread belongs to all threads that have it. Each
+ * thread releases it in a clean-up hook of its environment, which is added when the memory is first sent or
+ * received, and hooks run last-in first-out. So a thread that ends might release the memory before the native hook
+ * hands over the locks in it.
  *
- * The remedy: the memory is sent (to no receiver), which adds its hook now, and then the native hook is added again. Since Node 14
- * the memory belongs to its buffer, which lives longer than all hooks.
+ * The remedy: the memory is sent (to no receiver), which adds its hook now, and then the native hook is added again.
+ * Since Node 14 the memory belongs to its buffer, which lives longer than all hooks.
  */
 function createKeep (binding) {
   if (threads === undefined || !RELEASES_EARLY) return () => {}
@@ -56,8 +60,8 @@ function createRegister (binding) {
       registered.add(buffer)
     }
   }
-  // By its address, each memory with objects that the native side counts: how many, how many of them have been collected, and the one that
-  // this thread registered last, until it has been collected.
+  // By its address, each memory with objects that native code counts: how many, how many of them have been collected,
+  // and the one that this thread registered last, until it has been collected.
   const memories = createMap()
   // The objects that were the latest before another object of the same memory came. Most memories have only one object.
   const earlier = createWeakSet()
@@ -65,7 +69,7 @@ function createRegister (binding) {
   // Without a registry: all objects, and the index of the one that is looked at next.
   const all = createArray(0)
   let next = 0
-  // The memories with collected objects of which the native side is to be told.
+  // The memories with collected objects that are still to be reported.
   const losers = createArray(0)
   let isToLook = false
   let isScheduled = false
@@ -76,7 +80,7 @@ function createRegister (binding) {
     setImmediate(tellSome)
   }
 
-  /** Many objects may be collected together: the native side is told of some in each turn of the event loop. */
+  /** Reports some of the collected objects in each turn. Many objects may be collected together. */
   function tellSome () {
     isScheduled = false
     // Memory is freed a little later than its objects are collected. One look is enough for all of a turn.
@@ -125,7 +129,7 @@ function createRegister (binding) {
     all[all.length] = registration
   }
 
-  /** A lock is made on a SharedArrayBuffer whose memory begins at the address `base`. */
+  /** Registers the buffer of a new lock; its memory is at `base`. */
   return function register (buffer, base) {
     let memory = memories.get(base)
     const former = memory === undefined ? undefined : memory.latest
@@ -134,7 +138,7 @@ function createRegister (binding) {
     if (object !== undefined) {
       earlier.add(object)
     } else if (memory !== undefined) {
-      // If there is another memory at this address now, the native side learns so before the first lock in it is taken.
+      // If there is another memory at this address now, native code learns so before the first lock in it is taken.
       if (former !== undefined) lose(former)
       tell(memory)
       memory = memories.get(base)
@@ -143,8 +147,8 @@ function createRegister (binding) {
       memory = { base, objects: 0, collected: 0, latest: undefined }
       memories.set(base, memory)
     }
-    // Near the end of the stack any of these calls may throw: then the object is registered anew next time. It cannot be lost
-    // until the native side counts it.
+    // Near the end of the stack any of these calls may throw: then the object is registered anew next time. It cannot
+    // be lost until native code counts it.
     const registration = { memory, ref: createWeakRef(buffer), lost: true }
     watch(registration, buffer)
     binding.registerMemory(base, maxByteLength(buffer))

@@ -1,13 +1,15 @@
 'use strict'
 
 /**
- * Repairs: a callback form that has a `repair` and is told of a death repairs first what the dead holder may have left half changed.
+ * Repairs: callback forms that run `repair` first after a death. The dead holder may have left the state half changed.
  *
- * - A repair has an exclusive hold. While it runs, the word has the note of the death, as if nobody had been told. So however the repair or its
- *   thread ends, and whatever it does with its token, the next holder is told.
+ * - A repair has an exclusive hold. While it runs, the word has the note of the death, as if nobody had been
+ *   told. So however the repair or its thread ends, and in spite of anything that it does with its token,
+ *   the next holder is told.
  * - Once it has ended without an error, and still has the hold, the note is removed: nobody else is told.
- * - A reader that is told releases its share, acquires an exclusive hold, repairs if that is told as well, releases it, and acquires a share
- *   again. So readers that were told together pass through the line one after the other, the first of them repairs, and then they read together.
+ * - A reader that is told releases its share, acquires an exclusive hold, repairs if that is told as well, releases it,
+ *   and acquires a share again. So readers that were told together pass through the line one after the other, the first
+ *   of them repairs, and then they read together.
  */
 
 const { assertStack } = require('../../agent/agent')
@@ -24,19 +26,19 @@ const REPAIR = Symbol('atomics-waitasync.repair')
 /** The shape of a class whose instances may have a repair: see view.js. */
 const REPAIRABLE = { ...oneWord([]), others: ['repair'] }
 
-/** The repair among the options of a constructor, which finds fault with all others. */
+/** Reads the repair of a constructor's options. The constructor checks all others. */
 function repairOption (options, owner) {
   const repair = isObject(options) ? option(options, 'repair') : undefined
   if (repair !== undefined) assertFunction(repair, owner, 'repair')
   return repair
 }
 
-/** Makes a repair that of an instance: for its callback forms, and not for its clones. */
+/** Gives an instance a repair for its callback forms. Its clones do not have it. */
 function setRepair (instance, repair) {
   if (repair !== undefined) define(instance, REPAIR, repair)
 }
 
-/** The options of a callback form of an instance. */
+/** Reads the options of a callback form of an instance. */
 function optionsOf (instance, options, caller, signals) {
   const repair = instance[REPAIR]
   return options === undefined && repair === undefined ? UNLIMITED : callbackOptions(options, caller, signals, repair)
@@ -46,7 +48,8 @@ function optionsOf (instance, options, caller, signals) {
 class Repairing {
   /**
    * @param {{ timeout: number, repair: Function }} wait
-   * @param {(isShared: boolean, timeout: number) => Hold | null | Promise<Hold | null>} acquire acquires again; null if it must not wait
+   * @param {(isShared: boolean, timeout: number) => Hold | null | Promise<Hold | null>} acquire acquires again;
+   *   null if it must not wait
    */
   constructor ({ timeout, repair }, caller, acquire) {
     this.repair = repair
@@ -63,7 +66,10 @@ class Repairing {
     return max(0, this.end - now())
   }
 
-  /** Repairs. Returns the hold with which the callback runs, in the place of one that was told: null if it must not wait. */
+  /**
+   * Repairs, and returns the hold with which the callback runs. It replaces the hold that was told;
+   * null if it must not wait.
+   */
   async sound (hold) {
     assertStack()
     if (!hold.isShared) {
@@ -97,7 +103,7 @@ class Repairing {
     this.end += now() - since
   }
 
-  /** As `sound`, blocking. */
+  /** Repairs as `sound`, blocking. */
   soundSync (hold, twin) {
     if (!hold.isShared) {
       this.restoreSync(hold, twin)

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What can be requested of a word, and what words hold; core/src/lock/ has the same numbers, and the rules.
+ * Requests to words, and the values of words. core/src/lock/ has the same numbers, and the rules.
  *
  * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count.
  */
@@ -22,11 +22,14 @@ const NAMED_EXCLUSIVE = 6
 const NOTIFICATION = 7
 /** The lock of a step of a queue, held for a moment. No snapshot shows it. */
 const INNER = 8
-/** A message of a queue that is in use; the amount is how many words behind the queue's first word its own is. */
+/** A message in use; the amount is its word's offset. It counts words, from the queue's first word. */
 const LEASE = 9
-/** Nothing is held: if this thread dies, the events at that word are raised, since it owes that to those who wait for them. */
+/** A debt: the events at a word are raised if this thread dies. It holds nothing, but owes that to their waiters. */
 const DEBT = 10
-/** As PERMITS, of a semaphore that has a limit: its word counts the permits that are taken, and the limit is the view's (word.js). */
+/**
+ * Permits as PERMITS, of a semaphore that has a limit. Its word counts the permits that are taken, and the limit
+ * is the view's (word.js).
+ */
 const LIMITED = 11
 
 /** How many kinds there is room for. */
@@ -46,12 +49,12 @@ const UNAVAILABLE = -0x80000000
 const requestOf = (kind, amount) => kind + KINDS * amount
 const kindOf = (request) => request % KINDS
 const amountOf = (request) => (request - kindOf(request)) / KINDS
-/** Whether what is requested has a holder. */
+/** Whether a request has a holder. */
 const isOwned = (request) => kindOf(request) !== SIGNALS
-/** Whether a lock is requested by its name. */
+/** Whether a request is for a named lock. */
 const isNamed = (request) => kindOf(request) === NAMED_SHARED || kindOf(request) === NAMED_EXCLUSIVE
 
-/** The kind of a request, and its mode, if it has one. */
+/** Describes a request: its kind, and its mode if it has one. */
 function described (request) {
   switch (kindOf(request)) {
     case LOCK: return { kind: 'AsyncLock', mode: 'exclusive' }
@@ -65,14 +68,15 @@ function described (request) {
   }
 }
 
-/** A noun phrase for what is requested. */
+/** Names a requested lock by a noun phrase. */
 function nounOfHold ({ word, request }) {
   const { kind, mode } = described(request)
   return nounOf({ kind, mode, name: word.name })
 }
 
 /**
- * What a word that holds `current` holds after a request, other than LOCK, has been granted; UNAVAILABLE if it cannot be granted now.
+ * Returns a word's value after a grant; UNAVAILABLE: not now. `current` is the value before; the
+ * request is another than LOCK.
  * @param {number} limit how many permits may be taken together; NO_LIMIT if the word does not count those
  */
 function after (request, current, limit) {
@@ -87,11 +91,11 @@ function after (request, current, limit) {
   return taken <= limit ? taken : UNAVAILABLE
 }
 
-/** By how much a word grows when permits that were held come back. */
+/** Returns by how much a word grows when held permits return. */
 const comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request) : amountOf(request)
 
 module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, NOTIFICATION, INNER, LEASE, DEBT, LIMITED, UNLOCKED, LOCKED,
-  WRITING, MOST, NO_LIMIT, UNAVAILABLE,
+  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, NOTIFICATION, INNER, LEASE, DEBT, LIMITED,
+  UNLOCKED, LOCKED, WRITING, MOST, NO_LIMIT, UNAVAILABLE,
   after, amountOf, comingBack, described, isNamed, isOwned, kindOf, nounOfHold, requestOf
 }

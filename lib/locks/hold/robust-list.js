@@ -1,33 +1,35 @@
 'use strict'
 
 /**
- * The robust list of this thread: what it holds (locks, shares of read-write locks, permits), in memory that outlives it.
+ * The robust list: this thread's holds, in memory that outlives it.
  *
  * Invariants:
- * - The first `words[HELD]` entries of the list are exactly what this thread holds. Native code reads them when the thread ends,
- *   in whatever way, and hands over what they name.
- * - Therefore the word and the list change together: first the word, then the list, by plain writes, with no call and no loop in
- *   between at which the engine could end the thread. (It may do so when a built-in Atomics function is called, but not between
- *   that function's effect and its return.)
- * - A thread that changes a word puts the word's address into the registers before, and removes it once the line has been served:
- *   if the thread ends in between, its clean-up serves the line.
- * - Before a thread tries to take a lock that it found free, it writes the entry behind the last one, with a serial number, and removes the number if
- *   the attempt fails. So a thread that finds the lock taken finds its holder in the list or behind it; `unlock()` in another
- *   thread does so (`free` in the native library). A thread that releases a lock puts the address into the registers before the
- *   entry goes.
- * - Entries move only between two increments of `words[MOVES]`, so that a thread that looks for one does not overlook it.
- * - Each entry has a serial number, which its token knows. A token is live while the list has an entry with its number: so an
- *   entry can be removed without finding its token. Behind the entries, all numbers are 0, but for a lock that is being taken.
- * - What a hold owes is in its entry (see owed.js), and goes with it.
- * - `held[index]` is the word of the entry at `index`: what is held keeps its memory. Native code adds an entry before JavaScript can
- *   say so, and the engine may break JavaScript off in between: `expected` is the word until then.
+ * - The first `words[HELD]` entries of the list are exactly this thread's holds. Native code reads them when the thread
+ *   ends, in whatever way, and hands over their locks.
+ * - Therefore the word and the list change together: first the word, then the list, by plain writes, with no call and
+ *   no loop in between at which the engine could end the thread. (It may do so when a built-in Atomics function is
+ *   called, but not between that function's effect and its return.)
+ * - A thread that changes a word puts the word's address into the registers before, and removes it once the line has
+ *   been served: if the thread ends in between, its clean-up serves the line.
+ * - Before the compare-exchange on a free lock, the entry is staged past the end of the list, with a serial number; a
+ *   failed exchange clears the number. So a thread that finds the lock taken finds its holder in the list or behind it;
+ *   `unlock()` in another thread does so (`free` in the native library). A thread that releases a lock puts the address
+ *   into the registers before the entry goes.
+ * - Entries move only between two increments of `words[MOVES]`, so that no thread that looks for one misses it.
+ * - Each entry has a serial number, which its token knows. A token is live while the list has its number: so an entry
+ *   can be removed without finding its token. Past the end, all numbers are 0, but for a staged entry.
+ * - The debt of a hold is in its entry (see owed.js), and goes with it.
+ * - `held[index]` is the word of the entry at `index`: a hold keeps its memory. Native code adds an entry before
+ *   JavaScript can say so, and the engine may interrupt JavaScript in between: `expected` is the word until then.
  * - Only this file writes `words[HELD]`.
- * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). What a token
- *   says is only compared with the list.
+ * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). The
+ *   fields of a token are only compared with the list.
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, HELD, KIND, LIMIT, MOVES, ENTRY, RELEASING } = require('../../agent/registers')
+const {
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, KIND, LIMIT, MOVES, RELEASING
+} = require('../../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
 const Finder = require('./finder')
 const { createKeep, createRegister } = require('./memories')
@@ -35,7 +37,9 @@ const observers = require('../observe/observers')
 const { owe } = require('./owed')
 const createRoom = require('./room')
 const createTasks = require('../observe/tasks')
-const { DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf } = require('./request')
+const {
+  DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
+} = require('./request')
 
 // The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
 const INDEX = Symbol.for('atomics-waitasync.index')
@@ -44,14 +48,14 @@ const SERIAL = Symbol.for('atomics-waitasync.serial')
 /** The serial number of a token that is not live. */
 const NOT_HELD = -1
 /**
- * Serial numbers go from 1 to this, and then start again; 31 bits are what every engine keeps in a property without a box. So a
- * number comes again after a thousand million entries. A token that released its entry itself has forgotten its number; only one
- * whose lock was released by `lock.unlock()` could then be taken for the new holder's.
+ * The last serial number, after which they start again at 1. Every engine keeps 31 bits in a property without a box. So
+ * a number comes again after a thousand million entries. A token that released its entry itself has forgotten its
+ * number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
  */
 const LAST_SERIAL = 0x3fffffff
 /**
- * Makes the robust list of this thread. The registers, which never change, are captured: V8 makes constants of them, and as properties
- * they would make an uncontended lock a sixth dearer.
+ * Makes the robust list of this thread. It captures the registers, which never change: V8 makes constants of them, and
+ * as properties they would make an uncontended lock a sixth dearer.
  */
 function createRobustList (native) {
   const { binding, floats, operations, words } = native
@@ -79,16 +83,13 @@ function createRobustList (native) {
 
     // ——— Claims ———
 
-    /** Native code is about to be asked for a hold of a word, or for its permits. */
+    /** Keeps the word that native code is about to be asked for. */
     expect (word) {
       if (this.expected !== undefined) this.recover()
       this.expected = word
     }
 
-    /**
-     * JavaScript was broken off before it made use of what it had claimed: an entry is a hold without a token, and permits go to another
-     * waiter.
-     */
+    /** Recovers from an interrupt after a grant: the entry is a hold without a token; permits go to a waiter. */
     recover () {
       const { address } = this.expected
       for (let index = 0; index < words[HELD]; index++) {
@@ -108,8 +109,8 @@ function createRobustList (native) {
     }
 
     /**
-     * Takes what is requested of a word, if the word has it; `token`, a new one, then becomes that of the entry. It is null for what has no
-     * holder.
+     * Takes a request, if the word can grant it at once. `token`, a new one, becomes that of the entry; it is null for
+     * a request without a holder.
      */
     take (word, request, token) {
       const index = words[HELD]
@@ -123,7 +124,8 @@ function createRobustList (native) {
       let current = request === LOCK ? word.array[0] : load(word.array, 0)
       for (;;) {
         // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
-        const next = request !== LOCK ? after(request, current, word.limit) : current === UNLOCKED ? LOCKED : UNAVAILABLE
+        const next = request !== LOCK ? after(request, current, word.limit)
+          : current === UNLOCKED ? LOCKED : UNAVAILABLE
         if (next === UNAVAILABLE) {
           serials[index] = 0
           this.serial--
@@ -144,9 +146,7 @@ function createRobustList (native) {
       return true
     }
 
-    /**
-     * The same where there may be waiters: the line decides, so that none is overtaken. Native code adds the entry.
-     */
+    /** Takes a request where there may be waiters: none is overtaken. Native code adds the entry. */
     takeInLine (word, request, token) {
       this.makeRoom()
       const serial = this.nextSerial()
@@ -175,7 +175,7 @@ function createRobustList (native) {
       return true
     }
 
-    /** The entry at `index`, which native code has added, becomes that of a hold. */
+    /** Adopts an entry that native code has added, for a hold. */
     adopt (hold, index, ownerDied) {
       this.held[index] = hold.word
       const serial = this.serials[index] = this.nextSerial()
@@ -183,13 +183,13 @@ function createRobustList (native) {
       this.assign(hold, index, ownerDied)
     }
 
-    /** The same for the last entry, with `inform`. */
+    /** Adopts the last entry for a hold, and informs its token. */
     adoptLast (hold, ownerDied) {
       this.adopt(hold, words[HELD] - 1, ownerDied)
       this.inform(hold, ownerDied)
     }
 
-    /** The numbered entry at `index` becomes that of a hold. No code of the user's runs. */
+    /** Assigns a numbered entry to a hold. No code of the user's runs. */
     assign ({ serial, token, notifiedAt }, index, ownerDied) {
       if (serial === NOT_HELD) {
         token[INDEX] = index
@@ -203,7 +203,7 @@ function createRobustList (native) {
       }
     }
 
-    /** Tells the token of a hold that was taken again. The user has it, so this may run code that changes the list. */
+    /** Informs the token of a hold that was taken again. This may run the user's code, which may change the list. */
     inform ({ serial, token }, ownerDied) {
       if (serial === NOT_HELD) return
       try {
@@ -214,10 +214,10 @@ function createRobustList (native) {
     }
 
     /**
-     * The index of the entry with this serial number, which was last known to be at `hint`; -1 if there is none any more.
+     * Finds the entry with a serial number, last known at `hint`. Returns the index; -1 if there is none any more.
      *
-     * Both come from a token, and any code can write into one. So the hint is made an index here, and a number that no entry has
-     * (as 0, behind the entries) finds none.
+     * Both numbers come from a token, and any code can write into one. So the hint is made an index here, and a number
+     * that no entry has (as 0, past the end) finds none.
      */
     indexOf (serial, hint) {
       const index = hint | 0
@@ -226,10 +226,10 @@ function createRobustList (native) {
       return this.search(this.serials, 1, serial)
     }
 
-    /** The index of the entry that has this value at `step * index` of `values`; -1 if there is none. */
+    /** Finds the entry with a value at `step * index` of `values`. Returns the index; -1 if there is none. */
     search (values, step, value) {
-      // An entry that has moved is where the last entry that moved went, if the latest locks are released first; and next to that, if the
-      // oldest are: so the search begins there.
+      // An entry that has moved is where the last entry that moved went, if the latest locks are released first; and
+      // next to that, if the oldest are: so the search begins there.
       const length = words[HELD]
       let above = this.hole < length ? this.hole : length - 1
       for (let below = above - 1; above < length || below >= 0; above++, below--) {
@@ -239,17 +239,17 @@ function createRobustList (native) {
       return -1
     }
 
-    /** The index of an entry for the word at an address; -1 if there is none. */
+    /** Finds the index of an entry for an address; -1: none. */
     find (address) {
       return finder.find(this, address)
     }
 
-    /** Whether there is an entry for the word at an address, quickly: see there. */
+    /** Whether there is, or may be, an entry for an address. It is fast: see Finder. */
     mayHold (address) {
       return finder.mayHold(this, address)
     }
 
-    /** The index of the entry of a request for a named lock, by the number of the request; -1 if there is none any more. */
+    /** Finds a named lock's entry by its request's number. Returns the index; -1 if there is none any more. */
     findNamed (number) {
       return finder.findNamed(this, number)
     }
@@ -257,7 +257,7 @@ function createRobustList (native) {
     // ——— Releasing ———
 
     /**
-     * Releases `request`, by the entry at `index`. The caller then serves the line and clears the register.
+     * Releases an entry's request. The caller then serves the line and clears the register.
      *
      * @param {number} request that of the entry
      * @param {boolean} plainly a lock is freed by a plain write: the caller passes a fence before it looks for waiters
@@ -276,13 +276,15 @@ function createRobustList (native) {
     }
 
     /**
-     * The same where there may be waiters, in native code.
+     * Releases an entry where there may be waiters, in native code.
      * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death, after a failure
-     * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new entries when it returns
-     * @param {boolean} failed whether what the hold owes goes to another waiter
+     * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new
+     *   entries when it returns
+     * @param {boolean} failed whether the notification that the hold owes goes to another waiter
      */
     releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
-      const release = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay : inJob ? operations.giveBackInJob : operations.giveBack
+      const release = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay
+        : inJob ? operations.giveBackInJob : operations.giveBack
       const last = words[ENTRY] = this.toEnd(index)
       if (holds.count !== 0) holds.end(this, last)
       release()
@@ -291,13 +293,13 @@ function createRobustList (native) {
       this.held[last] = undefined
     }
 
-    /** Native code has removed the last entry, which was at `index`. */
+    /** Clears the last entry, which native code has removed. */
     vacate (index) {
       this.serials[index] = 0
       this.held[index] = undefined
     }
 
-    /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. The caller as in `release`. */
+    /** Turns a writer's entry into that of the reader `shared`. The caller does as after `release`. */
     downgrade (index, ownerDied, { word, token }) {
       if (holds.count !== 0) holds.end(this, index)
       token[INDEX] = index
@@ -318,7 +320,7 @@ function createRobustList (native) {
       return words[HELD]
     }
 
-    /** Adds the entry of a debt, or of a lease, whose word no other thread sets. Returns its serial number. */
+    /** Adds a debt's or a lease's entry; returns its serial number. No other thread sets the word of a lease. */
     enter (thing, request) {
       const index = words[HELD]
       if (index >= this.room) this.resize()
@@ -333,7 +335,7 @@ function createRobustList (native) {
       return serial
     }
 
-    /** Removes such an entry, which was last known to be at `hint`. The word of a lease is set to 0. */
+    /** Removes a debt's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
     strike (serial, hint, lease) {
       const index = this.indexOf(serial, hint)
       if (index < 0) return
@@ -347,7 +349,7 @@ function createRobustList (native) {
 
     // ——— Moving ———
 
-    /** Moves an entry that is about to be released to the end of the list. Returns its index there. */
+    /** Moves an entry to the end, before it is released. Returns its index there. */
     toEnd (index) {
       const last = words[HELD] - 1
       if (last < finder.counted) finder.lastGoes(this)
@@ -363,7 +365,7 @@ function createRobustList (native) {
       const word = held[index]
       if (index < finder.counted) finder.lastMoves(this, index)
       words[MOVES]++
-      // A copy behind the last entry, for threads that look meanwhile.
+      // A copy past the end, for threads that look meanwhile.
       entries[2 * last + 2] = address
       serials[last + 1] = serial
       entries[2 * index] = entries[2 * last]
@@ -385,7 +387,7 @@ function createRobustList (native) {
 
 let current
 
-/** The robust list of this thread, which all copies of the package share. */
+/** Returns this thread's robust list, which all copies of the package share. */
 function robustList () {
   if (current === undefined) {
     const owner = agent()

@@ -1,6 +1,6 @@
 'use strict'
 
-/** The memory of the robust list: where its entries are, and room for more of them. robust-list.js says what entries are. */
+/** The memory of the robust list, with room for more entries. robust-list.js explains entries. */
 
 const { HELD } = require('../../agent/registers')
 const { ArrayBuffer, Float64Array, Int32Array, bare, createArray, max } = require('../../util/intrinsics')
@@ -8,7 +8,7 @@ const { ArrayBuffer, Float64Array, Int32Array, bare, createArray, max } = requir
 /** How many entries an empty list keeps room for. */
 const RETAINED = 4096
 
-/** Makes the class. The registers are captured, for the reason given in robust-list.js. */
+/** Makes the class. It captures the registers, for the reason given in robust-list.js. */
 module.exports = function createRoom ({ binding, words }) {
   class Room {
     constructor () {
@@ -51,14 +51,14 @@ module.exports = function createRoom ({ binding, words }) {
       this.room = capacity - 1 - this.reserved
     }
 
-    /** Reserves an entry for a claim of a promise that is about to be enqueued. */
+    /** Reserves an entry for a promise's claim, before it is enqueued. */
     reserve () {
       this.makeRoom()
       this.reserved++
       this.room--
     }
 
-    /** The claim is over. */
+    /** Gives up the reservation of a claim that is over. */
     unreserve () {
       this.reserved--
       this.room++

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Runs a callback with a hold that this thread blocks for, and gives the hold back, however the callback ends. */
+/** Runs a callback with a hold for which this thread blocks. The hold is released, however the callback ends. */
 
 const { types: { isPromise } } = require('util')
 const { assertStack } = require('../../agent/agent')
@@ -11,15 +11,16 @@ const { EXCLUSIVE, SHARED } = require('./request')
 const { newHold } = require('./token')
 
 /**
- * Runs `callback(token)`.
+ * Runs `callback(token)`, and releases the hold.
  *
  * @param {string} twin the asynchronous form, for messages
  * @param {object} [lock] the instance, if the form has a repair
- * @throws {TypeError} the callback returned a promise, which a blocked thread cannot await; the hold has been given back
+ * @throws {TypeError} the callback returned a promise, which a blocked thread cannot await; the
+ *   hold has been given back
  */
 function runHoldingSync (hold, callback, options, caller, twin, lock) {
   assertFunction(callback, caller)
-  // It must be possible to give back what has been taken.
+  // It must be possible to release the hold.
   assertStack()
   const wait = lock === undefined ? waitOptions(options, caller, false) : optionsOf(lock, options, caller, false)
   const repairing = wait.repair === undefined ? undefined : repairingOf(hold.word, wait, caller)
@@ -27,7 +28,7 @@ function runHoldingSync (hold, callback, options, caller, twin, lock) {
   return runWith(hold, callback, repairing, caller, twin)
 }
 
-/** The same with what has been acquired: a Hold or a Grant; null if a name was not available. */
+/** Runs a callback with an acquired Hold or Grant, or null. Null: a name was not available. */
 function runWith (hold, callback, repairing, caller, twin) {
   let result
   let held = hold
@@ -35,7 +36,7 @@ function runWith (hold, callback, repairing, caller, twin) {
   try {
     if (repairing !== undefined && hold !== null && hold.token.ownerDied) held = repairing.soundSync(hold, twin)
     result = callback(held === null ? null : held.given)
-    // What else has a `then` is refused once nothing is held: reading that may run code.
+    // Another thenable is refused once nothing is held: reading its `then` may run code.
     failed = isPromise(result)
   } finally {
     if (held !== null) held.end(failed, false, repairing !== undefined)

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Runs a callback with a hold, and releases it, however the callback ends. */
+/** Runs a callback with a hold, which is released however it ends. */
 
 const { agent, assertStack } = require('../../agent/agent')
 const { Promise } = require('../../util/intrinsics')
@@ -15,10 +15,10 @@ const { EXCLUSIVE, SHARED } = require('./request')
 const { SERIAL } = require('./robust-list')
 const { newHold, newToken } = require('./token')
 
-/** What the promise of a Task resolves with if the task was refused: then it has the reason. */
+/** The value of a refused Task's promise; the task has the reason. */
 const REFUSED = Symbol('atomics-waitasync.refused')
 
-/** The claim of a callback's, for an async function: its promise never rejects, which would take a second function. */
+/** The claim of an async callback form. Its promise never rejects: that would take a second function. */
 class Task extends Claim {
   constructor (hold, wait) {
     super(hold, wait)
@@ -31,19 +31,22 @@ class Task extends Claim {
   }
 }
 
-/** The claim that `run` has begun before it returned its promise. A property for the reason given in view.js. */
+/** The claim that `run` began before it returned its promise. A property for the reason given in view.js. */
 const begun = { claim: undefined }
-/** The Repairing of the `run` that has one, likewise. Apart, and only read where there is none: writing it would cost a lock a tenth. */
+/**
+ * The Repairing of the latest `run` that has one. Apart, and only read where there is none: writing it
+ * would cost a lock a tenth.
+ */
 const latest = { repairing: undefined }
 
 /**
- * Runs `callback(token)` with what is requested of an instance's word, before this returns if that needs no waiting, and releases it, even
- * if `callback` throws. `request` is as that of `acquireAsync`.
+ * Runs `callback(token)` with a hold, and releases it. The callback is called before this returns if that needs no
+ * waiting; the hold is released even if it throws. `request` is as for `acquireAsync`.
  */
 function runHolding (instance, request, callback, options, caller) {
   // A call that a time limit of `vm` interrupted may have left one.
   begun.claim = undefined
-  // That of a call whose repair calls this.
+  // The Repairing of a call whose repair calls this.
   const outer = latest.repairing
   const promise = run(instance, request, callback, options, caller)
   const { claim } = begun
@@ -105,7 +108,7 @@ function newTask (hold, wait) {
   return new Task(hold, wait)
 }
 
-/** A promise of how the wait of a task ends: undefined, LATE or REFUSED. */
+/** Begins a task. Its promise resolves with undefined, LATE or REFUSED. */
 function started (task) {
   const promise = new Promise((resolve) => { task.resolve = resolve })
   task.begin()
@@ -122,7 +125,7 @@ function repairingOf (word, wait, caller) {
   return repairing
 }
 
-/** Acquires a hold for a promise that has had another. What is left of its time is `timeout`. */
+/** Acquires a hold for a promise that has had another. `timeout` is the rest of its time. */
 async function acquireAgain (hold, timeout, wait, repairing) {
   const { signal } = wait
   throwIfAborted(signal)

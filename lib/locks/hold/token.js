@@ -1,10 +1,10 @@
 'use strict'
 
 /**
- * Tokens: the right to release what is held.
+ * Tokens: the right to release a hold.
  *
- * A token has the serial number of an entry of the robust list, and the entry's last known index. All else is read from the list,
- * so whatever code writes into a token, it stands for an entry of the list or for nothing.
+ * A token has the serial number of an entry of the robust list, and the entry's last known index. All else is read from
+ * the list: so a token stands for an entry of the list or for nothing, even if other code writes into it.
  */
 
 const { assertStack } = require('../../agent/agent')
@@ -31,7 +31,7 @@ class UnlockToken {
   }
 
   /**
-   * Releases what is held. True the first time; false if the token is not live: it was released already, or a Condition's
+   * Releases the hold. True the first time; false if the token is not live: it was released already, or a Condition's
    * `waitAsync` with it is pending, which then rejects.
    */
   unlock () {
@@ -39,15 +39,16 @@ class UnlockToken {
   }
 
   /**
-   * Releases the lock as `unlock` does, and the next exclusive holder is told `ownerDied`: what the lock protects may be half changed. A
-   * Condition's notification that the hold owes goes to another waiter.
+   * Releases the lock, and tells the next exclusive holder `ownerDied`. The state that the lock protects may be half
+   * changed. A Condition's notification that the hold owes goes to another waiter.
    * @throws {TypeError} it is the token of a share or of permits
    */
   abandon () {
     const index = indexOf(this)
     if (index < 0) return rejectWait(this)
     if (!isExclusive({ request: requestIn(theList().entries[2 * index + 1]) })) {
-      throw new TypeError('abandon: the token must be that of a lock that is held exclusively, not of a share or of permits: use unlock()')
+      throw new TypeError('abandon: the token must be that of a lock that is held exclusively, not of a share or of ' +
+        'permits: use unlock()')
     }
     assertStack()
     return giveBack(this, true)
@@ -70,14 +71,15 @@ if (typeof Symbol.dispose === 'symbol') {
 
 /** The token of a writer of an RwLock. */
 class ExclusiveToken extends UnlockToken {
-  // Written out: older engines pass the arguments of an implicit constructor by an iterator, which may have been replaced.
+  // Written out: older engines pass the arguments of an implicit constructor by an iterator,
+  // which may have been replaced.
   constructor () {
     super()
   }
 
   /**
-   * Becomes a reader, with no other writer in between. This does not say that the state is consistent: if this writer was told of a
-   * death, so are all readers and the next writer.
+   * Becomes a reader, with no other writer in between. This does not say that the state is consistent: if this writer
+   * was told of a death, so are all readers and the next writer.
    * @returns {UnlockToken} the token of a reader; this one is no longer locked
    */
   downgrade () {
@@ -94,22 +96,22 @@ class ExclusiveToken extends UnlockToken {
   }
 }
 
-/** A new token for what is requested; null if that has no holder. */
+/** Makes a token for a request; null if that has no holder. */
 function newToken (request) {
   if (request === EXCLUSIVE) return new ExclusiveToken()
   return isOwned(request) ? new UnlockToken() : null
 }
 
-/** A hold with a new token. */
+/** Makes a hold with a new token. */
 const newHold = (word, request, token = newToken(request)) => new Hold(word, request, token, NOT_HELD, 0)
 
-/** A token, if the request can be granted by the word without waiting; otherwise null. */
+/** Takes a request without waiting: its token, or null. */
 function takeToken (word, request) {
   const token = newToken(request)
   return word.take(request, token) ? token : null
 }
 
-/** Takes again what a hold's token had, if that needs no waiting. */
+/** Takes a released hold again, if that needs no waiting. */
 function takeAgain (hold) {
   const taken = newToken(hold.request)
   if (!hold.word.take(hold.request, taken)) return false
@@ -122,7 +124,7 @@ function takeAgain (hold) {
   return true
 }
 
-/** Whether a value is a token, of whichever copy of this package. */
+/** Whether a value is a token, of any copy of the package. */
 const isToken = (value) => typeof value === 'object' && value !== null && typeof value[SERIAL] === 'number'
 
 module.exports = { UnlockToken, isToken, newHold, newToken, takeAgain, takeToken }

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * A word of shared memory, and what a thread does to it without waiting: take, release, add permits. The word of what is held changes
- * together with the robust list, and so in robust-list.js.
+ * A word of shared memory: take, release and add permits without waiting. The word of a hold changes together with the
+ * robust list, and so in robust-list.js.
  */
 
 const { agent } = require('../../agent/agent')
@@ -17,22 +17,24 @@ const { ownerDied: tellDeath } = require('../observe/diagnostics')
 const { INNER, LOCK, MOST, NO_LIMIT, amountOf, kindOf } = require('./request')
 const { robustList } = require('./robust-list')
 
-/** `unlockUnheld` returns it if the lock is free. */
+/** The answer of `unlockUnheld` if the lock is free. */
 const FREE = -1
 
-/** What a word that has its address in memory, and one that a name stands for (named/names.js), have in common: an `address`. */
+/** A word by its `address`: one in memory, or a name's. named/names.js has the words of names. */
 class Location {
-  /** The number that stands for it in what users read. */
+  /** The number that users know it by. */
   get id () {
     return agent().native.binding.wordId(this.address)
   }
 
-  /** The name that its line has in native code, which tells the address; undefined: it is known by its address. */
+  /** The name of its line in native code, which tells the address. Undefined: it is known by its address. */
   get lineName () {
     return undefined
   }
 
-  /** The `threadId` of a thread that holds it by means of this package; null if there is none. */
+  /**
+   * Returns the `threadId` of a thread that holds it; otherwise null. Only holds by means of this package are known.
+   */
   holder () {
     return agent().holderOf(this.address)
   }
@@ -40,10 +42,11 @@ class Location {
 bare(Location)
 
 /**
- * Captures the registers and the list, for the reason given in robust-list.js.
+ * Makes the class and its factory. It captures the registers and the list, for the reason given in robust-list.js.
  *
- * Between a change of the word and the last look at its line only built-ins and native code are called: at any other call the engine may throw,
- * since little of the stack is left, or a time limit of `vm` is over. So what gives back need not ask for stack.
+ * Between a change of the word and the last look at its line only built-ins and native code are called: at any
+ * other call the engine may throw, since little of the stack is left, or a time limit of `vm` is over. So a
+ * release need not ask for stack.
  */
 function createWords (list) {
   const { native } = list
@@ -54,7 +57,7 @@ function createWords (list) {
    * - `array`: the word, as an Int32Array of length 1
    * - `address`: of the word
    * - `counter`: the index of its counter of waiters
-   * - `abandoned`: the index of the counter of what dead holders have left behind in its bucket
+   * - `abandoned`: the index of its counter of abandoned locks, which other words share
    * - `onWebAssembly`: whether it is in a WebAssembly memory
    * - `limit`: of a view of a semaphore that has one: how many permits may be taken together; otherwise NO_LIMIT
    */
@@ -74,11 +77,12 @@ function createWords (list) {
     }
 
     /**
-     * Takes what is requested, if that needs no waiting; `token`, a new one, then becomes that of the entry. It is null for what has no
-     * holder.
+     * Takes a request, if that needs no waiting. `token`, a new one, becomes that of the entry; it is null for a
+     * request without a holder.
      */
     take (request, token) {
-      if (request !== LOCK && request !== INNER && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
+      const isStrict = request !== LOCK && request !== INNER
+      if (isStrict && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
       if (!list.take(this, request, token)) return false
       try {
         if (token !== null && counters.peek(this.abandoned) !== 0) this.takeNoteOfDeath(request, token)
@@ -88,7 +92,7 @@ function createWords (list) {
       return true
     }
 
-    /** Tells the token whether a dead holder had left behind what was just taken. */
+    /** Tells the token if a dead holder had abandoned the lock. */
     takeNoteOfDeath (request, token) {
       floats[ADDRESS] = this.address
       words[KIND] = kindOf(request)
@@ -99,13 +103,13 @@ function createWords (list) {
       if (request !== INNER) tellDeath(this, request)
     }
 
-    /** The next exclusive holder is told of a death. */
+    /** Notes a death: the next exclusive holder is told. */
     noteDeath () {
       floats[ADDRESS] = this.address
       operations.noteDeath()
     }
 
-    /** Releases what `request` has taken, by the entry at `index`. `inJob`: see `releaseInLine`. */
+    /** Releases the request of the entry at `index`. `inJob`: see `releaseInLine`. */
     release (index, request, inJob = false) {
       const notify = request === LOCK ? hostNotify(this) : undefined
       if (counters.peek(this.counter) !== 0) {
@@ -118,7 +122,8 @@ function createWords (list) {
       try {
         if (notify !== undefined) notify(this.array, 0, 1)
       } finally {
-        // A waiter that came after the first look was counted before it read the word, so it is seen now (see core/src/lock/).
+        // A waiter that came after the first look was counted before it read the word, so it is seen
+        // now (see core/src/lock/).
         if ((FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
           floats[ADDRESS] = this.address
           operations.released()
@@ -127,13 +132,13 @@ function createWords (list) {
       }
     }
 
-    /** Notifies a plain waiter in the host's queue, if there may be one. */
+    /** Notifies a plain waiter in the host's queue, if any. */
     notifyHost () {
       const notify = hostNotify(this)
       if (notify !== undefined) notify(this.array, 0, 1)
     }
 
-    /** The writer with the entry at `index` becomes a reader: the entry becomes that of the hold `shared`. */
+    /** Turns a writer's entry into that of the reader `shared`. */
     downgrade (index, ownerDied, shared) {
       if (ownerDied) this.noteDeath()
       list.downgrade(index, ownerDied, shared)
@@ -161,7 +166,7 @@ function createWords (list) {
     }
 
     /**
-     * Frees a lock that this thread does not hold, unless another holder is known.
+     * Frees a lock of another thread, unless its holder is known.
      * @returns {number | null} the holder's `threadId`, FREE if the lock is free, and null if it has been freed
      */
     unlockUnheld () {
@@ -184,20 +189,20 @@ function createWords (list) {
       binding.setLabel(this.address, name)
     }
 
-    /** The index of an entry of this thread's for it; -1 if there is none. */
+    /** Finds the index of an entry of this thread's for it; -1: none. */
     find () {
       return list.find(this.address)
     }
 
-    /** What distinguishes it from other words in this thread. */
+    /** The key that distinguishes it from other words in this thread. */
     get key () {
       return this.address
     }
   }
 
   /**
-   * The host's `notify`, if plain waiters on the word may be in the host's queue: where no install replaced it, where one left Workers alone,
-   * and always on a WebAssembly memory.
+   * Returns the host's `notify`, if its queue may have plain waiters. It may where no install replaced `notify`, where
+   * one left Workers alone, and always on a WebAssembly memory.
    */
   function hostNotify (word) {
     const { notify } = own.host
@@ -215,9 +220,7 @@ function createWords (list) {
   }
 }
 
-/**
- * Takes what is requested of a word where there may be waiters, likewise. (A lock goes to whoever comes first.)
- */
+/** Takes a request where there may be waiters. (A lock goes to the thread that comes first.) */
 function takeInLine (word, request, token) {
   if (!robustList().takeInLine(word, request, token)) return false
   try {
@@ -230,7 +233,9 @@ function takeInLine (word, request, token) {
 
 let create
 
-/** The word that an Int32Array of length 1 on shared memory is. `isPrivate`: no other thread will ever have the memory. */
+/**
+ * Makes the word of an Int32Array of length 1 on shared memory. `isPrivate`: no other thread will ever have the memory.
+ */
 function createWord (array, isPrivate) {
   if (create === undefined) create = createWords(robustList())
   return create(array, isPrivate)

@@ -1,9 +1,8 @@
 'use strict'
 
 /**
- * Publishes on `diagnostics_channel`, where Node has it, which threads and promises have waited for a lock, which wait too long, and which
- * holders died. It looks for subscribers only where something really waits, or was left behind by a dead thread. (How long something was
- * held: holds.js.)
+ * Publishes waits, stalls and deaths on `diagnostics_channel`, where Node has it. It looks for subscribers only where a
+ * thread or promise really waits, or a dead thread has abandoned a lock. (holds.js publishes the durations of holds.)
  */
 
 const { agent } = require('../../agent/agent')
@@ -30,20 +29,24 @@ function open (name) {
   }
 }
 
-/** The asynchronous context in which subscribers are called; undefined if there are none. */
-const contextOfWait = () => waitChannel.hasSubscribers || deathChannel.hasSubscribers || stallChannel.hasSubscribers ? new AsyncResource('atomics-waitasync:wait') : undefined
+/** Returns the asynchronous context for subscribers; undefined if there are none. */
+const contextOfWait = () => {
+  const hasAny = waitChannel.hasSubscribers || deathChannel.hasSubscribers || stallChannel.hasSubscribers
+  return hasAny ? new AsyncResource('atomics-waitasync:wait') : undefined
+}
 exports.contextOfWait = contextOfWait
 
 /**
- * A wait is about to begin. Returns what `waited` wants: when it began, and its context; undefined if there are no subscribers.
- * @param {object} [context] that of the wait of which this is a step, if it had subscribers
+ * Notes that a wait is about to begin. Returns the argument of `waited`: its beginning and its context; undefined if
+ * there are no subscribers.
+ * @param {object} [context] the context of the wait of which this is a step, if it had subscribers
  */
 exports.waits = function waits (context = contextOfWait()) {
   return context && { began: now(), context }
 }
 
 /**
- * A wait for a hold is over. Never throws.
+ * Publishes a wait for a hold that is over. Never throws.
  * @param {'acquired' | 'timed-out' | 'aborted'} outcome
  */
 exports.waited = function waited (since, { word, request }, outcome) {
@@ -58,8 +61,8 @@ exports.waited = function waited (since, { word, request }, outcome) {
 }
 
 /**
- * This thread has what a dead thread held. The message is published in a tick of its own, since its subscribers might release what is
- * just being taken. Never throws.
+ * Publishes that this thread has taken a dead thread's lock. The message is published in a tick of its own, since its
+ * subscribers might release the lock that is just being taken. Never throws.
  * @param {object} [since] of `waits`, if it has waited
  */
 exports.ownerDied = function ownerDied (word, request, since) {
@@ -67,7 +70,10 @@ exports.ownerDied = function ownerDied (word, request, since) {
     if (!deathChannel.hasSubscribers) return
     const threadId = agent().native.binding.deadOwner(word.address)
     const message = {
-      kind: described(request).kind, name: word.name, id: word.id, threadId: typeof threadId === 'number' ? threadId : null
+      kind: described(request).kind,
+      name: word.name,
+      id: word.id,
+      threadId: typeof threadId === 'number' ? threadId : null
     }
     const publish = () => deathChannel.publish(message)
     if (since === undefined) nextTick(publish)
@@ -78,8 +84,8 @@ exports.ownerDied = function ownerDied (word, request, since) {
 }
 
 /**
- * A wait lasts too long. Never throws.
- * @param {object} report what `write_report` in src/observe/reports.rs writes of it
+ * Publishes a wait that lasts too long. Never throws.
+ * @param {object} report as `write_report` in src/observe/reports.rs writes it
  * @param {object} [since] of `waits`, of a wait of this thread
  */
 exports.stalled = function stalled ({ entry, holders, cycle }, since) {
@@ -95,7 +101,7 @@ exports.stalled = function stalled ({ entry, holders, cycle }, since) {
   }
 }
 
-/** Of entries as native code writes them. Their arrays are of no one else. */
+/** Makes the message of a report from native code's entries. It changes their arrays. */
 function messageOf (written, holders, cycle) {
   const stackText = stackTexts(agent().native.binding)
   const entry = entryOf(written, 'called', stackText)

@@ -1,17 +1,20 @@
 'use strict'
 
-/** What native code tells of what is held and awaited, as users read it: entries of snapshots, and rings. */
+/** Entries of snapshots, and rings, made from the reports of native code. */
 
 const { RangeError, createMap, parse } = require('../../util/intrinsics')
 const { amountOf, described } = require('../hold/request')
 
-/** What native code tells of all that is held and awaited; null if a string cannot hold that. */
+/** Parses native code's list of all holds and waits. It is null if a string cannot hold it. */
 function parseList (json, caller) {
-  if (json === null) throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for one string')
+  if (json === null) {
+    throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for ' +
+      'one string')
+  }
   return parse(json)
 }
 
-/** Gives the texts of stacks, by the numbers by which native code knows them; each once. */
+/** Makes a function that returns stacks' texts by native code's numbers. Native code is asked for each once. */
 function stackTexts (binding) {
   const texts = createMap()
   return (number) => {
@@ -21,8 +24,8 @@ function stackTexts (binding) {
 }
 
 /**
- * An entry of a snapshot, from what native code writes of it: see `Named::write` in src/observe/snapshot.rs.
- * @param {'taken' | 'called'} place what the stack is called that the entry has, if stalls are reported
+ * Makes an entry of a snapshot from native code's. See `Named::write` in src/observe/snapshot.rs.
+ * @param {'taken' | 'called'} place the name of the entry's stack, which it has if stalls are reported
  */
 function entryOf (written, place, stackText) {
   const request = written[0]
@@ -45,7 +48,10 @@ function entryOf (written, place, stackText) {
   }
 }
 
-/** A ring, of what each thread has and what it waits for. It is certain if all are blocked: then none of them can do anything else. */
+/**
+ * Completes a ring's links, each with a hold and a wait. It is certain if all are blocked: then none of
+ * them can do anything else.
+ */
 function ringOf (links) {
   let certain = true
   for (let n = 0; n < links.length; n++) certain = certain && links[n].waitsFor.blocked
@@ -56,13 +62,16 @@ function ringOf (links) {
   return links
 }
 
-/** What a thread of a ring has, and what it waits for: see `write_link` in src/observe/snapshot.rs. */
+/** Makes a link of a ring: a thread's hold and its wait. See `write_link` in src/observe/snapshot.rs. */
 function linkOf (written, stackText) {
   const isAhead = written[2]
-  return { holds: entryOf(written[0], isAhead ? 'called' : 'taken', stackText), waitsFor: entryOf(written[1], 'called', stackText) }
+  return {
+    holds: entryOf(written[0], isAhead ? 'called' : 'taken', stackText),
+    waitsFor: entryOf(written[1], 'called', stackText)
+  }
 }
 
-/** The cycle because of which this thread's last claim was refused, and its text. */
+/** Reads the cycle that refused this thread's last claim, and its text. */
 function cycleOf (binding) {
   const { text, links: cycle } = parse(binding.cycle())
   const stackText = stackTexts(binding)

@@ -1,12 +1,13 @@
 'use strict'
 
 /**
- * Publishes on the channel `atomics-waitasync:hold`, where Node has it, how long this thread held something: each hold that begins while
- * there are subscribers.
+ * Publishes the durations of holds on the channel `atomics-waitasync:hold`. It does so for each hold of this thread
+ * that begins while there are subscribers.
  *
- * The robust list calls `begin` and `end` where an entry comes and goes, with its serial number, which stays the same while entries move. An
- * entry goes in the midst of a release, where no other code may run. So the message waits until the release calls `tell`; what ends without
- * a release, in a step of another operation, is published in the next tick.
+ * The robust list calls `begin` and `end` where an entry comes and goes, with its serial number, which stays the
+ * same while entries move. An entry goes in the midst of a release, where no other code may run. So the message
+ * waits until the release calls `tell`; a hold that ends without a release, in a step of another operation, is
+ * published in the next tick.
  */
 
 const { bare, createArray, createMap, now } = require('../../util/intrinsics')
@@ -33,19 +34,22 @@ class Holds {
     }
   }
 
-  /** Before anything is taken: there may be no stack for this. `token`: if the hold has one. */
+  /**
+   * Notes the beginning of a hold. Called before it is taken, since there may be no stack for this.
+   * `token`: if the hold has one.
+   */
   begin (serial, request, token) {
     if (!holdChannel.hasSubscribers || kindOf(request) === INNER || kindOf(request) === DEBT) return
     this.began.set(serial, now())
     this.count++
   }
 
-  /** What was to begin has not. */
+  /** Forgets a hold that was not taken. */
   forget (serial) {
     if (this.began.delete(serial)) this.count--
   }
 
-  /** The entry with the first number has the second one from now on. */
+  /** Changes the serial number of a hold. */
   rename (from, to) {
     const began = this.began.get(from)
     if (began === undefined) return
@@ -53,7 +57,7 @@ class Holds {
     this.began.set(to, began)
   }
 
-  /** Before the entry at `index` is released, likewise. */
+  /** Notes the end of a hold. Called before its entry is released, as `begin`. */
   end ({ entries, held, serials }, index) {
     const serial = serials[index]
     const began = this.began.get(serial)
@@ -73,7 +77,7 @@ class Holds {
     return { kind, mode, name: name === null ? undefined : name, id: this.binding.wordId(address), milliseconds }
   }
 
-  /** Publishes which holds have ended. To be called when a release is over. Never throws. */
+  /** Publishes the holds that have ended. Called when a release is over. Never throws. */
   tell () {
     try {
       if (this.isDue) this.publish()

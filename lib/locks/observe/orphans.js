@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * Reports locks of this thread whose tokens have been collected, if somebody has waited for one for longer than `ATOMICS_WAITASYNC_STALL`
- * milliseconds: when that wait was reported it was not known. What is awaited for a shorter time is reported with the wait.
+ * Reports this thread's locks whose tokens were collected during a wait. The wait is longer than
+ * `ATOMICS_WAITASYNC_STALL` milliseconds: when it was reported, the collection was not known. Of shorter
+ * waits, the report has it.
  */
 
 const { agent } = require('../../agent/agent')
@@ -10,10 +11,10 @@ const { threadId: own } = require('../../util/worker-threads')
 const { snapshot } = require('./snapshot')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
-/** How many are reported one by one. */
+/** How many locks are reported one by one. */
 const MOST = 5
 
-/** The waits that last longer than the limit, by the id of what they wait for. */
+/** Selects the waits beyond the limit, by the awaited id. */
 function longWaits (waiting, limit) {
   const waits = new Map()
   for (const wait of waiting) {
@@ -24,7 +25,7 @@ function longWaits (waiting, limit) {
   return waits
 }
 
-/** @param {object[]} words those of the locks */
+/** @param {object[]} words the words of the locks */
 module.exports = function tellOrphans (words) {
   const { counters, stallAfter } = agent().native
   const ids = new Set()
@@ -32,10 +33,14 @@ module.exports = function tellOrphans (words) {
   if (ids.size === 0) return
   const { held, waiting } = snapshot()
   const waits = longWaits(waiting, stallAfter)
-  const orphans = held.filter(({ collected, id, threadId }) => collected && threadId === own && ids.has(id) && waits.has(id))
+  const orphans = held.filter(({ collected, id, threadId }) => (
+    collected && threadId === own && ids.has(id) && waits.has(id)))
   for (const orphan of orphans.slice(0, MOST)) warn(orphan, waits.get(orphan.id))
   const more = orphans.length - MOST
-  if (more > 0) process.emitWarning(more + ' more locks are awaited, and the tokens that they are held by have been collected.', { code: CODE })
+  if (more > 0) {
+    const text = ' more locks are awaited, and the tokens that they are held by have been collected.'
+    process.emitWarning(more + text, { code: CODE })
+  }
 }
 
 function warn (orphan, { wait, more }) {

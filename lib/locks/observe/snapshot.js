@@ -1,6 +1,6 @@
 'use strict'
 
-/** `snapshot()`: what is held and awaited in this process by means of this package, and which threads wait for one another. */
+/** `snapshot()`: the holds, waits and rings of this process. */
 
 const { agent } = require('../../agent/agent')
 const { TypeError } = require('../../util/intrinsics')
@@ -28,10 +28,11 @@ exports.snapshot = function snapshot () {
   return { held, waiting, cycles }
 }
 
-/** Whether a value has another type than native code wants, as Node-API has it. */
+/** Whether native code has refused a value because of its type. The codes are those of Node-API. */
 function isMismatch (error) {
   switch (isObject(error) && error.code) {
-    case 'ArrayExpected': case 'BooleanExpected': case 'InvalidArg': case 'NumberExpected': case 'ObjectExpected': case 'StringExpected': return true
+    case 'ArrayExpected': case 'BooleanExpected': case 'InvalidArg':
+    case 'NumberExpected': case 'ObjectExpected': case 'StringExpected': return true
     default: return false
   }
 }

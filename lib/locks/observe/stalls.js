@@ -1,13 +1,14 @@
 'use strict'
 
 /**
- * Reports waits for locks, shares, permits and names that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds, each once; and threads that
- * wait for one another by one report, whichever of them finds it first. src/observe/reports.rs decides which reports there are, and writes
- * their texts.
+ * Reports waits for locks that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds. It does so for locks, shares,
+ * permits and names, each wait once. Threads that wait for one another have one report, by the first that finds the
+ * ring. src/observe/reports.rs decides which reports there are, and writes their texts.
  *
- * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. A blocked thread can do
- * neither before its wait is over, and the main thread may be stuck, too: so a blocked thread writes the text to the standard error itself,
- * between two slices of its sleep, and the main thread publishes the message when it has a turn.
+ * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. A
+ * blocked thread can do neither before its wait is over, and the main thread may be stuck, too: so a blocked thread
+ * writes the text to the standard error itself, between two slices of its sleep, and the main thread publishes the
+ * message when it has a turn.
  */
 
 const { writeSync } = require('fs')
@@ -21,7 +22,7 @@ const { robustList } = require('../hold/robust-list')
 const { Buffer } = require('buffer')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
-/** In the place of a slot: this thread blocks. */
+/** Stands for a slot: this thread blocks. */
 const BLOCKS = -1
 
 /** A wait of a promise that has begun. */
@@ -39,15 +40,15 @@ class Wait {
 }
 bare(Wait)
 
-/** The pending waits that have not been reported, in the order in which they began. */
+/** The pending waits that have not been reported, the oldest first. */
 const waits = createMap()
 let isWatched = false
 
 const isOn = () => agent().native.stallAfter !== 0
 
 /**
- * Where this call came from; undefined if no stall will be reported. Its `within` has the serial numbers of the holds in whose callbacks it is,
- * if that can be known.
+ * Captures this call's stack; undefined if no stall will be reported. Its `within` has the serial numbers of the holds
+ * in whose callbacks it is, if that can be known.
  */
 function callOf () {
   if (!isOn()) return undefined
@@ -58,7 +59,7 @@ function callOf () {
 }
 
 /**
- * A promise begins to wait. Returns what `waitEnds` wants; undefined if no stall will be reported.
+ * Notes a promise that begins to wait. Returns the argument of `waitEnds`; undefined if no stall will be reported.
  * @param {{ slot: number, since: object | undefined }} hold has the slot while it is enqueued
  * @param {Error} [call] where the promise came from of which this is a step
  */
@@ -70,14 +71,14 @@ function waitBegins (hold, call = callOf()) {
   return wait
 }
 
-/** A wait is over. A second call does nothing. */
+/** Forgets a wait that is over. It is idempotent. */
 function waitEnds (wait) {
   waits.delete(wait)
 }
 
 function watch (milliseconds) {
   if (isWatched) return
-  // If this thread was busy, what has been granted is delivered first. Node 10 takes two turns for that.
+  // If this thread was busy, grants are delivered first. Node 10 takes two turns for that.
   const turns = () => { setImmediate(() => { setImmediate(check) }) }
   try {
     // The check sets the next timer, which would keep the context of the wait that set the first.
@@ -118,12 +119,15 @@ function reportAll (due, after) {
   }
   const { more, reports } = reportsOf(asked)
   for (let n = 0; n < reports.length; n++) warn(reports[n], due[reports[n].wait])
-  if (more > 0) process.emitWarning(more + ' more promises of this thread have been pending for over ' + after + ' ms.', { code: CODE })
+  if (more > 0) {
+    const text = ' more promises of this thread have been pending for over ' + after + ' ms.'
+    process.emitWarning(more + text, { code: CODE })
+  }
 }
 
 const reportsOf = (waits) => parse(agent().native.binding.reportStalls(waits))
 
-/** Finds out whether this thread holds a word by a token that has been collected. */
+/** Looks at this thread's token for a word: it may be collected. */
 function lookAtToken ({ address }) {
   const list = robustList()
   const index = list.find(address)
@@ -137,7 +141,10 @@ function warn (report, { call, hold }) {
   stalled(report, hold.since)
 }
 
-/** A function that native code calls between the slices in which this thread blocks; undefined if no stall will be reported. */
+/**
+ * Makes a function to call between slices of this thread's sleep. It reports the wait. Undefined if
+ * no stall will be reported.
+ */
 function whileBlocked () {
   if (!isOn()) return undefined
   const began = now()
@@ -153,7 +160,7 @@ function whileBlocked () {
   }
 }
 
-/** What a blocked thread writes; nothing if another thread has reported the ring that it is on. */
+/** Writes the report of a blocked thread. It is empty if another thread has reported the ring that it is on. */
 function textWhileBlocked (age) {
   const asked = new Float64Array(2)
   asked[0] = BLOCKS
@@ -165,7 +172,7 @@ function textWhileBlocked (age) {
   return Buffer.from('(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stack)
 }
 
-/** Has this thread, if it is the main one, publish the reports of blocked threads. */
+/** Lets this thread publish the reports of blocked threads. Native code calls only the main thread for that. */
 function listen () {
   const { native } = agent()
   // That of another copy would keep the realm of that copy.

@@ -1,16 +1,17 @@
 'use strict'
 
 /**
- * Where and when this thread takes what it holds, and which tokens have been collected, if stalls are reported (`ATOMICS_WAITASYNC_STALL`).
- * src/observe/taken.rs knows it for the reports of all threads.
+ * Where and when holds begin, and which tokens were collected. It is noted if stalls are reported
+ * (`ATOMICS_WAITASYNC_STALL`). src/observe/taken.rs knows it for the reports of all threads.
  *
- * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use locks. So the stack of a call
- * is taken before the call does anything, and its number is in the register CALL until the hold begins. A claim has it, too, since its hold
- * begins when it is granted.
+ * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use
+ * locks. So the stack of a call is taken before the call does anything, and its number is in the register CALL until
+ * the hold begins. A claim has it, too, since its hold begins when it is granted.
  *
- * A token that was collected cannot unlock any more. A timer looks at the tokens, by a WeakRef each, where there is such a thing (Node 14.6 and
- * later). A FinalizationRegistry would tell of it without looking, but it lets workers of many versions hang. The WeakRef is made by the timer: it
- * keeps its token until the end of the job that makes it, and the job of a worker may be a loop without an end.
+ * A token that was collected cannot unlock any more. A timer looks at the tokens, by a WeakRef each, where there is
+ * such a thing (Node 14.6 and later). A FinalizationRegistry would tell of it without looking, but it lets workers of
+ * many versions hang. The WeakRef is made by the timer: it keeps its token until the end of the job that makes it, and
+ * the job of a worker may be a loop without an end.
  */
 
 const { setInterval } = require('timers')
@@ -23,9 +24,9 @@ const { DEBT, INNER, LOCK, UNAVAILABLE, UNLOCKED, after, kindOf } = require('../
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
-/** The package's own frames, and a few of the program's: each costs about a microsecond. */
+/** Frames: the package's own, and a few of the program's. Each costs about a microsecond. */
 const FRAMES = 12
-/** Milliseconds between two looks at tokens, at least; and how long a look takes at most. */
+/** The least milliseconds between two looks at tokens; a look's most. */
 const PERIOD = 250
 const TURN = 2
 
@@ -34,8 +35,8 @@ const TURN = 2
 let isTaking = false
 
 /**
- * The number by which native code knows the stack of a call, by default of this one; 0 if there is none, of which one warning in the process says
- * why. Never throws.
+ * Returns native code's number of a call's stack; 0: none. The call is by default this one. One warning in the process
+ * says why a stack is missing. Never throws.
  */
 function numberOf (call) {
   // Code that makes a text of a stack takes a lock.
@@ -53,23 +54,26 @@ function numberOf (call) {
   return 0
 }
 
-/** The number of this call; 0 if no stalls are reported. */
+/** Returns the number of this call; 0 if no stalls are reported. */
 const callHere = () => agent().native.stallAfter === 0 ? 0 : numberOf()
 
-/** A hold is about to be claimed, by default by this call: native code notes that with the wait. Nothing, if no stalls are reported. */
+/**
+ * Notes the call that is about to claim a hold. It is by default this one. Native code notes it with the wait. No
+ * effect, if no stalls are reported.
+ */
 function claims (hold, call) {
   const { stallAfter, words } = agent().native
   if (stallAfter !== 0) words[CALL] = hold.place = numberOf(call)
 }
 
-/** A message of a queue is about to be taken to be used, by default by this call: a step of the queue begins the hold. */
+/** Notes the call that is about to use a message. It is by default this one; a step of the queue begins the hold. */
 function uses (list, call) {
   if (list.native.stallAfter !== 0) list.usedAt = numberOf(call)
 }
 
 // ——— Holds ———
 
-/** The robust list tells it of each hold. No code of the program's may run here. */
+/** Notes each hold, of which the robust list tells it. No code of the program's may run here. */
 class TakenHolds extends Holds {
   constructor ({ binding, words }) {
     super(binding)
@@ -112,7 +116,7 @@ class TakenHolds extends Holds {
     this.forget(list.serials[index])
   }
 
-  /** Looks at the token of the entry at `index`. Returns whether it has been found to be collected for the first time. */
+  /** Looks at an entry's token; returns whether it was newly collected. */
   look ({ serials }, index) {
     const serial = serials[index]
     const token = this.tokens.get(serial)
@@ -128,7 +132,7 @@ class TakenHolds extends Holds {
     return true
   }
 
-  /** Looks at some tokens. Returns the words of those that have been found to be collected. */
+  /** Looks at some tokens; returns the words of newly collected ones. */
   lookAtSome (list) {
     const found = createArray(0)
     const { length } = list
@@ -144,12 +148,12 @@ class TakenHolds extends Holds {
 
 // ——— The robust list ———
 
-/** Whether a word may have what is requested. */
+/** Whether a word may be able to grant a request. */
 function mayTake ({ array, limit }, request) {
   return request === LOCK ? array[0] === UNLOCKED : after(request, load(array, 0), limit) !== UNAVAILABLE
 }
 
-/** The class of the robust list, of a thread that notes where it takes what it holds. */
+/** Makes the robust list's class for a thread that notes calls. */
 function noting (RobustList, { words }) {
   return class NotingList extends RobustList {
     constructor () {
@@ -208,7 +212,7 @@ function watchTokens (list) {
   try {
     inRootContext(() => { setInterval(look, max(PERIOD, stallAfter / 2)).unref() })
   } catch (_) {
-    // A program has replaced what timers need. Locks work all the same.
+    // A program has replaced functions that timers need. Locks work all the same.
   }
 }
 

@@ -3,19 +3,20 @@
 /**
  * Tasks, if stalls are reported: within which callbacks a claim is made.
  *
- * A callback that is given a hold runs in an asynchronous context of its own. What is claimed there is probably awaited by the callback before
- * it ends: then its hold stays until the claim has been granted, and core/src/lock/task_rings.rs finds the tasks that wait for one another. It is not
- * certain, since work that nobody awaits has the context, too. What is held by a token that no callback was given has no context.
+ * A callback that is given a hold runs in an asynchronous context of its own. The callback probably awaits a claim that
+ * is made there before it ends: then its hold stays until the claim has been granted, and core/src/lock/task_rings.rs
+ * finds the tasks that wait for one another. It is not certain, since work that nobody awaits has the context, too. A
+ * hold by a token that no callback was given has no context.
  *
- * A context may be kept for long after its callback has ended. So a scope that is over refers to no other one; and it does not count for the
- * callbacks that are run in it: nobody awaits those.
+ * A context may be kept for long after its callback has ended. So a scope that is over refers to no other one; and it
+ * does not count for the callbacks that are run in it: nobody awaits those.
  */
 
 const { AsyncLocalStorage } = require('async_hooks')
 const { apply, bare, createArray, createMap } = require('../../util/intrinsics')
 const { RUNS_LATER } = require('../../util/quirks')
 
-/** How many of the callbacks around a claim count, the innermost first. */
+/** How many callbacks around a claim count, the innermost first. */
 const MOST = 64
 
 /** A callback that runs with a hold. */
@@ -67,7 +68,7 @@ class Tasks {
     scope.isOver = true
   }
 
-  /** The entry with the first number has the second one from now on. */
+  /** Changes the serial number of a hold. */
   rename (from, to) {
     const scope = this.scopes.get(from)
     if (scope === undefined) return
@@ -76,7 +77,10 @@ class Tasks {
     scope.serial = to
   }
 
-  /** The serial numbers of the holds in whose callbacks this is called, the innermost first. */
+  /**
+   * Lists the holds around this call, the innermost first. They are serial numbers of holds in whose
+   * callbacks this is called.
+   */
   within () {
     const serials = createArray(0)
     let scope = apply(getStore, this.storage, [])
@@ -84,7 +88,7 @@ class Tasks {
     return serials
   }
 
-  /** The claim that native code is asked for next is made within the callbacks of these holds. */
+  /** Tells native code within which callbacks the next claim is made. */
   claims (serials) {
     this.binding.claimsWithin(serials)
   }
@@ -94,5 +98,5 @@ bare(Tasks)
 const hasContexts = AsyncLocalStorage !== undefined && !RUNS_LATER
 const { getStore, run } = hasContexts ? AsyncLocalStorage.prototype : {}
 
-/** The tasks of this thread; undefined if no stall is reported, or where there are no asynchronous contexts. */
+/** Makes the tasks of this thread, if stalls are reported. Undefined also where there are no asynchronous contexts. */
 module.exports = (native) => hasContexts && native.stallAfter !== 0 ? new Tasks(native) : undefined

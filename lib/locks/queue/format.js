@@ -1,19 +1,21 @@
 'use strict'
 
 /**
- * Messages as bytes: what a value is written as, and read from.
+ * Messages as bytes: the formats in which values are written.
  *
  * | format | for | |
  * |---|---|---|
- * | CLONE | what `v8.serialize` takes | the default |
- * | TEXT | what `JSON.stringify` takes | small objects several times as fast |
+ * | CLONE | values that `v8.serialize` takes | the default |
+ * | TEXT | values that `JSON.stringify` takes | small objects several times as fast |
  * | RAW | a Uint8Array | its own bytes, whatever format the queue has |
  */
 
 const { Buffer } = require('buffer')
 const { types: { isSharedArrayBuffer } } = require('util')
 const v8 = require('v8')
-const { TypeError, apply, bare, getName, getOwnPropertyDescriptor, parse, setPrototypeOf, stringify } = require('../../util/intrinsics')
+const {
+  TypeError, apply, bare, getName, getOwnPropertyDescriptor, parse, setPrototypeOf, stringify
+} = require('../../util/intrinsics')
 const { TypedArrayLength } = require('../../util/typed-arrays')
 const { describe, isObject } = require('../../util/values')
 
@@ -39,7 +41,7 @@ class Written {
     this.text = text
   }
 
-  /** The same, whatever becomes of the value from now on. */
+  /** Keeps its bytes, whatever becomes of the value from now on. */
   kept () {
     if (this.format === RAW) this.bytes = copyOf(this.bytes, this.size)
     return this
@@ -54,7 +56,8 @@ function refuseShared (value, caller) {
   if (!isObject(value)) return
   const buffer = getOwnPropertyDescriptor(value, 'buffer')
   if (isSharedArrayBuffer(value) || (buffer !== undefined && isSharedArrayBuffer(buffer.value))) {
-    throw new TypeError(caller + ': value must not be a lock or a SharedArrayBuffer: a message is a copy. Share it by postMessage or workerData')
+    throw new TypeError(caller + ': value must not be a lock or a SharedArrayBuffer: a message is a copy. Share it ' +
+      'by postMessage or workerData')
   }
 }
 
@@ -64,7 +67,9 @@ function refuseShared (value, caller) {
  * @throws {TypeError} the value is undefined, or cannot be written in the format
  */
 function write (value, format, caller) {
-  if (value === undefined) throw new TypeError(caller + ': value must not be undefined, which says that a queue has ended')
+  if (value === undefined) {
+    throw new TypeError(caller + ': value must not be undefined, which says that a queue has ended')
+  }
   if (isUint8Array(value)) {
     return new Written(RAW, TypedArrayLength(value), value, undefined)
   }
@@ -94,13 +99,13 @@ class Bytes {
     setPrototypeOf(this.bytes, Buffer.prototype)
   }
 
-  /** Copies what was written to them, from `at` on. */
+  /** Copies a written value to them, from `at` on. */
   put (at, written) {
     if (written.format === TEXT) apply(encodeText, this.bytes, [written.text, at, written.size, 'utf8'])
     else if (written.size > 0) apply(set, this.bytes, [written.bytes, at])
   }
 
-  /** Copies a message out of them: its text or its bytes, which are memory of its own. */
+  /** Copies a message out of them: its text, or its bytes in new memory. */
   take (at, size, format) {
     if (format === TEXT) return apply(decodeText, this.bytes, ['utf8', at, at + size])
     return copyOf(new Uint8Array(this.buffer, this.byteOffset + at, size), size)
@@ -108,7 +113,7 @@ class Bytes {
 }
 bare(Bytes)
 
-/** The value of what `take` has copied. */
+/** Reads the value of a copied message. */
 function read (copy, format) {
   return format === RAW ? copy : format === TEXT ? parse(copy) : deserialize(copy)
 }

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * A lock that the steps of a queue are taken with. It is held for the time of a copy, never while this thread waits or runs a program's code, and
- * nothing shows it. A thread that dies with it leaves a note for the next holder, as with every lock.
+ * A lock inside a queue, with which its steps are taken. It is held for the time of a copy, never while this thread
+ * waits or runs a program's code, and nothing shows it. A thread that dies with it leaves a note for the next
+ * holder, as with every lock.
  */
 
 const { agent } = require('../../agent/agent')
@@ -46,17 +47,17 @@ class InnerLock {
     if (index >= 0) word.release(index, INNER)
   }
 
-  /** Whether this thread has it, as in a step that was broken off. Before a token was made of it, that knows only the list. */
+  /** Whether this thread has it, as in an interrupted step. Before its token was told, only the list knows that. */
   get isHeld () {
     return this.word.find() >= 0
   }
 
-  /** Releases it in that case. */
+  /** Releases it after an interrupted step. */
   release () {
     this.word.release(this.word.find(), INNER)
   }
 
-  /** Whether the thread died that held it last, or may have. */
+  /** Whether the last holder died, or may have. */
   get mayBeAbandoned () {
     return agent().native.counters.peek(this.word.abandoned) !== 0
   }

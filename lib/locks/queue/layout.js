@@ -6,23 +6,25 @@
  * | words | |
  * |---|---|
  * | RETURNS, FILLED | the events that takers wait for: a message has come back; something has changed for takers |
- * | CAPACITY, MESSAGE_SIZE | how many messages fit, and 1 + the bytes of the longest: set by the first thread, the same for all |
+ * | CAPACITY, MESSAGE_SIZE | how many messages fit, and 1 + the bytes of the longest: set by the first thread |
  * | PUT_LOCK, TAIL | 2 * the position of the next message to be put, + 1 once the queue is closed |
  * | ROOM | FREED, when a putter read it last |
- * | PUT_RETURNS, EMPTIED | the events that putters wait for; the first one counts deaths of threads that owed the second |
+ * | PUT_RETURNS, EMPTIED | the events that putters wait for; the first counts deaths of threads that owed the second |
  * | TAKE_LOCK, HEAD, FREED | the position of the next message to be taken; how many slots have been given back |
- * | READY, LOOKED | the position of TAIL, when a taker read it last; RETURNS, when no message was found to have come back |
+ * | READY, LOOKED | the position of TAIL, when a taker read it last; RETURNS, when it found no message that came back |
  * | ring | by position: a slot, XOR its index here |
  * | slots | LEASE, MARK, ATTEMPT, SIZE, and the bytes of a message |
  *
- * Zero-filled memory is an empty queue.
+ * A new, zero-filled buffer is an empty queue.
  *
- * Putters write the words up to ROOM, takers those from PUT_RETURNS on: 128 bytes apart, since a processor may fetch two lines of 64 at once. One
- * side reads a word of the other's only if the value that it read last says that there is no room, or no message. So a stream of messages
- * moves few lines from processor to processor. ROOM is at most the capacity behind TAIL, and READY before HEAD: both are written with the side's lock.
+ * Putters write the words up to ROOM, takers those from PUT_RETURNS on: 128 bytes apart, since a processor may fetch
+ * two lines of 64 at once. One side reads a word of the other's only if, by the value that it read last, there is no
+ * room, or no message. So a stream of messages moves few lines from processor to processor. ROOM is at most the
+ * capacity behind TAIL, and READY before HEAD: both are written with the side's lock.
  *
  * # The state of a slot
- * Position p lies in the ring at p modulo the capacity. TAIL, HEAD and FREED count modulo the largest multiple of the capacity up to 2^29.
+ * Position p lies in the ring at p modulo the capacity. TAIL, HEAD and FREED count modulo the largest multiple of
+ * the capacity up to 2^29.
  *
  * | a slot is | if |
  * |---|---|
@@ -32,8 +34,8 @@
  * | returned | the same, and its LEASE is free: it is delivered again, before all others |
  * | lost | it is neither, and its MARK is 0: only after a death; the next holder of the take lock frees it |
  *
- * At most `capacity` positions lie between HEAD and FREED + the capacity, since a slot is given back only after it was taken. So a slot that is
- * given back overwrites no position that is ready.
+ * At most `capacity` positions lie between HEAD and FREED + the capacity, since a slot is given back only after it was
+ * taken. So a slot that is given back overwrites no position that is ready.
  */
 
 const RETURNS = 0
@@ -75,7 +77,7 @@ const slotsBegin = (capacity) => RING + capacity + capacity % 2
 const bytesOf = (capacity, messageSize) => 4 * (slotsBegin(capacity) + capacity * slotWords(messageSize))
 
 module.exports = {
-  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY, LOOKED, RING,
-  LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, MOST_CAPACITY, MOST_BYTES,
+  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY,
+  LOOKED, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, MOST_CAPACITY, MOST_BYTES,
   bytesOf, slotWords, slotsBegin
 }

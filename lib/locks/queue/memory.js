@@ -1,12 +1,13 @@
 'use strict'
 
 /**
- * The memory of a queue as this thread sees it, and the steps that change it. layout.js says which word is where, and what state a slot is in.
+ * A queue's memory as this thread sees it, and its steps. layout.js has its words, and the states of a slot.
  *
  * # What a thread owes
- * A thread that is about to change what others wait for, or that was notified of a change and is about to use it, owes the waiters of that
- * event a notification until the step is over. It notes its debts in its robust list. If it dies, native code raises the events and wakes a
- * waiter of each, after it has released everything else that the thread held. So each step below may end at any point:
+ * A thread that is about to change state that others wait for, or that was notified of a change and is about to use it,
+ * owes the waiters of that event a notification until the step is over. It notes its debts in its robust list. If it
+ * dies, native code raises the events and wakes a waiter of each, after it has released everything else that the thread
+ * held. So each step below may end at any point:
  *
  * | step (the word that decides) | a death before it leaves | who goes on |
  * |---|---|---|
@@ -20,9 +21,10 @@
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
  *
  * # Why no waiter sleeps while it could go on
- * Before a thread waits, it reads the event and looks once more for what it wants; it waits only while the event has that value. A thread
- * that has changed something raises the event after it, and then notifies one waiter. So the waiter finds the change, or the event raised,
- * or is notified. Threads and promises wait at words of their own, and one of each is notified: the promise's event loop may be busy.
+ * Before a thread waits, it reads the event and looks once more for room or a message; it waits only while the event
+ * has that value. A thread that has changed something raises the event after it, and then notifies one waiter. So the
+ * waiter finds the change, or the event raised, or is notified. Threads and promises wait at words of their own, and
+ * one of each is notified: the promise's event loop may be busy.
  */
 
 const { agent } = require('../../agent/agent')
@@ -33,8 +35,8 @@ const { createWord } = require('../hold/word')
 const format = require('./format')
 const InnerLock = require('./inner-lock')
 const {
-  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY, LOOKED, RING,
-  LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
+  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY,
+  LOOKED, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
 } = require('./layout')
 
 const { floor } = Math
@@ -57,38 +59,35 @@ const PUT = 4
 const TAKE = 5
 const USE = 6
 
-/** How many messages this thread has in use, of all queues. After a time limit of `vm` it may be too high. */
+/** How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high. */
 let leasesOfThread = 0
 
-/** One side of a queue: what its waiters wait for. */
+/** The events that one side of a queue waits for. */
 class Events {
-  /**
-   * @param {object} word the first of the two: promises wait there, and for the second as well
-   * @param {object} second where threads wait
-   */
+  /** Promises wait at both words together, threads at `second` only. */
   constructor (word, second) {
     this.address = word.address
     this.word = word
     this.second = second
   }
 
-  /** What a thread reads before it looks. */
+  /** The value that a thread reads before it looks. */
   get count () {
     return load(this.second.array, 0)
   }
 
-  /** What a promise reads, too. */
+  /** The value that a promise reads besides. */
   get returns () {
     return load(this.word.array, 0)
   }
 
-  /** Something has changed: wakes up to `count` threads and as many promises. */
+  /** Raises the event, and wakes `count` threads and promises at most. */
   raise (count) {
     add(this.second.array, 0, 1)
     this.wake(count)
   }
 
-  /** There is more than this thread wants: wakes the next thread and the next promise. */
+  /** Wakes up to `count` threads and promises, since more is left. */
   wake (count) {
     const { notifyWaiting } = agent()
     notifyWaiting(this.second.address, count)
@@ -107,7 +106,7 @@ class Lease {
   constructor (memory, slot, attempt) {
     this.slot = slot
     this.attempt = attempt
-    // What `strike` of robust-list.js sets to 0.
+    // The word that `strike` of robust-list.js sets to 0.
     this.array = memory.words
     this.index = memory.slotAt(slot) + LEASE
     this.address = memory.first.address + 4 * this.index
@@ -149,26 +148,28 @@ class QueueMemory {
     this.takeLock = new InnerLock(word(TAKE_LOCK))
     // What promises wait for, and at which words of the queue that is.
     this.takers = { __proto__: null, events: this.filled, eventsAt: RETURNS, lock: this.takeLock, lockAt: TAKE_LOCK }
-    this.putters = { __proto__: null, events: this.emptied, eventsAt: PUT_RETURNS, lock: this.putLock, lockAt: PUT_LOCK }
+    const events = this.emptied
+    this.putters = { __proto__: null, events, eventsAt: PUT_RETURNS, lock: this.putLock, lockAt: PUT_LOCK }
   }
 
-  /** A number that is kept in the memory, so that no thread has another one. */
+  /** Keeps a number in the memory; throws if another thread gave another. */
   agree (index, value, more, name) {
     const found = compareExchange(this.words, index, 0, value + more)
     if (found !== 0 && found !== value + more) {
-      throw new RangeError('Queue: ' + name + ' is ' + value + ', but this memory is that of a queue with ' + (found - more) + ': all threads give the same')
+      throw new RangeError('Queue: ' + name + ' is ' + value + ', but this memory is that of a queue with ' +
+        (found - more) + ': all threads give the same')
     }
   }
 
   // ——— Reading ———
 
-  /** `by` positions behind another one. */
+  /** Returns the position that is `by` behind another one. */
   after (position, by) {
     const next = position + by
     return next < this.wrap ? next : next - this.wrap
   }
 
-  /** How many positions `later` is behind `earlier`. */
+  /** Returns how many positions `later` is behind `earlier`. */
   distance (earlier, later) {
     const between = later - earlier
     return between >= 0 ? between : between + this.wrap
@@ -216,19 +217,23 @@ class QueueMemory {
     return count
   }
 
-  /** Whether a slot is in no position, has a mark, and is not in use. If it is ready and has a mark, a thread died between MARK and HEAD. */
+  /**
+   * Whether a slot's message has come back. Then it is in no position, has a mark, and is not in use. If it is ready
+   * and has a mark, a thread died between MARK and HEAD.
+   */
   isReturned (slot, head) {
     const { words } = this
     const at = this.slotAt(slot)
     const mark = words[at + MARK]
-    return mark !== 0 && load(words, at + LEASE) === 0 && this.distance(head, mark - 1) >= this.distance(head, this.tail)
+    if (mark === 0 || load(words, at + LEASE) !== 0) return false
+    return this.distance(head, mark - 1) >= this.distance(head, this.tail)
   }
 
   slotAt (slot) {
     return this.slots + slot * this.stride
   }
 
-  /** The slot at a position. */
+  /** Returns the slot at a position. */
   slotOf (position) {
     const index = position % this.capacity
     return this.words[RING + index] ^ index
@@ -238,23 +243,21 @@ class QueueMemory {
   get leases () {
     if (leasesOfThread === 0) return 0
     const { entries, length } = theList()
-    const isOurs = (address, request) => kindOf(request) === LEASE_KIND && address - 4 * amountOf(request) === this.first.address
+    const { address: first } = this.first
+    const isOurs = (address, request) => kindOf(request) === LEASE_KIND && address - 4 * amountOf(request) === first
     let count = 0
     for (let n = 0; n < length; n++) if (isOurs(entries[2 * n], entries[2 * n + 1])) count++
     return count
   }
 
-  /** No put that begins later succeeds. */
+  /** Closes the queue: no put that begins later succeeds. */
   close () {
     or(this.words, TAIL, 1)
   }
 
   // ——— Putting ———
 
-  /**
-   * Puts a message, if there is room. With the put lock.
-   * @returns {true | NOTHING | ENDED}
-   */
+  /** Puts a message, if there is room: true, NOTHING or ENDED. With the put lock. */
   putNow (written) {
     const { words } = this
     const tail = load(words, TAIL)
@@ -282,15 +285,11 @@ class QueueMemory {
 
   // ——— Taking. All with the take lock ———
 
-  /**
-   * Takes a message, if there is one.
-   * @param {boolean} toUse whether it stays until the end of its use
-   * @returns {Lease | NOTHING | ENDED}
-   */
+  /** Takes a message, if there is one: a Lease, NOTHING or ENDED. `toUse`: it stays until the end of its use. */
   takeNow (toUse) {
     const { words } = this
     const head = words[HEAD]
-    // Only what is not given back may have come back.
+    // Only a message whose slot is not given back may have come back.
     const mayReturn = head !== words[FREED]
     let slot = mayReturn ? this.returned() : NOTHING
     const isReturned = slot !== NOTHING
@@ -299,7 +298,8 @@ class QueueMemory {
       slot = this.slotOf(head)
     }
     const at = this.slotAt(slot)
-    // A thread that died in the middle of `use` still has the lease of a ready message, until its end has gone on: then it raises the event.
+    // A thread that died in the middle of `use` still has the lease of a ready message, until its end has gone on:
+    // then it raises the event.
     if (load(words, at + LEASE) !== 0) return NOTHING
     const lease = new Lease(this, slot, words[at + ATTEMPT] + 1)
     lease.format = words[at + SIZE] % FORMATS
@@ -346,7 +346,7 @@ class QueueMemory {
     store(words, FREED, this.after(freed, 1))
   }
 
-  /** The slot of the message that came back and is the oldest; NOTHING if there is none. Looks through all slots if some may have come back. */
+  /** Finds the oldest message that came back: its slot, or NOTHING. It may have to look through all slots. */
   returned () {
     const { words } = this
     const returns = load(words, RETURNS)
@@ -380,7 +380,7 @@ class QueueMemory {
     }
   }
 
-  /** The end of a use, without an error. */
+  /** Ends a use without an error. */
   finish (lease) {
     this.lease = lease
     store(this.words, this.slotAt(lease.slot) + MARK, 0)
@@ -388,7 +388,7 @@ class QueueMemory {
     this.free(lease.slot)
   }
 
-  /** Releases a lease. With MARK still set, the message has come back. A step that is broken off here may count it twice, and never not at all. */
+  /** Releases a lease. With MARK set, its message has come back; an interrupt may count it twice, but not miss it. */
   strike (lease) {
     leasesOfThread--
     theList().strike(lease.serial, lease.entry, lease)

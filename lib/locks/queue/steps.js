@@ -1,6 +1,6 @@
 'use strict'
 
-/** The steps of a queue, each with what this thread owes meanwhile (see memory.js), and the forms that block for them. */
+/** The steps of a queue with their debts, and the blocking forms. memory.js says what a thread owes during a step. */
 
 const { agent } = require('../../agent/agent')
 const { add } = require('../../util/intrinsics')
@@ -13,7 +13,7 @@ const { FILLED, EMPTIED } = require('./layout')
 const { BUSY, ENDED, LATE, NOTHING, PUT, TAKE, USE } = require('./memory')
 const ToldWait = require('./told-wait')
 
-/** The queue with which this thread is in a step, and the serial numbers of what it owes. */
+/** The step that this thread is in: its queue, its debts' serial numbers. */
 const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0 }
 
 /** Carries out a step; until its end this thread owes both events. */
@@ -22,7 +22,10 @@ function owing (memory, step, argument, blocks) {
   return owingOn(memory, step, argument, blocks)
 }
 
-/** The same for a call that has asked for the stack before, and has changed something since: the end of a use. */
+/**
+ * Carries out a step as `owing`, without asking for stack. It is for the end of a use, a call that has asked before,
+ * and has changed something since.
+ */
 function owingOn (memory, step, argument, blocks) {
   if (begun.memory !== undefined) backOut()
   const list = theList()
@@ -43,7 +46,10 @@ function owingOn (memory, step, argument, blocks) {
   }
 }
 
-/** A time limit of `vm` has broken off this thread's last step: does now what the thread's death would have done. */
+/**
+ * Undoes this thread's last step, which a time limit of `vm` interrupted. It does what the
+ * thread's death would have done.
+ */
 function backOut () {
   const { memory, filled, emptied } = begun
   const list = theList()
@@ -75,7 +81,9 @@ function put (memory, written, blocks) {
   } finally {
     putLock.unlock()
   }
-  if (found === NOTHING) return memory.takeLock.mayBeAbandoned && recover(memory, blocks) ? put(memory, written, blocks) : NOTHING
+  if (found === NOTHING) {
+    return memory.takeLock.mayBeAbandoned && recover(memory, blocks) ? put(memory, written, blocks) : NOTHING
+  }
   if (found === true) {
     filled.raise(1)
     if (memory.hasMore) emptied.wake(1)
@@ -83,7 +91,10 @@ function put (memory, written, blocks) {
   return found
 }
 
-/** Carries out a step with the take lock, after it has freed what a dead holder of that has left lost. What the step answers, or BUSY. */
+/**
+ * Carries out a step with the take lock; returns its answer, or BUSY. Before, it frees the slots that a dead
+ * holder of the lock has lost.
+ */
 function withTakeLock (memory, step, argument, blocks) {
   const { takeLock } = memory
   if (blocks) takeLock.lock()
@@ -100,14 +111,14 @@ function withTakeLock (memory, step, argument, blocks) {
   return found
 }
 
-/** A taker may have died with a slot that nobody can use: frees it. False if there was none. */
+/** Frees slots that a dead taker has lost. False if there were none. */
 function recover (memory, blocks) {
   return withTakeLock(memory, wasAbandoned, undefined, blocks) === true
 }
 
 const wasAbandoned = ({ takeLock }) => takeLock.token.ownerDied
 
-/** Slots have been given back. */
+/** Raises the events after slots have been given back. */
 function freed (memory, count) {
   memory.emptied.raise(count)
   // That may have been the last one of a closed queue.
@@ -141,7 +152,7 @@ function finishNow (memory, lease) {
   return true
 }
 
-/** Puts a message that is in use back: it is delivered again. */
+/** Puts back a message that is in use: it is delivered again. */
 function putBack (memory, lease) {
   memory.lease = lease
   memory.strike(lease)
@@ -173,12 +184,14 @@ function putBlocking (memory, wait) {
     count = emptied.count
     // It waits for what comes after this look.
     if (count !== before) continue
-    if (memory.taken === memory.capacity && memory.leases === memory.capacity) throw deadlock('put', memory.first, { kind: 'Queue', mode: 'put' }, 'has all messages in use of')
+    if (memory.taken === memory.capacity && memory.leases === memory.capacity) {
+      throw deadlock('put', memory.first, { kind: 'Queue', mode: 'put' }, 'has all messages in use of')
+    }
     isLate = block(memory, emptied, count, left(), PUT + PURPOSES * EMPTIED, wait)
   }
 }
 
-/** Takes a message, likewise: a Lease, ENDED or LATE. */
+/** Takes a message: a Lease, ENDED or LATE. If it waits, `wait` gets a ToldWait, as of `putBlocking`. */
 function takeBlocking (memory, wait) {
   const { toUse, timeout, caller } = wait
   const left = countdown(timeout)
@@ -205,14 +218,16 @@ function block (memory, { second }, count, timeout, purpose, wait) {
   return blockFor(second.address, count, timeout, purpose, wait.told.onSlice) === 'timed-out'
 }
 
-/** What the channel of diagnostics is told of a wait that has found this. */
+/** Returns the outcome of a wait, as diagnostics name it. */
 const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'ended' : 'acquired'
 
-/** Carries out a step that blocks, and tells of the wait if there was one. */
+/** Carries out a blocking step, and publishes its wait, if any. */
 function blocking (memory, step, wait) {
   const found = owing(memory, step, wait)
   if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
   return found
 }
 
-module.exports = { blocking, close, finish, outcomeOf, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking }
+module.exports = {
+  blocking, close, finish, outcomeOf, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking
+}

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * A wait for a queue, as the channel of diagnostics and the reports of stalls have it. It begins when there is nothing to put or to take for the first
- * time, and ends with the call. That of a taker is no stall: there may be nothing to do for as long as the program likes.
+ * A wait for a queue, as diagnostics and stall reports have it. It begins when there is nothing to put or to
+ * take for the first time, and ends with the call. A taker's wait is no stall: there may be nothing to do for as
+ * long as the program likes.
  */
 
 const { bare } = require('../../util/intrinsics')
@@ -15,7 +16,7 @@ class ToldWait {
   /**
    * @param {object} word the queue's first
    * @param {number} mode PUT, TAKE or USE
-   * @param {Steps} [steps] those of the promise that waits; otherwise this thread blocks
+   * @param {Steps} [steps] the steps of the promise that waits; otherwise this thread blocks
    */
   constructor (word, mode, steps) {
     this.word = word
@@ -29,7 +30,7 @@ class ToldWait {
     this.wait = mayStall && steps !== undefined ? waitBegins(this, steps.call) : undefined
   }
 
-  /** That of the promise, while it is enqueued. */
+  /** The promise's slot, while it is enqueued. */
   get slot () {
     return this.steps.waiter.slot
   }

@@ -3,12 +3,13 @@
 /**
  * Promises that wait for a queue: to put, to take, or to end a use.
  *
- * A promise tries when it is made, and whenever it is notified, in the turn of the notification: so a thread that ends before has not used
- * it, and it goes to another waiter. If another thread is inside such a step, the promise waits for that step's lock to be free; as it has used
- * a notification then, this thread owes one to the others meanwhile.
+ * A promise tries when it is made, and whenever it is notified, in the turn of the notification: so a thread that
+ * ends before has not used the notification, and it goes to another waiter. If another thread is inside such a
+ * step, the promise waits for that step's lock to be free; as it has used a notification then, this thread owes one
+ * to the others meanwhile.
  *
- * The promises of a thread that put stand in one line, so that they keep their order. Each waits for itself; whichever is notified lets the first
- * of the line try.
+ * The promises of a thread that put stand in one line, so that they keep their order. Each waits for itself; whichever
+ * is notified lets the first of the line try.
  */
 
 const { agent } = require('../../agent/agent')
@@ -25,7 +26,10 @@ const ToldWait = require('./told-wait')
 
 const UNLIMITED = { __proto__: null, timeout: Infinity, signal: undefined }
 
-/** A promise that waits for the events of one side of a queue, or for the lock of its steps. */
+/**
+ * A promise that waits for a queue's events, or its step lock. The events are those of one side of the queue, the lock
+ * that of the side's steps.
+ */
 class QueueWaiter extends Waiter {
   constructor (memory, side, mode, { timeout, signal }, steps, resolve, reject) {
     super(side.events.word, signal, steps)
@@ -35,11 +39,11 @@ class QueueWaiter extends Waiter {
     this.side = side
     this.mode = mode
     this.left = countdown(timeout)
-    // What the two words of the events held before the last attempt; undefined: it has tried once at most.
+    // The values of the two event words before the last attempt; undefined: it has tried once at most.
     this.first = undefined
     this.second = undefined
     this.waitsForLock = false
-    // While this waits for the lock, the serial number of what this thread owes, and where that entry was; 0: it owes nothing.
+    // While this waits for the lock: the serial number of this thread's debt, and the index of its entry; 0: no debt.
     this.debt = 0
     this.entry = 0
     this.isLate = timeout === 0
@@ -50,7 +54,7 @@ class QueueWaiter extends Waiter {
     this.told = undefined
   }
 
-  /** A notification that this has not used goes to another waiter. */
+  /** True: an unused notification goes to another waiter. */
   get onNotified () {
     return true
   }
@@ -64,7 +68,7 @@ class QueueWaiter extends Waiter {
     return nounOf({ kind: 'Queue', mode: this.mode === PUT ? 'put' : 'take', name: this.memory.first.name })
   }
 
-  /** Tries until it has what it wants, or has to wait. */
+  /** Tries until it succeeds or has to wait. */
   go () {
     const { reject } = this
     try {
@@ -107,7 +111,7 @@ class QueueWaiter extends Waiter {
     return this.first !== first || this.second !== second
   }
 
-  /** It will wait for the lock, or for the events. */
+  /** Prepares to wait for the lock, or for the events. */
   waitFor (lock) {
     const { events, lock: { word } } = this.side
     this.waitsForLock = lock
@@ -127,25 +131,25 @@ class QueueWaiter extends Waiter {
     this.debt = 0
   }
 
-  /** It waits no more. */
+  /** Ends its waiting. */
   leave () {
     this.isOver = true
     this.settleDebt()
   }
 
-  /** It waits no more, and has got nothing: a notification that it has used in vain goes to another. */
+  /** Ends its waiting without success. A notification that it has used in vain goes to another waiter. */
   giveWay () {
     if (this.isOver) return
     this.leave()
     if (this.waitsForLock) this.side.events.wake(1)
   }
 
-  /** It has to wait. */
+  /** Notes that it has to wait, for diagnostics and reports. */
   announce () {
     if (this.told === undefined) this.told = new ToldWait(this.memory.first, this.mode, this.steps)
   }
 
-  /** It waits no more. Subscribers may run, which may use the queue: so what waits has been settled. */
+  /** Publishes its outcome. Subscribers may use the queue: so the promise has been settled before. */
   tell (outcome) {
     if (this.told !== undefined) this.told.ends(outcome)
   }
@@ -195,7 +199,7 @@ class Taker extends QueueWaiter {
   }
 }
 
-/** A promise that ends the use of a message. Its wait, which lasts for a step of another thread, is told of nowhere. */
+/** A promise that ends the use of a message. Its wait, which lasts for a step of another thread, is not published. */
 class Finisher extends QueueWaiter {
   constructor (memory, lease, resolve, reject) {
     super(memory, memory.takers, USE, UNLIMITED, undefined, resolve, reject)
@@ -209,7 +213,10 @@ class Finisher extends QueueWaiter {
   }
 }
 
-/** The promises of this thread that put, by the address of their queue's first word: `{ first, last }`. Empty lines are not kept. */
+/**
+ * The lines of this thread's putting promises: `{ first, last }`, by queue address. The address is that of the queue's
+ * first word. Empty lines are not kept.
+ */
 const lines = createMap()
 
 /** A promise that puts a message. */
@@ -248,7 +255,7 @@ class Putter extends QueueWaiter {
     if (line.first === undefined) lines.delete(this.memory.first.address)
   }
 
-  /** Lets the first of the line put, and those behind it, up to this one. */
+  /** Lets the promises of the line put, from its first to this. */
   attempt () {
     const { line, memory } = this
     for (;;) {
@@ -267,17 +274,17 @@ class Putter extends QueueWaiter {
 /** Whether promises of this thread put into the queue. */
 const isPutting = (memory) => lines.has(memory.first.address)
 
-/** A promise of what a step answers, or LATE. */
+/** Puts a message by a promise: the step's answer, or LATE. */
 const putLater = (memory, written, wait, steps) => new Promise((resolve, reject) => {
   new Putter(memory, written, wait, steps, resolve, reject).go()
 })
 
-/** A promise of a Lease, ENDED or LATE. */
+/** Takes a message by a promise: a Lease, ENDED or LATE. */
 const takeLater = (memory, toUse, wait, steps) => new Promise((resolve, reject) => {
   new Taker(memory, toUse, wait, steps, resolve, reject).go()
 })
 
-/** A promise that is fulfilled once a use has ended. */
+/** Ends a use by a promise. */
 const finishLater = (memory, lease) => new Promise((resolve, reject) => {
   new Finisher(memory, lease, resolve, reject).go()
 })
