@@ -102,7 +102,7 @@ async function runOne (name, timeout, fn) {
   return outcome
 }
 
-// Runs `fn` to its end, to its time-out, or to the first sign that it will never end; never rejects.
+// Runs `fn` to its end, to its timeout, or to the first sign that it will never end; never rejects.
 function guard (fn, timeout) {
   return new Promise(resolve => {
     const end = outcome => {

@@ -18,9 +18,9 @@ async function linesOf (t, fn, data) {
   return lines
 }
 
-// ——— a time-out ———
+// ——— a timeout ———
 
-test('a promise with a time-out keeps main alive until it settles', async t => {
+test('a promise with a timeout keeps main alive until it settles', async t => {
   const lines = await linesOf(t, ({ Atomics, now, say, words }) => {
     const start = now()
     process.on('exit', () => say(now() - start >= 150))
@@ -29,7 +29,7 @@ test('a promise with a time-out keeps main alive until it settles', async t => {
   assert.deepStrictEqual(lines, ['timed-out', 'true'])
 })
 
-test('a promise with a time-out, lined up behind an await or in a callback, keeps main alive', async t => {
+test('a promise with a timeout, lined up behind an await or in a callback, keeps main alive', async t => {
   const lines = await linesOf(t, async ({ Atomics, say, words, sleep }) => {
     const array = words(1)
     say(await Atomics.waitAsync(array, 0, 0, 20).value)
@@ -51,7 +51,7 @@ test('the last of many promises keeps main alive, in whichever order the others 
   assert.deepStrictEqual(lines, ['ok', 'ok', 'ok', 'ok', 'last timed-out'])
 })
 
-test('main ends when the last promise has settled, not at the time-outs of those that were notified', async t => {
+test('main ends when the last promise has settled, not at the timeouts of those that were notified', async t => {
   const lines = await linesOf(t, ({ Atomics, now, say, words }) => {
     const array = words(1)
     const start = now()
@@ -62,9 +62,9 @@ test('main ends when the last promise has settled, not at the time-outs of those
   assert.deepStrictEqual(lines, ['true'])
 })
 
-// ——— no time-out ———
+// ——— no timeout ———
 
-test('a promise without a time-out that no other thread can notify does not keep main alive', async t => {
+test('a promise without a timeout that no other thread can notify does not keep main alive', async t => {
   const lines = await linesOf(t, ({ Atomics, say, words }) => {
     process.on('exit', () => say('end'))
     Atomics.waitAsync(words(1), 0, 0).value.then(() => say('settled'))
@@ -72,7 +72,7 @@ test('a promise without a time-out that no other thread can notify does not keep
   assert.deepStrictEqual(lines, ['end'])
 })
 
-test('a promise without a time-out keeps main alive as long as another thread has the package, and no longer', async t => {
+test('a promise without a timeout keeps main alive as long as another thread has the package, and no longer', async t => {
   const lines = await linesOf(t, async ({ Atomics, now, say, words, startWorker, until }) => {
     const array = words(2)
     // The thread's handle holds nothing: what keeps main alive from here on is the promise.
@@ -91,7 +91,7 @@ test('a promise without a time-out keeps main alive as long as another thread ha
   assert.deepStrictEqual(lines, ['2,true'])
 })
 
-test('a promise without a time-out of main is settled by the other thread, although nothing else keeps main alive', async t => {
+test('a promise without a timeout of main is settled by the other thread, although nothing else keeps main alive', async t => {
   const lines = await linesOf(t, async ({ Atomics, say, words, startWorker, until }) => {
     const array = words(2)
     const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {
@@ -136,7 +136,7 @@ test('a thread that has not loaded the package keeps no other one alive', async 
   assert.deepStrictEqual(lines, ['true', 'true'])
 })
 
-test('a worker with a promise without a time-out is alive until main notifies it', async t => {
+test('a worker with a promise without a timeout is alive until main notifies it', async t => {
   const array = words(1)
   const waiter = startWorker(t, ({ Atomics, data }) => {
     Atomics.waitAsync(data, 0, 0).value.then(outcome => { data[0] = outcome === 'ok' ? 1 : 2 })
@@ -152,7 +152,7 @@ test('a worker with a promise without a time-out is alive until main notifies it
   assert.strictEqual(array[0], 1)
 })
 
-test('the time-outs of a worker keep it alive, although main has long been done', async t => {
+test('the timeouts of a worker keep it alive, although main has long been done', async t => {
   const lines = await linesOf(t, ({ startWorker, say }) => {
     startWorker(({ Atomics, words, post }) => {
       Atomics.waitAsync(words(1), 0, 0, 150).value.then(post)
@@ -241,7 +241,7 @@ test('a promise that was notified by a thread which ended at once settles, time 
 
 // ——— ref and unref ———
 
-test('unref lets main end before the time-out', async t => {
+test('unref lets main end before the timeout', async t => {
   const lines = await linesOf(t, ({ Atomics, api, now, say, words }) => {
     const start = now()
     process.on('exit', () => say(now() - start < 10000))
@@ -293,7 +293,7 @@ test('one promise of many is unref\'d, the others hold', async t => {
   assert.deepStrictEqual(lines, ['timed-out'])
 })
 
-test('unref and ref work on a promise without a time-out, too', async t => {
+test('unref and ref work on a promise without a timeout, too', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, now, say, words, startWorker, until }) => {
     const array = words(2)
     const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {

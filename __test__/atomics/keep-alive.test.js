@@ -36,11 +36,11 @@ const startNotifier = (index) => `
 
 // The event loop.
 
-test('a wait with a time-out holds the process until it is over', async t => {
+test('a wait with a timeout holds the process until it is over', async t => {
   assert.deepStrictEqual(await run(t, "Atomics.waitAsync(array, 0, 0, 50).value.then((value) => { log.push(value, 'then') })"), ['timed-out', 'then'])
 })
 
-test('a wait without a time-out holds the process until it is notified', async t => {
+test('a wait without a timeout holds the process until it is notified', async t => {
   const source = `
     Atomics.waitAsync(array, 0, 0).value.then((value) => { log.push(value) })
     ${startNotifier(0)}`

@@ -51,7 +51,7 @@ const kinds = {
     for (let index = 0; index < 64; index++) Atomics.notify(array, index)
     await Promise.all(all)
   },
-  'waits that were notified an hour before their time-outs': async ({ Atomics, array }) => {
+  'waits that were notified an hour before their timeouts': async ({ Atomics, array }) => {
     const all = []
     for (let n = 0; n < 40000; n++) all.push(Atomics.waitAsync(array, n % 64, 0, 3600000 + n % 1000).value)
     for (let index = 0; index < 64; index++) Atomics.notify(array, index)

@@ -98,7 +98,7 @@ test('the end of a worker with 20 000 waits does not stall the notify of others'
   const array = words(2 * WORDS)
   const phase = words(1) // 0: nothing happens, 1: the worker ends, 2: it is gone
   const victim = startWorker(t, ({ Atomics, data: { array, WAITS, WORDS } }) => {
-    // Half of them on one word, the others all over the place; a third with a time-out.
+    // Half of them on one word, the others all over the place; a third with a timeout.
     for (let n = 0; n < WAITS; n++) Atomics.waitAsync(array, n % 2 ? 0 : n % WORDS, 0, n % 3 === 0 ? 60000 + n : undefined)
   }, { array, WAITS, WORDS })
   await victim.done()
@@ -177,7 +177,7 @@ test('a worker whose only work is a wait does not end at once', async t => {
   assert.strictEqual(array[0], 1)
 })
 
-test('a worker whose only work is a wait without a time-out does not end at once', async t => {
+test('a worker whose only work is a wait without a timeout does not end at once', async t => {
   const array = words(1)
   const promising = startWorker(t, ({ Atomics, data }) => {
     Atomics.waitAsync(data, 0, 0).value.then(outcome => { data[0] = outcome === 'ok' ? 1 : 2 })

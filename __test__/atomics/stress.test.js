@@ -1,6 +1,6 @@
 'use strict'
 
-// Blocked threads and promises, time-outs, notifications of any number and terminated threads at the same time. In the end, the waiters
+// Blocked threads and promises, timeouts, notifications of any number and terminated threads at the same time. In the end, the waiters
 // that notify counted are those that were woken.
 //
 // Every program is made from a seed, which it prints; SEED=n repeats it as far as threads can be repeated.
@@ -44,7 +44,7 @@ const participant = async ({ Atomics, now, randomFrom, data: { array, seed, noti
       Atomics.add(array, index, 1)
     } else if (what < 0.7 && !isMain) {
       begin()
-      // Never without a time-out: all threads could come to block at once.
+      // Never without a timeout: all threads could come to block at once.
       end(Atomics.wait(array, index, Atomics.load(array, index), 3 * random() ** 3))
     } else if (pending.size < 200) {
       begin()
@@ -78,7 +78,7 @@ async function clear (array, finished) {
   }
 }
 
-test('notify wakes as many waiters as it says: threads, promises and time-outs', { timeout: 60000 }, async t => {
+test('notify wakes as many waiters as it says: threads, promises and timeouts', { timeout: 60000 }, async t => {
   console.log(`# seed ${seed}`)
   const array = words(LENGTH)
   const tally = words(2)

@@ -2,7 +2,7 @@
 
 // long: it waits for time to pass
 
-// Time-outs: never early, not late. For threads other than the waiting one, the clock alone decides, also while the waiting thread is busy.
+// Timeouts: never early, not late. For threads other than the waiting one, the clock alone decides, also while the waiting thread is busy.
 
 const assert = require('assert')
 const vm = require('vm')
@@ -11,7 +11,7 @@ const { Atomics, api } = require('../subject')
 const others = require('../fixtures/others')
 const { busy, median, now, onAQuietMachine, randomFrom, startWorker, starved, until, words } = require('../fixtures/queue-toolbox')
 
-/** Time-outs with every kind of fraction. */
+/** Timeouts with every kind of fraction. */
 function fractions (count, longest) {
   const random = randomFrom(count)
   const picked = [0.1, 0.5, 1.7, 0.001, 0.999, 1, 1.0001, 1.9999, 2, 2.5, 1e-7]
@@ -49,7 +49,7 @@ test('a blocked thread never times out early', () => {
   }
 })
 
-test('a time-out comes soon after its time', () => onAQuietMachine(async () => {
+test('a timeout comes soon after its time', () => onAQuietMachine(async () => {
   const array = words(1)
   const before = starved()
   let late = 0
@@ -157,7 +157,7 @@ test('a promise past its deadline absorbs no notification of another thread, eve
   assert.deepStrictEqual(await other.done(), new Array(100).fill(1))
 })
 
-// ECMAScript decides a time-out in a job of the thread that waits. While that runs another job, nothing has been decided.
+// ECMAScript decides a timeout in a job of the thread that waits. While that runs another job, nothing has been decided.
 
 test('a thread wakes its own promise after the deadline, as long as one job of its runs', async () => {
   const array = words(1)
@@ -323,7 +323,7 @@ test('an earlier deadline that is registered later is kept', async () => {
   assert.strictEqual(Atomics.notify(array, 0), 2)
 })
 
-test('time-outs of one word settle in the order of their deadlines', async () => {
+test('timeouts of one word settle in the order of their deadlines', async () => {
   const array = words(1)
   const random = randomFrom(3)
   let latest = 0
@@ -338,7 +338,7 @@ test('time-outs of one word settle in the order of their deadlines', async () =>
   }))
 })
 
-test('a time-out beyond all timers is no short one', async () => {
+test('a timeout beyond all timers is no short one', async () => {
   const array = words(1)
   const early = []
   const all = [2 ** 31, 2 ** 32 + 1, 2 ** 53, 1e15, 1e300, Number.MAX_VALUE].map(timeout => {
@@ -351,7 +351,7 @@ test('a time-out beyond all timers is no short one', async () => {
   assert.deepStrictEqual(early, [])
 })
 
-test('how a time-out is converted', async () => {
+test('how a timeout is converted', async () => {
   const array = words(1)
   for (const timeout of [0, -0, -1, -Infinity, null, '', false, [], '-5']) {
     assert.deepStrictEqual(Atomics.waitAsync(array, 0, 0, timeout), { async: false, value: 'timed-out' }, String(timeout))

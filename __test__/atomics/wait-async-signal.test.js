@@ -89,7 +89,7 @@ test('a signal without a reason: an AbortError', async () => {
   }
 })
 
-test('a notification and a time-out end it as without a signal, and the signal is let go', async () => {
+test('a notification and a timeout end it as without a signal, and the signal is let go', async () => {
   const array = words(1)
   const controller = new TinyController()
   const { signal } = controller
@@ -190,7 +190,7 @@ test('an overdue wait of a busy thread that is aborted has one outcome, and take
   assert.strictEqual(waiterCount(array, 0), 0)
 })
 
-test('aborts against notifications and time-outs of another thread: each wait has one outcome, and no notification is lost', { timeout: 60000 }, async t => {
+test('aborts against notifications and timeouts of another thread: each wait has one outcome, and no notification is lost', { timeout: 60000 }, async t => {
   const array = words(3)
   const other = startWorker(t, ({ Atomics, data }) => {
     let woken = 0
@@ -233,7 +233,7 @@ test('a signal that is aborted already: a promise that is rejected, and no waite
   assert.strictEqual(await rejection(result.value), 'aborted')
 })
 
-test('another value, and a time-out of 0, come before an aborted signal: without a wait there is nothing to cancel', () => {
+test('another value, and a timeout of 0, come before an aborted signal: without a wait there is nothing to cancel', () => {
   const array = words(1)
   const asked = []
   const signal = { get aborted () { asked.push('aborted'); return true }, addEventListener () { asked.push('addEventListener') } }
@@ -421,7 +421,7 @@ async function linesOf (t, fn) {
   return lines
 }
 
-test('with a time-out it holds the event loop, unless it is unref\'d', async t => {
+test('with a timeout it holds the event loop, unless it is unref\'d', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say, words }) => {
     const signal = { aborted: false, addEventListener () {} }
     const array = words(1)
@@ -431,7 +431,7 @@ test('with a time-out it holds the event loop, unless it is unref\'d', async t =
   }), ['timed-out', 'end'])
 })
 
-test('without a time-out it holds the event loop as long as another thread may notify it, and an aborted one does not', async t => {
+test('without a timeout it holds the event loop as long as another thread may notify it, and an aborted one does not', async t => {
   const run = (t, aborts) => linesOf(t, `async ({ api, say, startWorker, until, words }) => {
     const array = words(2)
     const other = startWorker(async ({ Atomics, data, sleep }) => {

@@ -59,7 +59,7 @@ test('a promise of a worker is settled by main', async t => {
   assert.strictEqual(await waiter.done(), 'ok')
 })
 
-test('a time-out settles the promise, and takes it out of the line', async () => {
+test('a timeout settles the promise, and takes it out of the line', async () => {
   const array = words(1)
   const start = now()
   const { async, value } = Atomics.waitAsync(array, 0, 0, 20)

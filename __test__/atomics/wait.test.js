@@ -64,7 +64,7 @@ test('the expected value is converted as ToInt32 does', () => {
   }
 })
 
-test('a time-out of 0 or less: "timed-out" without having been in the line', () => {
+test('a timeout of 0 or less: "timed-out" without having been in the line', () => {
   const array = words(1)
   for (const timeout of [0, -0, -1, -Infinity, null, false, '', '0', [], -1e300]) {
     assert.strictEqual(Atomics.wait(array, 0, 0, timeout), 'timed-out', String(timeout))
@@ -73,7 +73,7 @@ test('a time-out of 0 or less: "timed-out" without having been in the line', () 
   assert.strictEqual(api.waiterCount(array, 0), 0)
 })
 
-test('a finite time-out: "timed-out", not early, and gone from the line', () => {
+test('a finite timeout: "timed-out", not early, and gone from the line', () => {
   const array = words(1)
   for (const timeout of [5, 31, 64.5]) { // shorter than, about as long as, and longer than the time a thread blocks in one go
     const start = now()
@@ -83,7 +83,7 @@ test('a finite time-out: "timed-out", not early, and gone from the line', () => 
   }
 })
 
-test('without a time-out, or with one beyond all bounds, a thread waits until it is notified', async t => {
+test('without a timeout, or with one beyond all bounds, a thread waits until it is notified', async t => {
   const array = words(1)
   const timeouts = [undefined, NaN, Infinity, 1e300, 2 ** 53, 2 ** 31, 'x']
   const waiters = timeouts.map(timeout => startWorker(t, ({ Atomics, data: { array, timeout } }) => {

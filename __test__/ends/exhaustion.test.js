@@ -18,7 +18,7 @@ const { AsyncLock, RwLock, notify, waiterCount } = require('../../pure')
 const force = JSON.stringify(path.join(__dirname, '..', '..', 'force'))
 const POSIX = process.platform !== 'win32'
 
-test('without file descriptors a wait works that needs none, and one with a time-out works or says why it cannot', { skip: POSIX ? undefined : 'their number is not limited here' }, async t => {
+test('without file descriptors a wait works that needs none, and one with a timeout works or says why it cannot', { skip: POSIX ? undefined : 'their number is not limited here' }, async t => {
   const result = await runForJSON(t, ['-e', `
     const fs = require('fs')
     const api = require(${force})

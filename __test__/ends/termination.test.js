@@ -133,7 +133,7 @@ test('a thread whose event loop turns between its waits is terminated as promptl
   assert.ok(taken <= 2, `${taken} of 10`)
 }))
 
-test('terminate() ends a blocked thread as promptly while time-outs follow one another', { timeout: 90000, skip: !watched && 'it is not watched here' }, t => onAQuietMachine(async () => {
+test('terminate() ends a blocked thread as promptly while timeouts follow one another', { timeout: 90000, skip: !watched && 'it is not watched here' }, t => onAQuietMachine(async () => {
   const array = words(2)
   const threads = await blockedThreads(t, array, 3)
   const timed = []

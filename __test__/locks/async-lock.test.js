@@ -3,7 +3,7 @@
 // What an install puts into another object changes nothing for a lock.
 // subjects: export, force
 
-// AsyncLock, as its documentation says: lock, unlock, time-outs, aborts. every-class/forms.test.js tests the behaviour that all classes share.
+// AsyncLock, as its documentation says: lock, unlock, timeouts, aborts. every-class/forms.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
 const asyncHooks = require('async_hooks')
@@ -401,7 +401,7 @@ test('blocked threads and promises stand in one line', async t => {
   assert.deepStrictEqual(order.slice(1, 3).sort(), ['blocked 1', 'promise 0'])
 })
 
-test('many time-outs at once: none is early', async () => {
+test('many timeouts at once: none is early', async () => {
   const random = randomFrom(99)
   const lock = newLock()
   const token = lock.tryLock()
@@ -462,7 +462,7 @@ test('a late abort does nothing to the claims that wait by then', async () => {
   for (const promise of waiting) (await promise).unlock()
 })
 
-test('a time-out and a signal: the first one decides', async () => {
+test('a timeout and a signal: the first one decides', async () => {
   const lock = newLock()
   const token = lock.tryLock()
   const controller = new TinyController({ reason: 'abort' })
@@ -623,7 +623,7 @@ for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['a
   })
 }
 
-test('a time-out that meets the wake or the hand-over loses nothing', async t => {
+test('a timeout that meets the wake or the hand-over loses nothing', async t => {
   const lock = newLock()
   const stop = 1
   const lockers = await Promise.all([0, 1].map(() => startLocker(t, lock.sab)))
@@ -1045,7 +1045,7 @@ async function linesOf (t, fn) {
   return lines
 }
 
-test('a lockAsync() with a time-out keeps the process alive until that is over', async t => {
+test('a lockAsync() with a timeout keeps the process alive until that is over', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say, now }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     lock.tryLock()

@@ -286,7 +286,7 @@ test('a thread that dies while it waits stays counted in its generation', async 
     assert.strictEqual(word[0] & 0xffff, 1)
     assert.strictEqual(leaders(await Promise.all([barrier.waitAsync(), barrier.waitAsync()])), 1)
     assert.strictEqual(word[0] >>> 16, 1)
-    // The others find out by a time-out.
+    // The others find out by a timeout.
     const next = await Promise.all([0, 1].map(() => rejection(barrier.waitAsync({ timeout: 5 }))))
     assert.ok(next.every(({ name }) => name === 'TimeoutError'))
     assert.strictEqual(word[0] & 0xffff, 0)

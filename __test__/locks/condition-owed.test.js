@@ -223,7 +223,7 @@ for (const name of Object.keys(LOCKS)) {
   })
 }
 
-test('a wait with a time-out of 0, which keeps the lock, keeps the debt', async () => {
+test('a wait with a timeout of 0, which keeps the lock, keeps the debt', async () => {
   const it = setUp()
   const { token, other } = await owing(it)
   assert.strictEqual(await it.another.waitAsync(token, { timeout: 0 }), false)

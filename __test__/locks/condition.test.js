@@ -147,7 +147,7 @@ test('an abort rejects only once the lock is held again', async t => {
   token.unlock()
 })
 
-test('a time-out returns only once the lock is held again: blocking and awaiting', async t => {
+test('a timeout returns only once the lock is held again: blocking and awaiting', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   for (const form of ['wait', 'waitAsync']) {
@@ -175,7 +175,7 @@ test('a time-out returns only once the lock is held again: blocking and awaiting
   }
 })
 
-test('a wait with a time-out of 0 keeps the lock and never enters the line', async t => {
+test('a wait with a timeout of 0 keeps the lock and never enters the line', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   await onLock(member)('lock')
@@ -321,7 +321,7 @@ test('waitForAsync: the predicate may be asynchronous, and runs with the lock he
   token.unlock()
 })
 
-test('waitFor: the time-out covers all waits, and at its end the predicate decides', async t => {
+test('waitFor: the timeout covers all waits, and at its end the predicate decides', async t => {
   const it = setUp()
   const member = await startMember(t, it.sab)
   for (const form of ['waitFor', 'waitForAsync']) {
@@ -694,14 +694,14 @@ test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the 
 test('no wake-up is lost between unlocking and waiting: under load from both sides', { timeout: 120000 }, async t => {
   const ROUNDS = 2000
   const sab = new SharedArrayBuffer(12)
-  // Passes a turn to and fro; each side waits for its own, without a time-out, and notifies one.
+  // Passes a turn to and fro; each side waits for its own, without a timeout, and notifies one.
   const player = ({ api, data: { sab, rounds, me } }) => {
     const lock = new api.AsyncLock(sab)
     const condition = new api.Condition(sab, { byteOffset: 4 })
     const turn = new Int32Array(sab, 8, 1)
     for (let n = 0; n < rounds; n++) {
       const token = lock.lock()
-      while (turn[0] !== me) if (!condition.wait(token)) throw new Error('a wait without a time-out was over')
+      while (turn[0] !== me) if (!condition.wait(token)) throw new Error('a wait without a timeout was over')
       turn[0] = 1 - me
       if (n % 2) condition.notify(1)
       token.unlock()
@@ -742,8 +742,8 @@ test('no wake-up is lost between main that awaits and a thread that blocks', { t
   assert.strictEqual(it.lock.locked, false)
 })
 
-// Time-outs, aborts and notifications meet: each notification that was counted is a wait that gave true.
-test('each notification is one wait that gives true, also beside time-outs, aborts and deaths', { timeout: 120000 }, async t => {
+// Timeouts, aborts and notifications meet: each notification that was counted is a wait that gave true.
+test('each notification is one wait that gives true, also beside timeouts, aborts and deaths', { timeout: 120000 }, async t => {
   const seed = 77
   const random = randomFrom(seed)
   const it = setUp()

@@ -213,7 +213,7 @@ test('two threads hold permits of one semaphore, and both request more', async t
   await othersGoOn()
 })
 
-test('a wait that has a time-out is in no cycle', async t => {
+test('a wait that has a timeout is in no cycle', async t => {
   const sab = memory(64)
   const [one, two] = await actors(t, sab, 2)
   await one.does('AsyncLock', 0, 'lock')

@@ -237,7 +237,7 @@ test('puts that are not awaited keep their order, and tryPut does not overtake t
   assert.strictEqual(queue.tryPut('free again'), true)
 })
 
-test('an abort in the middle of a line of puts, or a time-out, takes just that one out', async () => {
+test('an abort in the middle of a line of puts, or a timeout, takes just that one out', async () => {
   const queue = make({ capacity: 1, name: 'jobs' })
   queue.tryPut('first')
   const [first, third] = [new TinyController(), new TinyController()]

@@ -278,7 +278,7 @@ testForms('an abort while it repairs: a writer goes on, a reader does not wait a
   assert.deepStrictEqual([await subject.isFree(), await subject.told()], [true, false])
 }, awaiting)
 
-testForms('with a time-out of 0 a reader repairs if no wait is needed', async ({ t, form, thing, subject }) => {
+testForms('with a timeout of 0 a reader repairs if no wait is needed', async ({ t, form, thing, subject }) => {
   await subject.mark()
   const options = form.kind === 'named' ? { ifAvailable: true } : { timeout: 0 }
   const value = await where(t, form, thing, async ({ subject, data: options }) => {
@@ -298,7 +298,7 @@ testForms('ifAvailable: null for a reader that would have to wait to repair', as
   assert.strictEqual(await subject.told(), true)
 }, ({ kind, shared }) => kind === 'named' && shared)
 
-test('the time-out is that of all waits together; repairing does not count', async () => {
+test('the timeout is that of all waits together; repairing does not count', async () => {
   const hold = (isShared) => ({ isShared, token: { ownerDied: true }, end () {}, noteDeath () {}, repaired () {}, given: undefined })
   for (const blocks of [false, true]) {
     let repairing = 0

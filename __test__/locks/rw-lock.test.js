@@ -259,7 +259,7 @@ test('writers are served in the order they came, blocked threads and promises', 
   }
 })
 
-for (const how of ['an abort', 'a time-out', 'its thread\'s death']) {
+for (const how of ['an abort', 'a timeout', 'its thread\'s death']) {
   test(`when a waiting writer gives up (${how}), the readers behind it enter`, async t => {
     const { sab, lock } = setUp()
     const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
@@ -267,7 +267,7 @@ for (const how of ['an abort', 'a time-out', 'its thread\'s death']) {
     const controller = new TinyController()
     let writer
     if (how === 'an abort') writer = lock.lockAsync({ signal: controller.signal })
-    else if (how === 'a time-out') writer = lock.lockAsync({ timeout: 300 })
+    else if (how === 'a timeout') writer = lock.lockAsync({ timeout: 300 })
     else writer = onLock(members[0])('lock')
     const giving = watch(writer)
     await untilWaiters(sab, 0, 1)
@@ -317,7 +317,7 @@ test('neither side starves: readers that never let the word become free, writers
   }
 })
 
-test('under load without time-outs every writer is alone, and every claim is served', { timeout: 120000 }, async t => {
+test('under load without timeouts every writer is alone, and every claim is served', { timeout: 120000 }, async t => {
   const COUNT = 60000
   const { sab, lock } = setUp()
   const data = new Int32Array(new SharedArrayBuffer(8)) // twice the same number, which writers raise
@@ -565,7 +565,7 @@ test('a lock that was granted to a thread that dies before it runs goes to the n
 
 // ——— giving up ———
 
-test('time-outs and aborts that meet the grant lose nothing: readers and writers, threads and main', { timeout: 60000 }, async t => {
+test('timeouts and aborts that meet the grant lose nothing: readers and writers, threads and main', { timeout: 60000 }, async t => {
   const seed = 8
   const random = randomFrom(seed)
   const { sab, lock } = setUp()

@@ -134,7 +134,7 @@ test('a thread may block for permits behind a promise of its own: both are serve
   assert.strictEqual(semaphore.available, 2)
 })
 
-test('a time-out or an abort gives up, and what is granted at the same moment is not lost', async () => {
+test('a timeout or an abort gives up, and what is granted at the same moment is not lost', async () => {
   const { sab, semaphore } = setUp(0)
   const random = randomFrom(11)
   const late = await rejection(semaphore.holdAsync(1, { timeout: 1 }))

@@ -194,7 +194,7 @@ test('a request for all permits is not overtaken, and is served when the last on
   assert.strictEqual(limit.available, 3)
 })
 
-for (const how of ['an abort', 'a time-out', 'its thread\'s death']) {
+for (const how of ['an abort', 'a timeout', 'its thread\'s death']) {
   test(`when the first gives up (${how}), what it waited for serves the next ones`, async t => {
     const { sab, limit } = setUp(3)
     const token = limit.tryHold()
@@ -202,7 +202,7 @@ for (const how of ['an abort', 'a time-out', 'its thread\'s death']) {
     const controller = new TinyController()
     let first
     if (how === 'an abort') first = limit.holdAsync(3, { signal: controller.signal })
-    else if (how === 'a time-out') first = limit.holdAsync(3, { timeout: 300 })
+    else if (how === 'a timeout') first = limit.holdAsync(3, { timeout: 300 })
     else first = onLimit(members[0], 3)('hold', 3)
     const giving = watch(first)
     await untilWaiters(sab, 0, 1)

@@ -225,14 +225,14 @@ test('one release serves as many as it is enough for, and no more', async t => {
   await until(() => last.state === 'fulfilled')
 })
 
-for (const how of ['an abort', 'a time-out', 'its thread\'s death']) {
+for (const how of ['an abort', 'a timeout', 'its thread\'s death']) {
   test(`when the first gives up (${how}), its permits serve the next ones`, async t => {
     const { sab, semaphore } = setUp(3)
     const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
     const controller = new TinyController()
     let first
     if (how === 'an abort') first = semaphore.acquireAsync(5, { signal: controller.signal })
-    else if (how === 'a time-out') first = semaphore.acquireAsync(5, { timeout: 300 })
+    else if (how === 'a timeout') first = semaphore.acquireAsync(5, { timeout: 300 })
     else first = onSemaphore(members[0])('acquire', 5)
     const giving = watch(first)
     await untilWaiters(sab, 0, 1)
@@ -278,7 +278,7 @@ test('a large request is served although small ones keep coming', async t => {
   assert.strictEqual(semaphore.available, 4)
 })
 
-test('under load without time-outs a single permit excludes, and every claim is served', { timeout: 120000 }, async t => {
+test('under load without timeouts a single permit excludes, and every claim is served', { timeout: 120000 }, async t => {
   const COUNT = 60000
   const { sab, semaphore } = setUp(1)
   const counter = new Int32Array(new SharedArrayBuffer(4))
@@ -458,7 +458,7 @@ test('threads that die while they wait take nothing along, whenever that is', { 
 
 // ——— giving up ———
 
-test('a time-out or an abort that meets the grant loses no permit', { timeout: 60000 }, async t => {
+test('a timeout or an abort that meets the grant loses no permit', { timeout: 60000 }, async t => {
   const seed = 21
   const random = randomFrom(seed)
   const { sab, semaphore } = setUp(3)

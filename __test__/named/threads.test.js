@@ -157,7 +157,7 @@ testLocks('steal across threads: a holder that awaits rejects at once, one that 
   assert.strictEqual(await waiting, false)
 })
 
-testLocks('abort and time-out of requests in a line of several threads: those behind a writer that gives up move on', async t => {
+testLocks('abort and timeout of requests in a line of several threads: those behind a writer that gives up move on', async t => {
   const [a, b] = await Promise.all([startHolder(t), startHolder(t)])
   assert.deepStrictEqual(await a.ask({ mode: 'shared' }), READER)
   for (const sync of [false, true]) {

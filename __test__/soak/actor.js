@@ -72,7 +72,7 @@ class Actor {
     return dice < 0.998 ? this.random() * 300 : this.random() * 3000
   }
 
-  /** Options for a wait: none, a time-out, a signal, or both. */
+  /** Options for a wait: none, a timeout, a signal, or both. */
   options () {
     const dice = this.random()
     if (dice < 0.4) return undefined

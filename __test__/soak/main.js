@@ -157,7 +157,7 @@ class Round {
     }
   }
 
-  /** What waits without a time-out is notified in the end. */
+  /** What waits without a timeout is notified in the end. */
   sweep () {
     const { arena } = this
     for (let n = 0; n < VALUES; n++) arena.notifyValue(n, Infinity)

@@ -5,10 +5,9 @@
  *
  * Each action is named after the function that it stands for:
  *
- *   takeLock, unlock, inherits    lib/locks/internal/word.js
+ *   takeLock, unlock, inherits    lib/locks/hold/word.js
  *   claim, retry, release         core/src/lock/claims.rs
- *   word_changed                  core/src/lock/granting.rs (for a lock: wake_first)
- *   wake_first, first_thread      core/src/lock/policy.rs
+ *   word_changed, wake_first      core/src/lock/bucket.rs
  *   turn                          core/src/lock/fairness.rs; time is left out, so a claim may be late or not
  *   begins_to_wake, retries, remove    core/src/lock/line.rs
  *   withdraw                      withdraw_thread and withdraw_agent, core/src/queue/store.rs

@@ -178,7 +178,7 @@ test('with --only nothing runs beside the files; without Rust, nothing is tested
     .map(lanes => lanes.map(lane => [...new Set(lane.map(({ where }) => where))].join(' ')))
   assert.deepStrictEqual(wheres({ all: true }), [['rust', 'lint types spec instructions'], ['tarballs', 'engines consumers programs runtimes']])
   assert.deepStrictEqual(wheres({ ci: true }), [['rust', 'lint types'], ['tarballs', 'engines consumers']])
-  assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs', '']])
+  assert.deepStrictEqual(wheres({}), [['rust', 'lint types'], ['tarballs', 'engines']])
   assert.deepStrictEqual(wheres({ rust: false, setup: true }), [['', 'build lint types'], []])
   assert.deepStrictEqual(wheres({ only: /x/, setup: true }), [['', 'build'], []])
   for (const [size, shown] of [[null, 'small'], ['full', 'full']]) {

@@ -1,4 +1,4 @@
-// Every library: where an instance lies, its clones, its name and id, its holder and its waiters; the error of a time-out.
+// Every library: where an instance lies, its clones, its name and id, its holder and its waiters; the error of a timeout.
 
 import { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, TimeoutError, ViewClone } from 'atomics-waitasync'
 

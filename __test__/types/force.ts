@@ -14,7 +14,7 @@ if (result.async) {
 Atomics.waitAsync(ia, 0, 0, 10)
 // @ts-expect-error an Int32Array or a BigInt64Array
 Atomics.waitAsync(new Int8Array(2), 0, 0)
-// @ts-expect-error the time-out is a number
+// @ts-expect-error the timeout is a number
 Atomics.waitAsync(ia, 0, 0, '10')
 const waited: 'ok' | 'not-equal' | 'timed-out' = Atomics.wait(ia, 0, 0, 0)
 const woken: number = Atomics.notify(ia, 0, 1)

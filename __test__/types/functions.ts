@@ -14,7 +14,7 @@ wait(ia, 0, '1')
 wait(new Uint32Array(2), 0, 0)
 // @ts-expect-error the value is missing
 wait(ia, 0)
-// @ts-expect-error the time-out is a number
+// @ts-expect-error the timeout is a number
 wait(ia, 0, 0, '10')
 
 const woken: number = notify(ia, 0) + notify(ia, 0, 1) + notify(ia, 0, Infinity)
@@ -30,7 +30,7 @@ const options: WaitAsyncOptions = { signal: { aborted: false, addEventListener (
 const cancellable: WaitAsyncResult = waitAsync(ia, 0, 0, undefined, options)
 waitAsync(ia, 0, 0, 10, {})
 waitAsync(ia, 0, 0, 10, { signal: undefined })
-// @ts-expect-error the time-out is an argument
+// @ts-expect-error the timeout is an argument
 waitAsync(ia, 0, 0, 10, { timeout: 10 })
 // @ts-expect-error a signal has addEventListener
 waitAsync(ia, 0, 0, 10, { signal: { aborted: false } })

@@ -9,7 +9,7 @@ const theirs = async (lock: Lock | null) => lock !== null && lock.name.length
 locks.request('name', theirs)
 locks.request('name', { signal: new AbortController().signal }, theirs)
 navigator.locks.request('name', { mode: 'shared' }, theirs)
-// @ts-expect-error the DOM's types know no time-out
+// @ts-expect-error the DOM's types know no timeout
 navigator.locks.request('name', { timeout: 5 }, theirs)
 // @ts-expect-error nor ownerDied
 navigator.locks.request('name', (lock: OurLock) => lock.ownerDied)

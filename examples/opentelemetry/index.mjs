@@ -1,4 +1,4 @@
-// Which locks cost time, as a service sees it by OpenTelemetry: a histogram of waits and one of holds by kind and name, counters of time-outs,
+// Which locks cost time, as a service sees it by OpenTelemetry: a histogram of waits and one of holds by kind and name, counters of timeouts,
 // aborts and deaths, a gauge of waiters. Each thread measures for itself; main prints the sums.
 //
 //   npm install && node index.mjs

@@ -1,4 +1,4 @@
-// Three ways not to wait for ever: a time-out, an abort, and taking the lock only if it is free. A waiter that gives up leaves
+// Three ways not to wait for ever: a timeout, an abort, and taking the lock only if it is free. A waiter that gives up leaves
 // the line and does not delay the waiters behind it.
 //
 //   node examples/timeout-and-abort/index.mjs

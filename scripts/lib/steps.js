@@ -31,7 +31,8 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
       ? [
           [scriptStep('tarballs', few)],
           [
-            ...(all || ci ? [scriptStep('engines', few), scriptStep('consumers', few)] : []),
+            scriptStep('engines', few),
+            ...(all || ci ? [scriptStep('consumers', few)] : []),
             ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
           ]
         ]

@@ -96,7 +96,7 @@ for (const [role, code] of Object.entries({ 'exits while workers block': 7, 'exi
 }
 
 for (const [role, output] of Object.entries({
-  'a wait with a time-out holds': 'begun\ntimed-out\nexit\n',
+  'a wait with a timeout holds': 'begun\ntimed-out\nexit\n',
   'a wait that a worker may settle holds': 'begun\nok\nexit\n',
   'a wait that no thread can settle does not hold': 'begun\nexit\n',
   'a wait that the last worker leaves behind does not hold': 'begun\nexit\n',

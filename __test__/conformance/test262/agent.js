@@ -11,7 +11,7 @@ const { number, source, entry, reports, state } = workerData
 const hasLeft = () => Atomics.load(state, STATE) === HAS_LEFT
 
 process.on('uncaughtException', error => {
-  // It will not do what the test waits for: said now, instead of after the time-out. The main thread may be in the midst of the test.
+  // It will not do what the test waits for: said now, instead of after the timeout. The main thread may be in the midst of the test.
   conclude('failed', `agent ${number} threw ${describe(error)}`)
   process.kill(process.pid, 'SIGKILL')
 })

@@ -214,7 +214,7 @@ for (const name of NAMES) {
 
 // ——— giving up ———
 
-test('a time-out is never early, leaves no waiter, and changes nothing', async t => {
+test('a timeout is never early, leaves no waiter, and changes nothing', async t => {
   await Promise.all(NAMES.map(async name => {
     const { it } = occupied(name)
     const before = stateOf(it)
@@ -333,7 +333,7 @@ test('an abort after the wait was served changes nothing, and no listener is lef
   }
 })
 
-test('a time-out leaves no listener behind', async () => {
+test('a timeout leaves no listener behind', async () => {
   for (const { name, run, label } of AWAITING) {
     const { it } = occupied(name)
     const controller = new TinyController()
@@ -361,7 +361,7 @@ test('a signal whose addEventListener throws: the promise rejects, and leaves no
 test('giving up at the moment of being served: a waiter that is not served leaves its turn to the next', { timeout: 90000 }, async t => {
   for (const { name, form, run, label } of AWAITING) {
     if (name === 'Barrier' || name === 'Latch') continue
-    for (const how of ['abort', 'time-out']) {
+    for (const how of ['abort', 'timeout']) {
       const sab = allocate()
       const it = thingsIn(sab, name)
       const [holder, next] = await Promise.all([startMember(t, sab), startMember(t, sab)])
@@ -405,7 +405,7 @@ test('giving up at the moment of being served: a waiter that is not served leave
           const isLeft = waiters(sab, AT) === 1
           assert.strictEqual(it.thing.notify(1), isLeft ? 1 : 0, label)
           // Unless its time was over before the notification, and its predicate was true by then.
-          assert.ok(isLeft || (form === 'waitForAsync' && how === 'time-out'), label)
+          assert.ok(isLeft || (form === 'waitForAsync' && how === 'timeout'), label)
         }
       } else {
         assert.ok(['abort', 'TimeoutError', 'late'].includes(result), `${label}: ${result}`)

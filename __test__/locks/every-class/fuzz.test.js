@@ -15,7 +15,7 @@ const { TAIL } = require('../../../lib/locks/queue/layout')
 
 const SEED = Number(process.env.FUZZ_SEED) || 1
 const CALLS = Number(process.env.FUZZ_CALLS) || size(20000, 6000)
-/** No argument is this number, so that no wait with a strange time-out begins. */
+/** No argument is this number, so that no wait with a strange timeout begins. */
 const VALUE = 0x5EED5EED
 
 /** Calls everything. Returns what was wrong, as texts. Runs in a worker, too: it sees only its argument. */

@@ -1,7 +1,7 @@
 'use strict'
 
 // Litmus tests: for each class the few lines that show its purpose, in four threads at once. Two block, one awaits, and main awaits,
-// too. No wait has a time-out: a lost wake-up is a hang, a missing order is a wrong number.
+// too. No wait has a timeout: a lost wake-up is a hang, a missing order is a wrong number.
 //
 // Data beside the words of the family is read and written without Atomics: only the class orders these accesses.
 

@@ -40,7 +40,7 @@ const wrong = (known) => [
   [[10], `options may have ${known}, not "0"`]
 ]
 
-test('forms that await: an unknown option, and a time-out that is no number, are a TypeError that says so', async () => {
+test('forms that await: an unknown option, and a timeout that is no number, are a TypeError that says so', async () => {
   for (const { label, form, blocks, call } of ALL) {
     if (blocks) continue
     for (const [options, message] of wrong(/execute/.test(form) ? 'timeout, signal and repair' : 'timeout and signal')) {
@@ -154,7 +154,7 @@ test('options in the place of a count: the error says how to write them', async 
   assert.throws(() => new Condition(memory()).notify({}), TypeError)
 })
 
-test('a claim with a time-out of 0 never joins the line', async () => {
+test('a claim with a timeout of 0 never joins the line', async () => {
   const sab = memory()
   const lock = new AsyncLock(sab)
   const token = lock.tryLock()

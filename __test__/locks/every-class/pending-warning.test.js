@@ -111,7 +111,7 @@ test('of many locks ten are warned of one by one, and the others are counted', a
   'has nothing left to do that could settle them.')
 })
 
-test('promises that are unref\'d, have a time-out or are settled in time are not listed', async t => {
+test('promises that are unref\'d, have a timeout or are settled in time are not listed', async t => {
   assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const latch = new api.Latch(new SharedArrayBuffer(4), { count: 1 })

@@ -28,7 +28,7 @@ function processorTime () {
 /** Windows counts it in steps of 16 ms: too long for what takes less. */
 const shortTime = process.platform === 'win32' ? now : processorTime
 
-/** The shortest of some times: other work only adds to them. By turns, with and without a time-out. */
+/** The shortest of some times: other work only adds to them. By turns, with and without a timeout. */
 async function byTurns (measure) {
   const times = { timed: Infinity, untimed: Infinity }
   for (let round = 0; round < ROUNDS; round++) {
@@ -77,7 +77,7 @@ async function crowd (t) {
 
 const bounded = (times, what) => assert.ok(times.untimed < FACTOR * times.timed, `${what}: ${JSON.stringify(times)}`)
 
-test(`${THREADS} threads that lock in loops, or are blocked, take no more processor time than with a time-out`, { timeout: 240000 }, async t => {
+test(`${THREADS} threads that lock in loops, or are blocked, take no more processor time than with a timeout`, { timeout: 240000 }, async t => {
   const threads = await crowd(t)
   for (const kind of ['RwLock', 'name']) {
     await onAQuietMachine(async () => bounded(await byTurns(async (options) => {
@@ -276,7 +276,7 @@ test('unlock() of a lock that another thread holds throws at once', { timeout: 1
   assert.ok(held < 50 * free, `${held} ms, ${free} ms`)
 }))
 
-test('time-outs are on time while a claim waits and 100 000 locks are held', { timeout: 120000 }, () => onAQuietMachine(() => whileHolding(1e5, async (sab) => {
+test('timeouts are on time while a claim waits and 100 000 locks are held', { timeout: 120000 }, () => onAQuietMachine(() => whileHolding(1e5, async (sab) => {
   const waiting = new AsyncLock(sab).lockAsync()
   const array = new Int32Array(memory(4))
   const late = []

@@ -96,7 +96,7 @@ test('a cycle of promises over a named lock and an RwLock is seen', async t => {
   share.unlock()
 })
 
-test('a ring of blocked threads that have time-outs is seen, each ring once, and apart from one through promises', async t => {
+test('a ring of blocked threads that have timeouts is seen, each ring once, and apart from one through promises', async t => {
   const sab = memory(16)
   const workers = await Promise.all([0, 1, 2].map(() => actor(t, sab)))
   for (const [n, worker] of workers.entries()) await worker.does('AsyncLock', 4 * n, 'lock')

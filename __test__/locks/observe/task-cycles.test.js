@@ -104,7 +104,7 @@ const situations = async ({ api, say, require }) => {
       return 1
     },
     'a permit within a permit, of two': () => limits(2, 2),
-    'a wait with a time-out, and one with a signal' () {
+    'a wait with a timeout, and one with a signal' () {
       const [a, b] = [lock(), lock()]
       const signal = { aborted: false, addEventListener () {}, removeEventListener () {} }
       a.executeLocked(async () => { await null; await b.executeLocked(() => {}, { timeout: 1e8 }) })

@@ -1,6 +1,6 @@
 'use strict'
 
-// Waits and notifications. Laws: what `notify` counts is what was told 'ok', also where waits are cancelled; no time-out is early; first
+// Waits and notifications. Laws: what `notify` counts is what was told 'ok', also where waits are cancelled; no timeout is early; first
 // come, first served; a wait for a value that has changed since, and been notified of, does not stay.
 
 const { BIG, COUNT, GATE_TIMES, TICKETS } = require('../arena')
@@ -33,7 +33,7 @@ async function wait (actor, array, at, expected, timeout) {
   return result
 }
 
-/** Whatever waits without a time-out is notified at the end of the round. */
+/** Whatever waits without a timeout is notified at the end of the round. */
 async function counted (actor, n, timeout = actor.chance(0.1) ? Infinity : actor.timeout()) {
   const { arena } = actor
   const { array, at, zero } = arena.valueAt(n)
@@ -72,7 +72,7 @@ async function takeTicket (actor, index) {
   const result = await promise
   arena.set('fifoState', index * TICKETS + ticket, 2)
   const notified = withMutex(actor, index, () => arena.get('fifoNotified', index))
-  actor.require(result === 'ok', () => `${result} without a time-out`)
+  actor.require(result === 'ok', () => `${result} without a timeout`)
   actor.require(ticket < notified, () => `ticket ${ticket} was notified, when only ${notified} had been`)
 }
 
