@@ -85,6 +85,18 @@ test('every file says at its top what it is', () => {
 
 // ——— lib/ ———
 
+const MOST_WORDS = 12
+
+test(`the first sentence of each doc comment of lib/ has at most ${MOST_WORDS} words`, () => {
+  const long = [...lib].filter(([name]) => !name.startsWith('locks/named/')).flatMap(([name, text]) => (
+    Array.from(text.matchAll(/\/\*\*([^]*?)\*\//g), ([, comment]) => comment.replace(/^ *\* ?/gm, '').trim())
+      .filter(comment => !comment.startsWith('@'))
+      .map(comment => /^[^]*?[.:;](?=\s|$)|^[^]*$/.exec(comment)[0].replace(/\s+/g, ' '))
+      .filter(sentence => sentence.split(' ').length > MOST_WORDS)
+      .map(sentence => `${name}: ${sentence}`)))
+  assert.deepStrictEqual(long, [])
+})
+
 /** What each file of lib/ requires of lib/, wherever in the file. `es-modules.js` requires the entries, which stand above. */
 const required = new Map([...lib].filter(([name]) => name !== 'es-modules.js').map(([name, text]) => [name, new Set(Array.from(text.matchAll(/\brequire\('(\.[^']+)'\)/g), ([, request]) => {
   const target = path.posix.join(path.posix.dirname(name), request)
