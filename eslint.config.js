@@ -87,7 +87,6 @@ module.exports = [
   { files: ['lib/**/*.js', ...ENTRIES, ...ENTRIES.map(name => name.replace(/js$/, 'mjs'))], rules: { 'no-restricted-syntax': ['error', ...INHERITING] } },
   {
     files: ['lib/**/*.js', ...ENTRIES],
-    ignores: ['lib/locks/named/**'],
     rules: { '@stylistic/max-len': ['error', { code: 120, ignoreUrls: false }] }
   },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },

@@ -1,9 +1,9 @@
 /**
- * The exports of the package. All entry points export the same names. They differ in the effect on globals when they are loaded;
- * `atomics-waitasync/pure` has none, so its types add nothing to `Atomics` either.
+ * The exports of the package. All entry points export the same names. They differ in the effect on globals when they
+ * are loaded; `atomics-waitasync/pure` has none, so its types add nothing to `Atomics` either.
  *
- * Written for TypeScript 4.1 and later and the libraries es2017 to esnext. If a library lacks `BigInt64Array` or `Symbol.dispose`,
- * these types leave it out as well, and never add it to the program that imports them.
+ * Written for TypeScript 4.1 and later and the libraries es2017 to esnext. If a library lacks `BigInt64Array` or
+ * `Symbol.dispose`, these types leave it out as well, and never add it to the program that imports them.
  *
  * All times are in milliseconds and may be fractional.
  */
@@ -17,7 +17,10 @@ type DisposeIfAny = Extract<SymbolConstructor[Extract<'dispose', keyof SymbolCon
 /** `Symbol.asyncIterator`, or `never` in a program whose library has none (before es2018). */
 type AsyncIteratorIfAny = Extract<SymbolConstructor[Extract<'asyncIterator', keyof SymbolConstructor>], symbol>
 
-/** A `SharedArrayBuffer`; also the type that a library with `WebAssembly` gives to a memory's buffer, which says nothing of sharing. */
+/**
+ * A `SharedArrayBuffer`; also the type that a library with `WebAssembly` gives to a memory's buffer, which says nothing
+ * of sharing.
+ */
 type SharedBuffer = SharedArrayBuffer |
   (typeof globalThis extends { WebAssembly: { Memory: { prototype: { readonly buffer: infer T } } } }
     ? T & { readonly BYTES_PER_ELEMENT?: undefined } // no typed array, which early libraries take for an ArrayBuffer
@@ -53,8 +56,8 @@ export type WaitAsyncResult =
  * @param index the index of the element to wait for
  * @param value the value that the element must have, otherwise there is no wait
  * @param timeout in milliseconds, by default `Infinity`; never early
- * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; this thread
- *   must not block
+ * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; this
+ *   thread must not block
  * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.wait
  *
@@ -70,8 +73,8 @@ export function wait(typedArray: BigInt64ArrayIfAny, index: number, value: bigin
 /**
  * `Atomics.notify`: wakes the waiters of an element, blocked threads and promises in the order in which they came.
  *
- * It wakes waiters in the package's own queue first. The rest of `count` goes to the host's `notify`, so that threads without the
- * package, and WebAssembly, are woken too.
+ * It wakes waiters in the package's own queue first. The rest of `count` goes to the host's `notify`, so that threads
+ * without the package, and WebAssembly, are woken too.
  *
  * @param typedArray an array; if it is not on a `SharedArrayBuffer`, it has no waiters and the result is 0
  * @param index the index of the element
@@ -93,17 +96,19 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * `Atomics.waitAsync`: waits without blocking. The promise is fulfilled with `'ok'` after a notification, with
  * `'timed-out'` after `timeout` milliseconds, never earlier.
  *
- * Unless this function waits in the host's queue (see {@link engine}), the pending promise keeps this thread's event loop alive
- * as long as something can still settle it; {@link unref} lets go.
+ * Unless this function waits in the host's queue (see {@link engine}), the pending promise keeps this thread's event
+ * loop alive as long as something can still settle it; {@link unref} lets go.
  *
  * @param typedArray an array on a `SharedArrayBuffer`
  * @param index the index of the element to wait for
  * @param value the value that the element must have, otherwise there is no wait
  * @param timeout in milliseconds, by default `Infinity`
- * @param options.signal cancels the wait: an abort takes the waiter out of the line at once, so that it receives no later notification,
- *   and rejects the promise with the signal's reason. Not in the standard, so `Atomics.waitAsync` ignores it
- * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; an option is wrong; or
- *   there is a signal, and the wait would be in the host's queue ({@link engine}; WebAssembly memories), where nothing can cancel it
+ * @param options.signal cancels the wait: an abort takes the waiter out of the line at once, so that it receives no
+ *   later notification, and rejects the promise with the signal's reason. Not in the standard, so `Atomics.waitAsync`
+ *   ignores it
+ * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; an
+ *   option is wrong; or there is a signal, and the wait would be in the host's queue ({@link engine}; WebAssembly
+ *   memories), where nothing can cancel it
  * @throws {RangeError} `index` is out of range
  * @see https://tc39.es/ecma262/#sec-atomics.waitasync
  *
@@ -125,8 +130,8 @@ export interface WaitAsyncOptions {
 /** The options of {@link install}. */
 export interface InstallOptions {
   /**
-   * The object that receives `wait`, `notify` and `waitAsync`: a global object, also of another realm; an `Atomics` object; or
-   * any other object. By default the global object.
+   * The object that receives `wait`, `notify` and `waitAsync`: a global object, also of another realm; an `Atomics`
+   * object; or any other object. By default the global object.
    */
   target?: object | undefined
   /** Install even where `Atomics.waitAsync` exists. By default false. */
@@ -141,8 +146,8 @@ export interface InstallOptions {
  * Installs `wait`, `notify` and `waitAsync` (and `wake`, if the target has one) as one unit.
  *
  * @returns true if it changed the target
- * @throws {TypeError} an option has a wrong type or is unknown, or the target does not let its properties be defined; then nothing
- *   has been changed
+ * @throws {TypeError} an option has a wrong type or is unknown, or the target does not let its properties be defined;
+ *   then nothing has been changed
  *
  * @example
  * ```js
@@ -169,8 +174,8 @@ export function uninstall(target?: object): boolean
 /**
  * The queue that `waitAsync` uses in this thread now: the host's, or this package's (`'addon'`).
  *
- * It changes with {@link install} and {@link uninstall}. `import { engine }` in an ES module keeps the value it had when
- * the package was loaded.
+ * It changes with {@link install} and {@link uninstall}. `import { engine }` in an ES module keeps the value it had
+ * when the package was loaded.
  *
  * @example
  * ```js
@@ -194,8 +199,8 @@ export let engine: 'host' | 'addon'
 export function ref(promise: Promise<unknown>): boolean
 
 /**
- * Lets this thread end although a wait is pending. If the wait has several steps, such as {@link Condition.waitAsync}, that holds for
- * all of them.
+ * Lets this thread end although a wait is pending. If the wait has several steps, such as {@link Condition.waitAsync},
+ * that holds for all of them.
  *
  * @param promise a promise of {@link waitAsync}, or of a waiting method of the classes below
  * @returns false if it is not a pending wait of this thread
@@ -209,9 +214,9 @@ export function ref(promise: Promise<unknown>): boolean
 export function unref(promise: Promise<unknown>): boolean
 
 /**
- * The number of waiters of an element in the package's own queue: blocked threads and pending promises of all threads. A promise past
- * its deadline counts until its thread has timed it out or another thread's `notify` has reached it. Waiters in the host's queue
- * are not counted.
+ * The number of waiters of an element in the package's own queue: blocked threads and pending promises of all threads.
+ * A promise past its deadline counts until its thread has timed it out or another thread's `notify` has reached it.
+ * Waiters in the host's queue are not counted.
  *
  * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`
  * @throws {RangeError} `index` is out of range
@@ -248,10 +253,11 @@ export interface AwaitOptions extends BlockOptions {
 /** The `repair` of a method that runs a callback with a lock held. */
 export interface RepairOption<Token, Result = unknown> {
   /**
-   * Repairs what a dead holder, or one that failed, may have left half changed. If the lock says `ownerDied`, this is called before the callback,
-   * always with an exclusive hold, and awaited where the method awaits. After it the callback's token has `ownerDied: false`. If it fails, or
-   * gives its lock back, the callback is not called, the method fails, and the next holder has `ownerDied`. An exclusive callback that then ends
-   * with an error leaves `ownerDied` to the next holder, unless it has unlocked or downgraded its token.
+   * Repairs what a dead holder, or one that failed, may have left half changed. If the lock says `ownerDied`, this is
+   * called before the callback, always with an exclusive hold, and awaited where the method awaits. After it the
+   * callback's token has `ownerDied: false`. If it fails, or gives its lock back, the callback is not called, the
+   * method fails, and the next holder has `ownerDied`. An exclusive callback that then ends with an error leaves
+   * `ownerDied` to the next holder, unless it has unlocked or downgraded its token.
    */
   repair?: ((token: Token) => Result) | undefined
 }
@@ -264,8 +270,9 @@ export interface ViewOptions {
   /** Bytes, a multiple of 4. By default 0, or that of the clone, which is then the only value allowed. */
   byteOffset?: number | undefined
   /**
-   * A name for people, from 1 to 256 characters (any UTF-16 code units, as in the names of `locks`), which snapshots, errors, warnings and
-   * `diagnostics_channel` show. It belongs to the four bytes: all threads see it, a later name replaces it, and it ends with the memory.
+   * A name for people, from 1 to 256 characters (any UTF-16 code units, as in the names of `locks`), which snapshots,
+   * errors, warnings and `diagnostics_channel` show. It belongs to the four bytes: all threads see it, a later name
+   * replaces it, and it ends with the memory.
    */
   name?: string | undefined
 }
@@ -274,8 +281,8 @@ export interface ViewOptions {
 export type NewOptions = Pick<ViewOptions, 'name'>
 
 /**
- * What structured cloning (`postMessage`, `workerData`, `structuredClone`) makes of an instance: a plain object without methods, until
- * it is passed to the constructor of its class. The constructor also takes an instance.
+ * What structured cloning (`postMessage`, `workerData`, `structuredClone`) makes of an instance: a plain object without
+ * methods, until it is passed to the constructor of its class. The constructor also takes an instance.
  */
 export interface ViewClone {
   /** The name of the class; missing in clones of versions that had none. */
@@ -300,7 +307,10 @@ export interface View {
   readonly byteOffset: number
   /** The name that was given last to this memory, in any thread; `''` if there is none. */
   readonly name: string
-  /** The number of this memory in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all threads. */
+  /**
+   * The number of this memory in snapshots, errors and `diagnostics_channel`: a positive integer, the same in all
+   * threads.
+   */
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
@@ -310,8 +320,8 @@ export interface View {
  * A mutex between any mix of threads: 4 bytes of shared memory that hold {@link AsyncLock.LOCKED} or
  * {@link AsyncLock.UNLOCKED}. Zero-filled memory is an unlocked lock. An instance is a view; make one in each thread.
  *
- * Workers may block for it, every thread can await it. Giving up loses no wake-up. If a thread ends while it holds the lock, the
- * next in line gets the lock. No waiter is overtaken for long.
+ * Workers may block for it, every thread can await it. Giving up loses no wake-up. If a thread ends while it holds the
+ * lock, the next in line gets the lock. No waiter is overtaken for long.
  *
  * Not re-entrant.
  *
@@ -361,10 +371,11 @@ export class AsyncLock {
   /**
    * Blocks until this thread holds the lock. Workers only.
    *
-   * @throws {TypeError} on the main thread: use {@link lockAsync} or {@link executeLocked} there; or an option has a wrong type
+   * @throws {TypeError} on the main thread: use {@link lockAsync} or {@link executeLocked} there; or an option has a
+   *   wrong type
    * @throws {TimeoutError} the time is over
-   * @throws {DeadlockError} this thread would wait for itself, because it holds the lock already, or because it awaits the lock and
-   *   there is no time-out; or there would be a cycle of threads that block without a time-out
+   * @throws {DeadlockError} this thread would wait for itself, because it holds the lock already, or because it awaits
+   *   the lock and there is no timeout; or there would be a cycle of threads that block without a timeout
    */
   lock(options?: BlockOptions): UnlockToken
 
@@ -374,7 +385,7 @@ export class AsyncLock {
    *
    * @param timeout milliseconds: a number, not `NaN`, or `{ timeout }`; by default 0
    * @returns null if the time was over first
-   * @throws {TypeError} on the main thread, with a time-out other than 0; `timeout` has a wrong type
+   * @throws {TypeError} on the main thread, with a timeout other than 0; `timeout` has a wrong type
    * @throws {Error} `code` is `'ERR_DEADLOCK'`: this thread already holds the lock and would wait for itself
    */
   lockIfAvailable(timeout?: number | BlockOptions): UnlockToken | null
@@ -385,27 +396,31 @@ export class AsyncLock {
   /**
    * Waits for the lock without blocking.
    *
-   * Rejects with the signal's reason (if it has none, with an `Error` named `AbortError`); when the time is over with an `Error` named
-   * `TimeoutError`, `code` `'ERR_TIMEOUT'`; and with a `TypeError` if an option has a wrong type. Giving up never loses the lock: if it
-   * was granted at the same moment, the next in line gets it.
+   * Rejects with the signal's reason (if it has none, with an `Error` named `AbortError`); when the time is over with
+   * an `Error` named `TimeoutError`, `code` `'ERR_TIMEOUT'`; and with a `TypeError` if an option has a wrong type.
+   * Giving up never loses the lock: if it was granted at the same moment, the next in line gets it.
    */
   lockAsync(options?: AwaitOptions): Promise<UnlockToken>
 
   /**
-   * Runs `callback` when the lock is held (at once if the lock is free), awaits its result, and releases the lock, also if the
-   * callback fails. A callback that may have failed halfway calls {@link UnlockToken.abandon} first: then the next holder has `ownerDied`.
+   * Runs `callback` when the lock is held (at once if the lock is free), awaits its result, and releases the lock, also
+   * if the callback fails. A callback that may have failed halfway calls {@link UnlockToken.abandon} first: then the
+   * next holder has `ownerDied`.
    *
-   * The promise settles like the callback's result. It rejects like that of {@link lockAsync} without calling the callback.
+   * The promise settles like the callback's result. It rejects like that of {@link lockAsync} without calling the
+   * callback.
    *
    * @param options by default with the `repair` of this instance
    */
   executeLocked<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<UnlockToken>): Promise<T>
 
   /**
-   * Blocks until this thread holds the lock, runs `callback`, and releases the lock, also if the callback fails. Workers only.
+   * Blocks until this thread holds the lock, runs `callback`, and releases the lock, also if the callback fails.
+   * Workers only.
    *
    * @returns the callback's result
-   * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it returns a promise
+   * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it returns
+   *   a promise
    */
   executeLockedSync<T>(callback: (token: UnlockToken) => Synchronous<T>, options?: BlockOptions & RepairOption<UnlockToken, NoPromise>): T
 
@@ -437,21 +452,23 @@ export class UnlockToken {
   /** Whether the lock is still held with this token. */
   readonly locked: boolean
   /**
-   * Whether the previous holder ended without releasing the lock, or abandoned it: the protected memory may be half changed.
+   * Whether the previous holder ended without releasing the lock, or abandoned it: the protected memory may be half
+   * changed.
    */
   readonly ownerDied: boolean
 
   /**
-   * Releases the lock. A pending {@link Condition.waitAsync} with this token ends: it rejects with the code `'ERR_NOT_LOCKED'`, and
-   * does not take the lock again.
+   * Releases the lock. A pending {@link Condition.waitAsync} with this token ends: it rejects with the code
+   * `'ERR_NOT_LOCKED'`, and does not take the lock again.
    *
    * @returns true the first time; false if the lock is not held
    */
   unlock(): boolean
 
   /**
-   * Releases the lock like {@link UnlockToken.unlock}, and the next exclusive holder's token has `ownerDied`: what the lock protects may
-   * be half changed. For a holder that failed halfway. The notification of a {@link Condition} that it owes goes to another waiter.
+   * Releases the lock like {@link UnlockToken.unlock}, and the next exclusive holder's token has `ownerDied`: what the
+   * lock protects may be half changed. For a holder that failed halfway. The notification of a {@link Condition} that
+   * it owes goes to another waiter.
    *
    * @returns true the first time; false if the lock is not held
    * @throws {TypeError} the token is that of a share or of permits
@@ -475,7 +492,10 @@ export interface TimeoutError extends Error {
   /** What was awaited, as in {@link Entry}. */
   kind: Entry['kind']
   id: number
-  /** The `threadId` of a thread that held the lock or name when the time was over; null if none is known, and for all else. */
+  /**
+   * The `threadId` of a thread that held the lock or name when the time was over; null if none is known, and for all
+   * else.
+   */
   holder: number | null
 }
 
@@ -485,7 +505,10 @@ export interface DeadlockError extends Error {
   /** What the call would have waited for, as in {@link Entry}. */
   kind: Entry['kind']
   id: number
-  /** Threads that block without a time-out, each for the one after it, the last for the first. Missing if a thread waits for itself. */
+  /**
+   * Threads that block without a timeout, each for the one after it, the last for the first. Missing if a thread waits
+   * for itself.
+   */
   cycle?: DeadlockLink[]
 }
 
@@ -497,15 +520,15 @@ export interface DeadlockLink {
 }
 
 /**
- * Waiting, with a lock held, until another holder of the lock has changed something. 4 bytes of shared memory, which are never
- * written.
+ * Waiting, with a lock held, until another holder of the lock has changed something. 4 bytes of shared memory, which
+ * are never written.
  *
- * A wait releases the lock and joins the line in one step with respect to {@link Condition.notify}. However it ends, the lock
- * is held again and the same token is live.
+ * A wait releases the lock and joins the line in one step with respect to {@link Condition.notify}. However it ends,
+ * the lock is held again and the same token is live.
  *
- * A notified waiter owes the notification to the others until the hold that it gets back has ended in order: by `unlock()`, by a callback that
- * succeeds, by `downgrade()` or by the next wait. If its thread dies before, if the callback of `executeLocked` fails, or after
- * {@link UnlockToken.abandon}, it goes to another waiter.
+ * A notified waiter owes the notification to the others until the hold that it gets back has ended in order: by
+ * `unlock()`, by a callback that succeeds, by `downgrade()` or by the next wait. If its thread dies before, if the
+ * callback of `executeLocked` fails, or after {@link UnlockToken.abandon}, it goes to another waiter.
  *
  * @example
  * ```js
@@ -525,8 +548,8 @@ export class Condition {
   /** In memory of its own, as {@link Condition.create} makes it. */
   constructor()
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
-   *   option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the
+   *   clone's, or an option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    *
    * @example
@@ -550,16 +573,19 @@ export class Condition {
   wait(token: PerhapsExclusive, options?: BlockOptions): boolean
 
   /**
-   * Blocks until `predicate()` is true. Calls it first, and again after each notification, with the lock held. Workers only.
+   * Blocks until `predicate()` is true. Calls it first, and again after each notification, with the lock held. Workers
+   * only.
    *
    * @returns true; when the time is over, the predicate's answer
-   * @throws like {@link Condition.wait}; what the predicate throws; and a `TypeError` if the predicate returns a promise
+   * @throws like {@link Condition.wait}; what the predicate throws; and a `TypeError` if the predicate returns a
+   *   promise
    */
   waitFor(token: PerhapsExclusive, predicate: () => unknown, options?: BlockOptions): boolean
 
   /**
-   * {@link Condition.wait} without blocking, in any thread. After an abort it rejects when the lock is held again. It rejects with
-   * the code `'ERR_NOT_LOCKED'` if the token is given back meanwhile, for example because its callback ends.
+   * {@link Condition.wait} without blocking, in any thread. After an abort it rejects when the lock is held again. It
+   * rejects with the code `'ERR_NOT_LOCKED'` if the token is given back meanwhile, for example because its callback
+   * ends.
    */
   waitAsync(token: PerhapsExclusive, options?: AwaitOptions): Promise<boolean>
 
@@ -580,11 +606,13 @@ export interface Condition extends View {}
 /**
  * A number of permits: 4 bytes of shared memory.
  *
- * With the option `permits` it is a limit: zero-filled memory has all of its permits, and the `Int32` counts those that are taken. They can
- * only be held, by {@link Semaphore.hold} or {@link Semaphore.use}, and come back when their thread dies: so there are never more of them.
+ * With the option `permits` it is a limit: zero-filled memory has all of its permits, and the `Int32` counts those that
+ * are taken. They can only be held, by {@link Semaphore.hold} or {@link Semaphore.use}, and come back when their thread
+ * dies: so there are never more of them.
  *
- * Without the option it is a counted signal: zero-filled memory has no permits, {@link Semaphore.release} adds them, and the `Int32` has those
- * that are available. Acquired permits have no owner, so one thread may release what another acquired.
+ * Without the option it is a counted signal: zero-filled memory has no permits, {@link Semaphore.release} adds them,
+ * and the `Int32` has those that are available. Acquired permits have no owner, so one thread may release what another
+ * acquired.
  *
  * First come, first served: a large request is not overtaken.
  *
@@ -608,8 +636,8 @@ export class Semaphore {
   constructor()
   /**
    * @param options.permits 1 to 2**31 - 1: the limit; the same in every thread, and in all views of the four bytes
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` or `permits` is not an integer or not the clone's, or
-   *   an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` or `permits` is not an integer
+   *   or not the clone's, or an option is unknown
    * @throws {RangeError} `permits` is out of range, or `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    *
    * @example
@@ -622,7 +650,10 @@ export class Semaphore {
 
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: 'Semaphore'
-  /** The number of available permits. Of a limit: `permits` minus the taken ones, negative while other views with a higher limit have more. */
+  /**
+   * The number of available permits. Of a limit: `permits` minus the taken ones, negative while other views with a
+   * higher limit have more.
+   */
   readonly available: number
   /** The limit; `undefined` if there is none. */
   readonly permits: number | undefined
@@ -652,7 +683,8 @@ export class Semaphore {
   release(n?: number): void
 
   /**
-   * Blocks until this thread holds `n` permits. They come back when the token is unlocked, or when the thread dies. Workers only.
+   * Blocks until this thread holds `n` permits. They come back when the token is unlocked, or when the thread dies.
+   * Workers only.
    *
    * @param n 1 to 2**31 - 1, of a limit to `permits`; by default 1
    * @throws {TypeError} on the main thread; `n` is not an integer
@@ -674,7 +706,8 @@ export class Semaphore {
   /**
    * {@link Semaphore.use}, blocking. Workers only.
    *
-   * @throws like {@link Semaphore.hold}; what the callback throws; and, after the release, a `TypeError` if it returns a promise
+   * @throws like {@link Semaphore.hold}; what the callback throws; and, after the release, a `TypeError` if it returns
+   *   a promise
    */
   useSync<T>(n: number, callback: (token: PermitsToken) => Synchronous<T>, options?: BlockOptions): T
 }
@@ -683,8 +716,8 @@ export interface Semaphore extends View {}
 /**
  * Many readers or one writer: 4 bytes of shared memory. Zero-filled memory is an unlocked lock.
  *
- * First come, first served: a waiting writer stops new readers, and readers that wait behind it enter together. When a writer
- * dies, all later tokens have `ownerDied`, up to and including that of the next writer.
+ * First come, first served: a waiting writer stops new readers, and readers that wait behind it enter together. When a
+ * writer dies, all later tokens have `ownerDied`, up to and including that of the next writer.
  *
  * Not re-entrant.
  *
@@ -704,8 +737,8 @@ export class RwLock {
   /** In memory of its own, as {@link RwLock.create} makes it. */
   constructor()
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the clone's, or an
-   *   option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the
+   *   clone's, or an option is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    *
    * @example
@@ -750,8 +783,8 @@ export interface RwLock extends View {}
 /** The right to write under an {@link RwLock}. */
 export interface ExclusiveToken extends UnlockToken {
   /**
-   * Changes the right to write into a right to read; no thread writes in between. This token is no longer locked. If it has `ownerDied`,
-   * so have all readers' tokens up to and including that of the next writer.
+   * Changes the right to write into a right to read; no thread writes in between. This token is no longer locked. If it
+   * has `ownerDied`, so have all readers' tokens up to and including that of the next writer.
    *
    * @throws {Error} `code` is `'ERR_NOT_LOCKED'`: the token is not live
    */
@@ -761,7 +794,8 @@ export interface ExclusiveToken extends UnlockToken {
 /**
  * A number of parties that wait for each other, again and again: 4 bytes of shared memory.
  *
- * A party that gives up is no longer counted. A party that dies while it waits stays counted: give the others a time-out.
+ * A party that gives up is no longer counted. A party that dies while it waits stays counted: give the others a
+ * timeout.
  *
  * @example
  * ```js
@@ -785,8 +819,8 @@ export class Barrier {
   constructor(buffer: { readonly parties: 'must be given in the options' })
   /**
    * @param options.parties 1 to 65535; the same in every thread
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `parties` or `byteOffset` is not an integer or not the
-   *   clone's, or an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `parties` or `byteOffset` is not an integer
+   *   or not the clone's, or an option is unknown
    * @throws {RangeError} `parties` or `byteOffset` is out of range
    *
    * @example
@@ -837,8 +871,8 @@ export class Latch {
   constructor(buffer: { readonly count: 'must be given in the options' })
   /**
    * @param options.count 0 to 2**31 - 1; the same in every thread
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `count` or `byteOffset` is not an integer or not the
-   *   clone's, or an option is unknown
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `count` or `byteOffset` is not an integer or
+   *   not the clone's, or an option is unknown
    * @throws {RangeError} `count` or `byteOffset` is out of range
    *
    * @example
@@ -894,7 +928,8 @@ export class Lock {
   readonly name: string
   readonly mode: LockMode
   /**
-   * Whether the thread of the last exclusive holder ended while it held the name, or abandoned it: what it protects may be half changed.
+   * Whether the thread of the last exclusive holder ended while it held the name, or abandoned it: what it protects may
+   * be half changed.
    */
   readonly ownerDied: boolean
   /** Whether this request stole the name from a holder that lives: its callback may still run. */
@@ -905,8 +940,8 @@ export class Lock {
   readonly signal: AbortSignalIfAny
 
   /**
-   * When the callback has ended, the next exclusive holder has `ownerDied`: what the name protects may be half changed. For a callback that
-   * failed halfway.
+   * When the callback has ended, the next exclusive holder has `ownerDied`: what the name protects may be half changed.
+   * For a callback that failed halfway.
    *
    * @returns false if the name is not held any more
    * @throws {TypeError} the name is shared
@@ -949,7 +984,10 @@ interface StealingLockOptions extends AnyLockOptions {
   timeout?: undefined
 }
 
-/** The options of {@link LockManager.request}; `ifAvailable`, `steal` and a wait cannot be combined, and a thief is exclusive. */
+/**
+ * The options of {@link LockManager.request}; `ifAvailable`, `steal` and a wait cannot be combined, and a thief is
+ * exclusive.
+ */
 export type LockOptions = WaitingLockOptions | AvailableLockOptions | StealingLockOptions
 
 /** The options of {@link LockManager.requestSync}. */
@@ -975,7 +1013,8 @@ export interface LockManagerSnapshot {
 }
 
 /**
- * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `requestSync`, and what a {@link Lock} has besides.
+ * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `requestSync`, and what a {@link
+ * Lock} has besides.
  *
  * First come, first served. A thread that ends gives back what it holds.
  *
@@ -993,9 +1032,10 @@ export class LockManager {
   /**
    * Waits for a name, runs `callback`, awaits its result, and releases the name, also if the callback fails.
    *
-   * The promise settles like the callback's result. Without calling it, it rejects with the signal's reason; with an `Error` named
-   * `TimeoutError` when the time is over; with a `NotSupportedError` if options exclude each other or the name begins with `-`; and
-   * with a `TypeError` if an argument has a wrong type. If the lock is stolen, it rejects with an `AbortError`.
+   * The promise settles like the callback's result. Without calling it, it rejects with the signal's reason; with an
+   * `Error` named `TimeoutError` when the time is over; with a `NotSupportedError` for options that cannot be combined
+   * or the name begins with `-`; and with a `TypeError` if an argument has a wrong type. If the lock is stolen, it
+   * rejects with an `AbortError`.
    */
   request<T>(name: string, callback: (lock: Lock) => T | PromiseLike<T>): Promise<T>
   request<T>(name: string, options: LockOptions & { ifAvailable?: false | undefined } | undefined,
@@ -1007,12 +1047,15 @@ export class LockManager {
     callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
 
   /**
-   * Blocks until this thread holds a name, runs `callback`, and releases the name, also if the callback fails. Workers only.
+   * Blocks until this thread holds a name, runs `callback`, and releases the name, also if the callback fails. Workers
+   * only.
    *
    * @returns the callback's result
-   * @throws {TypeError} on the main thread; an argument has a wrong type; or, after the release, the callback returned a promise
+   * @throws {TypeError} on the main thread; an argument has a wrong type; or, after the release, the callback returned
+   *   a promise
    * @throws {TimeoutError} the time is over
-   * @throws {DeadlockError} this thread would wait for itself, or there would be a cycle of threads that block without a time-out
+   * @throws {DeadlockError} this thread would wait for itself, or there would be a cycle of threads that block without
+   *   a timeout
    * @throws what the callback throws
    */
   requestSync<T>(name: string, callback: (lock: Lock) => Synchronous<T>): T
@@ -1037,9 +1080,9 @@ export const locks: LockManager
 /**
  * A bounded queue of messages in shared memory, for any number of threads that put and take.
  *
- * A message is a copy. {@link Queue.take} delivers it at most once. {@link Queue.use} delivers it at least once: if the callback fails, or its
- * thread ends, the message is delivered again, before all others. A thread may end at any moment, in any way: a message that was put is
- * delivered, no slot is lost, and whoever waits goes on.
+ * A message is a copy. {@link Queue.take} delivers it at most once. {@link Queue.use} delivers it at least once: if the
+ * callback fails, or its thread ends, the message is delivered again, before all others. A thread may end at any
+ * moment, in any way: a message that was put is delivered, no slot is lost, and whoever waits goes on.
  *
  * @example
  * ```js
@@ -1056,7 +1099,10 @@ export class Queue<T = any> {
    * @throws {RangeError} a number is out of range
    */
   static byteLength(capacity: number, messageSize: number): number
-  /** How many bytes a value has as a message; those of a `Uint8Array` are its own. Throws what {@link Queue.tryPut} throws for that value. */
+  /**
+   * How many bytes a value has as a message; those of a `Uint8Array` are its own. Throws what {@link Queue.tryPut}
+   * throws for that value.
+   */
   static sizeOf(value: unknown, format?: QueueFormat): number
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
   static create<T = any>(options: NewOptions & QueueOptions): Queue<T>
@@ -1070,8 +1116,10 @@ export class Queue<T = any> {
   constructor(buffer: { readonly capacity: 'must be given in the options' })
   /**
    * @param options.byteOffset a multiple of 8
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, a number is not an integer or not the clone's, or an option is unknown
-   * @throws {RangeError} a number is out of range, the queue does not fit, or another thread has made it with other numbers
+   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, a number is not an integer or not the
+   *   clone's, or an option is unknown
+   * @throws {RangeError} a number is out of range, the queue does not fit, or another thread has made it with other
+   *   numbers
    */
   constructor(buffer: SharedBuffer, options: ViewOptions & QueueOptions)
 
@@ -1093,7 +1141,8 @@ export class Queue<T = any> {
   /**
    * Blocks until there is room, and puts a message. Workers only. When it returns, the message is in.
    *
-   * @throws {TypeError} on the main thread; `value` is undefined, a lock or a `SharedArrayBuffer`; or an option has a wrong type
+   * @throws {TypeError} on the main thread; `value` is undefined, a lock or a `SharedArrayBuffer`; or an option has a
+   *   wrong type
    * @throws {RangeError} `value` has more than `messageSize` bytes; nothing was changed
    * @throws {TimeoutError} the time is over
    * @throws {DeadlockError} this thread itself has all messages in use
@@ -1103,13 +1152,15 @@ export class Queue<T = any> {
   /** {@link Queue.put} without blocking, in any thread. Calls of one thread that are not awaited keep their order. */
   putAsync(value: T, options?: AwaitOptions): Promise<void>
   /**
-   * Puts a message if there is room. False if there is none, if another thread is just putting, or if this thread has a `putAsync` pending.
-   * Never waits. Throws what {@link Queue.put} throws, but no `TimeoutError`, and works on the main thread.
+   * Puts a message if there is room. False if there is none, if another thread is just putting, or if this thread has a
+   * `putAsync` pending. Never waits. Throws what {@link Queue.put} throws, but no `TimeoutError`, and works on the main
+   * thread.
    */
   tryPut(value: T): boolean
 
   /**
-   * Blocks until there is a message, and takes it. Workers only. If this thread ends, what it has taken may be lost with it.
+   * Blocks until there is a message, and takes it. Workers only. If this thread ends, what it has taken may be lost
+   * with it.
    *
    * @returns undefined once the queue has ended: it is closed, and no message is left or in use
    * @throws {TypeError} on the main thread; or an option has a wrong type
@@ -1119,12 +1170,16 @@ export class Queue<T = any> {
   take(options?: BlockOptions): T | undefined
   /** {@link Queue.take} without blocking, in any thread. */
   takeAsync(options?: AwaitOptions): Promise<T | undefined>
-  /** Takes a message if there is one and no other thread is just taking; otherwise, and at the end, undefined. Never waits. */
+  /**
+   * Takes a message if there is one and no other thread is just taking; otherwise, and at the end, undefined. Never
+   * waits.
+   */
   tryTake(): T | undefined
 
   /**
-   * Awaits a message, calls the callback with it, and awaits what that returns. Only then, and only without an error, is the message removed. If
-   * the callback fails, the message goes back and this promise rejects with that error; if the thread ends, it goes back, too.
+   * Awaits a message, calls the callback with it, and awaits what that returns. Only then, and only without an error,
+   * is the message removed. If the callback fails, the message goes back and this promise rejects with that error; if
+   * the thread ends, it goes back, too.
    *
    * @param options bounds for the wait only
    * @returns false if the queue has ended
@@ -1132,19 +1187,25 @@ export class Queue<T = any> {
    */
   use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions): Promise<boolean>
   /**
-   * {@link Queue.use}, blocking: workers only. The callback is synchronous: if it returns a promise, the message goes back and this throws a
-   * `TypeError`. Throws what {@link Queue.take} and the callback throw.
+   * {@link Queue.use}, blocking: workers only. The callback is synchronous: if it returns a promise, the message goes
+   * back and this throws a `TypeError`. Throws what {@link Queue.take} and the callback throw.
    */
   useSync(callback: (value: T, delivery: Delivery) => unknown, options?: BlockOptions): boolean
 
-  /** No put that begins later succeeds; what is in can still be taken. All waiters go on. Any thread may call it, and again. */
+  /**
+   * No put that begins later succeeds; what is in can still be taken. All waiters go on. Any thread may call it, and
+   * again.
+   */
   close(): void
 
   /** Takes messages, blocking, until the queue has ended. Workers only. */
   [Symbol.iterator](): IterableIterator<T>
 }
 
-/** `for await (const message of queue)` takes messages until the queue has ended, where the host has `Symbol.asyncIterator`. */
+/**
+ * `for await (const message of queue)` takes messages until the queue has ended, where the host has
+ * `Symbol.asyncIterator`.
+ */
 export interface Queue<T = any> extends View, AsyncIterableIfAny<T> {}
 
 /** The interface that `for await` requires, if the library has it. */
@@ -1153,7 +1214,10 @@ type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<
 /** The messages of a queue, one after the other. */
 export type MessagesAsync<T> = { next(): Promise<IteratorResult<T, undefined>> } & { [key in AsyncIteratorIfAny]: () => MessagesAsync<T> }
 
-/** `'clone'`: what `v8.serialize` takes. `'json'`: what `JSON.stringify` takes, faster for small objects. A `Uint8Array` travels as its bytes with both. */
+/**
+ * `'clone'`: what `v8.serialize` takes. `'json'`: what `JSON.stringify` takes, faster for small objects. A `Uint8Array`
+ * travels as its bytes with both.
+ */
 export type QueueFormat = 'clone' | 'json'
 
 export interface QueueOptions {
@@ -1161,7 +1225,10 @@ export interface QueueOptions {
   capacity: number
   /** The bytes of the longest message: 0 to 2**28; the same in every thread. */
   messageSize: number
-  /** How this instance writes values; by default `'clone'`. Each message says how it was written, so takers need not know. */
+  /**
+   * How this instance writes values; by default `'clone'`. Each message says how it was written, so takers need not
+   * know.
+   */
   format?: QueueFormat | undefined
 }
 
@@ -1175,7 +1242,9 @@ export interface Delivery {
 
 /** Something that a thread holds or waits for, as {@link snapshot} lists it. */
 export interface Entry {
-  /** The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`. */
+  /**
+   * The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`.
+   */
   kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'Queue' | 'named' | 'wait'
   /** Of a {@link Queue}: a wait to put, to take or to use, or a message in use. */
   mode?: 'exclusive' | 'shared' | 'permits' | 'put' | 'take' | 'use'
@@ -1187,15 +1256,19 @@ export interface Entry {
   id: number
   threadId: number
   /**
-   * The `name` that its Worker was given, where Node tells it: 22.20, 24.6 and later. On older versions: of Workers that an install
-   * reaches, if the environment has `ATOMICS_WAITASYNC_STALL`, `ATOMICS_WAITASYNC_DUMP` or `ATOMICS_WAITASYNC_PROFILE`.
+   * The `name` that its Worker was given, where Node tells it: 22.20, 24.6 and later. On older versions: of Workers
+   * that an install reaches, if the environment has `ATOMICS_WAITASYNC_STALL`, `ATOMICS_WAITASYNC_DUMP` or
+   * `ATOMICS_WAITASYNC_PROFILE`.
    */
   threadName?: string
   /** Whether the thread is blocked; if it waits and is not blocked, a promise is pending. */
   blocked: boolean
   /** How long this has been so; `NaN` if that is not known. */
   milliseconds: number
-  /** Of what is held, if `ATOMICS_WAITASYNC_STALL` is set: the stack of the call that took it, the innermost frame first. */
+  /**
+   * Of what is held, if `ATOMICS_WAITASYNC_STALL` is set: the stack of the call that took it, the innermost frame
+   * first.
+   */
   taken?: string
   /** Of a wait for a lock, a share, permits or a name, likewise: the stack of the call that waits. */
   called?: string
@@ -1204,8 +1277,9 @@ export interface Entry {
 }
 
 /**
- * Everything that is held and awaited by means of the package in this process now. No thread is stopped for it: each word's entries
- * are right for one moment, not all for the same one. The entries of a cycle were all there at one moment.
+ * Everything that is held and awaited by means of the package in this process now. No thread is stopped for it: each
+ * word's entries are right for one moment, not all for the same one. The entries of a cycle were all there at one
+ * moment.
  *
  * @example
  * ```js
@@ -1224,14 +1298,17 @@ export interface Snapshot {
 }
 
 /**
- * A snapshot as a table for people: rings first, then each lock with its holders and waiters. `ATOMICS_WAITASYNC_DUMP=SIGQUIT` in the
- * environment has that signal write the same text to the standard error.
+ * A snapshot as a table for people: rings first, then each lock with its holders and waiters.
+ * `ATOMICS_WAITASYNC_DUMP=SIGQUIT` in the environment has that signal write the same text to the standard error.
  *
  * @throws {TypeError} if it is not of this shape; one that was sent as JSON is
  */
 export function formatSnapshot(snapshot: { held: readonly Entry[], waiting: readonly Entry[], cycles: readonly (readonly CycleLink[])[] }): string
 
-/** What the channel `atomics-waitasync:stall` of `diagnostics_channel` publishes: a wait that has lasted longer than `ATOMICS_WAITASYNC_STALL` milliseconds. */
+/**
+ * What the channel `atomics-waitasync:stall` of `diagnostics_channel` publishes: a wait that has lasted longer than
+ * `ATOMICS_WAITASYNC_STALL` milliseconds.
+ */
 export interface StallMessage {
   /** What is awaited. */
   entry: Entry
@@ -1243,13 +1320,16 @@ export interface StallMessage {
   threadId: number
 }
 
-/** A thread or task of a ring of those that wait for one another: it waits for what the next one holds, the last for what the first holds. */
+/**
+ * A thread or task of a ring of those that wait for one another: it waits for what the next one holds, the last for
+ * what the first holds.
+ */
 export interface CycleLink extends DeadlockLink {
   /** Whether the thread is blocked in this wait. If not, only a promise of it waits, and its other tasks may go on. */
   blocked: boolean
   /**
-   * The same for all links of a ring: whether all of its threads are blocked. A ring through promises is probable: also that of tasks of one
-   * thread, which is there if stalls are reported (`ATOMICS_WAITASYNC_STALL`).
+   * The same for all links of a ring: whether all of its threads are blocked. A ring through promises is probable: also
+   * that of tasks of one thread, which is there if stalls are reported (`ATOMICS_WAITASYNC_STALL`).
    */
   certain: boolean
 }

@@ -172,12 +172,12 @@ testLocks('arguments are converted from left to right, options in the order of t
   const all = { steal: true, ifAvailable: true, mode: 'shared', signal, timeout: 5 }
   const without = (...names) => Object.keys(all).reduce((rest, key) => names.includes(key) ? rest : Object.assign(rest, { [key]: all[key] }), {})
   await check(all, 'name must not begin', '-')
-  await check(all, 'steal and ifAvailable exclude each other')
+  await check(all, 'steal and ifAvailable cannot be combined')
   await check(without('ifAvailable'), 'with steal, mode must be "exclusive"')
-  await check(without('ifAvailable', 'mode'), 'signal and steal exclude each other')
-  await check(without('steal'), 'signal and ifAvailable exclude each other')
-  await check({ steal: true, timeout: 5 }, 'timeout and steal exclude each other')
-  await check({ ifAvailable: true, timeout: 5 }, 'timeout and ifAvailable exclude each other')
+  await check(without('ifAvailable', 'mode'), 'signal and steal cannot be combined')
+  await check(without('steal'), 'signal and ifAvailable cannot be combined')
+  await check({ steal: true, timeout: 5 }, 'timeout and steal cannot be combined')
+  await check({ ifAvailable: true, timeout: 5 }, 'timeout and ifAvailable cannot be combined')
   assert.strictEqual(await rejection(locks.request('x', { signal, timeout: 5 }, never)), 'the reason')
 })
 

@@ -3,7 +3,8 @@
 /**
  * The errors of the Web Locks API: a `DOMException`, where the Node has it; otherwise an `Error` with that name.
  *
- * Node has it since version 10, and as a global since 17. Before, it is the class of the error that a MessagePort throws.
+ * Node has it since version 10, and as a global since 17. Before, it is the class of the error that a MessagePort
+ * throws.
  */
 
 const globalObject = require('../../util/global')

@@ -4,10 +4,10 @@
  * `locks`: the Web Locks API, https://w3c.github.io/web-locks/, over lines that all threads of the process share.
  *
  * Invariants:
- * - Arguments are converted, and checked, in the order of the specification, before anything else happens; `request` and `query`
- *   reject instead of throwing.
- * - A grant is released exactly once: after what the callback returned has settled, or when the callback will not run. Only then
- *   is the promise of `request` settled. A grant that was stolen rejects it at once.
+ * - Arguments are converted, and checked, in the order of the specification, before anything else happens; `request`
+ *   and `query` reject instead of throwing.
+ * - A grant is released exactly once: after the callback's promise has settled, or when the callback will not run. Only
+ *   then is the promise of `request` settled. A grant that was stolen rejects it at once.
  */
 
 const { agent, assertStack } = require('../../agent/agent')
@@ -101,7 +101,7 @@ class Call {
     this.promise = this.resolve = this.reject = undefined
     // The last claim of it.
     this.claim = undefined
-    // What it has been granted: a Grant, or null if the name was not available; if it has to be awaited, a promise of the Grant.
+    // The Grant, or null if the name was not available; and a promise that is resolved once the Grant has been awaited.
     this.grant = this.later = undefined
     // Settles `later`.
     this.goOn = undefined
@@ -134,7 +134,8 @@ class Call {
 bare(Call)
 
 function assertThis (value, caller) {
-  if (value !== locks) throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
+  if (value === locks) return
+  throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
 }
 
 // ——— Arguments ———
@@ -142,7 +143,8 @@ function assertThis (value, caller) {
 /** Converts the arguments as WebIDL does: the name, the options, the callback. */
 function read (call, given, caller) {
   if (given.length < 2) {
-    throw new TypeError(caller + ': name and callback are required, but there ' + (given.length === 1 ? 'is 1 argument' : 'are 0 arguments'))
+    const count = given.length === 1 ? 'is 1 argument' : 'are 0 arguments'
+    throw new TypeError(caller + ': name and callback are required, but there ' + count)
   }
   const name = given[0]
   call.name = typeof name === 'string' ? name : `${name}`
@@ -152,7 +154,7 @@ function read (call, given, caller) {
   call.callback = callback
 }
 
-/** The members of a dictionary are read in the order of their names, and unknown ones ignored. */
+/** Reads the members of a dictionary in the order of their names. Unknown ones are ignored. */
 function readOptions (call, options, caller) {
   if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
   if (caller === 'requestSync') assertSyncOptions(options)
@@ -171,7 +173,8 @@ function readOptions (call, options, caller) {
 function assertSyncOptions (options) {
   assertOptions(options, SYNC_OPTIONS, 'requestSync', 4)
   for (const name of ['signal', 'steal']) {
-    if (option(options, name) !== undefined) throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
+    if (option(options, name) === undefined) continue
+    throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
   }
 }
 
@@ -188,9 +191,9 @@ function isShared (mode, caller) {
 function checkAsync (call) {
   assertName(call, 'request')
   const { ifAvailable, shared, signal } = call
-  if (call.steal && ifAvailable) throw notSupported('request: steal and ifAvailable exclude each other')
+  if (call.steal && ifAvailable) throw notCombined('request', 'steal', 'ifAvailable')
   if (call.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
-  if (signal !== undefined && (call.steal || ifAvailable)) throw notSupported('request: signal and ' + nowOf(call) + ' exclude each other')
+  if (signal !== undefined && (call.steal || ifAvailable)) throw notCombined('request', 'signal', nowOf(call))
   assertNoTimeout(call, 'request')
   if (signal !== undefined && signal.aborted) throw reasonOf(signal)
 }
@@ -202,13 +205,15 @@ function assertName ({ name }, caller) {
 /** A request that never waits cannot time out. */
 function assertNoTimeout (call, caller) {
   if (call.timeout !== Infinity && (call.steal || call.ifAvailable)) {
-    throw notSupported(caller + ': timeout and ' + nowOf(call) + ' exclude each other')
+    throw notCombined(caller, 'timeout', nowOf(call))
   }
 }
 
 const nowOf = (call) => call.steal ? 'steal' : 'ifAvailable'
 const notSupported = (message) => createException('NotSupportedError', message)
-const reasonOf = (signal) => signal.reason === undefined ? createException('AbortError', 'The operation was aborted') : abortReason(signal)
+const notCombined = (caller, one, other) => notSupported(caller + ': ' + one + ' and ' + other + ' cannot be combined')
+const aborted = () => createException('AbortError', 'The operation was aborted')
+const reasonOf = (signal) => signal.reason === undefined ? aborted() : abortReason(signal)
 
 // ——— Holding ———
 
@@ -227,8 +232,9 @@ function takeOrEnqueue (call) {
 }
 
 /**
- * Runs the callback, with null if the name was not available, releases the name, and settles the promise. It is called by `request`,
- * also where the name has to be awaited: so the callback runs in the asynchronous context of that call.
+ * Runs the callback, releases the name, and settles the promise. The callback gets null if the name was not available.
+ * `request` calls this, also where the name has to be awaited: so the callback runs in the asynchronous context of
+ * that call.
  */
 async function runHolding (call) {
   // The caller of `request` returns first.
@@ -251,7 +257,8 @@ async function runHolding (call) {
       hasRepair = true
     }
     const given = grant === null ? null : grant.given
-    let result = tasks === undefined || grant === null ? callback(given) : tasks.call(grant.token[SERIAL], callback, given)
+    const isTask = tasks !== undefined && grant !== null
+    let result = isTask ? tasks.call(grant.token[SERIAL], callback, given) : callback(given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       if (grant !== null) rejectIfStolen(call, grant)
@@ -280,13 +287,13 @@ async function acquireAgain (call, isShared, timeout) {
   return grant
 }
 
-/** A new grant, in the place of one that has been given back. */
+/** Makes a grant that replaces one that was given back. */
 function nextGrant (call, isShared) {
   if (call.grant !== undefined && call.grant.isStolen) throw stolenError(call.name)
   return newGrant(call.name, isShared)
 }
 
-/** Lets the promise reject when this thread hears of a steal, which may have been while the callback began. */
+/** Rejects the promise once this thread hears of a steal. It may have come while the callback began. */
 function rejectIfStolen (call, grant) {
   const reject = () => call.reject(stolenError(call.name))
   if (grant.isStolen) reject()

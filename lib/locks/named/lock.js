@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `Lock`: what a request for a name passes to its callback. It describes a grant, to which other code has no way: a Lock has a function that puts
- * its grant into an object of this module.
+ * `Lock`: the argument of the callback of a request. It describes a grant, to which other code has no way: a Lock has a
+ * function that puts its grant into an object of this module.
  */
 
 const { TypeError, defineProperty, shield } = require('../../util/intrinsics')
@@ -21,7 +21,7 @@ class Lock {
 
   get name () { return grantOf(this).name }
   get mode () { return grantOf(this).isShared ? 'shared' : 'exclusive' }
-  /** Whether the thread of the last exclusive holder ended while it held the name, or its callback abandoned it. */
+  /** Whether the last exclusive holder died with the name, or abandoned it. */
   get ownerDied () { return grantOf(this).token.ownerDied }
   /** Whether it was stolen from a living holder. */
   get tookOver () { return grantOf(this).tookOver }
@@ -31,8 +31,8 @@ class Lock {
   get signal () { return grantOf(this).signalOfLoss }
 
   /**
-   * When the callback has ended, the next exclusive holder is told `ownerDied`: what the name protects may be half changed. False if the name is
-   * not held any more.
+   * Tells the next exclusive holder `ownerDied`, once the callback has ended. The state that the name protects may be
+   * half changed. False if the name is not held any more.
    * @throws {TypeError} the name is shared
    */
   abandon () {

@@ -1,4 +1,4 @@
 'use strict'
 
-/** This thread's LockManager. Its prototype is that of the class (see index.js), and lock-manager.js knows it by its identity. */
+/** This thread's LockManager. Its prototype is that of the class (see index.js); lock-manager.js knows its identity. */
 module.exports = {}

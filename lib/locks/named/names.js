@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Locks by name: taking, releasing and stealing them. The native side knows the names of the process, each with its line
+ * Locks by name: taking, releasing and stealing them. The native side knows the names of the process, with their lines
  * (core/src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
  */
 
@@ -19,8 +19,8 @@ const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
 
 /**
- * The right to a name, until it is released or stolen: a Hold, and the word of this Hold, since a name is requested anew each time. It never
- * leaves the package.
+ * The right to a name, until it is released or stolen. It is a Hold, and the word of this Hold, since a name is
+ * requested anew each time. It never leaves the package.
  */
 class Grant extends Location {
   constructor (name, request) {
@@ -42,11 +42,14 @@ class Grant extends Location {
     this.tookOver = false
     /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */
     this.isAbandoned = false
-    /** Whether another request has stolen the name, as far as this thread has heard. */
+    /** Whether this thread has heard that another request stole the name. */
     this.isStolen = false
-    /** Called at most once, if another request steals the name: in a later turn of the event loop, or when this thread asks. */
+    /**
+     * Called at most once, if another request steals the name: in a later turn of the event loop, or when this
+     * thread asks.
+     */
     this.onStolen = undefined
-    /** The Lock that stands for it, once a callback has got it; and the AbortController of its signal, once that was asked for. */
+    /** The Lock of a callback, and its signal's AbortController. Each is made when it is needed. */
     this.lock = this.controller = undefined
   }
 
@@ -61,8 +64,9 @@ class Grant extends Location {
   }
 
   /**
-   * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the next exclusive
-   * holder is told of a death of which this one was told. And so it is where a callback that has a repair failed.
+   * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the
+   * next exclusive holder is told of a death of which this one was told. And so it is where a callback that has a
+   * repair failed.
    */
   end (failed, inJob = false, hasRepair = false) {
     const { token } = this
@@ -159,7 +163,10 @@ function newGrant (name, shared) {
 /** Takes the name, if that needs no waiting. No call that may fail follows. */
 const take = (grant) => takeInLine(grant, grant.request, grant.token)
 
-/** Takes the name alone and at once. Everyone who held it has lost it, and hears of that by `onStolen`. No call that may fail follows. */
+/**
+ * Takes the name alone and at once. All holders have lost it, and hear of that by `onStolen`. No call that may fail
+ * follows.
+ */
 function steal (grant) {
   grant.steals = true
   const isTaken = takeInLine(grant, grant.request, grant.token)
@@ -167,7 +174,7 @@ function steal (grant) {
   return isTaken
 }
 
-/** Whether the name of the grant with the entry at `index` was stolen. */
+/** Whether the named lock of an entry was stolen. */
 function wasStolen (index) {
   const { operations, words } = agent().native
   words[ENTRY] = index
@@ -175,7 +182,9 @@ function wasStolen (index) {
   return words[ANSWER] !== 0
 }
 
-const stolenError = (name) => createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
+function stolenError (name) {
+  return createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
+}
 
 /** Tells the grants that were stolen from this thread. */
 function tellOfSteals () {
