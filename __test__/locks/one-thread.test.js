@@ -178,7 +178,9 @@ test('a hand-over of which JavaScript could not be told comes again', t => onAQu
   assert.deepStrictEqual(lines, ['0,1,2,3,4,5 false 0', '0,1,2,3,4,5 false 0 0'])
 }))
 
-/** How a worker ends in the midst of its tasks; each is the source of what its 40th task does. */
+/** The task that ends its thread: so early that the hand-overs before it take less than the millisecond that they may, with hooks, too. */
+const LAST = 5
+/** How a worker ends in the midst of its tasks; each is the source of what its last task does. */
 const ends = {
   'process.exit() in a callback': 'process.exit()',
   'an uncaught exception': 'process.nextTick(() => { throw new Error("mine") }); await new Promise(() => {})',
@@ -206,7 +208,7 @@ for (const end of Object.keys(ends)) {
       let count = 0
       for (let n = 0; n < 100; n++) lock.executeLocked(async () => {
         while (Atomics.load(new Int32Array(sab), 1) === 0) await new Promise(setImmediate)
-        if (++count !== 40) return
+        if (++count !== ${LAST}) return
         const end = async () => { ${ends[end]} }
         if (!${isTold(end)}) return end()
         // After the promise of this callback.

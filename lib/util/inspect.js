@@ -15,6 +15,8 @@ module.exports = function showState (Class, stateOf) {
     try {
       return this.constructor.name + ' ' + util.inspect(stateOf(this), options)
     } catch (_) {
+      // Node 12 aborts at a revoked one.
+      if (util.types.isProxy(this)) return '[Proxy]'
       return util.inspect(this, Object.assign({}, options, { customInspect: false }))
     }
   }, false, true)

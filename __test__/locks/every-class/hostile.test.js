@@ -14,6 +14,8 @@ const { NAMES, NODE_NEEDS, NODE_STANDS } = require('../../fixtures/hostile-world
 const { MAJOR, startWorker } = require('../../fixtures/queue-toolbox')
 const { runForJSON } = require('../../fixtures/run-node')
 
+const HIDES_PROMISES = (MAJOR === 12 || MAJOR === 13) && 'the hooks of this Node show no promises'
+
 // ——— built-ins that were polluted or replaced after the package was loaded ———
 
 for (const name of NAMES) {
@@ -359,13 +361,14 @@ test('inherited properties are no hooks of a wait', async () => {
   await Promise.all(waits)
 })
 
-test('no promise that hooks see has what a request for a name is granted', async () => {
+test('no promise that hooks see has what a request for a name is granted', { skip: HIDES_PROMISES }, async () => {
   const promises = []
   let release
   const first = api.locks.request('a name', () => new Promise(resolve => { release = resolve }))
   await undefined
   await undefined
-  const hook = createHook({ init (id, type, trigger, resource) { if (type === 'PROMISE') promises.push(resource.promise || resource) } }).enable()
+  const init = (id, type, trigger, resource) => { if (type === 'PROMISE') promises.push(resource.promise || resource) }
+  const hook = createHook({ init }).enable()
   const second = api.locks.request('a name', () => 'granted')
   hook.disable()
   assert.ok(promises.length > 2, `${promises.length} promises`)
