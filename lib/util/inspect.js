@@ -4,6 +4,7 @@
 
 const util = require('util')
 const { define } = require('./intrinsics')
+const { INSPECT_ABORTS } = require('./quirks')
 
 /**
  * @param {Function} Class
@@ -15,8 +16,7 @@ module.exports = function showState (Class, stateOf) {
     try {
       return this.constructor.name + ' ' + util.inspect(stateOf(this), options)
     } catch (_) {
-      // Node 12 aborts at a revoked one.
-      if (util.types.isProxy(this)) return '[Proxy]'
+      if (INSPECT_ABORTS && util.types.isProxy(this)) return '[Proxy]'
       return util.inspect(this, Object.assign({}, options, { customInspect: false }))
     }
   }, false, true)

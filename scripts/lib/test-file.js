@@ -53,6 +53,9 @@ function read (file, name = path.basename(file)) {
   return declared
 }
 
+/** A declaration and its reason in parentheses; undefined if there is none. */
+const withReason = text => /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text).slice(1)
+
 const parsers = {
   subjects (text, where) {
     if (text === 'none') return [null]
@@ -63,12 +66,12 @@ const parsers = {
     return names
   },
   oldest (text, where) {
-    const [, subjects, reason] = /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text)
+    const [subjects, reason] = withReason(text)
     if (!reason) throw new Error(`${where}: a reason in parentheses is needed`)
     return parsers.subjects(subjects, where)
   },
   nodes (text, where) {
-    const [, range, reason] = /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text)
+    const [range, reason] = withReason(text)
     for (const part of range === 'running' ? [] : range.split(/\s+/)) {
       if (!/^(>=|<)\d+(\.\d+){0,2}$/.test(part)) throw new Error(`${where}: '${part}' must be like >=16 or <12.22, or running`)
     }
