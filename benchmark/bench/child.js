@@ -31,7 +31,7 @@ async function answer () {
 answer().then((result) => {
   clearInterval(alive)
   console.log(JSON.stringify(result))
-  // What the host has left behind may hold the process for as long as its time-outs.
+  // What the host has left behind may hold the process for as long as its timeouts.
   process.exit()
 }).catch((error) => {
   console.error(error)

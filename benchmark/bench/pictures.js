@@ -1,6 +1,6 @@
 'use strict'
 
-// The picture of the results: what users see of a lock and of time-outs, in absolute units, beside other locks. It has a bar for each that was
+// The picture of the results: what users see of a lock and of timeouts, in absolute units, beside other locks. It has a bar for each that was
 // measured on one Node.
 
 const WIDTH = 860
@@ -54,9 +54,9 @@ function bars (runs) {
   const height = y + 16
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" role="img">`,
-    '<title>Locks and time-outs of atomics-waitasync beside others</title>',
+    '<title>Locks and timeouts of atomics-waitasync beside others</title>',
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
-    text(16, 26, DARK, 'Locks and time-outs, beside others', ' font-size="15" font-weight="600"'),
+    text(16, 26, DARK, 'Locks and timeouts, beside others', ' font-size="15" font-weight="600"'),
     text(16, 46, GREY, subtitle),
     ...parts,
     '</svg>\n'

@@ -2,7 +2,7 @@
 
 // Results as tables in Markdown.
 
-const { VARIANTS, figures } = require('./figures')
+const { ALONE, VARIANTS, figures } = require('./figures')
 const { judge } = require('./verdict')
 
 const ABSENT = '–'
@@ -59,7 +59,7 @@ function peers (results, failures) {
   const variants = ['ours', 'host', ...figures.find(figure => figure.peers).peers].filter(variant => measured.some(({ id }) => results[id][variant] !== undefined))
   const body = measured.map((figure) => {
     const values = results[figure.id]
-    return [figure.alone || figure.title, ...variants.map(variant => withUnit(values[variant], figure.unit))]
+    return [ALONE[figure.id] || figure.title, ...variants.map(variant => withUnit(values[variant], figure.unit))]
   })
   const notes = Object.entries(failures).map(([variant, reason]) => `${VARIANTS[variant]} failed while two workers contended for it: \`${reason}\`.`)
   return [rows(['', ...variants.map(variant => variant === 'host' ? 'article\'s mutex' : variant === 'ours' ? 'AsyncLock' : VARIANTS[variant])], body), ...notes].join('\n\n')

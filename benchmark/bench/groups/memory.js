@@ -28,7 +28,7 @@ const waits = (variant, timeout, quick) => {
   return pending(1000, quick ? 2e4 : 5e5, () => waitAsync(array, 0, 0, timeout).value)
 }
 
-/** What a wait leaves that was notified before its time-out. */
+/** What a wait leaves that was notified before its timeout. */
 async function left (variant, size) {
   const { notify, waitAsync } = open(variant)
   const array = new Int32Array(new SharedArrayBuffer(4))
