@@ -2,9 +2,10 @@
 
 // The figures, in the order in which they are shown. All are better the smaller they are, unless `more` says otherwise.
 //
-// Each row: `id`, `title`, `unit`, `goals` of ours, and options. A goal `{ to: 'host', most: 0.6 }` is a ratio to what is measured
-// beside it, `{ most: 20 }` the figure itself; `{ of: 'index', over: 'host', most: 1 }` the difference of two variants; `least`
-// likewise. `sum`, `minimum`: of the samples, instead of their median. `peers`: the locks that are measured, too.
+// Each row: `id`, `title`, `unit`, `goals` of ours, and options. A goal `{ to: 'host', most: 0.6 }` is a ratio to what
+// is measured beside it, `{ most: 20 }` the figure itself; `{ of: 'index', over: 'host', most: 1 }` the difference of
+// two variants; `least` likewise. `sum`, `minimum`: of the samples, instead of their median. `peers`: the locks that
+// are measured, too.
 
 const LOCKS = ['article', 'article-ours', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
 
@@ -17,67 +18,67 @@ const least = (least, to) => (to === undefined ? { least } : { to, least })
 const host = number => most(number, 'host')
 const over = (of, most) => ({ of, over: 'host', most })
 
-/** The rows of a group, which is measured by groups/<group>.js. Each entry point has locks of its own. */
-function of (group, rows, shared) {
+/** The rows of a group, which groups/<group>.js measures. Each entry point has locks of its own. */
+function of ({ group, ...shared }, rows) {
   return rows.map(([id, title, unit, goals = [], options]) => {
     const entry = group === 'lock' ? id.split('-').pop() : undefined
     return { id, group, entry, title, unit, goals, ...shared, ...options }
   })
 }
 
-/** @type {{ id: string, group: string, title: string, unit: string, more?: boolean, goals: object[], peers?: string[] }[]} */
+/** @type {{ id: string, group: string, title: string, unit: string, goals: object[], peers?: string[] }[]} */
 const figures = [
-  ...of('register', [
+  ...of({ group: 'register' }, [
     ['register-1e3', 'register a wait without timeout, 1 000 pending at one location', 'ns', [host(0.6)]],
     ['register-1e5', '… 100 000 pending', 'ns', [host(0.5)]],
     ['register-1e6', '… 1 000 000 pending', 'ns', [host(0.5)]]
   ]),
-  ...of('agents', [
+  ...of({ group: 'agents' }, [
     ['register-agents', 'register a wait, 1 000 agents by turns, against 1 agent', '×', [most(1.5)]]
   ]),
-  ...of('register', [
+  ...of({ group: 'register' }, [
     ['notify-all-1e3', 'notify all, until every promise has reacted, 1 000 (each)', 'ns', [host(0.8)]],
     ['notify-all-1e5', '… 100 000', 'ns', [host(0.4)]],
     ['notify-all-1e6', '… 1 000 000', 'ns', [host(0.35)]]
   ]),
-  ...of('timeouts', [
+  ...of({ group: 'timeouts' }, [
     ['register-timed', 'register a wait with a timeout, 100 000', 'ns', [host(0.4)]],
     ['late', '100 000 waits due within 100 ms: the last is late by', 'ms', [most(20)]],
     ['late-median', '400 waits, due one after the other: late by, median', 'ms', [most(0.2)]]
   ]),
-  ...of('gaps', [
+  ...of({ group: 'gaps' }, [
     ['early', 'timeouts of 1 to 9 ms, 50 at once: early by up to', 'ms', [most(0)]],
     ['alone', 'a process whose only work is a wait of 300 ms: ends too early by', 'ms', [most(1)]],
     ['absorbed', 'a wait past its deadline whose thread is busy: found by `notify`, of 1', '', [most(0)]]
   ]),
-  ...of('memory', [
+  ...of({ group: 'memory' }, [
     ['memory', 'memory (RSS) of a pending wait', 'bytes', [host(0.8)]],
     ['memory-timed', '… with a timeout', 'bytes', [host(0.5)]],
     // 0 is wanted. The size of the heap, spread over half a million waits, leaves about so much open.
     ['memory-left', 'memory left by a wait that was notified before its timeout', 'bytes', [most(10)]]
   ]),
-  ...of('turn', [
+  ...of({ group: 'turn' }, [
     ['turn', 'wait → notify → await, in one thread', 'ns', [host(0.6)]]
   ]),
-  ...of('round-trip', [
+  ...of({ group: 'round-trip' }, [
     ['round-trip-two-cores', 'round trip of two blocking threads, on two cores', 'µs', [host(0.1)]],
     ['round-trip-one-core', '… sharing one core', 'µs', [host(1.05)]],
     ['round-trip-main', 'round trip of awaiting main thread and blocking worker, on two cores', 'µs', [host(0.7)]],
     ['round-trip-awaiting', '… and awaiting worker', 'µs', [host(0.9)]]
   ]),
-  ...of('calls', [
+  ...of({ group: 'calls' }, [
     ['notify-none', '`notify` with no waiters', 'ns', [host(1)]],
     ['notify-none-beside', '… while 100 000 other words have one each', 'ns', [host(1.1)]],
-    ['wait-not-equal', '`wait` that answers `\'not-equal\'`', 'ns', [host(1.5)]],
-    ['wait-async-not-equal', '`waitAsync` that answers `\'not-equal\'`', 'ns', [host(0.6)]],
+    ['wait-not-equal', "`wait` that answers `'not-equal'`", 'ns', [host(1.5)]],
+    ['wait-async-not-equal', "`waitAsync` that answers `'not-equal'`", 'ns', [host(0.6)]],
     ['notify-each', 'notify each of 100 000 locations', 'ns', [host(0.8)]],
     ['notify-each-page', '… of 10 000 locations, each in a page of its own', 'ns', [host(1)]]
   ]),
-  ...of('scaling', [
+  ...of({ group: 'scaling' }, [
     ['scaling', '8 threads, each at its own location, against 1 thread', '×', [least(1.4)], MORE],
     ['scaling-waits', '… waits per second of the 8', '/s', [], MORE]
   ]),
-  ...of('lock', [
+  ...of({ group: 'lock' }, [
     ['lock-unlock-force', '`AsyncLock`: lock and unlock its token, uncontended, polyfill in force', 'ns', [host(0.6)]],
     ['lock-unlock-instance-force', '… `lock()` and `unlock()` of the lock itself', 'ns', [host(0.6)]],
     ['lock-unlock-pure', '… and its token, not in force', 'ns', [host(1)], { peers: LOCKS }],
@@ -89,35 +90,35 @@ const figures = [
     ['execute-force', '`executeLocked` on the main thread, uncontended, in force', 'ns', [host(1.1)]],
     ['execute-pure', '… not in force', 'ns', [host(1.1), most(0.08, 'web-locks')], { peers: LOCKS }]
   ]),
-  ...of('tasks', [
-    ['tasks-lock', '10 000 tasks of one thread at once, each in an async `executeLocked`', 'ns', [most(0.5, 'async-mutex')]],
+  ...of({ group: 'tasks', peers: ['async-mutex'] }, [
+    ['tasks-lock', '10 000 tasks of one thread at once, each in `executeLocked`', 'ns', [most(0.5, 'async-mutex')]],
     ['tasks-names', '… in `request` of one name', 'ns', [most(1, 'async-mutex')]]
-  ], { peers: ['async-mutex'] }),
-  ...of('contended', [
+  ]),
+  ...of({ group: 'contended', peers: LOCKS }, [
     ['lock-workers', '2 workers in lock loops, about 1 µs inside', 'k/s', [least(1.2, 'host')], MORE],
     ['lock-workers-cpu', '… processor time of each', 'µs', [host(0.7)]]
-  ], { peers: LOCKS }),
-  ...of('loops', [
-    ['lock-share', '… the slower one\'s share of the faster one\'s', '×', [least(0.8)], MORE]
   ]),
-  ...of('contended', [
+  ...of({ group: 'loops' }, [
+    ['lock-share', "… the slower one's share of the faster one's", '×', [least(0.8)], MORE]
+  ]),
+  ...of({ group: 'contended', peers: LOCKS }, [
     ['lock-main-p99', '… main calls `executeLocked` every ms: its wait, p99', 'ms', [most(1)]],
     ['lock-main-max', '… maximum', 'ms', [most(10)]],
     ['lock-main-workers', '… and the workers', 'k/s', [], MORE],
     ['lost', 'updates lost in all of this, because two were inside at once', '', [most(0)], SUM]
-  ], { peers: LOCKS }),
-  ...of('loops', [
+  ]),
+  ...of({ group: 'loops' }, [
     ['lock-workers-3', '3 workers in lock loops on 2 cores, about 1 µs inside', 'k/s', [least(1.3, 'host')], MORE]
   ]),
-  ...[0, 20].flatMap(inside => of('fairness', [
-    [`fair-${inside}-p50`, `2 workers in lock loops, ${inside} µs inside, and main every ms: main's wait, median`, 'ms'],
+  ...[0, 20].flatMap(inside => of({ group: 'fairness', peers: LOCKS }, [
+    [`fair-${inside}-p50`, `2 workers in loops, ${inside} µs inside, main every ms: main's wait, median`, 'ms'],
     [`fair-${inside}-p99`, '… 99th percentile', 'ms'],
     [`fair-${inside}-max`, '… maximum', 'ms'],
-    [`fair-${inside}-turns`, '… main\'s turns', '/s', [], MORE],
-    [`fair-${inside}-workers`, '… the workers\' turns', 'k/s', [], MORE],
+    [`fair-${inside}-turns`, "… main's turns", '/s', [], MORE],
+    [`fair-${inside}-workers`, "… the workers' turns", 'k/s', [], MORE],
     [`fair-${inside}-cores`, '… cores used', 'cores']
-  ], { peers: LOCKS })),
-  ...of('family', [
+  ])),
+  ...of({ group: 'family' }, [
     ['rw-shared', '`RwLock`: `tryLockShared` and `unlock`', 'ns'],
     ['rw-exclusive', '… `tryLock` and `unlock`', 'ns'],
     ['rw-execute', '… `executeShared`', 'ns'],
@@ -131,8 +132,8 @@ const figures = [
     ['semaphore-signal', '… two `Semaphore`s', 'µs'],
     ['barrier-meeting', '… one meeting at a `Barrier`', 'µs']
   ]),
-  ...of('messages', [
-    ['message-8', '`Queue`, worker to worker, 8 bytes: `put` and `take` (Node: `postMessage`)', 'k/s', [least(1.5, 'host')], BESIDE],
+  ...of({ group: 'messages' }, [
+    ['message-8', '`Queue`, worker to worker, 8 bytes: `put`, `take`', 'k/s', [least(1.5, 'host')], BESIDE],
     ['message-200', '… 200 bytes', 'k/s', [least(2, 'host'), least(5, 'multithreading')], BESIDE],
     ['message-await', '… `put` and `takeAsync`', 'k/s', [least(1.5, 'host')], MORE],
     ['message-await-both', '… `putAsync` and `takeAsync`', 'k/s', [], MORE],
@@ -142,52 +143,52 @@ const figures = [
     ['message-clone', '… by `v8.serialize`', 'k/s', [], MORE],
     ['message-trip', '… 8 bytes there and back, two blocking workers (Node: two ports)', 'µs', [host(0.2)]]
   ]),
-  ...of('named', [
+  ...of({ group: 'named' }, [
     ['named-request', 'named locks: `request` of a free name', 'ns', [host(0.1)]],
     ['named-pending', '… 10 000 pending for one name, each until it is over', 'ns', [host(0.1)]],
     ['named-names', '… 300 names, each held and awaited', 'ns', [host(0.1)]],
-    ['named-many-names', '… 10 000 names (Node\'s own would take minutes)', 'ns'],
+    ['named-many-names', "… 10 000 names (Node's own would take minutes)", 'ns'],
     ['named-workers-2', '… 2 workers in loops', 'µs', [host(0.1)]],
     ['named-workers-8', '… 8 workers in loops', 'µs', [host(0.1)]],
     ['named-lost', 'updates lost in these loops, because two were inside at once', '', [most(0)], SUM]
   ]),
-  ...of('strict', [
-    ['strict-rw-16', 'processor time of each of 16 workers in loops on a `RwLock` (floor: timed)', 'µs', [most(1.5, 'floor')]],
+  ...of({ group: 'strict' }, [
+    ['strict-rw-16', '16 workers in loops on a `RwLock`: time of each (floor: timed)', 'µs', [most(1.5, 'floor')]],
     ['strict-rw-64', '… 64 workers', 'µs', [most(1.5, 'floor')]],
     ['strict-named-16', '… 16 workers, `requestSync` of one name', 'µs', [most(1.5, 'floor')]],
     ['strict-named-64', '… 64 workers', 'µs', [most(1.5, 'floor')]]
   ]),
-  ...of('memory', [
+  ...of({ group: 'memory' }, [
     ['named-memory', 'memory (RSS) of a pending request', 'bytes', [host(1)]]
   ]),
-  ...of('idle', [
+  ...of({ group: 'idle' }, [
     ['idle', '20 blocked threads, idle: processor time', 'ms/s', [most(5)]],
-    ['idle-wakes', '… and how often one of the process\'s threads wakes', '/s', [most(5)]]
+    ['idle-wakes', "… and how often one of the process's threads wakes", '/s', [most(5)]]
   ]),
-  ...of('pending', [
+  ...of({ group: 'pending' }, [
     ['pending-name', 'a claim that waits for long: how often the process wakes, for a name', '/s', [most(1)]],
     ['pending-word', '… for an `AsyncLock`', '/s', [most(3)]],
     ['pending-many', '… processor time of 50 000 of them', 'ms/s', [most(20)]]
   ]),
-  ...of('beside', [
-    ['block-beside', 'two threads block by turns beside one that holds 100 000 locks (floor: none)', 'µs', [most(1.3, 'floor')]]
+  ...of({ group: 'beside' }, [
+    ['block-beside', 'two threads block by turns beside 100 000 locks (floor: none)', 'µs', [most(1.3, 'floor')]]
   ]),
-  ...of('start', [
-    ['require-force', '`require(\'atomics-waitasync/force\')`, cold', 'ms', [most(6)]],
-    ['require-parts', '… an empty package, Node\'s `worker_threads` and the native library', 'ms'],
-    ['require-index', '`require(\'atomics-waitasync\')`, cold', 'ms', [most(4)]],
-    ['first-lock', '`require(\'atomics-waitasync\')` and the first lock, cold (floor: the parts)', 'ms', [most(9)]],
+  ...of({ group: 'start' }, [
+    ['require-force', "`require('atomics-waitasync/force')`, cold", 'ms', [most(6)]],
+    ['require-parts', "… an empty package, Node's `worker_threads` and the native library", 'ms'],
+    ['require-index', "`require('atomics-waitasync')`, cold", 'ms', [most(4)]],
+    ['first-lock', "`require('atomics-waitasync')` and the first lock, cold (floor: the parts)", 'ms', [most(9)]],
     ['first-lock-force', '… `/force` and the first lock', 'ms']
   ]),
-  ...of('bystanders', [
+  ...of({ group: 'bystanders', minimum: true }, [
     ['by-process', 'start of a process, and its end', 'ms'],
     ['by-worker', 'start of a Worker, to its first message', 'ms', [over('ours', 4), over('index', 1)]],
     ['by-memory', 'memory (RSS) of an idle Worker', 'MB'],
     ['by-message', '`postMessage` to a Worker and back', 'µs'],
     ['by-notify', '`Atomics.notify` without waiters', 'ns'],
     ['by-context', 'a context of `vm`', 'ms']
-  ], { minimum: true }),
-  ...of('size', [
+  ]),
+  ...of({ group: 'size' }, [
     ['size', 'size of the binary', 'kB', [most(600)]]
   ])
 ]
@@ -220,8 +221,13 @@ const VARIANTS = {
 function select (only) {
   if (only === undefined) return figures
   const words = only.split(',')
-  const chosen = figures.filter(({ id, group }) => words.some(word => word === group || word === id || id.split('-').includes(word)))
-  if (chosen.length === 0) throw new Error(`nothing is called ${only}: there are ${[...new Set(figures.map(({ group }) => group))].join(', ')}`)
+  const chosen = figures.filter(({ id, group }) =>
+    words.some((word) => word === group || word === id || id.split('-').includes(word))
+  )
+  if (chosen.length === 0)
+    throw new Error(
+      `nothing is called ${only}: there are ${[...new Set(figures.map(({ group }) => group))].join(', ')}`
+    )
   return chosen
 }
 

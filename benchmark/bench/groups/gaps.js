@@ -15,7 +15,8 @@ const figures = {
     const milliseconds = 300
     const program = `const begin = Date.now()
       process.on('exit', () => console.log(Date.now() - begin))
-      ${variant === 'host' ? 'Atomics' : `require(${JSON.stringify(PURE)})`}.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${milliseconds})`
+      const { waitAsync } = ${variant === 'host' ? 'Atomics' : `require(${JSON.stringify(PURE)})`}
+      waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${milliseconds})`
     return Math.max(0, milliseconds - parseFloat(runNode([...flags(), '-e', program])))
   },
 

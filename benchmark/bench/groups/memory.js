@@ -1,7 +1,7 @@
 'use strict'
 
-// Resident memory: of waits and of requests for a named lock that are pending, and of waits that are over. A process for each sample, for
-// what one leaves behind would be in the next.
+// Resident memory: of waits and of requests for a named lock that are pending, and of waits that are over. A process
+// for each sample, for what one leaves behind would be in the next.
 
 const { resident } = require('../sampling')
 const { inProcesses } = require('../processes')
@@ -59,6 +59,12 @@ const figures = {
 }
 
 module.exports = {
-  run: kit => inProcesses(kit, 3, { memory: variants('floor'), 'memory-timed': variants(), 'memory-left': variants(), 'named-memory': named.variants() }),
+  run: (kit) =>
+    inProcesses(kit, 3, {
+      memory: variants('floor'),
+      'memory-timed': variants(),
+      'memory-left': variants(),
+      'named-memory': named.variants()
+    }),
   sample: async (figure, variant, { quick }) => ({ [figure]: await figures[figure](variant, quick) })
 }

@@ -10,7 +10,10 @@ const SIZE = 1e5
 const FIRST = 500
 const SPAN = 100
 
-/** Waits whose lateness is looked at one by one; milliseconds to the first, and between them, of which not all are whole. */
+/**
+ * Waits whose lateness is looked at one by one; milliseconds to the first, and between them, of which not all are
+ * whole.
+ */
 const FEW = 400
 const EARLIEST = 20
 const APART = 1.3
