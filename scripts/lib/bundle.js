@@ -28,7 +28,7 @@ const LIB = path.join(__dirname, '..', '..', 'lib')
 const PARTS = [
   /** Of every entry point. */
   { name: 'main.js', modules: ['entry.js', 'atomics/keep-alive.js'], all: true },
-  { name: 'agent.js', modules: ['agent/agent.js'], all: true },
+  { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js'], all: true },
   { name: 'install.js', modules: ['atomics/functions.js', 'install/contexts.js', 'install/workers/loader-thread.js', 'install/workers/reach.js'], all: true },
   { name: 'lock.js', modules: ['locks/async-lock.js'], all: true },
   { name: 'names.js', modules: ['locks/named/lock-manager.js', 'install/navigator.js'], all: false },
